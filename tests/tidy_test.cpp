@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the source tree that no compiler checks: layers, missing tests, sizes, banned words.
+//
+// A rule is a function from source files to complaints, "file:line: what is wrong", so that each is
+// shown to find what it should in a text written here before it is run over the tree. Rules about
+// code look at the text without comments and strings; rules about comments see nothing else.
+#include "support/catch.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/source_text.h"
+
+namespace trainyard {
+namespace {
+
+using Complaints = std::vector<std::string>;
+
+// A folder may include itself and the folders above it.
+constexpr std::array<std::string_view, 9> kLayers = {
+    "sim",         "hw",          "topology", "network", "collectives",
+    "parallelism", "calibration", "report",   "cli",
+};
+
+// Sources without a test of their own, each with the reason.
+struct Untested {
+  std::string_view source;
+  std::string_view reason;
+};
+constexpr std::array<Untested, 1> kUntested = {{
+    {"src/cli/main.cpp", "The table of contents; tests/golden runs it as a program."},
+}};
+
+constexpr std::size_t kMostLines = 500;
+constexpr std::size_t kMostColumns = 100;
+
+std::string complaint(const SourceFile& file, std::size_t line_index, std::string_view text) {
+  return file.path + ":" + std::to_string(line_index + 1) + ": " + std::string(text);
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+bool is_header(const SourceFile& file) {
+  return ends_with(file.path, ".h");
+}
+
+std::size_t layer_of(std::string_view folder) {
+  return static_cast<std::size_t>(std::find(kLayers.begin(), kLayers.end(), folder) -
+                                  kLayers.begin());
+}
+
+// "network" for "src/network/flow.cpp"; empty outside src/.
+std::string folder_in_src(const SourceFile& file) {
+  const std::filesystem::path path(file.path);
+  auto part = path.begin();
+  if (part == path.end() || *part != "src" || ++part == path.end()) {
+    return "";
+  }
+  return part->string();
+}
+
+// What `#include "..."` names on this line, or nothing.
+std::string included_file(const SourceFile& file, std::size_t line_index) {
+  static const std::regex directive(R"re(^\s*#\s*include\s*")re");
+  if (!std::regex_search(file.code[line_index], directive)) {
+    return "";
+  }
+  const std::string& text = file.text[line_index];
+  const std::size_t first = text.find('"') + 1;
+  return text.substr(first, text.find('"', first) - first);
+}
+
+Complaints check_layers(const SourceFile& file) {
+  Complaints complaints;
+  const std::string folder = folder_in_src(file);
+  if (folder.empty()) {
+    return complaints;
+  }
+  if (layer_of(folder) == kLayers.size()) {
+    return {complaint(file, 0, "src/" + folder + " is not in the list of layers")};
+  }
+  for (std::size_t i = 0; i < file.text.size(); ++i) {
+    const std::string included = included_file(file, i);
+    if (included.empty()) {
+      continue;
+    }
+    const std::string target = included.substr(0, included.find('/'));
+    if (layer_of(target) == kLayers.size()) {
+      complaints.push_back(complaint(file, i, "\"" + included + "\" does not start with a layer"));
+    } else if (layer_of(target) > layer_of(folder)) {
+      complaints.push_back(complaint(file, i, folder + " is below " + target + " and includes it"));
+    }
+  }
+  return complaints;
+}
+
+Complaints check_frame(const SourceFile& file) {
+  Complaints complaints;
+  if (file.text.empty() || file.text[0] != "// SPDX-License-Identifier: Apache-2.0") {
+    complaints.push_back(complaint(file, 0, "the first line is not the SPDX line"));
+  }
+  const auto is_once = [](const std::string& line) { return line == "#pragma once"; };
+  if (is_header(file) && std::none_of(file.code.begin(), file.code.end(), is_once)) {
+    complaints.push_back(complaint(file, 0, "a header without #pragma once"));
+  }
+  return complaints;
+}
+
+Complaints check_sizes(const SourceFile& file) {
+  Complaints complaints;
+  if (!folder_in_src(file).empty() && file.text.size() > kMostLines) {
+    complaints.push_back(complaint(file, kMostLines, "more than 500 lines"));
+  }
+  for (std::size_t i = 0; i < file.text.size(); ++i) {
+    if (count_columns(file.text[i]) > kMostColumns) {
+      complaints.push_back(complaint(file, i, "more than 100 columns"));
+    }
+  }
+  return complaints;
+}
+
+// A pattern that no line of code may contain.
+struct Ban {
+  const char* pattern;
+  const char* text;
+};
+
+Complaints find_in(const SourceFile& file, const std::vector<std::string>& lines, const Ban& ban) {
+  Complaints complaints;
+  const std::regex pattern(ban.pattern);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (std::regex_search(lines[i], pattern)) {
+      complaints.push_back(complaint(file, i, ban.text));
+    }
+  }
+  return complaints;
+}
+
+void append(Complaints& all, Complaints more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+}
+
+Complaints check_bans(const SourceFile& file) {
+  // Literals are only reachable through their namespace; a header must not open even that one.
+  const Ban namespaces = {is_header(file) ? R"(\busing\s+namespace\b)"
+                                          : R"(\busing\s+namespace\s+(?!(\w+::)*literals;))",
+                          "using namespace"};
+  Complaints complaints = find_in(file, file.code, namespaces);
+  for (const Ban& ban : {
+           Ban{R"(\bshared_ptr\b)", "std::shared_ptr: ownership is unique"},
+           Ban{R"(\bunordered_\w+)", "an unordered container: its order differs between libraries"},
+           Ban{R"(\bstd::\w+_distribution\b)", "a distribution of std: use sim/random.h"},
+       }) {
+    append(complaints, find_in(file, file.code, ban));
+  }
+  append(complaints,
+         find_in(file, file.comments,
+                 {R"(\b(TODO|FIXME|XXX)\b(?!\(#\d+\)))", "a to-do without an issue: (#123)"}));
+  return complaints;
+}
+
+Complaints check_integer_core(const SourceFile& file) {
+  static const std::regex core("^src/sim/(event|simulator)[^/]*$");
+  if (!std::regex_search(file.path, core)) {
+    return {};
+  }
+  return find_in(file, file.code, {R"(\b(double|float)\b)", "floating point in the event core"});
+}
+
+// An absolute path below a home or working folder, or a drive: somebody's machine.
+Complaints check_machine_paths(const SourceFile& file) {
+  return find_in(file, file.text,
+                 {"(^|[^\\w.}/~-])(/(home|Users|root|work|mnt)/\\w|[A-Z]:\\\\\\w)",
+                  "a path of a particular machine"});
+}
+
+Complaints check_each_source_has_a_test(const std::vector<std::string>& paths,
+                                        const std::vector<Untested>& untested) {
+  Complaints complaints;
+  const auto exists = [&](const std::string& path) {
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+  };
+  const auto test_of = [](std::string_view source) {
+    const std::string_view stem = source.substr(4, source.size() - 4 - 4);  // "src/", ".cpp"
+    return "tests/" + std::string(stem) + "_test.cpp";
+  };
+  for (const std::string& path : paths) {
+    const auto is_this = [&](const Untested& entry) { return entry.source == path; };
+    const bool excused = std::any_of(untested.begin(), untested.end(), is_this);
+    const bool is_source = starts_with(path, "src/") && ends_with(path, ".cpp");
+    if (is_source && !excused && !exists(test_of(path))) {
+      complaints.push_back(path + ":1: no test " + test_of(path));
+    }
+  }
+  for (const Untested& entry : untested) {
+    const std::string source(entry.source);
+    if (!exists(source)) {
+      complaints.push_back(source + ":1: excused from a test, but it does not exist");
+    } else if (exists(test_of(source))) {
+      complaints.push_back(source + ":1: excused from a test, but it has one");
+    }
+  }
+  return complaints;
+}
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = read_source_tree(TRAINYARD_SOURCE_DIR);
+  return files;
+}
+
+bool is_cpp(const SourceFile& file) {
+  return ends_with(file.path, ".cpp") || ends_with(file.path, ".h") || ends_with(file.path, ".cu");
+}
+
+template <typename Check>
+Complaints check_cpp_files(Check check) {
+  Complaints all;
+  for (const SourceFile& file : tree()) {
+    if (is_cpp(file)) {
+      append(all, check(file));
+    }
+  }
+  return all;
+}
+
+// Printed here, because Catch2 breaks long lines in the middle of a path.
+void require_none(const Complaints& complaints) {
+  for (const std::string& line : complaints) {
+    std::cerr << line << "\n";
+  }
+  REQUIRE(complaints.size() == 0);
+}
+
+TEST_CASE("the tree that is checked is there") {
+  const auto count = std::count_if(tree().begin(), tree().end(), is_cpp);
+  REQUIRE(count > 10);
+}
+
+TEST_CASE("each folder of src includes only itself and the folders above it") {
+  const SourceFile sample = parse_source("src/topology/a.cpp",
+                                         "#include \"sim/units.h\"\n"
+                                         "// #include \"cli/x.h\"\n"
+                                         "#include \"network/network.h\"\n"
+                                         "#include \"b.h\"\n");
+  REQUIRE(check_layers(sample) ==
+          Complaints{"src/topology/a.cpp:3: topology is below network and includes it",
+                     "src/topology/a.cpp:4: \"b.h\" does not start with a layer"});
+  require_none(check_cpp_files(check_layers));
+}
+
+TEST_CASE("each source has a test at the same path, and no excuse is stale") {
+  const std::vector<std::string> sample = {"src/sim/a.cpp",        "src/sim/b.cpp",
+                                           "src/sim/c.cpp",        "src/sim/d.h",
+                                           "tests/sim/a_test.cpp", "tests/sim/c_test.cpp"};
+  REQUIRE(check_each_source_has_a_test(sample, {{"src/sim/c.cpp", ""}, {"src/sim/x.cpp", ""}}) ==
+          Complaints{"src/sim/b.cpp:1: no test tests/sim/b_test.cpp",
+                     "src/sim/c.cpp:1: excused from a test, but it has one",
+                     "src/sim/x.cpp:1: excused from a test, but it does not exist"});
+
+  std::vector<std::string> paths;
+  for (const SourceFile& file : tree()) {
+    paths.push_back(file.path);
+  }
+  require_none(check_each_source_has_a_test(paths, {kUntested.begin(), kUntested.end()}));
+}
+
+TEST_CASE("each file starts with the SPDX line and each header is guarded") {
+  REQUIRE(check_frame(parse_source("src/sim/a.h", "// A header.\n")).size() == 2);
+  REQUIRE(check_frame(parse_source("src/sim/a.cpp", "")).size() == 1);
+  require_none(check_cpp_files(check_frame));
+}
+
+TEST_CASE("files and lines are of a readable size") {
+  std::string long_file = std::string(101, 'x') + "\n";
+  for (std::size_t i = 0; i < kMostLines; ++i) {
+    long_file += "\xC3\xA9\n";  // One column, two bytes.
+  }
+  REQUIRE(
+      check_sizes(parse_source("src/sim/a.h", long_file)) ==
+      Complaints{"src/sim/a.h:501: more than 500 lines", "src/sim/a.h:1: more than 100 columns"});
+  require_none(check_cpp_files(check_sizes));
+}
+
+TEST_CASE("no file uses what would make results differ between machines or hide ownership") {
+  const SourceFile sample = parse_source("src/sim/a.cpp",
+                                         "using namespace std;\n"
+                                         "using namespace trainyard::literals;\n"
+                                         "using namespace literals;\n"
+                                         "std::shared_ptr<int> p;  // TODO: later\n"
+                                         "std::unordered_map<int, int> m;  // TODO(#12): later\n"
+                                         "std::uniform_int_distribution<int> d;\n"
+                                         "const char* text = \"shared_ptr, TODO\";\n");
+  REQUIRE(check_bans(sample).size() == 5);
+  REQUIRE(check_bans(parse_source("src/sim/a.h", "using namespace literals;\n")).size() == 1);
+  require_none(check_cpp_files(check_bans));
+}
+
+TEST_CASE("the event core has no floating point") {
+  REQUIRE(check_integer_core(parse_source("src/sim/event_queue.h", "// No double.\nfloat x;\n")) ==
+          Complaints{"src/sim/event_queue.h:2: floating point in the event core"});
+  REQUIRE(check_integer_core(parse_source("src/sim/statistics.h", "double x;\n")).empty());
+  require_none(check_cpp_files(check_integer_core));
+}
+
+TEST_CASE("no file names a path of a particular machine") {
+  // In two parts each, so that this file does not name one.
+  const SourceFile sample = parse_source("docs/a.md",
+                                         "see /"
+                                         "home/someone/x\n"
+                                         "\"/"
+                                         "work/main\"\n"
+                                         "https://example.org/home/page\n"
+                                         "${prefix}/root/bin\n"
+                                         "C:"
+                                         "\\build\n");
+  REQUIRE(check_machine_paths(sample).size() == 3);
+  Complaints all;
+  for (const SourceFile& file : tree()) {
+    append(all, check_machine_paths(file));
+  }
+  require_none(all);
+}
+
+}  // namespace
+}  // namespace trainyard

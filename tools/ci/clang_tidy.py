@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs clang-tidy-14 over src/ with the commands of a build folder; prints what it finds.
+
+A file is skipped when its preprocessed text, comments included, was clean before under the same
+.clang-tidy: a run after a small change takes seconds. The memory is build/tidy-cache; remove it to
+run everything again.
+
+    tools/ci/clang_tidy.py [build/clang]
+"""
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = ROOT / "build" / "tidy-cache"
+TIDY = "clang-tidy-14"
+
+
+def preprocessed(entry):
+    """The text the compiler sees, with comments (NOLINT is one); None if it does not preprocess."""
+    arguments = shlex.split(entry["command"])
+    if pathlib.Path(arguments[0]).name == "ccache":
+        arguments = arguments[1:]
+    output = arguments.index("-o")
+    del arguments[output : output + 2]
+    arguments[arguments.index("-c")] = "-E"
+    run = subprocess.run(
+        arguments + ["-CC"],
+        cwd=entry["directory"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    return run.stdout if run.returncode == 0 else None
+
+
+def complaints(entry, folder, common):
+    """What clang-tidy says about one file; empty when it is clean."""
+    text = preprocessed(entry)
+    marker = CACHE / hashlib.sha256(common + (text or b"")).hexdigest()
+    if text is not None and marker.exists():
+        return ""
+    run = subprocess.run(
+        [TIDY, "-p", folder, "--quiet", entry["file"]], cwd=ROOT, capture_output=True, text=True
+    )
+    if run.returncode == 0:
+        marker.touch()
+        return ""
+    return run.stdout + run.stderr
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "clang").resolve()
+    entries = json.loads((folder / "compile_commands.json").read_text())
+    sources = ROOT / "src"
+    entries = [entry for entry in entries if sources in pathlib.Path(entry["file"]).parents]
+    if not entries:
+        sys.exit(f"clang_tidy.py: no file of src/ in {folder}/compile_commands.json")
+    version = subprocess.run([TIDY, "--version"], check=True, stdout=subprocess.PIPE).stdout
+    common = version + (ROOT / ".clang-tidy").read_bytes()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [text for text in pool.map(lambda e: complaints(e, folder, common), entries) if text]
+    print("".join(found), end="")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
