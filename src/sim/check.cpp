@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a failed CHECK.
+#include "sim/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace trainyard {
+
+void check_failed(const char* file, int line, const char* condition, std::string_view message) {
+  std::fprintf(stderr, "%s:%d: check failed: %s: %.*s\n", file, line, condition,
+               static_cast<int>(message.size()), message.data());
+  std::abort();
+}
+
+}  // namespace trainyard

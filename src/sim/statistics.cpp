@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums are taken in the order of arrival, so that equal runs give equal bits.
+#include "sim/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+void Samples::add(double value) {
+  CHECK(std::isfinite(value), "a sample must be finite");
+  values_.push_back(value);
+}
+
+double Samples::mean() const {
+  CHECK(!values_.empty(), "no samples");
+  return std::accumulate(values_.begin(), values_.end(), 0.0) / static_cast<double>(values_.size());
+}
+
+double Samples::min() const {
+  CHECK(!values_.empty(), "no samples");
+  return *std::min_element(values_.begin(), values_.end());
+}
+
+double Samples::max() const {
+  CHECK(!values_.empty(), "no samples");
+  return *std::max_element(values_.begin(), values_.end());
+}
+
+double Samples::percentile(double percent) const {
+  CHECK(!values_.empty(), "no samples");
+  CHECK(percent >= 0.0, "a percentile below 0");
+  CHECK(percent <= 100.0, "a percentile above 100");
+  const double position = percent / 100.0 * static_cast<double>(values_.size() - 1);
+  const auto index = static_cast<std::ptrdiff_t>(position);
+  std::vector<double> values = values_;
+  const auto lower = values.begin() + index;
+  std::nth_element(values.begin(), lower, values.end());
+  if (lower + 1 == values.end()) {
+    return *lower;
+  }
+  const double upper = *std::min_element(lower + 1, values.end());
+  return *lower + (position - static_cast<double>(index)) * (upper - *lower);
+}
+
+TimeWeightedAverage::TimeWeightedAverage(SimTime start, double value)
+    : start_(start), changed_(start), value_(value), max_(value) {
+  CHECK(std::isfinite(value), "a value over time must be finite");
+}
+
+void TimeWeightedAverage::set(SimTime now, double value) {
+  CHECK(std::isfinite(value), "a value over time must be finite");
+  area_ = area_until(now);
+  changed_ = now;
+  value_ = value;
+  max_ = std::max(max_, value);
+}
+
+double TimeWeightedAverage::average(SimTime now) const {
+  const double area = area_until(now);
+  return now == start_ ? value_ : area / static_cast<double>((now - start_).picoseconds());
+}
+
+double TimeWeightedAverage::area_until(SimTime now) const {
+  CHECK(now >= changed_, "time went backwards");
+  return area_ + value_ * static_cast<double>((now - changed_).picoseconds());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording of spans.
+#include "sim/trace.h"
+
+#include <utility>
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+TraceTrackId TraceRecorder::add_track(std::string group, std::string name) {
+  tracks_.push_back({.group = std::move(group), .name = std::move(name)});
+  return TraceTrackId(static_cast<std::uint32_t>(tracks_.size() - 1));
+}
+
+TraceNameId TraceRecorder::intern(std::string_view name) {
+  if (const auto known = ids_.find(name); known != ids_.end()) {
+    return known->second;
+  }
+  const TraceNameId id(static_cast<std::uint32_t>(names_.size()));
+  names_.emplace_back(name);
+  ids_.emplace(names_.back(), id);
+  return id;
+}
+
+void TraceRecorder::add_span(TraceTrackId track, TraceNameId name, SimTime start, SimTime end) {
+  CHECK(track.value() < tracks_.size(), "a span on a track that does not exist");
+  CHECK(name.value() < names_.size(), "a span with a name that was not interned");
+  CHECK(start <= end, "a span that ends before it starts");
+  spans_.push_back({.track = track, .name = name, .start = start, .end = end});
+}
+
+const std::string& TraceRecorder::name(TraceNameId id) const {
+  CHECK(id.value() < names_.size(), "a trace name that was not interned");
+  return names_[id.value()];
+}
+
+}  // namespace trainyard

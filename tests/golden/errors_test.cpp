@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// One mistake for each file in errors/: what the reader says of NAME.yaml is the one line in
+// NAME.expected. UPDATE_GOLDEN=1 rewrites the expectations. A seeded test then damages a right file
+// at random: the reader must take it or throw ConfigError.
+#include "support/catch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/config.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRoutings = {"ecmp", "rail", "spray"};
+
+// A reader with one key of each kind.
+void read_server(const ConfigNode& server) {
+  static_cast<void>(server.required("gpu").as_string());
+  static_cast<void>(server.required("gpus").as_integer(1, 64));
+  for (const ConfigNode& nic : server.required("nics").items()) {
+    static_cast<void>(nic.required("bandwidth").as_bandwidth());
+    static_cast<void>(nic.required("latency").as_time());
+  }
+  if (const auto memory = server.optional("memory")) {
+    static_cast<void>(memory->as_bytes());
+  }
+  if (const auto peak = server.optional("peak")) {
+    static_cast<void>(peak->as_flop_rate());
+  }
+  if (const auto efficiency = server.optional("efficiency")) {
+    static_cast<void>(efficiency->as_number(0.0, 1.0));
+  }
+  if (const auto gpudirect = server.optional("gpudirect")) {
+    static_cast<void>(gpudirect->as_bool());
+  }
+}
+
+void read_cluster(const std::string& text, const std::string& name) {
+  ConfigDocument document = ConfigDocument::parse(text, name);
+  const ConfigNode root = document.root();
+  if (const auto labels = root.optional("labels")) {
+    for (const auto& [key, value] : labels->entries()) {
+      value.skip();
+    }
+  }
+  if (const auto sources = root.optional("sources")) {
+    sources->skip();
+  }
+  read_server(root.required("server"));
+  if (const auto routing = root.optional("routing")) {
+    static_cast<void>(routing->as_choice(kRoutings));
+  }
+  document.finish();
+}
+
+std::string error_of(const std::string& text, const std::string& name) {
+  try {
+    read_cluster(text, name);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+std::vector<std::filesystem::path> golden_files() {
+  const std::filesystem::path folder =
+      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "tests/golden/errors";
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+constexpr const char* kRightText = R"(# Every feature of the reader.
+labels: {rack: 12, 'row one': [a, "b\n", ~]}
+sources:
+  - "a datasheet: \u00e9\t"
+  - |
+    literal
+      text
+  - >-
+    folded
+    text
+server: &server
+  gpu: H100
+  gpus: 8
+  nics:
+    - &nic
+      bandwidth: 400 Gb/s   # In each direction.
+      latency: 1.25 us
+    - *nic
+    - {bandwidth: 25 GB/s, latency: 900 ns}
+  memory: 80 GB
+  peak: 989 TFLOP/s
+  efficiency: 0.75
+  gpudirect: true
+? routing
+: ecmp
+)";
+
+// One to four bytes replaced, inserted, deleted or copied from elsewhere in the text.
+std::string damaged(std::string text, std::mt19937_64& engine) {
+  constexpr std::string_view kLikely = "[]{}:,-?&*!|>'\"%@`#~ \n\t\\0a<.\xff";
+  const auto edits = 1 + engine() % 4;
+  for (std::uint64_t i = 0; i < edits && !text.empty(); ++i) {
+    const std::size_t at = engine() % text.size();
+    const char letter =
+        engine() % 4 == 0 ? static_cast<char>(engine() % 256) : kLikely[engine() % kLikely.size()];
+    switch (engine() % 4) {
+      case 0:
+        text[at] = letter;
+        break;
+      case 1:
+        text.insert(at, 1, letter);
+        break;
+      case 2:
+        text.erase(at, 1 + engine() % 8);
+        break;
+      default:
+        text.insert(at, text.substr(engine() % text.size(), 1 + engine() % 30));
+        break;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("each mistake in a file gives its one line") {
+  const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
+  const std::vector<std::filesystem::path> files = golden_files();
+  REQUIRE(files.size() > 40);
+  for (const std::filesystem::path& file : files) {
+    INFO(file.filename().string());
+    const std::string error = error_of(read_text(file), file.filename().string()) + '\n';
+    std::filesystem::path expected_file = file;
+    expected_file.replace_extension(".expected");
+    if (update) {
+      std::ofstream(expected_file, std::ios::binary) << error;
+    }
+    REQUIRE(error == read_text(expected_file));
+    REQUIRE(std::count(error.begin(), error.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("a right file is read without an error") {
+  REQUIRE(error_of(kRightText, "right.yaml") == "no error");
+}
+
+TEST_CASE("a damaged file is read or refused in one line") {
+  int refused = 0;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    std::mt19937_64 engine(seed);
+    const std::string text = damaged(kRightText, engine);
+    INFO("seed=" << seed << '\n' << text);
+    const std::string error = error_of(text, "damaged.yaml");
+    REQUIRE(error.find('\n') == std::string::npos);
+    refused += error != "no error" ? 1 : 0;
+  }
+  REQUIRE(refused > 100);
+}
+
+TEST_CASE("a file cut off anywhere is read or refused in one line") {
+  const std::string text = kRightText;
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    INFO("length " << length);
+    REQUIRE(error_of(text.substr(0, length), "cut.yaml").find('\n') == std::string::npos);
+  }
+}
+
+}  // namespace trainyard
