@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that clusters are made of, read from configs/hardware/*.yaml. Every value has a source;
+// docs/hardware.md explains the keys and where the numbers come from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/config.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// How a value is known.
+enum class Evidence : std::uint8_t {
+  Datasheet,  // The vendor's datasheet or manual.
+  Measured,   // Measured; the source says on what and with which tool.
+  Shipped,    // Read in a configuration or topology file that a vendor or operator ships.
+  Secondary,  // A page or file that quotes a vendor.
+  Estimate,   // Derived or assumed; the source gives the rule.
+};
+
+[[nodiscard]] std::string_view to_string(Evidence evidence);
+
+template <typename T>
+struct Sourced {
+  T value{};
+  Evidence evidence = Evidence::Estimate;
+  std::string source;  // The full citation, and the note on this value if it has one.
+};
+
+enum class LinkFamily : std::uint8_t { NvLink, Pcie, C2c, Xgmi, Socket };
+
+// A generation of a link inside a server. Rates are per direction.
+struct LinkModel {
+  std::string name;
+  LinkFamily family = LinkFamily::NvLink;
+  // NVLink, xGMI, C2C, socket: payload rate of one physical link. PCIe: of one lane, after
+  // encoding.
+  Sourced<Bandwidth> bandwidth;
+  // Share of it that a long transfer by kernels reaches in each direction while both run. Where the
+  // part gives `max_payload` (PCIe) it is pcie_efficiency of that.
+  Sourced<double> efficiency;
+  std::optional<Sourced<Bytes>> max_payload;
+  // From one end of the link to the other.
+  Sourced<SimTime> latency;
+  // Added at an end where a GPU stands: the way between an SM and the port. Absent where `latency`
+  // holds it already (NVLink).
+  std::optional<Sourced<SimTime>> gpu_latency;
+  // Through a switch between two links of this kind: NVSwitch, PCIe switch.
+  std::optional<Sourced<SimTime>> switch_latency;
+  // Through a CPU between two links of this kind: the PCIe root complex.
+  std::optional<Sourced<SimTime>> root_latency;
+};
+
+struct GpuModel {
+  std::string name;
+  std::string title;         // "NVIDIA H100 SXM5 80GB"
+  std::string architecture;  // "hopper"
+  std::optional<Sourced<int>> multiprocessors;
+  std::map<std::string, Sourced<FlopRate>>
+      peak;  // By data type: "fp32", "tf32", "bf16", ... dense.
+  Sourced<Bytes> memory;
+  Sourced<Bandwidth> memory_bandwidth;
+  std::optional<Sourced<double>> memory_efficiency;
+  // The GPU-to-GPU link, if it has one, and how many of them.
+  std::string scale_up_link;  // Name of a LinkModel, or empty.
+  Sourced<int> scale_up_links;
+  // The way to the CPU: the name of a LinkModel of family Pcie and its lanes, or of family C2c.
+  std::string pcie;
+  Sourced<int> pcie_lanes;
+  std::string c2c;
+};
+
+struct NicModel {
+  std::string name;
+  std::string title;
+  Sourced<Bandwidth> speed;  // Line rate of one port.
+  Sourced<int> ports;
+  std::string pcie;  // Name of a LinkModel of family Pcie.
+  Sourced<int> pcie_lanes;
+  Sourced<double> efficiency;  // Payload over line rate for large messages.
+  Sourced<SimTime> latency;    // One side: host and NIC, for a message that leaves or arrives.
+};
+
+struct SwitchModel {
+  std::string name;
+  std::string title;
+  Sourced<int> ports;
+  Sourced<Bandwidth> speed;  // Of one port.
+  Sourced<SimTime> latency;
+  std::optional<Sourced<Bytes>> buffer;
+};
+
+class Catalogue {
+ public:
+  // Reads gpus.yaml, links.yaml, nics.yaml and switches.yaml of `folder`. Throws ConfigError.
+  [[nodiscard]] static Catalogue load(const std::filesystem::path& folder);
+
+  // Look-ups for the value of a key in a cluster file: an unknown name is an error at that place
+  // that suggests the nearest name.
+  [[nodiscard]] const GpuModel& gpu(const ConfigNode& name) const;
+  [[nodiscard]] const LinkModel& link(const ConfigNode& name) const;
+  [[nodiscard]] const NicModel& nic(const ConfigNode& name) const;
+  [[nodiscard]] const SwitchModel& network_switch(const ConfigNode& name) const;
+  // Look-ups of names that the catalogue itself holds (checked when it was loaded).
+  [[nodiscard]] const LinkModel& link(std::string_view name) const;
+
+  // Everything by name, for lists.
+  [[nodiscard]] const std::map<std::string, GpuModel>& gpus() const { return gpus_; }
+  [[nodiscard]] const std::map<std::string, LinkModel>& links() const { return links_; }
+  [[nodiscard]] const std::map<std::string, NicModel>& nics() const { return nics_; }
+  [[nodiscard]] const std::map<std::string, SwitchModel>& switches() const { return switches_; }
+
+ private:
+  std::map<std::string, GpuModel> gpus_;
+  std::map<std::string, LinkModel> links_;
+  std::map<std::string, NicModel> nics_;
+  std::map<std::string, SwitchModel> switches_;
+};
+
+// Payload share of a PCIe link after encoding for transactions of `max_payload` bytes: 26 bytes of
+// header and framing a transaction and one 16-byte control packet for four of them (the model of
+// UCX, src/ucs/sys/topo): 4 P / (4 (P + 26) + 16). `max_payload` must be positive.
+[[nodiscard]] double pcie_efficiency(Bytes max_payload);
+
+}  // namespace trainyard

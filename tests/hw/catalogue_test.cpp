@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shipped catalogue loads and holds the published values; a broken one says where and why.
+#include "support/catch.h"
+
+#include "hw/catalogue.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/config.h"
+
+namespace trainyard {
+namespace {
+
+const std::filesystem::path kShippedFolder =
+    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs" / "hardware";
+
+const Catalogue& shipped() {
+  static const Catalogue catalogue = Catalogue::load(kShippedFolder);
+  return catalogue;
+}
+
+bool near(double value, double expected, double tolerance) {
+  return std::abs(value - expected) <= tolerance * expected;
+}
+
+template <typename T>
+bool has_source(const Sourced<T>& value) {
+  return value.source.size() > 10;
+}
+
+template <typename T>
+bool has_source(const std::optional<Sourced<T>>& value) {
+  return !value || has_source(*value);
+}
+
+// All GPU-to-GPU links of a GPU together, per direction.
+double scale_up_gigabytes_per_second(const GpuModel& gpu) {
+  return shipped().link(gpu.scale_up_link).bandwidth.value.gigabytes_per_second() *
+         gpu.scale_up_links.value;
+}
+
+// A catalogue with one part of each kind.
+using Files = std::map<std::string, std::string>;
+
+Files small_catalogue() {
+  return {{"links.yaml",
+           "sources:\n"
+           "  book: A book about links\n"
+           "links:\n"
+           "  NVLink4:\n"
+           "    family: nvlink\n"
+           "    bandwidth: {value: 25 GB/s, evidence: datasheet, source: book}\n"
+           "    efficiency: {value: 0.82, evidence: measured, source: book}\n"
+           "    latency: {value: 350 ns, evidence: estimate, source: book}\n"
+           "  PCIe5:\n"
+           "    family: pcie\n"
+           "    bandwidth: {value: 31.5 Gb/s, evidence: datasheet, source: book}\n"
+           "    max_payload: {value: 256 B, evidence: measured, source: book}\n"
+           "    latency: {value: 5 ns, evidence: estimate, source: book}\n"},
+          {"gpus.yaml",
+           "sources:\n"
+           "  sheet: A data sheet\n"
+           "gpus:\n"
+           "  H100-SXM:\n"
+           "    title: NVIDIA H100 SXM5 80 GB\n"
+           "    architecture: hopper\n"
+           "    peak:\n"
+           "      fp32: {value: 67 TFLOP/s, evidence: datasheet, source: sheet}\n"
+           "    memory: {value: 80 GB, evidence: datasheet, source: sheet, note: five stacks}\n"
+           "    memory_bandwidth: {value: 3350 GB/s, evidence: datasheet, source: sheet}\n"
+           "    scale_up_link: NVLink4\n"
+           "    scale_up_links: {value: 18, evidence: datasheet, source: sheet}\n"
+           "    pcie: PCIe5\n"
+           "    pcie_lanes: {value: 16, evidence: datasheet, source: sheet}\n"},
+          {"nics.yaml",
+           "sources:\n"
+           "  manual: A manual\n"
+           "nics:\n"
+           "  ConnectX-7:\n"
+           "    title: NVIDIA ConnectX-7\n"
+           "    speed: {value: 400 Gb/s, evidence: datasheet, source: manual}\n"
+           "    ports: {value: 1, evidence: datasheet, source: manual}\n"
+           "    pcie: PCIe5\n"
+           "    pcie_lanes: {value: 16, evidence: datasheet, source: manual}\n"
+           "    efficiency: {value: 0.96, evidence: measured, source: manual}\n"
+           "    latency: {value: 500 ns, evidence: estimate, source: manual}\n"},
+          {"switches.yaml",
+           "sources:\n"
+           "  manual: A manual\n"
+           "switches:\n"
+           "  Rosetta:\n"
+           "    title: HPE Rosetta\n"
+           "    ports: {value: 64, evidence: secondary, source: manual}\n"
+           "    speed: {value: 200 Gb/s, evidence: secondary, source: manual}\n"
+           "    latency: {value: 350 ns, evidence: secondary, source: manual}\n"}};
+}
+
+// A folder of its own, removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "catalogue-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  void write(const Files& files) const {
+    for (const auto& [name, text] : files) {
+      std::ofstream(path_ / name) << text;
+    }
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// What loading says, without the folder, when `from` in `file` of the small catalogue becomes `to`.
+std::string load_error(const std::string& file, const std::string& from, const std::string& to) {
+  Files files = small_catalogue();
+  std::string& text = files[file];
+  const std::size_t place = text.find(from);
+  REQUIRE(place != std::string::npos);
+  text.replace(place, from.size(), to);
+  const TemporaryFolder folder;
+  folder.write(files);
+  try {
+    static_cast<void>(Catalogue::load(folder.path()));
+  } catch (const ConfigError& error) {
+    const std::string message = error.what();
+    const std::string prefix = folder.path().string() + "/";
+    REQUIRE(message.starts_with(prefix));
+    return message.substr(prefix.size());
+  }
+  return "no error";
+}
+
+// What looking up the GPU `name` in the shipped catalogue says.
+std::string look_up_error(const std::string& name) {
+  ConfigDocument document = ConfigDocument::parse("gpu: " + name, "cluster.yaml");
+  try {
+    static_cast<void>(shipped().gpu(document.root().required("gpu")));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("the shipped catalogue holds every part that clusters need") {
+  const std::vector<std::string> gpus = {
+      "V100-SXM2-16GB", "V100-SXM2-32GB", "A100-SXM-40GB", "A100-SXM-80GB",
+      "A100-PCIe-40GB", "A100-PCIe-80GB", "H100-SXM",      "H100-PCIe",
+      "H800-SXM",       "H200-SXM",       "H20",           "GH200",
+      "B200",           "GB200",          "B300",          "GB300",
+      "L40S",           "RTX-4090",       "MI300X"};
+  const std::vector<std::string> links = {"NVLink1",
+                                          "NVLink2",
+                                          "NVLink3",
+                                          "NVLink4",
+                                          "NVLink5",
+                                          "PCIe3",
+                                          "PCIe4",
+                                          "PCIe5",
+                                          "PCIe6",
+                                          "C2C-Grace-Hopper",
+                                          "C2C-Grace-Blackwell",
+                                          "xGMI-MI300X",
+                                          "UPI-Skylake",
+                                          "UPI-Sapphire-Rapids",
+                                          "xGMI-EPYC-Rome",
+                                          "xGMI-EPYC-Genoa",
+                                          "xGMI-EPYC-Turin"};
+  const std::vector<std::string> nics = {"ConnectX-5",  "ConnectX-6", "ConnectX-7", "ConnectX-8",
+                                         "BlueField-3", "EFA-100G",   "EFA-200G",   "EFA-400G",
+                                         "EFA-100G-v1", "Cassini",    "Thor2"};
+  const std::vector<std::string> switches = {
+      "Quantum-QM8700",   "Quantum2-QM9700",  "QuantumX800-Q3400", "Spectrum3-SN4600C",
+      "Spectrum4-SN5600", "Spectrum4-SN5400", "Tomahawk3",         "Tomahawk4",
+      "Tomahawk5",        "Rosetta"};
+  const auto holds = [](const auto& parts, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      INFO(name);
+      REQUIRE(parts.contains(name));
+      REQUIRE(parts.at(name).name == name);
+    }
+    REQUIRE(parts.size() == names.size());
+  };
+  holds(shipped().gpus(), gpus);
+  holds(shipped().links(), links);
+  holds(shipped().nics(), nics);
+  holds(shipped().switches(), switches);
+}
+
+TEST_CASE("every value of the shipped catalogue has a source") {
+  for (const auto& [name, gpu] : shipped().gpus()) {
+    INFO(name);
+    REQUIRE(!gpu.peak.empty());
+    for (const auto& [type, rate] : gpu.peak) {
+      REQUIRE(has_source(rate));
+    }
+    REQUIRE(has_source(gpu.multiprocessors));
+    REQUIRE(has_source(gpu.memory));
+    REQUIRE(has_source(gpu.memory_bandwidth));
+    REQUIRE(has_source(gpu.memory_efficiency));
+    REQUIRE(has_source(gpu.scale_up_links));
+    REQUIRE((gpu.pcie.empty() || has_source(gpu.pcie_lanes)));
+    REQUIRE(gpu.pcie.empty() != gpu.c2c.empty());
+  }
+  for (const auto& [name, link] : shipped().links()) {
+    INFO(name);
+    REQUIRE(has_source(link.bandwidth));
+    REQUIRE(has_source(link.efficiency));
+    REQUIRE(has_source(link.max_payload));
+    REQUIRE(has_source(link.latency));
+    REQUIRE(has_source(link.gpu_latency));
+    REQUIRE(has_source(link.switch_latency));
+    REQUIRE(has_source(link.root_latency));
+  }
+  for (const auto& [name, nic] : shipped().nics()) {
+    INFO(name);
+    REQUIRE(has_source(nic.speed));
+    REQUIRE(has_source(nic.ports));
+    REQUIRE(has_source(nic.pcie_lanes));
+    REQUIRE(has_source(nic.efficiency));
+    REQUIRE(has_source(nic.latency));
+  }
+  for (const auto& [name, model] : shipped().switches()) {
+    INFO(name);
+    REQUIRE(has_source(model.ports));
+    REQUIRE(has_source(model.speed));
+    REQUIRE(has_source(model.latency));
+    REQUIRE(has_source(model.buffer));
+  }
+}
+
+TEST_CASE("the shipped values are the published ones") {
+  const auto& gpus = shipped().gpus();
+  REQUIRE(gpus.at("V100-SXM2-16GB").peak.at("fp16").value == FlopRate(125e12));
+  REQUIRE(gpus.at("A100-SXM-40GB").memory_bandwidth.value == gigabytes_per_second(1555));
+  REQUIRE(gpus.at("A100-SXM-80GB").memory.value == Bytes(80'000'000'000));
+  REQUIRE(gpus.at("H100-SXM").peak.at("bf16").value.teraflops() == Approx(989.0));
+  REQUIRE(gpus.at("H100-SXM").multiprocessors->value == 132);
+  REQUIRE(gpus.at("H100-SXM").multiprocessors->evidence == Evidence::Datasheet);
+  REQUIRE(gpus.at("H200-SXM").memory_efficiency->value == Approx(0.81));
+  REQUIRE(gpus.at("H20").memory_bandwidth.evidence == Evidence::Secondary);
+  REQUIRE(gpus.at("B200").multiprocessors->value == 148);
+  REQUIRE(gpus.at("GB200").peak.at("fp4").value.teraflops() == Approx(10000.0));
+  REQUIRE(gpus.at("GB200").c2c == "C2C-Grace-Blackwell");
+  REQUIRE(!gpus.at("GB200").multiprocessors.has_value());
+  REQUIRE(gpus.at("RTX-4090").scale_up_links.value == 0);
+  REQUIRE(gpus.at("RTX-4090").scale_up_link.empty());
+  REQUIRE(gpus.at("MI300X").memory_bandwidth.value == gigabytes_per_second(5300));
+
+  const auto& links = shipped().links();
+  REQUIRE(links.at("NVLink4").efficiency.value == Approx(0.82));
+  REQUIRE(links.at("NVLink5").bandwidth.value == gigabytes_per_second(50));
+  REQUIRE(links.at("UPI-Skylake").bandwidth.evidence == Evidence::Shipped);
+  REQUIRE(links.at("PCIe5").switch_latency->value == nanoseconds(115));
+
+  const auto& nics = shipped().nics();
+  REQUIRE(nics.at("ConnectX-7").speed.value == gigabits_per_second(400));
+  REQUIRE(nics.at("ConnectX-7").efficiency.value == Approx(0.96));
+  REQUIRE(nics.at("ConnectX-6").latency.value == nanoseconds(500));
+
+  const auto& switches = shipped().switches();
+  REQUIRE(switches.at("Quantum2-QM9700").ports.value == 64);
+  REQUIRE(switches.at("Tomahawk4").buffer->value == Bytes(113'660'000));
+  REQUIRE(switches.at("Rosetta").latency.value == nanoseconds(350));
+}
+
+TEST_CASE("the links of a GPU add up to its published bandwidth") {
+  const auto total = [](const char* name) {
+    return scale_up_gigabytes_per_second(shipped().gpus().at(name));
+  };
+  REQUIRE(total("V100-SXM2-32GB") == Approx(150.0));
+  REQUIRE(total("H800-SXM") == Approx(200.0));
+  REQUIRE(total("A100-SXM-80GB") == Approx(300.0));
+  REQUIRE(total("A100-PCIe-80GB") == Approx(300.0));
+  REQUIRE(total("H100-SXM") == Approx(450.0));
+  REQUIRE(total("B200") == Approx(900.0));
+  REQUIRE(total("MI300X") == Approx(448.0));
+}
+
+TEST_CASE("PCIe reaches the published rates for each payload size") {
+  struct Row {
+    const char* link;
+    int lanes;
+    double encoded;  // GB/s after encoding, then with payloads of 128, 256 and 512 bytes.
+    double payload[3];
+  };
+  const Row rows[] = {{"PCIe3", 16, 15.75, {12.8, 14.1, 14.9}},
+                      {"PCIe4", 16, 31.5, {25.5, 28.2, 29.8}},
+                      {"PCIe5", 16, 63.0, {51.0, 56.4, 59.5}},
+                      {"PCIe4", 8, 15.75, {12.8, 14.1, 14.9}}};
+  for (const Row& row : rows) {
+    INFO(row.link << " x" << row.lanes);
+    const LinkModel& link = shipped().link(row.link);
+    const double encoded = link.bandwidth.value.gigabytes_per_second() * row.lanes;
+    REQUIRE(near(encoded, row.encoded, 0.001));
+    REQUIRE(near(encoded * pcie_efficiency(Bytes(128)), row.payload[0], 0.005));
+    REQUIRE(near(encoded * pcie_efficiency(Bytes(256)), row.payload[1], 0.005));
+    REQUIRE(near(encoded * pcie_efficiency(Bytes(512)), row.payload[2], 0.005));
+    REQUIRE(link.efficiency.value == Approx(pcie_efficiency(Bytes(256))));
+  }
+  const LinkModel& flits = shipped().link("PCIe6");
+  REQUIRE(near(flits.bandwidth.value.gigabytes_per_second() * 16 * flits.efficiency.value, 121.0,
+               0.001));
+}
+
+TEST_CASE("the latencies of PCIe and NVLink add up to the measured ones") {
+  const LinkModel& pcie = shipped().link("PCIe5");
+  const SimTime gpu_link = pcie.latency.value + pcie.gpu_latency->value;
+  const SimTime one_switch = gpu_link * 2 + pcie.switch_latency->value;
+  REQUIRE(one_switch > nanoseconds(633));
+  REQUIRE(one_switch < nanoseconds(727));
+  const SimTime through_root = gpu_link * 2 + pcie.latency.value * 2 +
+                               pcie.switch_latency->value * 2 + pcie.root_latency->value;
+  REQUIRE(through_root > nanoseconds(1039));
+  REQUIRE(through_root < nanoseconds(1116));
+  const LinkModel& nvlink = shipped().link("NVLink4");
+  REQUIRE(nvlink.latency.value * 2 + nvlink.switch_latency->value == nanoseconds(800));
+}
+
+TEST_CASE("a value carries its evidence, its citation and its note") {
+  const TemporaryFolder folder;
+  folder.write(small_catalogue());
+  const Catalogue catalogue = Catalogue::load(folder.path());
+  const GpuModel& gpu = catalogue.gpus().at("H100-SXM");
+  REQUIRE(gpu.memory.evidence == Evidence::Datasheet);
+  REQUIRE(gpu.memory.source == "A data sheet; five stacks");
+  REQUIRE(gpu.memory_bandwidth.source == "A data sheet");
+  REQUIRE(catalogue.link("PCIe5").efficiency.evidence == Evidence::Measured);
+  REQUIRE(to_string(Evidence::Shipped) == "shipped");
+}
+
+TEST_CASE("an unknown name in a cluster file suggests the nearest part") {
+  REQUIRE(look_up_error("H100") ==
+          "cluster.yaml:1:6: gpu: expected the name of a GPU in the catalogue, found \"H100\"; did "
+          "you mean \"H100-SXM\"?");
+  REQUIRE(look_up_error("h100-pcie") ==
+          "cluster.yaml:1:6: gpu: expected the name of a GPU in the catalogue, found "
+          "\"h100-pcie\"; did you mean \"H100-PCIe\"?");
+  REQUIRE(look_up_error("H200-SXN") ==
+          "cluster.yaml:1:6: gpu: expected the name of a GPU in the catalogue, found "
+          "\"H200-SXN\"; did you mean \"H200-SXM\"?");
+  REQUIRE_THAT(look_up_error("a-very-odd-device"),
+               Catch::Contains("found \"a-very-odd-device\"; known are A100-PCIe-40GB, "));
+  REQUIRE(look_up_error("MI300X") == "no error");
+}
+
+TEST_CASE("a broken catalogue says where and why") {
+  SECTION("a link that no file defines") {
+    REQUIRE(load_error("gpus.yaml", "scale_up_link: NVLink4", "scale_up_link: NVLnk4") ==
+            "gpus.yaml:11:20: gpus.H100-SXM.scale_up_link: expected the name of a link in the "
+            "catalogue, found \"NVLnk4\"; did you mean \"NVLink4\"?");
+  }
+  SECTION("a link of the wrong family") {
+    REQUIRE(load_error("gpus.yaml", "scale_up_link: NVLink4", "scale_up_link: PCIe5") ==
+            "gpus.yaml:11:20: gpus.H100-SXM.scale_up_link: expected a link of family nvlink or "
+            "xgmi, found \"PCIe5\"");
+  }
+  SECTION("a source that the file does not list") {
+    REQUIRE(load_error("nics.yaml", "source: manual}", "source: manul}") ==
+            "nics.yaml:6:59: nics.ConnectX-7.speed.source: expected a key of \"sources\", found "
+            "\"manul\"; did you mean \"manual\"?");
+  }
+  SECTION("a value without its source") {
+    REQUIRE_THAT(load_error("nics.yaml", ", source: manual}", "}"),
+                 Catch::StartsWith("nics.yaml:6:12: nics.ConnectX-7.speed"));
+  }
+  SECTION("an unknown kind of evidence") {
+    REQUIRE_THAT(load_error("switches.yaml", "evidence: secondary", "evidence: hearsay"),
+                 Catch::StartsWith("switches.yaml:6:34: switches.Rosetta.ports.evidence: "));
+  }
+  SECTION("an efficiency above one") {
+    REQUIRE_THAT(load_error("links.yaml", "value: 0.82", "value: 82"),
+                 Catch::StartsWith("links.yaml:7:25: links.NVLink4.efficiency.value: "));
+  }
+  SECTION("too many links") {
+    REQUIRE_THAT(load_error("gpus.yaml", "value: 18", "value: 180"),
+                 Catch::StartsWith("gpus.yaml:12:29: gpus.H100-SXM.scale_up_links.value: "));
+  }
+  SECTION("links without the name of the link") {
+    REQUIRE_THAT(load_error("gpus.yaml", "    scale_up_link: NVLink4\n", ""),
+                 Catch::Contains("scale_up_link"));
+  }
+  SECTION("a rate without its unit") {
+    REQUIRE_THAT(load_error("switches.yaml", "200 Gb/s", "200"),
+                 Catch::StartsWith("switches.yaml:7:20: switches.Rosetta.speed.value: "));
+  }
+  SECTION("a number of lanes that no slot has") {
+    REQUIRE(load_error("nics.yaml", "value: 16", "value: 12") ==
+            "nics.yaml:9:25: nics.ConnectX-7.pcie_lanes.value: expected 1, 2, 4, 8, 16 or 32 "
+            "lanes, found \"12\"");
+  }
+  SECTION("a payload size that PCIe does not have") {
+    REQUIRE(load_error("links.yaml", "256 B", "300 B") ==
+            "links.yaml:12:26: links.PCIe5.max_payload.value: expected a power of two from 128 B "
+            "to 4096 B, found \"300 B\"");
+  }
+  SECTION("a payload size and an efficiency") {
+    REQUIRE(load_error("links.yaml", "    max_payload",
+                       "    efficiency: {value: 0.9, evidence: measured, source: book}\n"
+                       "    max_payload") ==
+            "links.yaml:12:17: links.PCIe5.efficiency: give either this or max_payload, from which "
+            "it follows");
+  }
+  SECTION("a data type that nobody knows") {
+    REQUIRE_THAT(
+        load_error("gpus.yaml", "fp32", "fp23"),
+        Catch::Equals(
+            "gpus.yaml:8:7: gpus.H100-SXM.peak: unknown key \"fp23\"; did you mean \"fp32\"?"));
+  }
+  SECTION("a key that nobody reads") {
+    REQUIRE_THAT(
+        load_error("switches.yaml", "    title", "    colour: red\n    title"),
+        Catch::StartsWith("switches.yaml:5:5: switches.Rosetta: unknown key \"colour\"; "));
+  }
+  SECTION("a missing file") {
+    const TemporaryFolder folder;
+    REQUIRE_THROWS_AS(Catalogue::load(folder.path()), ConfigError);
+  }
+}
+
+}  // namespace trainyard
