@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the top of a cluster file and puts servers and fabric together (docs/clusters.md).
+#include "topology/cluster.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "topology/fabric.h"
+#include "topology/parts.h"
+#include "topology/server.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMostServers = 1'000'000;
+
+void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides) {
+  for (const std::string& setting : overrides.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw ConfigError(fmt::format("--set: expected key.path=value, found \"{}\"", setting));
+    }
+    document.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  if (overrides.nodes) {
+    document.set("nodes", std::to_string(*overrides.nodes));
+  }
+}
+
+int used_gpus(const ConfigNode& gpus, int gpus_of_server, const ClusterOverrides& overrides) {
+  const int used = overrides.gpus_per_node.value_or(gpus_of_server);
+  if (used < 1 || used > gpus_of_server) {
+    gpus.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of a server, found {}",
+                          gpus_of_server, used));
+  }
+  return used;
+}
+
+// The fabric, if there is one; an error if servers need one and cannot have it.
+std::optional<FabricSpec> read_network(const ConfigNode& root, const ServerSpec& server,
+                                       const Catalogue& catalogue, EstimateLog& estimates) {
+  const ConfigNode nodes = root.required("nodes");
+  const std::int64_t count = nodes.as_integer(1, kMostServers);
+  const auto fabric = root.optional("fabric");
+  if (server.nics > 0 && fabric) {
+    return read_fabric(*fabric, nodes, server, catalogue, estimates);
+  }
+  if (count > 1) {
+    nodes.fail(fmt::format("{} servers cannot reach each other: {}", count,
+                           server.nics == 0 ? "server.nics is 0" : "there is no fabric"));
+  }
+  if (fabric) {
+    fabric->fail("there is nothing to connect: server.nics is 0");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
+                      const ClusterOverrides& overrides) {
+  apply_overrides(document, overrides);
+  const ConfigNode root = document.root();
+  const std::string name = root.required("name").as_string();
+  root.required("source").skip();
+  const int nodes = static_cast<int>(root.required("nodes").as_integer(1, kMostServers));
+  const ConfigNode server_node = root.required("server");
+  EstimateLog estimates;
+  const ServerSpec server = read_server(server_node, catalogue, estimates);
+  const int gpus_per_node = used_gpus(server_node.required("gpus"), server.gpus, overrides);
+  const auto fabric = read_network(root, server, catalogue, estimates);
+  document.finish();
+
+  TopologyBuilder builder;
+  std::vector<ServerNodes> servers;
+  std::vector<NodeId> gpus;
+  for (int index = 0; index < nodes; ++index) {
+    servers.push_back(add_server(builder, server));
+    const std::vector<NodeId>& own = servers.back().gpus;
+    gpus.insert(gpus.end(), own.begin(), own.begin() + gpus_per_node);
+  }
+  if (fabric) {
+    add_fabric(builder, *fabric, servers);
+  }
+  return {.name = name,
+          .topology = std::move(builder).build(),
+          .routing = fabric ? fabric->routing : RoutingOptions{},
+          .nodes = nodes,
+          .gpus_per_node = gpus_per_node,
+          .gpus = std::move(gpus),
+          .nics_per_node = server.nics,
+          .estimates = estimates.lines()};
+}
+
+Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalogue,
+                     const ClusterOverrides& overrides) {
+  ConfigDocument document = ConfigDocument::load(file);
+  return build_cluster(document, catalogue, overrides);
+}
+
+}  // namespace trainyard

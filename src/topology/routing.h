@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortest paths with ECMP between GPUs.
+//
+// Inside a server, and wherever a GPU is attached to the fabric directly, a path is the cheapest
+// one by link kind (NVLink before PCIe before the link between sockets); a GPU never forwards
+// traffic of others. Between servers a path has three parts: from the GPU to a NIC of its own
+// server that is nearest to it, through the fabric by fewest hops, from the nearest NIC of the
+// target to the target. A GPU with several equally near NICs is bound to one of them by its index
+// and the flow label. Where several next links are equally short, `EcmpHash` picks one by a hash of
+// (flow label, source, target, node, seed), as a switch does, so collisions are real; `Static`
+// picks by the target's index alone, as the destination-based forwarding tables of InfiniBand do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/ids.h"
+#include "topology/topology.h"
+
+namespace trainyard {
+
+enum class RoutingPolicy : std::uint8_t { EcmpHash, Static };
+
+struct RoutingOptions {
+  RoutingPolicy policy = RoutingPolicy::EcmpHash;
+  std::uint64_t seed = 1;
+};
+
+// Tables grow as destinations are first used, so an object belongs to one thread.
+class Routing {
+ public:
+  Routing(const Topology& topology, RoutingOptions options);
+  Routing(const Routing&) = delete;
+  Routing& operator=(const Routing&) = delete;
+  ~Routing();
+
+  // Replaces `path` by the links from source to target, in order. False if there is no way; `path`
+  // is then empty. A node to itself is an empty path and true.
+  [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
+                           std::vector<LinkId>& path);
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+
+ private:
+  struct Tables;
+  const Topology& topology_;
+  RoutingOptions options_;
+  std::unique_ptr<Tables> tables_;
+};
+
+// Sum of link latencies and of the latencies of the nodes in between.
+[[nodiscard]] SimTime path_latency(const Topology& topology, const std::vector<LinkId>& path);
+// The least bandwidth on the path; the path must not be empty.
+[[nodiscard]] Bandwidth path_bandwidth(const Topology& topology, const std::vector<LinkId>& path);
+
+}  // namespace trainyard

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/server.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 4> kTemplates = {"nvswitch", "full-mesh", "cube-mesh",
+                                                        "pcie"};
+constexpr int kMostDevices = 4096;
+constexpr int kMostNics = 256;
+
+// NVLinks between the GPUs of a DGX-1 with V100, as nvidia-smi prints them (gist
+// ashwin/e139748bdba15f5af63f0146d01ee4c3; the same graph as dgx1() of microsoft/msccl-tools up to
+// the numbering). Each GPU uses its six links.
+constexpr std::array<std::array<int, 8>, 8> kCubeMesh = {{
+    {0, 1, 1, 2, 2, 0, 0, 0},
+    {1, 0, 2, 1, 0, 2, 0, 0},
+    {1, 2, 0, 2, 0, 0, 1, 0},
+    {2, 1, 2, 0, 0, 0, 0, 1},
+    {2, 0, 0, 0, 0, 1, 1, 2},
+    {0, 2, 0, 0, 1, 0, 2, 1},
+    {0, 0, 1, 0, 1, 2, 0, 2},
+    {0, 0, 0, 1, 2, 1, 2, 0},
+}};
+constexpr int kCubeMeshLinks = 6;
+
+int optional_count(const ConfigNode& node, std::string_view key, int least, int otherwise) {
+  const auto value = node.optional(key);
+  return value ? static_cast<int>(value->as_integer(least, kMostDevices)) : otherwise;
+}
+
+// The links between the GPUs, as far as the GPU has what the template needs.
+void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
+                   ServerSpec& spec) {
+  const ConfigNode gpu_node = node.required("gpu");
+  const ConfigNode gpus_node = node.required("gpus");
+  const GpuModel& gpu = catalogue.gpu(gpu_node);
+  if (spec.layout == ServerTemplate::Pcie) {
+    return;
+  }
+  const std::string_view layout = kTemplates[static_cast<std::size_t>(spec.layout)];
+  if (gpu.scale_up_link.empty()) {
+    gpu_node.fail(fmt::format(
+        "{} has no link to other GPUs, which the template {} needs; use the template pcie",
+        gpu.name, layout));
+  }
+  const LinkModel& link = catalogue.link(gpu.scale_up_link);
+  spec.scale_up = gpu_link(link, estimates);
+  spec.scale_up_links = estimates.use(gpu.name, "scale_up_links", gpu.scale_up_links);
+  if (link.family != LinkFamily::NvLink && spec.layout != ServerTemplate::FullMesh) {
+    gpu_node.fail(
+        fmt::format("{} has no NVLink, which the template {} needs; use the template full-mesh",
+                    gpu.name, layout));
+  }
+  if (spec.layout == ServerTemplate::NvSwitch && link.switch_latency) {
+    spec.scale_up_switch_latency = estimates.use(link.name, "switch_latency", *link.switch_latency);
+  }
+  if (spec.layout == ServerTemplate::CubeMesh) {
+    if (spec.gpus != static_cast<int>(kCubeMesh.size())) {
+      gpus_node.fail("8 GPUs for the template cube-mesh", gpus_node.found());
+    }
+    if (spec.scale_up_links != kCubeMeshLinks) {
+      gpu_node.fail(fmt::format("the template cube-mesh takes {} links of each GPU, and {} has {}",
+                                kCubeMeshLinks, gpu.name, spec.scale_up_links));
+    }
+  }
+  if (spec.layout == ServerTemplate::FullMesh && spec.gpus - 1 > spec.scale_up_links) {
+    gpus_node.fail(fmt::format("at most {} GPUs for the template full-mesh, as {} has {} links",
+                               spec.scale_up_links + 1, gpu.name, spec.scale_up_links),
+                   gpus_node.found());
+  }
+}
+
+// How PCIe behaves in this server, whatever the part.
+class PcieReader {
+ public:
+  PcieReader(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
+             ServerSpec& spec)
+      : catalogue_(catalogue), estimates_(estimates), spec_(spec) {
+    if (const auto payload = node.optional("pcie_payload")) {
+      const Bytes size = payload->as_bytes();
+      if (size < Bytes(64) || size > Bytes(4096)) {
+        payload->fail("64 B to 4096 B", payload->found());
+      }
+      efficiency_ = pcie_efficiency(size);
+    }
+  }
+
+  void read_gpu(const GpuModel& gpu) {
+    if (gpu.pcie.empty()) {
+      spec_.gpu_host = gpu_link(catalogue_.link(gpu.c2c), estimates_).bundle(1);
+      return;
+    }
+    const LinkModel& model = catalogue_.link(gpu.pcie);
+    const int lanes = estimates_.use(gpu.name, "pcie_lanes", gpu.pcie_lanes);
+    spec_.gpu_host = with_payload(gpu_link(model, estimates_)).bundle(lanes);
+    read_uplink(model, lanes);
+  }
+
+  void read_nic(const NicModel& nic) {
+    const LinkModel& model = catalogue_.link(nic.pcie);
+    const int lanes = estimates_.use(nic.name, "pcie_lanes", nic.pcie_lanes);
+    spec_.nic_host = with_payload(physical_link(model, estimates_)).bundle(lanes);
+    if (spec_.pcie_uplink.bandwidth == Bandwidth()) {
+      read_uplink(model, lanes);
+    }
+  }
+
+  // The link between PCIe switch and CPU, and what it costs to pass either.
+  void read_uplink(const LinkModel& model, int lanes) {
+    spec_.pcie_uplink = with_payload(physical_link(model, estimates_)).bundle(lanes);
+    if (model.switch_latency && spec_.pcie_switches > 0) {
+      spec_.pcie_switch_latency =
+          estimates_.use(model.name, "switch_latency", *model.switch_latency);
+    }
+    if (model.root_latency) {
+      spec_.root_latency = estimates_.use(model.name, "root_latency", *model.root_latency);
+    }
+  }
+
+ private:
+  [[nodiscard]] PhysicalLink with_payload(PhysicalLink link) const {
+    link.efficiency = efficiency_.value_or(link.efficiency);
+    return link;
+  }
+
+  const Catalogue& catalogue_;
+  EstimateLog& estimates_;
+  ServerSpec& spec_;
+  std::optional<double> efficiency_;
+};
+
+void read_uplink_override(const ConfigNode& node, const Catalogue& catalogue, PcieReader& pcie) {
+  const auto uplink = node.optional("pcie_uplink");
+  const auto lanes = node.optional("pcie_uplink_lanes");
+  if (lanes && !uplink) {
+    lanes->fail("pcie_uplink_lanes needs pcie_uplink, the name of the link");
+  }
+  if (!uplink) {
+    return;
+  }
+  const LinkModel& model = catalogue.link(*uplink);
+  if (model.family != LinkFamily::Pcie) {
+    uplink->fail("a PCIe link such as PCIe4", uplink->found());
+  }
+  pcie.read_uplink(model, lanes ? static_cast<int>(lanes->as_integer(1, 32)) : 16);
+}
+
+void read_nics(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
+               PcieReader& pcie, ServerSpec& spec) {
+  const auto count = node.optional("nics");
+  spec.nics = count ? static_cast<int>(count->as_integer(0, kMostNics)) : 0;
+  if (spec.nics == 0) {
+    if (const auto unused = node.optional("nic")) {
+      (void)catalogue.nic(*unused);
+    }
+    return;
+  }
+  const NicModel& nic = catalogue.nic(node.required("nic"));
+  const int ports = estimates.use(nic.name, "ports", nic.ports);
+  spec.nic_speed = Bandwidth(estimates.use(nic.name, "speed", nic.speed).bits_per_second() * ports);
+  spec.network_efficiency = estimates.use(nic.name, "efficiency", nic.efficiency);
+  spec.nic_latency = estimates.use(nic.name, "latency", nic.latency);
+  pcie.read_nic(nic);
+}
+
+void read_sockets(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
+                  ServerSpec& spec) {
+  spec.sockets = optional_count(node, "sockets", 1, 1);
+  const auto count = node.optional("socket_links");
+  const int links = count ? static_cast<int>(count->as_integer(1, 16)) : 1;
+  if (spec.sockets == 1) {
+    if (const auto unused = node.optional("socket_link")) {
+      (void)catalogue.link(*unused);
+    }
+    return;
+  }
+  const ConfigNode link = node.required("socket_link");
+  const LinkModel& model = catalogue.link(link);
+  if (model.family != LinkFamily::Socket) {
+    link.fail("a link between CPU sockets", link.found());
+  }
+  spec.socket_link = physical_link(model, estimates).bundle(links);
+}
+
+// The nodes of one server while it grows.
+class ServerBuilder {
+ public:
+  ServerBuilder(TopologyBuilder& builder, const ServerSpec& spec)
+      : builder_(builder), spec_(spec), server_(builder.add_server()) {}
+
+  ServerNodes build() {
+    const SimTime none;
+    const auto gpus = add_nodes(NodeKind::Gpu, "gpu", spec_.gpus, none);
+    const auto nics = add_nodes(NodeKind::Nic, "nic", spec_.nics, spec_.nic_latency);
+    const auto switches =
+        add_nodes(NodeKind::PcieSwitch, "pcie", spec_.pcie_switches, spec_.pcie_switch_latency);
+    const auto cpus = add_nodes(NodeKind::Cpu, "cpu", spec_.sockets, spec_.root_latency);
+    join_gpus(gpus);
+    const bool on_cpu = switches.empty() || spec_.gpu_host.kind == LinkKind::C2c;
+    deal(gpus, on_cpu ? cpus : switches, spec_.gpu_host);
+    deal(nics, switches.empty() ? cpus : switches, spec_.nic_host);
+    deal(switches, cpus, spec_.pcie_uplink);
+    for (std::size_t a = 0; a < cpus.size(); ++a) {
+      for (std::size_t b = a + 1; b < cpus.size(); ++b) {
+        builder_.add_duplex_link(cpus[a], cpus[b], spec_.socket_link);
+      }
+    }
+    return {gpus, nics};
+  }
+
+ private:
+  NodeId add_node(NodeKind kind, const std::string& name, SimTime latency) {
+    return builder_.add_node({.kind = kind,
+                              .name = fmt::format("server{}/{}", server_.value(), name),
+                              .latency = latency,
+                              .server = server_});
+  }
+
+  std::vector<NodeId> add_nodes(NodeKind kind, std::string_view name, int count, SimTime latency) {
+    std::vector<NodeId> nodes;
+    for (int index = 0; index < count; ++index) {
+      nodes.push_back(add_node(kind, fmt::format("{}{}", name, index), latency));
+    }
+    return nodes;
+  }
+
+  void deal(const std::vector<NodeId>& devices, const std::vector<NodeId>& hosts,
+            const LinkSpec& link) {
+    for (std::size_t index = 0; index < devices.size(); ++index) {
+      builder_.add_duplex_link(devices[index], hosts[index * hosts.size() / devices.size()], link);
+    }
+  }
+
+  void join_gpus(const std::vector<NodeId>& gpus) {
+    if (spec_.layout == ServerTemplate::NvSwitch) {
+      const NodeId nvswitch =
+          add_node(NodeKind::NvSwitch, "nvswitch", spec_.scale_up_switch_latency);
+      for (const NodeId gpu : gpus) {
+        builder_.add_duplex_link(gpu, nvswitch, spec_.scale_up.bundle(spec_.scale_up_links));
+      }
+    }
+    if (spec_.layout != ServerTemplate::FullMesh && spec_.layout != ServerTemplate::CubeMesh) {
+      return;
+    }
+    for (std::size_t a = 0; a < gpus.size(); ++a) {
+      for (std::size_t b = a + 1; b < gpus.size(); ++b) {
+        const int links = spec_.layout == ServerTemplate::CubeMesh
+                              ? kCubeMesh[a][b]
+                              : spec_.scale_up_links / (spec_.gpus - 1);
+        if (links > 0) {
+          builder_.add_duplex_link(gpus[a], gpus[b], spec_.scale_up.bundle(links));
+        }
+      }
+    }
+  }
+
+  TopologyBuilder& builder_;
+  const ServerSpec& spec_;
+  ServerId server_;
+};
+
+}  // namespace
+
+ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates) {
+  ServerSpec spec;
+  spec.layout = static_cast<ServerTemplate>(node.required("template").as_choice(kTemplates));
+  spec.gpus = static_cast<int>(node.required("gpus").as_integer(1, kMostDevices));
+  spec.pcie_switches = optional_count(node, "pcie_switches", 0, 0);
+  read_scale_up(node, catalogue, estimates, spec);
+  PcieReader pcie(node, catalogue, estimates, spec);
+  pcie.read_gpu(catalogue.gpu(node.required("gpu")));
+  read_nics(node, catalogue, estimates, pcie, spec);
+  read_uplink_override(node, catalogue, pcie);
+  read_sockets(node, catalogue, estimates, spec);
+  return spec;
+}
+
+ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec) {
+  return ServerBuilder(builder, spec).build();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/summary.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+std::string rate_text(double bytes_per_second) {
+  return fmt::format("{:.4g} GB/s", bytes_per_second / 1e9);
+}
+
+double bytes_per_second(Bandwidth rate) {
+  return static_cast<double>(rate.bits_per_second()) / 8.0;
+}
+
+class Summary {
+ public:
+  explicit Summary(const Cluster& cluster)
+      : cluster_(cluster),
+        topology_(cluster.topology),
+        routing_(cluster.topology, cluster.routing) {}
+
+  std::vector<SummaryRow> rows() && {
+    add_cluster();
+    add_devices();
+    add_links();
+    add_leaves();
+    if (cluster_.gpus.size() > 1) {
+      add_route(cluster_.gpus[1]);
+    }
+    const std::size_t last =
+        cluster_.gpus.size() - static_cast<std::size_t>(cluster_.gpus_per_node);
+    if (last > 1) {  // Otherwise it is rank 1 or rank 0.
+      add_route(cluster_.gpus[last]);
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  void add(std::string section, std::string item, std::string value) {
+    rows_.push_back({std::move(section), std::move(item), std::move(value)});
+  }
+
+  void add_cluster() {
+    add("cluster", "name", cluster_.name);
+    add("cluster", "servers", std::to_string(cluster_.nodes));
+    add("cluster", "GPUs per server", std::to_string(cluster_.gpus_per_node));
+    add("cluster", "NICs per server", std::to_string(cluster_.nics_per_node));
+    add("cluster", "GPUs", std::to_string(cluster_.gpus.size()));
+    const bool is_static = cluster_.routing.policy == RoutingPolicy::Static;
+    add("cluster", "routing", is_static ? "static" : "ecmp");
+    add("cluster", "values that are estimates", std::to_string(cluster_.estimates.size()));
+  }
+
+  void add_devices() {
+    std::array<int, 6> counts = {};
+    for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
+      ++counts[static_cast<std::size_t>(topology_.node(NodeId(node)).kind)];
+    }
+    for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+      if (counts[kind] > 0) {
+        add("devices", std::string(to_string(static_cast<NodeKind>(kind))),
+            std::to_string(counts[kind]));
+      }
+    }
+  }
+
+  // By the kinds of the two ends, so that GPU and NIC links of equal rate are told apart.
+  void add_links() {
+    using Key = std::tuple<LinkKind, NodeKind, NodeKind, Bandwidth, SimTime>;
+    std::map<Key, int> counts;
+    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
+      const Link& link = topology_.link(LinkId(index));
+      const NodeKind source = topology_.node(link.source).kind;
+      const NodeKind target = topology_.node(link.target).kind;
+      if (source <= target) {
+        ++counts[{link.spec.kind, source, target, link.spec.bandwidth, link.spec.latency}];
+      }
+    }
+    for (const auto& [key, count] : counts) {
+      const auto& [kind, source, target, bandwidth, latency] = key;
+      const int pairs = source == target ? count / 2 : count;
+      add("links",
+          fmt::format("{}, {} to {}", to_string(kind), to_string(source), to_string(target)),
+          fmt::format("{} of {} each way, {}", pairs, rate_text(bytes_per_second(bandwidth)),
+                      to_string(latency)));
+    }
+  }
+
+  struct Leaf {
+    double down = 0.0;  // Bytes per second.
+    double up = 0.0;
+    std::set<NodeId> gpus;
+  };
+
+  [[nodiscard]] NodeId first_switch(const std::vector<LinkId>& path) const {
+    const auto hop = std::find_if(path.begin(), path.end(), [&](LinkId link) {
+      return topology_.link(link).spec.kind == LinkKind::Network;
+    });
+    CHECK(hop != path.end(), "a route between servers without the fabric");
+    return topology_.link(*hop).target;
+  }
+
+  // The switches with links to NICs or GPUs.
+  [[nodiscard]] std::map<NodeId, Leaf> find_leaves() {
+    std::map<NodeId, Leaf> leaves;
+    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
+      const Link& link = topology_.link(LinkId(index));
+      if (link.spec.kind == LinkKind::Network &&
+          topology_.node(link.source).kind == NodeKind::Switch &&
+          topology_.node(link.target).kind != NodeKind::Switch) {
+        leaves[link.source].down += bytes_per_second(link.spec.bandwidth);
+      }
+    }
+    for (auto& [id, leaf] : leaves) {
+      for (const LinkId link : topology_.links_from(id)) {
+        if (topology_.node(topology_.link(link).target).kind == NodeKind::Switch) {
+          leaf.up += bytes_per_second(topology_.link(link).spec.bandwidth);
+        }
+      }
+    }
+    std::vector<LinkId> path;
+    const auto per_node = static_cast<std::size_t>(cluster_.gpus_per_node);
+    for (std::size_t rank = 0; cluster_.nodes > 1 && rank < cluster_.gpus.size(); ++rank) {
+      const NodeId gpu = cluster_.gpus[rank];
+      const NodeId other = cluster_.gpus[rank < per_node ? per_node : 0];
+      // As many flows as it takes to use every NIC that the GPU may use.
+      for (int flow = 0; flow < std::max(cluster_.nics_per_node, 1); ++flow) {
+        if (routing_.route(gpu, other, static_cast<std::uint32_t>(flow), path)) {
+          leaves[first_switch(path)].gpus.insert(gpu);
+        }
+      }
+    }
+    return leaves;
+  }
+
+  void add_leaves() {
+    const std::map<NodeId, Leaf> leaves = find_leaves();
+    if (leaves.empty()) {
+      return;
+    }
+    double worst = 0.0;
+    std::size_t fewest = cluster_.gpus.size();
+    std::size_t most = 0;
+    for (const auto& [id, leaf] : leaves) {
+      worst = std::max(worst, leaf.up > 0.0 ? leaf.down / leaf.up : 0.0);
+      fewest = std::min(fewest, leaf.gpus.size());
+      most = std::max(most, leaf.gpus.size());
+    }
+    const Leaf& first = leaves.begin()->second;
+    add("fabric", "leaf switches", std::to_string(leaves.size()));
+    add("fabric", "GPUs per leaf",
+        cluster_.nodes == 1 ? "not used by one server"
+        : fewest == most    ? std::to_string(most)
+                            : fmt::format("{} to {}", fewest, most));
+    add("fabric", "first leaf",
+        fmt::format("{} down, {} up", rate_text(first.down), rate_text(first.up)));
+    add("fabric", "oversubscription",
+        worst > 0.0 ? fmt::format("{:.3g}:1", worst) : "none, one tier");
+  }
+
+  void add_route(NodeId target) {
+    const NodeId source = cluster_.gpus[0];
+    const std::string section = fmt::format("route from {} to {}", topology_.node(source).name,
+                                            topology_.node(target).name);
+    std::vector<LinkId> path;
+    if (!routing_.route(source, target, 0, path)) {
+      add(section, "unreachable", "no path");
+      return;
+    }
+    add(section, "latency", to_string(path_latency(topology_, path)));
+    add(section, "bandwidth", rate_text(bytes_per_second(path_bandwidth(topology_, path))));
+    for (std::size_t hop = 0; hop < path.size(); ++hop) {
+      const Link& link = topology_.link(path[hop]);
+      std::string value = fmt::format("{} {}, {}", to_string(link.spec.kind),
+                                      rate_text(bytes_per_second(link.spec.bandwidth)),
+                                      to_string(link.spec.latency));
+      const SimTime passing = topology_.node(link.target).latency;
+      if (hop + 1 < path.size() && passing > SimTime()) {
+        value += fmt::format(", then {}", to_string(passing));
+      }
+      add(section, fmt::format("{}. {}", hop + 1, topology_.node(link.target).name), value);
+    }
+  }
+
+  const Cluster& cluster_;
+  const Topology& topology_;
+  Routing routing_;
+  std::vector<SummaryRow> rows_;
+};
+
+}  // namespace
+
+std::vector<SummaryRow> summarise(const Cluster& cluster) {
+  return Summary(cluster).rows();
+}
+
+}  // namespace trainyard

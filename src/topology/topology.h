@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of devices and directed links. Immutable once built; flat arrays; no Boost in headers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/ids.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+enum class NodeKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Switch };
+enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network };
+
+[[nodiscard]] std::string_view to_string(NodeKind kind);
+[[nodiscard]] std::string_view to_string(LinkKind kind);
+
+// What one direction of a link offers.
+struct LinkSpec {
+  LinkKind kind = LinkKind::Network;
+  // Payload rate: what a long transfer gets on the idle link, encoding and headers taken off.
+  Bandwidth bandwidth = {};
+  // Time of flight, plus encoding and FEC where they are part of the link.
+  SimTime latency{};
+  // Parallel physical links that this one stands for (NVLink bricks between a pair of GPUs).
+  int lanes = 1;
+};
+
+struct Node {
+  NodeKind kind = NodeKind::Switch;
+  std::string name = {};
+  // Charged once for every path that passes through this node, not at its two ends.
+  SimTime latency{};
+  // The server that the node stands in; none for switches of the fabric.
+  std::optional<ServerId> server{};
+};
+
+struct Link {
+  NodeId source;
+  NodeId target;
+  LinkSpec spec;
+};
+
+class Topology {
+ public:
+  [[nodiscard]] std::uint32_t node_count() const {
+    return static_cast<std::uint32_t>(nodes_.size());
+  }
+  [[nodiscard]] std::uint32_t link_count() const {
+    return static_cast<std::uint32_t>(links_.size());
+  }
+  [[nodiscard]] std::uint32_t server_count() const { return server_count_; }
+  [[nodiscard]] const Node& node(NodeId id) const { return nodes_[id.value()]; }
+  [[nodiscard]] const Link& link(LinkId id) const { return links_[id.value()]; }
+  // In the order in which they were added.
+  [[nodiscard]] std::span<const LinkId> links_from(NodeId id) const {
+    return std::span(outgoing_).subspan(offsets_[id.value()],
+                                        offsets_[id.value() + 1] - offsets_[id.value()]);
+  }
+
+ private:
+  friend class TopologyBuilder;
+  Topology() = default;
+
+  std::vector<Node> nodes_;
+  std::vector<Link> links_;
+  std::vector<std::uint32_t> offsets_;  // node_count + 1 offsets into outgoing_.
+  std::vector<LinkId> outgoing_;
+  std::uint32_t server_count_ = 0;
+};
+
+class TopologyBuilder {
+ public:
+  NodeId add_node(Node node);
+  // Servers are dense from zero: the next one is server_count().
+  ServerId add_server();
+  // Bandwidth must be positive and the two nodes different.
+  LinkId add_link(NodeId source, NodeId target, const LinkSpec& spec);
+  // Both directions with the same properties; returns the one from a to b, the other is the next.
+  LinkId add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec);
+  [[nodiscard]] Topology build() &&;
+
+ private:
+  Topology topology_;
+};
+
+}  // namespace trainyard

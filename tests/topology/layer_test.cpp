@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer alone: lists, the chooser, distances. Whole routes are tested in routing_test.cpp.
+#include "support/catch.h"
+
+#include "topology/layer.h"
+
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+const LinkSpec kLink{.kind = LinkKind::Network, .bandwidth = gigabits_per_second(100)};
+
+bool is_switch(NodeKind kind) {
+  return kind == NodeKind::Switch;
+}
+std::uint32_t one(LinkKind) {
+  return 1;
+}
+
+TEST_CASE("lists keep the order of entries with equal index") {
+  const Lists<int> lists(4, {{2, 7}, {0, 1}, {2, 5}});
+  REQUIRE(lists.of(0).size() == 1);
+  REQUIRE(lists.of(1).empty());
+  REQUIRE(lists.of(2)[0] == 7);
+  REQUIRE(lists.of(2)[1] == 5);
+  REQUIRE(lists.of(3).empty());
+}
+
+TEST_CASE("a static chooser takes one digit of the target's index at each level") {
+  const RoutingOptions options{.policy = RoutingPolicy::Static};
+  const Chooser chooser(options, NodeId(0), NodeId(1), 99, 4 * 5 + 3);
+  REQUIRE(chooser.pick(NodeId(8), 4, 1) == 3);
+  REQUIRE(chooser.pick(NodeId(8), 8, 4) == 5);
+  REQUIRE(chooser.pick(NodeId(9), 1, 1) == 0);
+}
+
+TEST_CASE("a hashing chooser looks at label, source, target, node and seed") {
+  const auto picks = [](std::uint64_t seed, std::uint32_t source, std::uint32_t target,
+                        std::uint32_t label, std::uint32_t first_node) {
+    const Chooser chooser({.seed = seed}, NodeId(source), NodeId(target), label, 0);
+    std::vector<std::uint32_t> result;
+    for (std::uint32_t node = first_node; node < first_node + 16; ++node) {
+      result.push_back(chooser.pick(NodeId(node), 64, 1));
+    }
+    return result;
+  };
+  const auto reference = picks(1, 2, 3, 4, 5);
+  REQUIRE(picks(1, 2, 3, 4, 5) == reference);
+  REQUIRE(picks(9, 2, 3, 4, 5) != reference);
+  REQUIRE(picks(1, 9, 3, 4, 5) != reference);
+  REQUIRE(picks(1, 2, 9, 4, 5) != reference);
+  REQUIRE(picks(1, 2, 3, 9, 5) != reference);
+  REQUIRE(picks(1, 2, 3, 4, 99) != reference);
+}
+
+TEST_CASE("distances follow the direction of links and end where there is no way") {
+  TopologyBuilder builder;
+  const auto add = [&](NodeKind kind) { return builder.add_node({.kind = kind, .name = "node"}); };
+  const NodeId a = add(NodeKind::Gpu);
+  const NodeId b = add(NodeKind::Gpu);
+  const NodeId apart = add(NodeKind::Gpu);
+  const NodeId first = add(NodeKind::Switch);
+  const NodeId second = add(NodeKind::Switch);
+  builder.add_duplex_link(a, first, kLink);
+  builder.add_duplex_link(b, second, kLink);
+  builder.add_link(first, second, kLink);
+  const Topology topology = std::move(builder).build();
+  Layer layer(topology, is_switch, one);
+  REQUIRE(layer.cost(a, b) == 3U);
+  REQUIRE(layer.cost(a, second) == 2U);
+  REQUIRE(!layer.cost(b, a));
+  REQUIRE(!layer.cost(a, apart));
+  REQUIRE(layer.endpoints() == std::vector<NodeId>{a, b});
+  REQUIRE(layer.components_from(a) == layer.components_from(b));
+  REQUIRE(layer.components_from(apart).empty());
+}
+
+}  // namespace
+}  // namespace trainyard
