@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network as everything above sees it: connections, messages, completions.
+//
+// A connection is a FIFO of messages between two nodes, as an RDMA queue pair or a channel between
+// two GPUs is: its route is resolved once, its messages follow one another, and different
+// connections share links. The contract, the same at every fidelity:
+// - a completion runs as an event at the simulated time at which the last byte is at the target,
+//   never inside send();
+// - messages of one connection are carried in the order of send(), one at a time, and the latency
+//   of one overlaps with the next: the source can send again when the last byte has left it;
+// - completions of equal time come in a fixed order: that in which their last bytes left the
+//   sources, then that of send();
+// - a message of zero bytes takes the latency of the path; a connection of a node to itself takes
+//   no time at all. Both still complete as events.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sim/event.h"
+#include "sim/ids.h"
+#include "sim/simulator.h"
+#include "sim/units.h"
+#include "topology/routing.h"
+
+namespace trainyard {
+
+struct ConnectionSpec {
+  NodeId source;
+  NodeId target;
+  // What ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
+  std::uint32_t flow_label = 0;
+};
+
+// What one link carried.
+struct LinkUse {
+  LinkId link;
+  Bytes bytes;
+};
+
+struct NetworkStats {
+  std::uint64_t messages = 0;  // Whose last byte left the source.
+  Bytes bytes;
+  std::uint64_t connections = 0;
+  std::uint64_t path_classes = 0;  // Flow engine: distinct paths.
+  std::uint64_t solves = 0;        // Flow engine: instants at which rates were computed anew.
+  std::uint64_t rate_changes = 0;  // Flow engine: rates that these gave.
+};
+
+class Network {
+ public:
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  virtual ~Network() = default;
+
+  // Resolves the route. Throws ConfigError naming both nodes if there is none.
+  virtual ConnectionId connect(const ConnectionSpec& spec) = 0;
+
+  // Queues a message; `done` is woken with `token` when it is complete. `size` must not be
+  // negative.
+  virtual void send(ConnectionId connection, Bytes size, EventHandler& done,
+                    std::uint64_t token) = 0;
+
+  // A lower bound on the time by which all that was sent can have arrived, from what each link had
+  // to carry. Engines in which messages do contend return the present: there, completions say it
+  // all.
+  [[nodiscard]] virtual SimTime quiet_time() const = 0;
+
+  // Memory for this many connections.
+  virtual void reserve(std::size_t connections) = 0;
+
+  [[nodiscard]] virtual NetworkStats stats() const = 0;
+  // Links that carried anything, by id.
+  [[nodiscard]] virtual std::vector<LinkUse> link_use() const = 0;
+
+ protected:
+  Network() = default;
+};
+
+enum class Fidelity : std::uint8_t { Analytical, Flow };
+
+[[nodiscard]] std::string_view to_string(Fidelity fidelity);
+
+// `simulator` and `routing` must outlive the network.
+[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
+                                                    Routing& routing);
+
+// Throws the ConfigError for two nodes without a path.
+[[noreturn]] void throw_unreachable(const Topology& topology, NodeId source, NodeId target);
+
+}  // namespace trainyard
