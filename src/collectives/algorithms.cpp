@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/algorithms.h"
+
+#include <algorithm>
+
+namespace trainyard {
+
+std::string_view to_string(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::Ring:
+      return "ring";
+    case Algorithm::Tree:
+      return "tree";
+    case Algorithm::HalvingDoubling:
+      return "halving-doubling";
+    case Algorithm::Pairwise:
+      return "pairwise";
+    case Algorithm::Direct:
+      return "direct";
+  }
+  CHECK(false, "unknown algorithm");
+}
+
+std::optional<Algorithm> parse_algorithm(std::string_view name) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    if (to_string(algorithm) == name) {
+      return algorithm;
+    }
+  }
+  return std::nullopt;
+}
+
+bool supports(Algorithm algorithm, Operation operation) {
+  switch (operation) {
+    case Operation::AllReduce:
+      return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree ||
+             algorithm == Algorithm::HalvingDoubling;
+    case Operation::AllGather:
+    case Operation::ReduceScatter:
+      return algorithm == Algorithm::Ring || algorithm == Algorithm::HalvingDoubling;
+    case Operation::Broadcast:
+    case Operation::Reduce:
+      return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree;
+    case Operation::AllToAll:
+      return algorithm == Algorithm::Pairwise || algorithm == Algorithm::Direct;
+    case Operation::SendReceive:
+    case Operation::Scatter:
+    case Operation::Gather:
+      return algorithm == Algorithm::Direct;
+  }
+  CHECK(false, "unknown operation");
+}
+
+std::vector<Algorithm> algorithms_for(Operation operation) {
+  std::vector<Algorithm> able;
+  std::ranges::copy_if(kAlgorithms, std::back_inserter(able),
+                       [&](Algorithm algorithm) { return supports(algorithm, operation); });
+  return able;
+}
+
+std::unique_ptr<Schedule> make_schedule(Algorithm algorithm, Operation operation,
+                                        const ScheduleOptions& options) {
+  CHECK(supports(algorithm, operation), "the algorithm cannot do the operation");
+  CHECK(options.layout.ranks() >= 1, "a collective of no ranks");
+  CHECK(options.layout.channels() >= 1, "a collective of no channels");
+  CHECK(options.root.value() < static_cast<std::uint32_t>(options.layout.ranks()),
+        "the root is no rank");
+  CHECK(options.pieces >= 1, "a collective of no pieces");
+  switch (algorithm) {
+    case Algorithm::Ring:
+      return ring_schedule(operation, options);
+    case Algorithm::Tree:
+      return tree_schedule(operation, options);
+    case Algorithm::HalvingDoubling:
+      return halving_doubling_schedule(operation, options);
+    case Algorithm::Pairwise:
+      return pairwise_schedule(operation, options);
+    case Algorithm::Direct:
+      return direct_schedule(operation, options);
+  }
+  CHECK(false, "unknown algorithm");
+}
+
+int default_pieces(Algorithm algorithm, Operation operation, const RankLayout& layout, Bytes size) {
+  constexpr std::int64_t kPiecesPerStage = 32;
+  constexpr std::int64_t kLeastPiece = 8 * 1024;
+  std::int64_t stages = 0;
+  if (algorithm == Algorithm::Tree) {
+    stages = tree_depth(layout);
+  } else if (algorithm == Algorithm::Ring &&
+             (operation == Operation::Broadcast || operation == Operation::Reduce)) {
+    stages = layout.ranks() - 1;
+  }
+  const std::int64_t share = size.count() / layout.channels();
+  return static_cast<int>(std::clamp<std::int64_t>(
+      share / kLeastPiece, 1, std::max<std::int64_t>(1, kPiecesPerStage * stages)));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/executor.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+namespace trainyard {
+
+Executor::Executor(Simulator& simulator, Network& network, const Schedule& schedule,
+                   std::span<const NodeId> rank_nodes, Bytes size, TraceRecorder* trace)
+    : EventHandler(simulator),
+      simulator_(simulator),
+      network_(network),
+      schedule_(schedule),
+      chunking_(schedule.shape(), size),
+      trace_(trace),
+      next_(schedule.shape().lanes, 0) {
+  const ScheduleShape& shape = schedule.shape();
+  CHECK(rank_nodes.size() == static_cast<std::size_t>(shape.ranks), "a rank without a node");
+  links_.reserve(shape.connections);
+  network.reserve(shape.connections);
+  for (std::uint32_t index = 0; index < shape.connections; ++index) {
+    const ScheduleConnection ends = schedule.connection(index);
+    links_.push_back({.connection = network.connect({.source = rank_nodes[ends.source.value()],
+                                                     .target = rank_nodes[ends.target.value()],
+                                                     .flow_label = index})});
+  }
+  if (trace_ != nullptr) {
+    waiting_since_.resize(shape.lanes);
+    for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
+      lane_tracks_.push_back(
+          trace_->add_track(fmt::format("rank {}", schedule.lane_rank(LaneId(lane)).value()),
+                            fmt::format("lane {}", lane)));
+    }
+  }
+}
+
+void Executor::start() {
+  const std::uint32_t lanes = schedule_.shape().lanes;
+  lanes_left_ = lanes;
+  last_end_ = simulator_.now();
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    run_lane(lane);
+  }
+}
+
+void Executor::on_event(std::uint64_t token) {
+  Link& link = links_[token];
+  ++link.arrived;
+  if (link.waiting != kNoLane) {
+    const std::uint32_t lane = link.waiting;
+    link.waiting = kNoLane;
+    run_lane(lane);
+  }
+}
+
+void Executor::run_lane(std::uint32_t lane) {
+  const std::uint64_t steps = schedule_.step_count(LaneId(lane));
+  std::uint64_t& index = next_[lane];
+  for (; index < steps; ++index) {
+    const Step step = schedule_.step(LaneId(lane), index);
+    Link& link = links_[step.connection];
+    const Bytes bytes = chunking_.bytes(step.chunks);
+    if (step.kind == StepKind::Send) {
+      bytes_sent_ += bytes;
+      ++messages_sent_;
+      network_.send(link.connection, bytes, *this, step.connection);
+      continue;
+    }
+    if (link.arrived == 0) {
+      link.waiting = lane;
+      return;
+    }
+    --link.arrived;
+    ++messages_received_;
+    bytes_received_ += bytes;
+    if (trace_ != nullptr) {
+      record(lane, step);
+    }
+  }
+  --lanes_left_;
+  last_end_ = simulator_.now();
+}
+
+void Executor::record(std::uint32_t lane, const Step& step) {
+  trace_->add_span(
+      lane_tracks_[lane],
+      fmt::format("{} from rank {}, {} B", step.kind == StepKind::Reduce ? "reduce" : "receive",
+                  schedule_.connection(step.connection).source.value(),
+                  chunking_.bytes(step.chunks).count()),
+      waiting_since_[lane], simulator_.now());
+  waiting_since_[lane] = simulator_.now();
+}
+
+SimTime Executor::finish_time() const {
+  CHECK(finished(), "the collective has not finished");
+  return std::max(last_end_, network_.quiet_time());
+}
+
+std::optional<std::string> Executor::contract_violation() const {
+  for (std::uint32_t lane = 0; lane < schedule_.shape().lanes; ++lane) {
+    if (next_[lane] < schedule_.step_count(LaneId(lane))) {
+      const Step step = schedule_.step(LaneId(lane), next_[lane]);
+      return fmt::format("rank {} (lane {}, step {}) still waits for rank {}; {} of {} lanes ended",
+                         schedule_.lane_rank(LaneId(lane)).value(), lane, next_[lane],
+                         schedule_.connection(step.connection).source.value(),
+                         schedule_.shape().lanes - lanes_left_, schedule_.shape().lanes);
+    }
+  }
+  if (bytes_sent_ != bytes_received_ || messages_sent_ != messages_received_) {
+    return fmt::format("{} messages of {} bytes were sent, {} of {} bytes received", messages_sent_,
+                       bytes_sent_.count(), messages_received_, bytes_received_.count());
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a schedule over a network: the plain runtime, with nothing but links and latencies.
+//
+// A lane goes through its steps: Send hands the bytes to the connection and goes on, Receive and
+// Reduce wait for the next message. Reducing and copying take no time. The state is a step number a
+// lane and a count of arrived messages a connection; nothing is kept of a message that was
+// received.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule.h"
+#include "network/network.h"
+#include "sim/simulator.h"
+#include "sim/trace.h"
+
+namespace trainyard {
+
+class Executor final : private EventHandler {
+ public:
+  // Connects the ranks, rank r on node rank_nodes[r]. The arguments must outlive the executor. With
+  // a trace, every wait for a message is recorded as a span on the track of its rank.
+  Executor(Simulator& simulator, Network& network, const Schedule& schedule,
+           std::span<const NodeId> rank_nodes, Bytes size, TraceRecorder* trace = nullptr);
+
+  // Starts all lanes at the present time. The simulator is to be run after.
+  void start();
+
+  [[nodiscard]] bool finished() const { return lanes_left_ == 0; }
+  // When the last lane ended, or later where the network says that its links were not done
+  // (Network::quiet_time). Only when finished.
+  [[nodiscard]] SimTime finish_time() const;
+
+  // The end-of-run contract: every lane at its end, and bytes sent = bytes received = what the
+  // schedule says. Nothing, or what is wrong: who waits for whom.
+  [[nodiscard]] std::optional<std::string> contract_violation() const;
+  [[nodiscard]] std::uint64_t messages_received() const { return messages_received_; }
+
+ private:
+  void on_event(std::uint64_t token) override;
+  void run_lane(std::uint32_t lane);
+  void record(std::uint32_t lane, const Step& step);
+
+  static constexpr std::uint32_t kNoLane = 0xffff'ffff;
+
+  struct Link {
+    ConnectionId connection;
+    std::uint32_t arrived = 0;  // Messages that no step has taken.
+    std::uint32_t waiting = kNoLane;
+  };
+
+  Simulator& simulator_;
+  Network& network_;
+  const Schedule& schedule_;
+  Chunking chunking_;
+  TraceRecorder* trace_;
+  std::vector<Link> links_;                // By connection of the schedule.
+  std::vector<std::uint64_t> next_;        // By lane: the step to run.
+  std::vector<SimTime> waiting_since_;     // By lane, with a trace only.
+  std::vector<TraceTrackId> lane_tracks_;  // The same.
+  std::uint32_t lanes_left_ = 0;
+  SimTime last_end_;
+  Bytes bytes_sent_;
+  Bytes bytes_received_;
+  std::uint64_t messages_sent_ = 0;
+  std::uint64_t messages_received_ = 0;
+};
+
+}  // namespace trainyard

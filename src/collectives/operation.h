@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collective operations, their nccl-tests names, and the factor between algorithm and bus
+// bandwidth.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace trainyard {
+
+enum class Operation {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Reduce,
+  SendReceive,
+  Scatter,
+  Gather,
+};
+
+inline constexpr std::array kOperations{
+    Operation::AllReduce,   Operation::AllGather, Operation::ReduceScatter,
+    Operation::AllToAll,    Operation::Broadcast, Operation::Reduce,
+    Operation::SendReceive, Operation::Scatter,   Operation::Gather,
+};
+
+// The nccl-tests name: "all_reduce", "alltoall", "sendrecv", ...
+[[nodiscard]] std::string_view to_string(Operation operation);
+[[nodiscard]] std::optional<Operation> parse_operation(std::string_view name);
+// All names, "all_reduce, all_gather, ...", for error texts.
+[[nodiscard]] std::string_view operation_names();
+
+// Bus bandwidth over algorithm bandwidth (size / time). The size is that of nccl-tests: the bytes
+// that a rank holds when its buffer is largest, so for all_gather the gathered whole. The factor is
+// the share of it that a rank must send or receive when nothing reduces inside the network
+// (nccl-tests, doc/PERFORMANCE.md). 0 for a single rank where nothing needs to move.
+[[nodiscard]] double bus_factor(Operation operation, int ranks);
+
+}  // namespace trainyard

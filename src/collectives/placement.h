@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rings and trees the plain runtime lays over a cluster.
+//
+// - GPUs joined by direct links (an NVLink mesh without a switch): one channel for each of the
+//   link-disjoint rings that the mesh has.
+// - Otherwise the natural order of the GPUs, which an NVSwitch or a PCIe tree serves as well as any
+//   other, and two channels, so that both trees of the double tree are used.
+// - Several nodes: as many channels as give every NIC and every ring the same number; they enter and
+//   leave a node at GPUs next to different NICs, and neighbouring nodes are joined on one rail.
+// Algorithms other than ring and tree use every link from one channel.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms.h"
+#include "collectives/rank_layout.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+
+struct Placement {
+  RankLayout layout;
+  std::vector<NodeId> nodes;  // By rank.
+  // What a user should know, such as a mesh that has no ring.
+  std::vector<std::string> remarks;
+};
+
+// `channels` overrides the number of channels.
+[[nodiscard]] Placement place(const Cluster& cluster, Algorithm algorithm,
+                              std::optional<int> channels);
+
+}  // namespace trainyard

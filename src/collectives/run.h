@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective on an otherwise idle cluster, from placement to time, with the plain runtime.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "collectives/algorithms.h"
+#include "network/network.h"
+#include "sim/trace.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+
+struct CollectiveJob {
+  Operation operation = Operation::AllReduce;
+  Algorithm algorithm = Algorithm::Ring;
+  // In the sense of nccl-tests; see aligned_size.
+  Bytes size{};
+  RankId root{};
+  std::optional<int> channels = {};  // Otherwise those of place().
+  std::optional<Bytes> piece = {};   // Pipeline piece; otherwise default_pieces().
+  Fidelity fidelity = Fidelity::Flow;
+  TraceRecorder* trace = nullptr;
+};
+
+// The link that was busy for the largest share of the time.
+struct Bottleneck {
+  LinkId link;
+  double utilisation = 0.0;  // Bytes over capacity times time.
+};
+
+struct CollectiveResult {
+  SimTime time;
+  int channels = 0;
+  int pieces = 0;
+  std::uint64_t fingerprint = 0;
+  NetworkStats network;
+  std::optional<Bottleneck> bottleneck;  // None if nothing was carried.
+};
+
+// The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm
+// support the operation. Throws ConfigError if two ranks cannot reach each other; CHECKs the
+// contract of executor.h.
+[[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job);
+
+// The size that nccl-tests would run for a wanted one: operations that give every rank its own part
+// (all_gather, reduce_scatter, alltoall, scatter, gather) round that part down to 16 bytes
+// (common.cu and the *GetCollByteCount functions of nccl-tests). Zero if nothing is left.
+[[nodiscard]] Bytes aligned_size(Operation operation, Bytes size, int ranks);
+
+}  // namespace trainyard

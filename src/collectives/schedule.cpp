@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace trainyard {
+
+StoredSchedule::StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
+                               std::vector<ScheduleConnection> connections)
+    : Schedule(std::move(shape)), lanes_(std::move(lanes)), connections_(std::move(connections)) {
+  CHECK(lanes_.size() == this->shape().lanes, "the number of lanes differs from the shape");
+  CHECK(connections_.size() == this->shape().connections,
+        "the number of connections differs from the shape");
+}
+
+StoredSchedule::StoredSchedule(const Schedule& other) : Schedule(other.shape()) {
+  for (std::uint32_t lane = 0; lane < shape().lanes; ++lane) {
+    Lane copy{.rank = other.lane_rank(LaneId(lane)), .steps = {}};
+    for (std::uint64_t index = 0; index < other.step_count(LaneId(lane)); ++index) {
+      copy.steps.push_back(other.step(LaneId(lane), index));
+    }
+    lanes_.push_back(std::move(copy));
+  }
+  for (std::uint32_t index = 0; index < shape().connections; ++index) {
+    connections_.push_back(other.connection(index));
+  }
+}
+
+Chunking::Chunking(const ScheduleShape& shape, Bytes size)
+    : total_(size.count()), chunks_(std::max<std::int64_t>(1, shape.chunk_count)) {
+  // Of an all-to-all, and of sendrecv, nccl-tests gives the bytes of one rank; every rank has other
+  // data.
+  if (shape.operation == Operation::AllToAll || shape.operation == Operation::SendReceive) {
+    total_ = (size * shape.ranks).count();
+  }
+  quotient_ = total_ / chunks_;
+  remainder_ = total_ % chunks_;
+}
+
+std::int64_t Chunking::uneven_cut(std::uint64_t chunk) const {
+  const auto product = static_cast<__int128>(total_) * static_cast<__int128>(chunk);
+  return static_cast<std::int64_t>(product / chunks_);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective as data: what every rank sends, receives and reduces, in which order.
+//
+// A schedule has lanes and connections. A lane is a sequential program of one rank (in NCCL: a
+// channel's thread block); its steps are generated on demand from (lane, index), so a ring of 4,096
+// ranks with 33 million transfers takes no memory. A connection is a FIFO of messages from one rank
+// to another; the n-th receive on it takes the n-th message, so sends and receives are paired by
+// construction and never matched by tag. Both are numbered densely from zero.
+//
+// Steps of a lane:
+//   Send     hands the chunks, as they are now, to the connection and goes on at once;
+//   Receive  waits for the next message of the connection and stores it;
+//   Reduce   the same, but adds it to what the rank holds.
+// Order within a lane and the messages between lanes are all dependencies there are: together, a
+// DAG.
+//
+// The data of a collective are chunk_count() chunks, named alike on all ranks. Which ranks hold
+// which chunks before and after is the meaning of the operation (semantics.h), which also proves
+// schedules.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/operation.h"
+#include "sim/ids.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+enum class StepKind : std::uint8_t { Send, Receive, Reduce };
+
+struct ChunkRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  friend bool operator==(const ChunkRange&, const ChunkRange&) = default;
+};
+
+struct Step {
+  StepKind kind = StepKind::Send;
+  std::uint32_t connection = 0;
+  ChunkRange chunks;
+};
+
+struct ScheduleConnection {
+  RankId source;
+  RankId target;
+};
+
+// What every schedule knows of itself.
+struct ScheduleShape {
+  Operation operation = Operation::AllReduce;
+  std::string algorithm;
+  int ranks = 0;
+  int channels = 1;
+  RankId root;  // Of broadcast, reduce, scatter, gather.
+  std::uint32_t chunk_count = 0;
+  std::uint32_t lanes = 0;
+  std::uint32_t connections = 0;
+};
+
+class Schedule {
+ public:
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+  virtual ~Schedule() = default;
+
+  [[nodiscard]] const ScheduleShape& shape() const { return shape_; }
+  [[nodiscard]] virtual RankId lane_rank(LaneId lane) const = 0;
+  [[nodiscard]] virtual std::uint64_t step_count(LaneId lane) const = 0;
+  // `index` is less than step_count(lane).
+  [[nodiscard]] virtual Step step(LaneId lane, std::uint64_t index) const = 0;
+  [[nodiscard]] virtual ScheduleConnection connection(std::uint32_t index) const = 0;
+
+ protected:
+  explicit Schedule(ScheduleShape shape) : shape_(std::move(shape)) {}
+
+ private:
+  ScheduleShape shape_;
+};
+
+// A schedule written out step by step: for hand-made and imported ones, and for tests that change
+// one.
+class StoredSchedule final : public Schedule {
+ public:
+  struct Lane {
+    RankId rank;
+    std::vector<Step> steps;
+  };
+
+  StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
+                 std::vector<ScheduleConnection> connections);
+  // A copy of any schedule.
+  explicit StoredSchedule(const Schedule& other);
+
+  [[nodiscard]] RankId lane_rank(LaneId lane) const override { return lanes_[lane.value()].rank; }
+  [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
+    return lanes_[lane.value()].steps.size();
+  }
+  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
+    return lanes_[lane.value()].steps[index];
+  }
+  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
+    return connections_[index];
+  }
+
+  [[nodiscard]] std::vector<Lane>& lanes() { return lanes_; }
+  [[nodiscard]] std::vector<ScheduleConnection>& connections() { return connections_; }
+
+ private:
+  std::vector<Lane> lanes_;
+  std::vector<ScheduleConnection> connections_;
+};
+
+// How the bytes of a message size, in the sense of nccl-tests, are cut into the chunks of a
+// schedule. Cuts fall at size * i / chunk_count, rounded down, so that the parts add up exactly.
+class Chunking {
+ public:
+  Chunking(const ScheduleShape& shape, Bytes size);
+  [[nodiscard]] Bytes bytes(ChunkRange range) const {
+    return Bytes(cut(range.first + range.count) - cut(range.first));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t cut(std::uint64_t chunk) const {
+    // The usual case is an even division, which needs no 128 bits.
+    return remainder_ == 0 ? quotient_ * static_cast<std::int64_t>(chunk) : uneven_cut(chunk);
+  }
+  [[nodiscard]] std::int64_t uneven_cut(std::uint64_t chunk) const;
+
+  std::int64_t total_;  // Over all distinct chunks.
+  std::int64_t chunks_;
+  std::int64_t quotient_;
+  std::int64_t remainder_;
+};
+
+}  // namespace trainyard

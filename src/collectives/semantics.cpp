@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/semantics.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+namespace trainyard {
+
+namespace {
+
+using Contributions = std::uint64_t;  // Bit r: the data of rank r; 0: nothing.
+
+constexpr int kMostRanks = 64;
+
+std::string name_of(Contributions value) {
+  std::string text = "{";
+  for (int rank = 0; rank < kMostRanks; ++rank) {
+    if ((value >> rank & 1U) != 0) {
+      text += (text.size() > 1 ? ", " : "") + std::to_string(rank);
+    }
+  }
+  return text + "}";
+}
+
+class Prover {
+ public:
+  explicit Prover(const Schedule& schedule)
+      : schedule_(schedule),
+        shape_(schedule.shape()),
+        ranks_(static_cast<std::uint32_t>(shape_.ranks)),
+        everyone_(ranks_ == 64 ? ~Contributions{0} : (Contributions{1} << ranks_) - 1),
+        held_(ranks_, std::vector<Contributions>(shape_.chunk_count, 0)),
+        queues_(shape_.connections),
+        next_(shape_.lanes, 0) {}
+
+  std::optional<std::string> run(bool backwards) {
+    for (std::uint32_t chunk = 0; chunk < shape_.chunk_count; ++chunk) {
+      for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+        held_[rank][chunk] = before(rank, chunk);
+      }
+    }
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (std::uint32_t i = 0; i < shape_.lanes && error_.empty(); ++i) {
+        moved |= run_lane(LaneId(backwards ? shape_.lanes - 1 - i : i));
+      }
+      if (!error_.empty()) {
+        return error_;
+      }
+    }
+    check_finished();
+    if (error_.empty()) {
+      check_result();
+    }
+    return error_.empty() ? std::nullopt : std::optional(error_);
+  }
+
+ private:
+  struct Message {
+    ChunkRange chunks;
+    std::vector<Contributions> values;
+  };
+
+  [[nodiscard]] std::uint32_t owner(std::uint32_t chunk) const { return chunk % ranks_; }
+  [[nodiscard]] static Contributions only(std::uint32_t rank) { return Contributions{1} << rank; }
+
+  [[nodiscard]] Contributions before(std::uint32_t rank, std::uint32_t chunk) const {
+    switch (shape_.operation) {
+      case Operation::AllReduce:
+      case Operation::Reduce:
+      case Operation::ReduceScatter:
+        return only(rank);
+      case Operation::Broadcast:
+      case Operation::Scatter:
+        return rank == shape_.root.value() ? only(rank) : 0;
+      case Operation::AllGather:
+      case Operation::Gather:
+      case Operation::SendReceive:
+        return rank == owner(chunk) ? only(rank) : 0;
+      case Operation::AllToAll:
+        return rank == chunk / ranks_ % ranks_ ? only(rank) : 0;
+    }
+    CHECK(false, "unknown operation");
+  }
+
+  // What a rank must hold in the end; nothing where it does not matter.
+  [[nodiscard]] std::optional<Contributions> after(std::uint32_t rank, std::uint32_t chunk) const {
+    const auto if_here = [](bool here, Contributions value) {
+      return here ? std::optional(value) : std::nullopt;
+    };
+    const bool is_root = rank == shape_.root.value();
+    switch (shape_.operation) {
+      case Operation::AllReduce:
+        return everyone_;
+      case Operation::Reduce:
+        return if_here(is_root, everyone_);
+      case Operation::ReduceScatter:
+        return if_here(rank == owner(chunk), everyone_);
+      case Operation::Broadcast:
+        return only(shape_.root.value());
+      case Operation::Scatter:
+        return if_here(rank == owner(chunk), only(shape_.root.value()));
+      case Operation::AllGather:
+        return only(owner(chunk));
+      case Operation::Gather:
+        return if_here(is_root, only(owner(chunk)));
+      case Operation::SendReceive:
+        return if_here(rank == (owner(chunk) + 1) % ranks_, only(owner(chunk)));
+      case Operation::AllToAll:
+        return if_here(rank == owner(chunk), only(chunk / ranks_ % ranks_));
+    }
+    CHECK(false, "unknown operation");
+  }
+
+  [[nodiscard]] std::string place(LaneId lane, std::uint64_t index) const {
+    return fmt::format("rank {}, lane {}, step {}", schedule_.lane_rank(lane).value(), lane.value(),
+                       index);
+  }
+
+  // Runs until the lane waits, ends or is wrong; true if it moved.
+  bool run_lane(LaneId lane) {
+    const std::uint64_t steps = schedule_.step_count(lane);
+    std::uint64_t& index = next_[lane.value()];
+    const std::uint64_t first = index;
+    while (index < steps && error_.empty()) {
+      const Step step = schedule_.step(lane, index);
+      if (!well_formed(lane, index, step)) {
+        break;
+      }
+      if (step.kind == StepKind::Send) {
+        send(lane, index, step);
+      } else if (queues_[step.connection].empty()) {
+        break;
+      } else {
+        receive(lane, index, step);
+      }
+      ++index;
+    }
+    return index != first;
+  }
+
+  bool well_formed(LaneId lane, std::uint64_t index, const Step& step) {
+    if (step.connection >= shape_.connections) {
+      error_ = fmt::format("{}: connection {} does not exist", place(lane, index), step.connection);
+      return false;
+    }
+    const std::uint64_t end = std::uint64_t{step.chunks.first} + step.chunks.count;
+    if (step.chunks.count == 0 || end > shape_.chunk_count) {
+      error_ = fmt::format("{}: chunks {} to {} of {}", place(lane, index), step.chunks.first, end,
+                           shape_.chunk_count);
+      return false;
+    }
+    const ScheduleConnection ends = schedule_.connection(step.connection);
+    const bool sends = step.kind == StepKind::Send;
+    const RankId here = schedule_.lane_rank(lane);
+    if ((sends ? ends.source : ends.target) != here) {
+      error_ = fmt::format("{}: {} connection {}, which leads from rank {} to rank {}",
+                           place(lane, index), sends ? "sends on" : "receives from",
+                           step.connection, ends.source.value(), ends.target.value());
+      return false;
+    }
+    return true;
+  }
+
+  void send(LaneId lane, std::uint64_t index, const Step& step) {
+    const std::vector<Contributions>& held = held_[schedule_.lane_rank(lane).value()];
+    Message message{.chunks = step.chunks, .values = {}};
+    for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
+      const std::uint32_t chunk = step.chunks.first + i;
+      if (held[chunk] == 0) {
+        error_ = fmt::format("{}: sends chunk {}, which the rank does not hold", place(lane, index),
+                             chunk);
+        return;
+      }
+      message.values.push_back(held[chunk]);
+    }
+    queues_[step.connection].push_back(std::move(message));
+  }
+
+  void receive(LaneId lane, std::uint64_t index, const Step& step) {
+    const Message message = std::move(queues_[step.connection].front());
+    queues_[step.connection].pop_front();
+    if (message.chunks != step.chunks) {
+      error_ = fmt::format("{}: expects chunks {}+{}, but chunks {}+{} were sent",
+                           place(lane, index), step.chunks.first, step.chunks.count,
+                           message.chunks.first, message.chunks.count);
+      return;
+    }
+    std::vector<Contributions>& held = held_[schedule_.lane_rank(lane).value()];
+    for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
+      const std::uint32_t chunk = step.chunks.first + i;
+      const Contributions value = message.values[i];
+      if (step.kind == StepKind::Receive) {
+        held[chunk] = value;
+      } else if (held[chunk] == 0) {
+        error_ = fmt::format("{}: reduces into chunk {}, which the rank does not hold",
+                             place(lane, index), chunk);
+        return;
+      } else if ((held[chunk] & value) != 0) {
+        error_ = fmt::format("{}: adds contributions {} to chunk {} a second time",
+                             place(lane, index), name_of(held[chunk] & value), chunk);
+        return;
+      } else {
+        held[chunk] |= value;
+      }
+    }
+  }
+
+  void check_finished() {
+    for (std::uint32_t lane = 0; lane < shape_.lanes; ++lane) {
+      if (next_[lane] < schedule_.step_count(LaneId(lane))) {
+        const Step step = schedule_.step(LaneId(lane), next_[lane]);
+        error_ = fmt::format("{}: waits for ever for rank {}", place(LaneId(lane), next_[lane]),
+                             schedule_.connection(step.connection).source.value());
+        return;
+      }
+    }
+    for (std::uint32_t index = 0; index < shape_.connections; ++index) {
+      if (!queues_[index].empty()) {
+        const ScheduleConnection ends = schedule_.connection(index);
+        error_ = fmt::format("rank {} sends {} message(s) to rank {} that it never receives",
+                             ends.source.value(), queues_[index].size(), ends.target.value());
+        return;
+      }
+    }
+  }
+
+  void check_result() {
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      for (std::uint32_t chunk = 0; chunk < shape_.chunk_count; ++chunk) {
+        const std::optional<Contributions> wanted = after(rank, chunk);
+        if (wanted && held_[rank][chunk] != *wanted) {
+          error_ = fmt::format("rank {} ends with {} in chunk {} instead of {}", rank,
+                               name_of(held_[rank][chunk]), chunk, name_of(*wanted));
+          return;
+        }
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  const ScheduleShape& shape_;
+  std::uint32_t ranks_;
+  Contributions everyone_;
+  std::vector<std::vector<Contributions>> held_;  // By rank, then chunk.
+  std::vector<std::deque<Message>> queues_;       // By connection.
+  std::vector<std::uint64_t> next_;               // By lane.
+  std::string error_;
+};
+
+}  // namespace
+
+std::optional<std::string> disprove(const Schedule& schedule) {
+  CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMostRanks,
+        "the prover takes 1 to 64 ranks");
+  std::optional<std::string> error = Prover(schedule).run(false);
+  return error ? error : Prover(schedule).run(true);
+}
+
+}  // namespace trainyard
