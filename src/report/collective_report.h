@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result of a collective run over message sizes, in nccl-tests' columns plus ours.
+//
+// The text form is read by tools that read nccl-tests output, and by load_measurement: the columns
+// size to busbw are in nccl-tests' places and number format, ours follow, a missing value is "-".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/measurement.h"
+#include "collectives/operation.h"
+#include "report/table.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+struct CollectiveRow {
+  Bytes size;
+  std::string algorithm;
+  int channels = 0;
+  std::string protocol;
+  SimTime time;
+  double algbw_gbps = 0.0;
+  double busbw_gbps = 0.0;
+  std::uint64_t transfers = 0;
+  // The fastest of the rows of its size. Shown only if a size has several rows.
+  bool best = false;
+  std::optional<MeasuredRow> measured;
+  std::uint64_t fingerprint = 0;
+};
+
+struct CollectiveReport {
+  Operation operation = Operation::AllReduce;
+  std::string cluster;
+  std::string runtime;
+  std::string fidelity;
+  int ranks = 0;
+  int nodes = 0;
+  int gpus_per_node = 0;
+  std::vector<CollectiveRow> rows;
+  // One line each, shown below the table.
+  std::vector<std::string> notes;
+  // The measured table that the rows are compared with; adds its columns and the error summary.
+  std::optional<std::string> measured_name;
+  std::optional<std::string> measured_source;
+  bool show_fingerprint = false;
+};
+
+// Marks the fastest row of each size (the first of equals) as best, and no other.
+void mark_best(std::vector<CollectiveRow>& rows);
+
+[[nodiscard]] std::string render(const CollectiveReport& report, Format format);
+
+// A number as nccl-tests prints it in `width` characters: two decimals, fewer if it would be wider.
+[[nodiscard]] std::string nccl_number(double value, int width);
+
+}  // namespace trainyard

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table, three forms: aligned text for people, CSV and JSON for programs.
+//
+// A cell has a text and a typed value. The text form prints the texts; CSV and JSON print the
+// values under the columns' keys, which carry their units ("time_us"), with all their digits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace trainyard {
+
+enum class Format { Table, Csv, Json };
+// "table", "csv", "json".
+[[nodiscard]] std::optional<Format> parse_format(std::string_view name);
+
+enum class Align { Left, Right };
+
+struct Column {
+  std::string name;  // For the text form.
+  std::string key;   // For CSV and JSON, with the unit.
+  Align align = Align::Right;
+  std::string unit;           // Shown below the name in the text form; may be empty.
+  std::size_t min_width = 0;  // Of the text form.
+};
+
+// monostate is "no value": an empty CSV field, null in JSON.
+using CellValue = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
+
+struct Cell {
+  std::string text;
+  CellValue value;
+
+  // A cell whose text is its value.
+  static Cell of(std::string text) { return {text, text}; }
+  static Cell of(std::int64_t value) { return {std::to_string(value), value}; }
+  // "-" in the text form: never blank, so that every line has as many words as columns.
+  static Cell none() { return {"-", std::monostate()}; }
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns);
+
+  // A row has as many cells as there are columns.
+  void add_row(std::vector<Cell> cells);
+
+  [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
+  [[nodiscard]] const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+// Whether the text form's header lines begin with '#', as those of nccl-tests do.
+enum class HeaderMark { None, Hash };
+
+// Columns two blanks apart, lines without trailing blanks.
+[[nodiscard]] std::string render_text(const Table& table, HeaderMark mark = HeaderMark::None);
+// RFC 4180, except that lines end in \n: a header of keys, fields quoted where needed.
+[[nodiscard]] std::string render_csv(const Table& table);
+// An array of objects, keys in column order.
+[[nodiscard]] std::string render_json(const Table& table);
+[[nodiscard]] std::string render(const Table& table, Format format);
+
+}  // namespace trainyard
