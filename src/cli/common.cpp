@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "report/output.h"
+#include "sim/config.h"
+
+namespace trainyard {
+
+namespace {
+
+// Beside the program: PREFIX/share/trainyard/configs when installed in PREFIX/bin, the source tree
+// when built in build/PRESET/bin.
+std::filesystem::path configs_folder() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  for (const char* relative : {"../share/trainyard/configs", "../../../configs"}) {
+    const std::filesystem::path folder = program.parent_path() / relative;
+    if (std::filesystem::is_directory(folder)) {
+      return folder.lexically_normal();
+    }
+  }
+  throw ConfigError(
+      fmt::format("{}: the configs folder is neither in ../share/trainyard nor in the source tree; "
+                  "install with cmake --install",
+                  program.string()));
+}
+
+// A line on the terminal that is written over; silent elsewhere and for two seconds.
+class Progress {
+ public:
+  Progress(std::string_view what, std::size_t count)
+      : what_(what), count_(count), shown_(isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (drawn_) {
+      fmt::print(stderr, "\r\x1b[K");
+    }
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void one_done() {
+    const std::scoped_lock lock(mutex_);
+    ++done_;
+    const std::chrono::duration<double> elapsed = Clock::now() - start_;
+    const std::chrono::duration<double> since_drawn = Clock::now() - last_;
+    if (shown_ && elapsed.count() > 2.0 && since_drawn.count() > 0.2) {
+      const double left =
+          elapsed.count() / static_cast<double>(done_) * static_cast<double>(count_ - done_);
+      fmt::print(stderr, "\r\x1b[K{}: {} of {}, about {:.0f} s left", what_, done_, count_, left);
+      last_ = Clock::now();
+      drawn_ = true;
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  std::size_t count_;
+  bool shown_;
+  bool drawn_ = false;
+  std::size_t done_ = 0;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = start_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+std::filesystem::path find_config(std::string_view kind, std::string_view name_or_file) {
+  const std::filesystem::path file(name_or_file);
+  if (name_or_file.empty()) {
+    throw ConfigError(
+        fmt::format("expected the name or file of one of the {}, found nothing", kind));
+  }
+  if (file.has_parent_path() || file.has_extension() || std::filesystem::exists(file)) {
+    return file;
+  }
+  const std::filesystem::path folder = configs_folder() / kind;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::ranges::sort(names);
+  if (std::ranges::find(names, name_or_file) != names.end()) {
+    return folder / (std::string(name_or_file) + ".yaml");
+  }
+  const std::optional<std::string> nearest = nearest_word(name_or_file, names);
+  throw ConfigError(fmt::format("expected a file or one of the {} {}, found \"{}\"{}", kind,
+                                fmt::join(names, ", "), name_or_file,
+                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+}
+
+Catalogue load_default_catalogue() {
+  return Catalogue::load(configs_folder() / "hardware");
+}
+
+void write_output(const std::optional<std::string>& file, const std::string& text,
+                  std::ostream& out) {
+  if (file) {
+    write_file(*file, text);
+  } else {
+    out << text << std::flush;
+  }
+}
+
+void run_tasks(std::size_t count, unsigned threads, std::string_view what,
+               const std::function<void(std::size_t)>& task) {
+  if (threads == 0) {
+    threads = std::max(1U, std::thread::hardware_concurrency());
+  }
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  Progress progress(what, count);
+  const auto work = [&] {
+    for (std::size_t index = next++; index < count; index = next++) {
+      try {
+        task(index);
+      } catch (...) {
+        failures[index] = std::current_exception();
+      }
+      progress.one_done();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned helper = 1; helper < std::min<std::size_t>(threads, count); ++helper) {
+      helpers.emplace_back(work);
+    }
+    work();
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+  }
+}
+
+}  // namespace trainyard

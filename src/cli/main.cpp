@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's table of contents, and the only place that catches.
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <exception>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/collective.h"
+#include "cli/topology.h"
+#include "sim/config.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kVersion = "trainyard 0.1.0";
+
+constexpr std::string_view kIntroduction =
+    R"(Trainyard predicts what a collective does on a GPU cluster,
+from a description of its parts in YAML.
+
+  trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
+  trainyard topology        what a cluster file describes: devices, links, routes, a drawing
+
+Every command has --help. Try first:
+  trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
+  trainyard topology --cluster dgx-h100 --nodes 4
+  trainyard collective alltoall --cluster dgx-a100 -b 1M -e 1G --format csv
+)";
+
+struct Command {
+  std::string_view name;
+  int (*run)(std::span<const std::string> arguments, std::ostream& out);
+};
+
+constexpr std::array kCommands{Command{"collective", run_collective_command},
+                               Command{"topology", run_topology}};
+
+int run(std::span<const std::string> arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "help") {
+    std::cout << kIntroduction;
+    return 0;
+  }
+  if (arguments[0] == "--version") {
+    std::cout << kVersion << '\n';
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (arguments[0] == command.name) {
+      return command.run(arguments.subspan(1), std::cout);
+    }
+    names.emplace_back(command.name);
+  }
+  const auto nearest = nearest_word(arguments[0], names);
+  throw ConfigError(fmt::format("expected a command ({}), found \"{}\"{}", fmt::join(names, ", "),
+                                arguments[0],
+                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+}
+
+}  // namespace
+}  // namespace trainyard
+
+int main(int argc, char** argv) {
+  try {
+    return trainyard::run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const trainyard::ConfigError& error) {
+    fmt::print(stderr, "trainyard: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trainyard: internal error: {}\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that subcommands have in common, and errors about them in one line:
+//   --nodes: expected a whole number from 1 to 1000000, found "0"
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/table.h"
+#include "sim/units.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+
+// Parses strictly: no abbreviations, nothing unknown, nothing twice unless it is composing.
+// `positional` names the options that the arguments without a name fill, in order.
+[[nodiscard]] boost::program_options::variables_map parse_options(
+    std::string_view command, std::span<const std::string> arguments,
+    const boost::program_options::options_description& described,
+    std::vector<std::string> positional);
+
+// Throws "--NAME: expected EXPECTED, found "FOUND""; suggests the nearest of `candidates`.
+[[noreturn]] void fail_option(std::string_view name, std::string_view expected,
+                              std::string_view found, std::span<const std::string> candidates = {});
+
+// The values of options that are declared as text, each checked; nothing where the option is
+// absent.
+class OptionReader {
+ public:
+  explicit OptionReader(const boost::program_options::variables_map& values) : values_(values) {}
+
+  [[nodiscard]] bool given(std::string_view name) const;
+  [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
+  [[nodiscard]] std::string required_text(std::string_view name) const;
+  [[nodiscard]] std::optional<int> integer(std::string_view name, int least, int most) const;
+  // At least one byte.
+  [[nodiscard]] std::optional<Bytes> message_size(std::string_view name) const;
+  // Index of the choice; 0 where absent.
+  [[nodiscard]] std::size_t choice(std::string_view name, std::vector<std::string> choices) const;
+  [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
+
+ private:
+  const boost::program_options::variables_map& values_;
+};
+
+// "a,b,c" into its parts, empty ones included.
+[[nodiscard]] std::vector<std::string> split_list(std::string_view list);
+
+// --help, --cluster, --nodes, --gpus-per-node, --set.
+void add_cluster_options(boost::program_options::options_description& options);
+[[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);
+
+// --format, --output.
+void add_output_options(boost::program_options::options_description& options);
+[[nodiscard]] Format output_format(const OptionReader& reader);
+
+}  // namespace trainyard

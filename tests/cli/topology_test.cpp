@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/topology.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+const std::string kClusters = std::string(TRAINYARD_SOURCE_DIR) + "/configs/clusters/";
+
+std::string run(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  REQUIRE(run_topology(arguments, out) == 0);
+  return out.str();
+}
+
+TEST_CASE("topology --help shows an example") {
+  REQUIRE(run({"--help"}).find("trainyard topology --cluster dgx-h100 --nodes 64") !=
+          std::string::npos);
+}
+
+TEST_CASE("topology prints a summary as table, CSV and JSON") {
+  const std::string file = kClusters + "dgx-1.yaml";
+  const std::string table = run({"--cluster", file});
+  REQUIRE(table.rfind("cluster\n  name  ", 0) == 0);
+  REQUIRE(table.find("\nroute from server0/gpu0 to server1/gpu0\n") != std::string::npos);
+  const std::string csv = run({"--cluster", file, "--format", "csv"});
+  REQUIRE(csv.rfind("section,item,value\ncluster,name,\"DGX-1 V100, 100G RoCE\"\n", 0) == 0);
+  const auto json = nlohmann::json::parse(run({"--cluster", file, "--format", "json"}));
+  REQUIRE(json["cluster"]["GPUs"] == "16");
+  REQUIRE(!json["estimates"].empty());
+}
+
+TEST_CASE("topology prints the graph for Graphviz and as JSON") {
+  const std::string file = kClusters + "h100-1gpu-400g.yaml";
+  REQUIRE(run({"--cluster", file, "--dot"}).rfind("digraph topology {\n", 0) == 0);
+  const auto json = nlohmann::json::parse(run({"--cluster", file, "--json", "--nodes", "3"}));
+  REQUIRE(json["nodes"].size() == 3 * 4 + 1);
+  REQUIRE(json["links"].size() == 2 * (3 * 3 + 3));
+}
+
+TEST_CASE("topology takes overrides") {
+  const std::string file = kClusters + "dgx-h100.yaml";
+  const std::string text = run({"--cluster", file, "--nodes", "2", "--gpus-per-node", "1", "--set",
+                                "fabric.routing=ecmp", "--format", "csv"});
+  REQUIRE(text.find("cluster,GPUs,2\ncluster,routing,ecmp\n") != std::string::npos);
+}
+
+TEST_CASE("mistakes on the command line are one line") {
+  const auto error = [](const std::vector<std::string>& arguments) {
+    std::ostringstream out;
+    try {
+      (void)run_topology(arguments, out);
+    } catch (const ConfigError& caught) {
+      return std::string(caught.what());
+    }
+    return std::string("no error");
+  };
+  const std::string file = kClusters + "dgx-1.yaml";
+  REQUIRE(error({}) == "topology: --cluster is missing; see trainyard topology --help");
+  REQUIRE(error({"--cluster", file, "--format", "xml"}) ==
+          "topology: --format: expected table, csv or json, found \"xml\"");
+  REQUIRE(error({"--cluster", file, "--dot", "--json"}) ==
+          "topology: --dot and --json exclude each other");
+  REQUIRE(error({"--clusters", file}) ==
+          "topology: unrecognised option '--clusters'; see trainyard topology --help");
+  REQUIRE(error({"--cluster", file, "--nodes", "many"}) ==
+          "topology: the argument ('many') for option '--nodes' is invalid; see trainyard topology "
+          "--help");
+}
+
+}  // namespace
+}  // namespace trainyard
