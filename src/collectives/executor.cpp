@@ -40,6 +40,7 @@ void Executor::start() {
   const std::uint32_t lanes = schedule_.shape().lanes;
   lanes_left_ = lanes;
   last_end_ = simulator_.now();
+  std::ranges::fill(waiting_since_, simulator_.now());
   for (std::uint32_t lane = 0; lane < lanes; ++lane) {
     run_lane(lane);
   }

@@ -13,7 +13,8 @@
 //   what the partner has.
 // all_reduce is halving, then doubling. With N = M, latency a and bandwidth B:
 //   all_reduce 2 log2(N) a + 2 (N-1)/N S/B, the halves one half of that.
-// Otherwise two more steps of the whole message for all_reduce: 2 (a + S/B).
+// Otherwise at least two more steps of the whole message for all_reduce, 2 (a + S/B), and more in
+// the flow engine: ranks without an idle partner start at once and share links with the first step.
 //
 // Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
 // IJHPCA 19 (2005).

@@ -40,9 +40,9 @@ std::vector<int> rotated(std::vector<int> order, std::size_t first) {
   return order;
 }
 
-// Picks rings, and where to cut them open, so that as many channels as NICs enter a node at each NIC
-// and leave it at each NIC: every channel takes the cut that makes the fullest NIC least full, then
-// loads its two NICs least, then uses the least used ring, then comes first.
+// Picks rings, and where to cut them open, so that as many channels as NICs enter a node at each
+// NIC and leave it at each NIC: every channel takes the cut that makes the fullest NIC least full,
+// then loads its two NICs least, then uses the least used ring, then comes first.
 std::vector<std::vector<int>> cut_rings(const std::vector<std::vector<int>>& rings, int channels,
                                         int nics) {
   const auto gpus = static_cast<int>(rings[0].size());
@@ -97,6 +97,7 @@ Placement place(const Cluster& cluster, Algorithm algorithm, std::optional<int> 
   const std::vector<std::vector<int>> lanes = direct_links(cluster);
   if (any_link(lanes)) {
     rings = disjoint_rings(lanes);
+    layout.chain_in_single_node = !rings.empty();
     if (rings.empty()) {
       placement.remarks.push_back(
           "the direct links between the GPUs of a node form no ring: the channels visit the GPUs "

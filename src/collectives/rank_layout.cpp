@@ -32,7 +32,8 @@ RankLayout flat_layout(int ranks, int channels) {
   return {.nodes = 1,
           .ranks_per_node = ranks,
           .local_orders = std::vector(static_cast<std::size_t>(channels), natural),
-          .alternate = false};
+          .alternate = false,
+          .chain_in_single_node = false};
 }
 
 namespace {

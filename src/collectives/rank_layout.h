@@ -16,6 +16,9 @@ struct RankLayout {
   // neighbours through the same local rank, that is, on the same rail. Where the number of nodes is
   // odd, the last hop changes rails.
   bool alternate = false;
+  // Trees lead through the ranks of a single node as a chain, as they do where there are several
+  // nodes: for meshes, in which not every two GPUs are joined but neighbours in the order are.
+  bool chain_in_single_node = false;
 
   [[nodiscard]] int ranks() const { return nodes * ranks_per_node; }
   [[nodiscard]] int channels() const { return static_cast<int>(local_orders.size()); }

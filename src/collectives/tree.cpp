@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trees: few steps, for small messages and many ranks; two trees carry full bandwidth together.
 //
-// Between nodes (or between all ranks of a single node) the tree is binary, on numbers 0 .. n-1
-// with root 0: with b the lowest bit set in v, the parent of v is v with b cleared and 2b set, or,
-// where that is not below n, v with b cleared alone. Odd numbers are leaves. The second tree
-// mirrors the first (v becomes n-1-v) for even n and shifts it by one for odd n, so that the leaves
-// of one are the inner nodes of the other, but for one at most; even channels use the first, odd
-// ones the second. Inside a node a chain leads from the first rank of the channel's order, the one
-// in the binary tree, through the others.
+// Between nodes (or between all ranks of a single node, unless it is a mesh) the tree is binary, on
+// numbers 0 .. n-1 with root 0: with b the lowest bit set in v, the parent of v is v with b cleared
+// and 2b set, or, where that is not below n, v with b cleared alone. Odd numbers are leaves. The
+// second tree mirrors the first (v becomes n-1-v) for even n and shifts it by one for odd n, so
+// that the leaves of one are the inner nodes of the other, but for one at most; even channels use
+// the first, odd ones the second. Inside a node a chain leads from the first rank of the channel's
+// order, the one in the binary tree, through the others.
 //
 // all_reduce reduces up and broadcasts down, piece by piece; going up and going down are two lanes
 // of a rank, so both directions are busy at once. The root does both in one lane. broadcast and
@@ -50,6 +50,11 @@ std::vector<std::uint32_t> second_tree(std::uint32_t n) {
   return parents;
 }
 
+// Whether all ranks form one binary tree, without chains.
+bool is_flat(const RankLayout& layout) {
+  return layout.nodes == 1 && !layout.chain_in_single_node;
+}
+
 struct Tree {
   std::vector<std::uint32_t> parent;                 // By rank.
   std::vector<std::vector<std::uint32_t>> children;  // By rank, ascending.
@@ -81,7 +86,7 @@ Tree build_tree(Operation operation, const ScheduleOptions& options, int channel
   tree.children.resize(nodes * per_node);
   const bool second = !rooted && channel % 2 == 1;
   const auto shape = [&](std::uint32_t n) { return second ? second_tree(n) : binary_tree(n); };
-  if (nodes == 1) {
+  if (is_flat(layout)) {
     const std::vector<std::uint32_t> ranks = ranks_of(0);
     const std::vector<std::uint32_t> parents = shape(per_node);
     for (std::uint32_t v = 0; v < per_node; ++v) {
@@ -211,7 +216,7 @@ std::unique_ptr<Schedule> tree_schedule(Operation operation, const ScheduleOptio
 }
 
 int tree_depth(const RankLayout& layout) {
-  const bool single = layout.nodes == 1;
+  const bool single = is_flat(layout);
   const std::vector<std::uint32_t> parents =
       binary_tree(static_cast<std::uint32_t>(single ? layout.ranks_per_node : layout.nodes));
   int depth = 0;

@@ -8,8 +8,9 @@
 //   never inside send();
 // - messages of one connection are carried in the order of send(), one at a time, and the latency
 //   of one overlaps with the next: the source can send again when the last byte has left it;
-// - completions of equal time come in a fixed order: that in which their last bytes left the
-//   sources, then that of send();
+// - completions of equal time come in a fixed order, the same in every run: in the flow engine that
+//   in which their last bytes left the sources, then that in which they came to the head of their
+//   connections; in the analytical engine that of send();
 // - a message of zero bytes takes the latency of the path; a connection of a node to itself takes
 //   no time at all. Both still complete as events.
 #pragma once

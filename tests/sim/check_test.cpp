@@ -4,10 +4,10 @@
 
 #include "sim/check.h"
 
-#include <csignal>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
+#include <string>
 
 namespace trainyard {
 namespace {

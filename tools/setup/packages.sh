@@ -12,7 +12,7 @@ packages=(
   libboost-program-options-dev libboost-graph-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev catch2 libbenchmark-dev
 )
-clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev)
+clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3)
 
 list_only=no
 for argument in "$@"; do

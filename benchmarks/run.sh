@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All speed runs, one after the other, each in a process of its own on one core.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+"$root/tools/setup/build.sh" release scale
+"$root/tools/setup/build.sh" release micro
+bin=$root/build/release/bin
+
+"$bin/micro"
+for case in "ring 256" "ring 1024" "ring 4096" "alltoall 256" "alltoall 1024" \
+  "maxmin 1000" "maxmin 3000" "maxmin 10000" "maxmin 30000" "maxmin-equal 10000" \
+  "maxmin-equal 30000"; do
+  # shellcheck disable=SC2086
+  "$bin/scale" $case
+done

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closed forms of halving and doubling on an idle switch, to the picosecond.
+//
+// With path latency a, t(s) = transfer_time(s, B) and N = 2^k ranks, the round between ranks that
+// differ in bit r exchanges 2^r blocks of S/N: a + t(2^r S/N). Either half is the sum over r = 0 ..
+// k-1, all_reduce twice that. Both engines agree, since no link carries two messages at a time.
+//
+// Other N have no such form: ranks without an idle partner start at once and send to ranks that are
+// still receiving the data of theirs. N = 3 can be done by hand, in units of one block, t = t(S/3).
+// Rank 0 is idle, 1 is its partner (number 0), 2 is number 1.
+// - Into rank 1: 3 blocks of rank 0 and 2 of rank 2, half the rate each: rank 2's at 4 t, rank 0's
+//   at 5 t; rank 1 goes on at 5 t + a.
+// - Rank 1 to 2: 1 block to reduce, gone at 6 t + a, and behind it 2 blocks that are done already.
+// - Rank 2, from 6 t + 2a on, sends its block: at rank 1 at 7 t + 3a.
+// - Rank 1 to 0: 3 blocks from 7 t + 3a on. For a >= t/2 the 2 blocks to rank 2, under way from
+//   6 t + a to 8 t + a, have left by then: 10 t + 4a in all. For a < t/2 the two share the egress
+//   until 9 t - a, and the rest of the 3 blocks, 2 t + 2a, follows: 11 t + 2a in all.
+// In the analytical engine, with nothing shared: 3 t + a, t + a, t + a, 3 t + a. The link bound is
+// that of rank 1's egress, 6 blocks from 3 t + a on: 9 t + 2a. The later one counts.
+#include "support/catch.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "support/collective_run.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kEngines{Fidelity::Analytical, Fidelity::Flow};
+
+SimTime time_of(Operation operation, int ranks, std::int64_t size, Fidelity fidelity) {
+  return idle_time(
+      {.algorithm = Algorithm::HalvingDoubling, .operation = operation, .ranks = ranks},
+      Bytes(size), fidelity);
+}
+
+TEST_CASE("halving and doubling of a power of two take the sum of their rounds") {
+  for (const int ranks : {1, 2, 4, 8, 16, 32}) {
+    for (const std::int64_t block : {0, 1, 4096, 1'000'003}) {
+      SimTime half;
+      for (int blocks = 1; blocks < ranks; blocks *= 2) {
+        half += transfer_time(Bytes(block * blocks), kIdleBandwidth) + kIdleLatency;
+      }
+      for (const Fidelity fidelity : kEngines) {
+        INFO(ranks << " ranks, blocks of " << block << ", " << to_string(fidelity));
+        REQUIRE(time_of(Operation::AllReduce, ranks, block * ranks, fidelity) == half * 2);
+        REQUIRE(time_of(Operation::AllGather, ranks, block * ranks, fidelity) == half);
+        REQUIRE(time_of(Operation::ReduceScatter, ranks, block * ranks, fidelity) == half);
+      }
+    }
+  }
+}
+
+TEST_CASE("three ranks take what can be worked out by hand") {
+  const SimTime a = kIdleLatency;
+  SECTION("latency well above the blocks") {
+    const std::int64_t block = 90'090;  // 1 us.
+    const SimTime t = microseconds(1);
+    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Flow) == t * 10 + a * 4);
+    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Analytical) == t * 8 + a * 4);
+  }
+  SECTION("latency well below the blocks") {
+    const std::int64_t block = 90'090'000;  // 1 ms.
+    const SimTime t = milliseconds(1);
+    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Flow) == t * 11 + a * 2);
+    REQUIRE(time_of(Operation::AllReduce, 3, 3 * block, Fidelity::Analytical) == t * 9 + a * 2);
+  }
+}
+
+TEST_CASE("ranks beyond a power of two cost at least two more steps of the whole message") {
+  const std::int64_t block = 1'000'000;
+  for (int ranks = 3; ranks <= 33; ++ranks) {
+    const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+    if (power == ranks) {
+      continue;
+    }
+    SimTime least = (transfer_time(Bytes(block * ranks), kIdleBandwidth) + kIdleLatency) * 2;
+    for (int blocks = 1; blocks < power; blocks *= 2) {
+      least += (transfer_time(Bytes(block * blocks), kIdleBandwidth) + kIdleLatency) * 2;
+    }
+    for (const Fidelity fidelity : kEngines) {
+      INFO(ranks << " ranks, " << to_string(fidelity));
+      REQUIRE(time_of(Operation::AllReduce, ranks, block * ranks, fidelity) >= least);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

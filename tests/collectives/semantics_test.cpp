@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The prover accepts all our schedules, for every number of ranks up to 33, and finds each of a
+// list of planted mistakes: without the second half the first one would prove nothing.
+#include "support/catch.h"
+
+#include "collectives/semantics.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectives/algorithms.h"
+
+namespace trainyard {
+namespace {
+
+bool has_root(Operation operation) {
+  return operation == Operation::Broadcast || operation == Operation::Reduce ||
+         operation == Operation::Scatter || operation == Operation::Gather;
+}
+
+// All roots of groups up to nine ranks, otherwise the ends and the middle.
+std::vector<int> roots_for(Operation operation, int ranks) {
+  if (!has_root(operation) || ranks == 1) {
+    return {0};
+  }
+  if (ranks > 9) {
+    return {0, ranks / 2, ranks - 1};
+  }
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+bool has_pieces(Algorithm algorithm) {
+  return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree;
+}
+
+void prove_all(const RankLayout& layout, const std::string& name) {
+  const int ranks = layout.ranks();
+  for (const Operation operation : kOperations) {
+    for (const Algorithm algorithm : algorithms_for(operation)) {
+      for (const int pieces : {1, 3}) {
+        if (pieces > 1 && !has_pieces(algorithm)) {
+          continue;
+        }
+        for (const int root : roots_for(operation, ranks)) {
+          const auto schedule = make_schedule(algorithm, operation,
+                                              {.layout = layout,
+                                               .root = RankId(static_cast<std::uint32_t>(root)),
+                                               .pieces = pieces});
+          INFO(to_string(algorithm) << " " << to_string(operation) << ", " << name << ", root "
+                                    << root << ", " << pieces << " pieces");
+          REQUIRE(disprove(*schedule).value_or("proved") == "proved");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every algorithm does every operation it claims, for 1 to 33 ranks in a row") {
+  for (int ranks = 1; ranks <= 33; ++ranks) {
+    for (const int channels : {1, 2, 3}) {
+      prove_all(flat_layout(ranks, channels),
+                std::to_string(ranks) + " ranks, " + std::to_string(channels) + " channels");
+    }
+  }
+}
+
+TEST_CASE("every algorithm does every operation it claims on nodes of several ranks") {
+  for (const auto& [nodes, per_node] : {std::pair{1, 4},
+                                        {1, 8},
+                                        {2, 1},
+                                        {2, 2},
+                                        {2, 3},
+                                        {3, 1},
+                                        {3, 2},
+                                        {3, 3},
+                                        {4, 2},
+                                        {5, 3},
+                                        {2, 8},
+                                        {4, 8},
+                                        {7, 4}}) {
+    for (const bool alternate : {false, true}) {
+      RankLayout layout{
+          .nodes = nodes, .ranks_per_node = per_node, .local_orders = {}, .alternate = alternate};
+      for (int channel = 0; channel < std::min(per_node, 3); ++channel) {
+        std::vector<int> order(static_cast<std::size_t>(per_node));
+        std::iota(order.begin(), order.end(), 0);
+        std::rotate(order.begin(), order.begin() + channel, order.end());
+        if (channel == 2) {
+          std::ranges::reverse(order);
+        }
+        layout.local_orders.push_back(order);
+      }
+      layout.chain_in_single_node = nodes == 1;
+      prove_all(layout, std::to_string(nodes) + " x " + std::to_string(per_node) +
+                            (alternate ? ", alternating" : ""));
+    }
+  }
+}
+
+TEST_CASE("64 ranks can be proved") {
+  REQUIRE(disprove(*make_schedule(Algorithm::Ring, Operation::AllReduce,
+                                  {.layout = flat_layout(64, 1), .root = {}, .pieces = 1}))
+              .value_or("proved") == "proved");
+}
+
+// Four ranks. Lane r of a ring sends on connection r, to r + 1, in its even steps and receives on
+// connection r - 1 in its odd ones; all_reduce has chunks 0 ... 3 and 6 rounds, of which 3 reduce.
+StoredSchedule four_ranks(Algorithm algorithm, Operation operation) {
+  return StoredSchedule(*make_schedule(
+      algorithm, operation, {.layout = flat_layout(4, 1), .root = RankId(0), .pieces = 1}));
+}
+
+std::string error_after(Algorithm algorithm, Operation operation,
+                        const std::function<void(StoredSchedule&)>& change) {
+  StoredSchedule schedule = four_ranks(algorithm, operation);
+  REQUIRE_FALSE(disprove(schedule).has_value());
+  change(schedule);
+  return disprove(schedule).value_or("no error was found");
+}
+
+std::string ring_error(const std::function<void(StoredSchedule&)>& change) {
+  return error_after(Algorithm::Ring, Operation::AllReduce, change);
+}
+
+TEST_CASE("the prover finds messages to and from wrong ranks") {
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[0].connection = 1; }) ==
+          "rank 0, lane 0, step 0: sends on connection 1, which leads from rank 1 to rank 2");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[1].connection = 1; }) ==
+          "rank 0, lane 0, step 1: receives from connection 1, which leads from rank 1 to rank 2");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.connections()[2].target = RankId(0); }) ==
+          "rank 3, lane 3, step 1: receives from connection 2, which leads from rank 2 to rank 0");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[2].rank = RankId(1); }) ==
+          "rank 1, lane 2, step 0: sends on connection 2, which leads from rank 2 to rank 3");
+}
+
+TEST_CASE("the prover finds names out of range") {
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[3].steps[4].connection = 4; }) ==
+          "rank 3, lane 3, step 4: connection 4 does not exist");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[2].chunks.first = 4; }) ==
+          "rank 1, lane 1, step 2: chunks 4 to 5 of 4");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[2].chunks.count = 0; }) ==
+          "rank 1, lane 1, step 2: chunks 0 to 0 of 4");
+  REQUIRE(ring_error([](StoredSchedule& s) {
+            s.lanes()[0].steps[0].chunks = {.first = 2, .count = 0xffff'ffff};
+          }) == "rank 0, lane 0, step 0: chunks 2 to 4294967297 of 4");
+}
+
+TEST_CASE("the prover finds messages that are missing at either end") {
+  REQUIRE(ring_error([](StoredSchedule& s) {
+            s.lanes()[0].steps.erase(s.lanes()[0].steps.begin() + 10);
+          }) == "rank 1, lane 1, step 11: waits for ever for rank 0");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps.pop_back(); }) ==
+          "rank 3 sends 1 message(s) to rank 0 that it never receives");
+}
+
+TEST_CASE("the prover finds wrong and wrongly ordered chunks") {
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.first = 1; }) ==
+          "rank 1, lane 1, step 1: expects chunks 0+1, but chunks 1+1 were sent");
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.count = 2; }) ==
+          "rank 1, lane 1, step 1: expects chunks 0+1, but chunks 0+2 were sent");
+  // Two sends of a lane in the wrong order.
+  REQUIRE(ring_error([](StoredSchedule& s) {
+            std::swap(s.lanes()[0].steps[0], s.lanes()[0].steps[2]);
+          }) == "rank 1, lane 1, step 1: expects chunks 0+1, but chunks 3+1 were sent");
+  // A send before the reduction that it depends on: the contribution of rank 0 is all that is sent.
+  REQUIRE(ring_error([](StoredSchedule& s) {
+            std::swap(s.lanes()[0].steps[1], s.lanes()[0].steps[2]);
+          }) == "rank 0 ends with {0, 1, 2} in chunk 3 instead of {0, 1, 2, 3}");
+}
+
+TEST_CASE("the prover finds contributions that are counted twice or lost") {
+  // The same chunk sent and reduced once more.
+  REQUIRE(ring_error([](StoredSchedule& s) {
+            std::vector<Step>& sender = s.lanes()[0].steps;
+            std::vector<Step>& receiver = s.lanes()[1].steps;
+            sender.insert(sender.begin(), sender.front());
+            receiver.insert(receiver.begin() + 1, receiver[1]);
+          }) == "rank 1, lane 1, step 2: adds contributions {0} to chunk 0 a second time");
+  // Reduce instead of receive, in the gathering half.
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[7].kind = StepKind::Reduce; }) ==
+          "rank 1, lane 1, step 7: adds contributions {1} to chunk 1 a second time");
+  // Receive instead of reduce: what rank 1 held itself is overwritten.
+  REQUIRE(ring_error([](StoredSchedule& s) { s.lanes()[1].steps[1].kind = StepKind::Receive; }) ==
+          "rank 0 ends with {0, 2, 3} in chunk 0 instead of {0, 1, 2, 3}");
+}
+
+TEST_CASE("the prover finds a cycle of ranks that all wait first") {
+  REQUIRE(ring_error([](StoredSchedule& s) {
+            for (StoredSchedule::Lane& lane : s.lanes()) {
+              std::swap(lane.steps[0], lane.steps[1]);
+            }
+          }) == "rank 0, lane 0, step 0: waits for ever for rank 3");
+}
+
+TEST_CASE("the prover finds data that a rank does not hold") {
+  const auto gather_error = [](const std::function<void(StoredSchedule&)>& change) {
+    return error_after(Algorithm::Ring, Operation::AllGather, change);
+  };
+  REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.first = 2; }) ==
+          "rank 0, lane 0, step 0: sends chunk 2, which the rank does not hold");
+  REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[2].steps[1].kind = StepKind::Reduce; }) ==
+          "rank 2, lane 2, step 1: reduces into chunk 1, which the rank does not hold");
+}
+
+TEST_CASE("the prover finds results at the wrong place, and programs that do nothing") {
+  const auto without_steps = [](StoredSchedule& s) {
+    for (StoredSchedule::Lane& lane : s.lanes()) {
+      lane.steps.clear();
+    }
+  };
+  REQUIRE(ring_error(without_steps) == "rank 0 ends with {0} in chunk 0 instead of {0, 1, 2, 3}");
+  REQUIRE(error_after(Algorithm::Direct, Operation::AllToAll, without_steps) ==
+          "rank 0 ends with {} in chunk 4 instead of {1}");
+  // What scatter does for root 0 is not what root 1 asks for.
+  const StoredSchedule scatter = four_ranks(Algorithm::Direct, Operation::Scatter);
+  ScheduleShape shape = scatter.shape();
+  shape.root = RankId(1);
+  StoredSchedule copy = four_ranks(Algorithm::Direct, Operation::Scatter);
+  REQUIRE(disprove(StoredSchedule(shape, copy.lanes(), copy.connections())) ==
+          "rank 0, lane 0, step 0: sends chunk 1, which the rank does not hold");
+}
+
+TEST_CASE("the prover finds two lanes of a rank that race for a chunk") {
+  // Rank 0 sends its value in one lane and reduces the other's into it in a second one. First to
+  // last this works; last to first it sends the sum, which rank 1 then adds to itself.
+  const auto chunk = ChunkRange{.first = 0, .count = 1};
+  const Step send_to_1{.kind = StepKind::Send, .connection = 0, .chunks = chunk};
+  const Step reduce_from_1{.kind = StepKind::Reduce, .connection = 1, .chunks = chunk};
+  const Step send_to_0{.kind = StepKind::Send, .connection = 1, .chunks = chunk};
+  const Step reduce_from_0{.kind = StepKind::Reduce, .connection = 0, .chunks = chunk};
+  const StoredSchedule race(
+      {.operation = Operation::AllReduce,
+       .algorithm = "race",
+       .ranks = 2,
+       .channels = 1,
+       .root = RankId(0),
+       .chunk_count = 1,
+       .lanes = 3,
+       .connections = 2},
+      {{.rank = RankId(0), .steps = {send_to_1}},
+       {.rank = RankId(0), .steps = {reduce_from_1}},
+       {.rank = RankId(1), .steps = {send_to_0, reduce_from_0}}},
+      {{.source = RankId(0), .target = RankId(1)}, {.source = RankId(1), .target = RankId(0)}});
+  REQUIRE(disprove(race) ==
+          "rank 1, lane 2, step 1: adds contributions {1} to chunk 0 a second time");
+}
+
+}  // namespace
+}  // namespace trainyard

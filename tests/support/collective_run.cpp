@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/collective_run.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "support/naive_fluid.h"
+
+namespace trainyard {
+
+namespace {
+
+constexpr RoutingOptions kRouting{.policy = RoutingPolicy::EcmpHash, .seed = 7};
+
+}  // namespace
+
+CollectiveRun run_schedule(const TestFabric& fabric, const Schedule& schedule, Bytes size,
+                           Fidelity fidelity) {
+  Simulator simulator;
+  Routing routing(fabric.topology, kRouting);
+  const auto network = make_network(fidelity, simulator, routing);
+  const std::vector<NodeId> nodes(fabric.hosts.begin(),
+                                  fabric.hosts.begin() + schedule.shape().ranks);
+  Executor executor(simulator, *network, schedule, nodes, size);
+  executor.start();
+  simulator.run();
+  CollectiveRun run;
+  run.violation = executor.contract_violation();
+  run.finish = executor.finished() ? executor.finish_time() : SimTime::max();
+  run.fingerprint = simulator.fingerprint();
+  run.stats = network->stats();
+  return run;
+}
+
+SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes size) {
+  const ScheduleShape& shape = schedule.shape();
+  const Chunking chunking(shape, size);
+  Routing routing(fabric.topology, kRouting);
+  NaiveFluid fluid(fabric.topology);
+  for (std::uint32_t index = 0; index < shape.connections; ++index) {
+    const ScheduleConnection ends = schedule.connection(index);
+    std::vector<LinkId> path;
+    CHECK(routing.route(fabric.hosts[ends.source.value()], fabric.hosts[ends.target.value()], index,
+                        path),
+          "the fabric does not connect two hosts");
+    CHECK(fluid.connect(std::move(path)) == index, "connections are numbered from zero");
+  }
+  std::vector<int> arrived(shape.connections, 0);
+  std::vector<std::uint64_t> next(shape.lanes, 0);
+  SimTime finish;
+  while (true) {
+    for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
+      for (; next[lane] < schedule.step_count(LaneId(lane)); ++next[lane]) {
+        const Step step = schedule.step(LaneId(lane), next[lane]);
+        if (step.kind == StepKind::Send) {
+          fluid.send(step.connection, chunking.bytes(step.chunks));
+        } else if (arrived[step.connection] > 0) {
+          --arrived[step.connection];
+          finish = fluid.now();
+        } else {
+          break;
+        }
+      }
+    }
+    const std::optional<NaiveArrival> arrival = fluid.next_arrival(SimTime::max());
+    if (!arrival) {
+      return finish;
+    }
+    ++arrived[arrival->connection];
+  }
+}
+
+std::unique_ptr<Schedule> make_flat(const FlatCollective& what) {
+  return make_schedule(what.algorithm, what.operation,
+                       {.layout = flat_layout(what.ranks, what.channels),
+                        .root = RankId(what.root),
+                        .pieces = what.pieces});
+}
+
+SimTime idle_time(const FlatCollective& what, Bytes size, Fidelity fidelity) {
+  const CollectiveRun run = run_schedule(idle_switch(what.ranks), *make_flat(what), size, fidelity);
+  CHECK(!run.violation, run.violation.value_or(""));
+  return run.finish;
+}
+
+}  // namespace trainyard
