@@ -15,6 +15,7 @@ namespace {
 
 ScheduleShape shape_of(Operation operation, std::string algorithm, const ScheduleOptions& options,
                        std::uint32_t units) {
+  const bool algorithm_is_pairwise = algorithm == "pairwise";
   const auto channels = static_cast<std::uint32_t>(options.layout.channels());
   const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
   return {.operation = operation,
@@ -22,6 +23,7 @@ ScheduleShape shape_of(Operation operation, std::string algorithm, const Schedul
           .ranks = options.layout.ranks(),
           .channels = options.layout.channels(),
           .root = options.root,
+          .rendezvous = algorithm_is_pairwise,
           .chunk_count = channels * units,
           .lanes = channels * ranks,
           .connections = channels * units};

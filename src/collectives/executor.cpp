@@ -49,6 +49,7 @@ void Executor::start() {
 void Executor::on_event(std::uint64_t token) {
   Link& link = links_[token];
   ++link.arrived;
+  link.under_way = false;
   if (link.waiting != kNoLane) {
     const std::uint32_t lane = link.waiting;
     link.waiting = kNoLane;
@@ -66,11 +67,15 @@ void Executor::run_lane(std::uint32_t lane) {
     if (step.kind == StepKind::Send) {
       bytes_sent_ += bytes;
       ++messages_sent_;
-      network_.send(link.connection, bytes, *this, step.connection);
+      send(step.connection, bytes);
       continue;
     }
     if (link.arrived == 0) {
       link.waiting = lane;
+      if (link.held && !link.under_way) {
+        link.held = false;
+        start_message(step.connection, link.held_size);
+      }
       return;
     }
     --link.arrived;
@@ -82,6 +87,22 @@ void Executor::run_lane(std::uint32_t lane) {
   }
   --lanes_left_;
   last_end_ = simulator_.now();
+}
+
+void Executor::send(std::uint32_t index, Bytes size) {
+  Link& link = links_[index];
+  if (schedule_.shape().rendezvous && (link.waiting == kNoLane || link.under_way)) {
+    CHECK(!link.held, "a second message is sent before the receiver waits for the first");
+    link.held = true;
+    link.held_size = size;
+    return;
+  }
+  start_message(index, size);
+}
+
+void Executor::start_message(std::uint32_t index, Bytes size) {
+  links_[index].under_way = true;
+  network_.send(links_[index].connection, size, *this, index);
 }
 
 void Executor::record(std::uint32_t lane, const Step& step) {

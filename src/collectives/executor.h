@@ -51,7 +51,14 @@ class Executor final : private EventHandler {
     ConnectionId connection;
     std::uint32_t arrived = 0;  // Messages that no step has taken.
     std::uint32_t waiting = kNoLane;
+    // With rendezvous:
+    bool under_way = false;
+    bool held = false;  // A message waits for its receiver.
+    Bytes held_size{};
   };
+
+  void send(std::uint32_t index, Bytes size);
+  void start_message(std::uint32_t index, Bytes size);
 
   Simulator& simulator_;
   Network& network_;

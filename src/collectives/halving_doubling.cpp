@@ -79,6 +79,7 @@ class HalvingDoubling final : public Schedule {
             .ranks = options.layout.ranks(),
             .channels = options.layout.channels(),
             .root = options.root,
+            .rendezvous = true,
             .chunk_count = channels * ranks,
             .lanes = channels * ranks,
             .connections = channels * (rounds + 1) * ranks};

@@ -5,8 +5,8 @@
 //   link-disjoint rings that the mesh has.
 // - Otherwise the natural order of the GPUs, which an NVSwitch or a PCIe tree serves as well as any
 //   other, and two channels, so that both trees of the double tree are used.
-// - Several nodes: as many channels as give every NIC and every ring the same number; they enter and
-//   leave a node at GPUs next to different NICs, and neighbouring nodes are joined on one rail.
+// - Several nodes: as many channels as give every NIC and every ring the same number; they enter
+//   and leave a node at GPUs next to different NICs, and neighbouring nodes are joined on one rail.
 // Algorithms other than ring and tree use every link from one channel.
 #pragma once
 

@@ -80,6 +80,7 @@ class RingSchedule : public Schedule {
             .ranks = options.layout.ranks(),
             .channels = options.layout.channels(),
             .root = options.root,
+            .rendezvous = false,
             .chunk_count = channels * static_cast<std::uint32_t>(options.pieces) * chunks_per_piece,
             .lanes = lanes,
             .connections = lanes};

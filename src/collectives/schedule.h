@@ -56,6 +56,10 @@ struct ScheduleShape {
   int ranks = 0;
   int channels = 1;
   RankId root;  // Of broadcast, reduce, scatter, gather.
+  // A message starts only when its receiver waits for it, as large messages between two ranks that
+  // exchange do in MPI. Ranks that are ahead of their partners then do not take bandwidth from
+  // those that are behind.
+  bool rendezvous = false;
   std::uint32_t chunk_count = 0;
   std::uint32_t lanes = 0;
   std::uint32_t connections = 0;

@@ -185,6 +185,7 @@ class TreeSchedule final : public Schedule {
             .ranks = options.layout.ranks(),
             .channels = options.layout.channels(),
             .root = options.root,
+            .rendezvous = false,
             .chunk_count = channels * static_cast<std::uint32_t>(options.pieces),
             .lanes = channels * 2 * ranks,
             .connections = channels * 2 * ranks};

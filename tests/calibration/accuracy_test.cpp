@@ -3,8 +3,8 @@
 // validation/nccl that NCCL ran as rings, or would have: what the link rates of the catalogue are
 // worth. docs/accuracy.md is written from the result (UPDATE_GOLDEN=1) and must agree with it.
 //
-// A budget is the error that was seen when the case was added, rounded up to a whole per cent. It may
-// only go down.
+// A budget is the error that was seen when the case was added, rounded up to a whole per cent. It
+// may only go down.
 #include "support/catch.h"
 
 #include <fmt/format.h>

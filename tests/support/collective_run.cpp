@@ -2,6 +2,7 @@
 #include "support/collective_run.h"
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "support/naive_fluid.h"
@@ -46,6 +47,9 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
     CHECK(fluid.connect(std::move(path)) == index, "connections are numbered from zero");
   }
   std::vector<int> arrived(shape.connections, 0);
+  std::vector<bool> awaited(shape.connections, false);  // A receiver waits for the next message.
+  std::vector<bool> under_way(shape.connections, false);
+  std::vector<std::deque<Bytes>> held(shape.connections);
   std::vector<std::uint64_t> next(shape.lanes, 0);
   SimTime finish;
   while (true) {
@@ -53,13 +57,21 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
       for (; next[lane] < schedule.step_count(LaneId(lane)); ++next[lane]) {
         const Step step = schedule.step(LaneId(lane), next[lane]);
         if (step.kind == StepKind::Send) {
-          fluid.send(step.connection, chunking.bytes(step.chunks));
+          held[step.connection].push_back(chunking.bytes(step.chunks));
         } else if (arrived[step.connection] > 0) {
           --arrived[step.connection];
           finish = fluid.now();
         } else {
+          awaited[step.connection] = true;
           break;
         }
+      }
+    }
+    for (std::uint32_t index = 0; index < shape.connections; ++index) {
+      while (!held[index].empty() && (!shape.rendezvous || (awaited[index] && !under_way[index]))) {
+        fluid.send(index, held[index].front());
+        held[index].pop_front();
+        under_way[index] = true;
       }
     }
     const std::optional<NaiveArrival> arrival = fluid.next_arrival(SimTime::max());
@@ -67,6 +79,8 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
       return finish;
     }
     ++arrived[arrival->connection];
+    awaited[arrival->connection] = false;
+    under_way[arrival->connection] = false;
   }
 }
 

@@ -63,8 +63,7 @@ std::vector<Rate> filled(const MaxMinInstance& instance, const std::vector<std::
     }
     std::vector<bool> full(left.size());
     for (std::size_t link = 0; link < left.size(); ++link) {
-      full[link] =
-          unfixed[link] > 0 && !(left[link] / static_cast<Rate>(unfixed[link]) > least);
+      full[link] = unfixed[link] > 0 && !(left[link] / static_cast<Rate>(unfixed[link]) > least);
     }
     fix(instance, flows, full, least, left, fixed, rates);
   }
@@ -122,9 +121,8 @@ MaxMinInstance random_paths(RandomStream& random, std::size_t links, std::size_t
                             std::size_t longest, bool coarse) {
   MaxMinInstance instance;
   for (std::size_t link = 0; link < links; ++link) {
-    instance.capacities.push_back(
-        coarse ? Bandwidth(static_cast<std::int64_t>(1 + random.below(2)))
-               : random_capacity(random));
+    instance.capacities.push_back(coarse ? Bandwidth(static_cast<std::int64_t>(1 + random.below(2)))
+                                         : random_capacity(random));
   }
   for (std::size_t i = 0; i < classes; ++i) {
     std::vector<MaxMinSolver::LinkIndex> path;
@@ -162,8 +160,7 @@ MaxMinInstance random_clos(RandomStream& random, std::size_t leaves, std::size_t
     const std::size_t source = random.below(hosts);
     const std::size_t target = (source + 1 + random.below(hosts - 1)) % hosts;
     const std::size_t spine = random.below(hosts_per_leaf);
-    std::vector<MaxMinSolver::LinkIndex> path{
-        static_cast<MaxMinSolver::LinkIndex>(4 * source)};
+    std::vector<MaxMinSolver::LinkIndex> path{static_cast<MaxMinSolver::LinkIndex>(4 * source)};
     const std::size_t first_leaf = source / hosts_per_leaf;
     const std::size_t last_leaf = target / hosts_per_leaf;
     if (first_leaf != last_leaf) {
