@@ -6,11 +6,9 @@
 // gets its result from it after. The M others, renumbered n = 0 .. M-1, hold ranges of blocks: n
 // stands for its own block and that of its idle partner.
 // - halving (reduce_scatter): for mask = M/2 .. 1, exchange with n xor mask: send the half of the
-// range
-//   that the partner keeps, receive and reduce one's own half.
+//   range that the partner keeps, receive and reduce one's own half.
 // - doubling (all_gather): for mask = 1 .. M/2, exchange with n xor mask: send what one has,
-// receive
-//   what the partner has.
+//   receive what the partner has.
 // all_reduce is halving, then doubling. With N = M, latency a and bandwidth B:
 //   all_reduce 2 log2(N) a + 2 (N-1)/N S/B, the halves one half of that.
 // Otherwise at least two more steps of the whole message for all_reduce, 2 (a + S/B), and more in

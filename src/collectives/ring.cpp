@@ -5,8 +5,7 @@
 // data. Let q be the position of a rank in the ring and block b(j) the one that belongs to position
 // j mod N.
 // - reduce_scatter: for k = 0 .. N-2 send b(q-1-k), then receive and reduce b(q-2-k). What is sent
-// in
-//   step k+1 was received in step k. In the end the rank holds all of b(q).
+//   in step k+1 was received in step k. In the end the rank holds all of b(q).
 // - all_gather: for k = 0 .. N-2 send b(q-k), then receive b(q-1-k).
 // - all_reduce is one after the other, with blocks that nobody owns, so shifted by one:
 //   for k = 0 .. 2N-3 send b(q-k), then receive b(q-1-k), reducing while k < N-1.
