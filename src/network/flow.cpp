@@ -304,6 +304,7 @@ void FlowNetwork::update_end(std::uint32_t index) {
 
 SimTime FlowNetwork::time_for(Work work, FlowRate rate) {
   if (work != known_work_ || rate != known_rate_) {
+    CHECK(rate > 0, "more flows share a link than it has units of rate");
     known_work_ = work;
     known_rate_ = rate;
     known_time_ = SimTime(static_cast<std::int64_t>((work + rate - 1) / rate));

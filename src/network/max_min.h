@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Max-min fair rates, kept up to date as flows come and go.
 //
-// Flows of the same path form a class: one variable with a multiplicity. A link with capacity C
-// shared by classes c of multiplicity m_c is saturated at the level s with  sum of m_c min(s, r_c)
-// = C; the rate of a class is the least level on its path. Progressive filling finds all levels in
-// rising order: the link with the least share (capacity left / flows left) fixes its flows, their
-// rate is taken off the other links they cross, and shares there can only rise. A binary heap
-// orders the links; since shares only rise, an entry is looked at again when it comes up.
+// Flows of the same path form a class: one variable with a multiplicity. Progressive filling raises
+// all flows together; the link with the least share (capacity left / flows that still rise) stops
+// its flows, what they take is gone from the other links they cross, and shares there can only
+// rise. The share at which a link stops its flows is its level; a link that never does has none.
+// The rate of a class is the least level on its path.
 //
-// Rates are integers in units of 2^-16 bit/s, shares rounded down. Sums and differences are then
-// exact and do not depend on the order in which flows are visited: the same bits on every machine,
-// no drift however many flows come and go, and equal shares are equal. What rounding leaves unused
-// on a link is less than its number of flows times 2^-16 bit/s; at 1,000 flows on 400 Gb/s it
-// delays a transfer of one second by 0.04 ps.
+// Rates are integers in units of 2^-16 bit/s, shares rounded down; links of equal share stop their
+// flows together. With C the capacity of a link, r and m the rate and the flows of each class on
+// it, its level is thus
+//     F(r) = the least s with  sum over r < s of m r  +  sum over r >= s of m (s + 1)  >  C,
+// the first share that not all of those still rising can exceed. F looks only at the rates below
+// it, so the system  rate = least level on the path, level = F(rates)  has one solution: by
+// induction over s, whatever is at or below s is determined by what is below s. That is why the
+// result depends on the flows that are there and on nothing else: not on the order of links or
+// classes, not on how the flows came and went, not on the machine. Sums and differences are exact.
+// What rounding leaves unused on a link is less than its number of flows times 2^-16 bit/s; at
+// 1,000 flows on 400 Gb/s it delays a transfer of one second by 0.04 ps.
 //
-// After a change, only what can change is solved again:
-// - Nothing below the level at which the change first matters. When a flow of rate r leaves,
-// filling
-//   proceeds as before below r. When flows join, filling proceeds as before below the level that
-//   they would get if the others kept their rates, the least over their links of the s with sum of
-//   min(s, r_c) + (joining) s = C: until then no link of theirs can be the one with the least
-//   share.
-// - Of the classes at or above that level only those that a changed link leads to, going from link
-// to
-//   link through such classes. Others share nothing with them.
-// A class that is alone on all its links gets the least capacity without any of this.
+// solve() uses whichever is cheapest of
+// - the least capacity, for a class that is alone on all its links;
+// - filling from scratch, of all that the change is connected with, when many classes changed
+//   (max_min.cpp);
+// - a sweep over what the change alters and nothing else (max_min_sweep.cpp).
+// All three leave every link with its level and with what F needs next: the capacity less the rates
+// below the level, and the number of the other flows.
 //
 // Bertsekas, Gallager, "Data Networks", 2nd ed., section 6.5.2 (max-min fairness, progressive
 // filling).
@@ -34,9 +35,9 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
+#include "network/level_queue.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -63,8 +64,8 @@ class MaxMinSolver {
   }
   [[nodiscard]] bool stale() const { return !changed_.empty(); }
 
-  // Makes all rates max-min fair. Returns the classes whose rate is not what it was, which have
-  // flows; the span holds until the next call.
+  // Makes all rates max-min fair. Returns the classes that have flows and another rate or another
+  // number of flows than before, each once, in any order; the span holds until the next call.
   std::span<const ClassIndex> solve();
 
   // Of each flow of the class; zero without flows.
@@ -72,12 +73,17 @@ class MaxMinSolver {
   [[nodiscard]] std::span<const LinkIndex> path(ClassIndex index) const {
     return std::span(paths_).subspan(classes_[index].path_first, classes_[index].path_length);
   }
-  // How many classes solves had to visit: what the restriction to the changed part saves.
+  // How many classes solves gave a rate, for good or in passing, other than those alone on their
+  // links: what keeping to the changed part saves.
   [[nodiscard]] std::uint64_t classes_visited() const { return classes_visited_; }
 
  private:
-  // No link limits this class; this link limits no class; this link is not in the queue.
+  // The level of a link that limits no class, the rate of a class that no link limits (yet), the
+  // key of a link that is not in the queue.
   static constexpr FlowRate kUnlimited = std::numeric_limits<FlowRate>::max();
+
+  // Below zero, and beyond 64 bits, while a sweep believes that classes take too much.
+  using Residual = __int128;
 
   struct Class {
     FlowRate rate = 0;
@@ -93,23 +99,16 @@ class MaxMinSolver {
     ClassIndex index;
     std::uint32_t hop;  // Where in the path of the class this link stands.
   };
-  struct Link {
+  // One cache line.
+  struct alignas(64) Link {
     FlowRate capacity = 0;
     FlowRate level = kUnlimited;
-    FlowRate key = kUnlimited;  // While sweeping: its place in the queue.
+    Residual residual = 0;      // The capacity less the rates below the level.
+    std::uint32_t unfixed = 0;  // Flows whose rate is not below the level.
     std::uint32_t flows = 0;    // Of all classes on the link.
+    FlowRate key = kUnlimited;  // While sweeping: its place in the queue.
+    bool exact = false;         // While sweeping: the key is more than a lower bound.
     bool touched = false;       // In touched_.
-    bool exact = false;         // While sweeping: the key is no mere lower bound.
-    std::uint32_t unfixed = 0;  // While filling: flows without a rate.
-    FlowRate residual = 0;      // While filling: capacity not yet given away.
-    std::vector<Member> members;
-  };
-  struct HeapEntry {
-    FlowRate key;
-    LinkIndex link;
-  };
-  struct LaterKey {
-    bool operator()(const HeapEntry& a, const HeapEntry& b) const { return a.key > b.key; }
   };
   struct Note {
     ClassIndex index;
@@ -117,20 +116,33 @@ class MaxMinSolver {
   };
 
   void apply_changes();
-  void count_change(ClassIndex index);
+  bool count_change(ClassIndex index);
   void begin_change(ClassIndex index);
   void attach(ClassIndex index);
   void detach(ClassIndex index);
-  [[nodiscard]] bool alone(const Class& item) const;
-  void give_all(ClassIndex index);
-  void touch(LinkIndex index);
-  void note(ClassIndex index, FlowRate rate_before);
+  [[nodiscard]] FlowRate capacity_if_alone(const Class& item) const;
+  void give_all(ClassIndex index, FlowRate capacity);
+  void touch(LinkIndex index) {
+    Link& link = links_[index];
+    if (!link.touched) {
+      link.touched = true;
+      touched_.push_back(index);
+    }
+  }
+  // Before the class gets a rate: remembers which one it had.
+  void note(ClassIndex index) {
+    Class& item = classes_[index];
+    if (!item.noted) {
+      item.noted = true;
+      notes_.push_back({.index = index, .rate_before = item.rate});
+    }
+  }
   void report();
 
   void fill();
   void collect_region();
-  void take_tied(FlowRate share);
-  void fix_flows_of(LinkIndex index, FlowRate share);
+  void take_tied();
+  void fix_flows_of(LinkIndex index);
 
   void sweep();
   void reassess_touched();
@@ -139,24 +151,44 @@ class MaxMinSolver {
   void saturate(LinkIndex index);
   void release(LinkIndex index);
   void move_class(ClassIndex index, FlowRate rate);
-  void enqueue(LinkIndex index, FlowRate key, bool exact);
+  void relax(LinkIndex index);
+  void set_key(Link& link, FlowRate key, bool exact);
   [[nodiscard]] FlowRate least_level(const Class& item) const;
-  [[nodiscard]] FlowRate saturation_level(const Link& link) const;
+  [[nodiscard]] static FlowRate bound_of_level(const Link& link);
+  [[nodiscard]] FlowRate level_of(LinkIndex index) const;
+
+  // Flows of a class at this rate come to, or leave, what the link knows for F.
+  static void add(Link& link, std::uint32_t flows, FlowRate rate) {
+    if (rate < link.level) {
+      link.residual -= Residual{rate} * flows;
+    } else {
+      link.unfixed += flows;
+    }
+  }
+  static void remove(Link& link, std::uint32_t flows, FlowRate rate) {
+    if (rate < link.level) {
+      link.residual += Residual{rate} * flows;
+    } else {
+      link.unfixed -= flows;
+    }
+  }
 
   std::vector<Class> classes_;
   std::vector<Link> links_;
-  std::vector<LinkIndex> paths_;           // Of all classes, one after the other.
-  std::vector<std::uint32_t> positions_;   // Same layout: place of the class in members.
-  std::vector<ClassIndex> changed_;        // Multiplicity set since the last solve.
-  std::vector<ClassIndex> rates_changed_;  // What solve() returns.
-  std::vector<ClassIndex> joined_;         // Changed, and not alone on all their links.
-  std::vector<LinkIndex> touched_;         // To be looked at, see touch().
-  std::vector<Note> notes_;                // Classes that a solve moved, each once.
-  std::vector<LinkIndex> region_;
-  std::vector<LinkIndex> tied_;
-  std::vector<HeapEntry> heap_;
-  FlowRate now_ = 0;  // Where the sweep is.
-  std::size_t active_ = 0;  // Classes with flows.
+  std::vector<std::vector<Member>> members_;  // Of each link: classes with flows, in any order.
+  std::vector<LinkIndex> paths_;              // Of all classes, one after the other.
+  std::vector<std::uint32_t> positions_;      // Same layout: place of the class in members.
+  std::size_t active_ = 0;                    // Classes with flows.
+  std::vector<ClassIndex> changed_;           // Multiplicity set since the last solve.
+  std::vector<ClassIndex> joined_;            // Those of them that share links, with flows.
+  std::vector<LinkIndex> touched_;            // Links whose level is to be looked at.
+  std::vector<Note> notes_;                   // Classes that this solve gave a rate, each once.
+  std::vector<ClassIndex> rates_changed_;     // What solve() returns.
+  LevelQueue queue_;                          // Links in the order of shares or keys.
+  FlowRate now_ = 0;                          // The level that filling or sweeping has reached.
+  std::size_t waiting_ = 0;                   // While sweeping: links with a key.
+  std::vector<LinkIndex> region_;             // Scratch.
+  std::vector<LinkIndex> tied_;               // Scratch.
   std::uint64_t classes_visited_ = 0;
 };
 
