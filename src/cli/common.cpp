@@ -14,6 +14,7 @@
 
 #include "report/output.h"
 #include "sim/config.h"
+#include "sim/printable.h"
 
 namespace trainyard {
 
@@ -77,7 +78,7 @@ class Progress {
 }  // namespace
 
 std::filesystem::path find_config(std::string_view kind, std::string_view name_or_file) {
-  const std::filesystem::path file(name_or_file);
+  std::filesystem::path file(name_or_file);
   if (name_or_file.empty()) {
     throw ConfigError(
         fmt::format("expected the name or file of one of the {}, found nothing", kind));
@@ -97,8 +98,8 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
     return folder / (std::string(name_or_file) + ".yaml");
   }
   const std::optional<std::string> nearest = nearest_word(name_or_file, names);
-  throw ConfigError(fmt::format("expected a file or one of the {} {}, found \"{}\"{}", kind,
-                                fmt::join(names, ", "), name_or_file,
+  throw ConfigError(fmt::format("expected a file or one of the {} {}, found {}{}", kind,
+                                fmt::join(names, ", "), in_quotes(name_or_file),
                                 nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
 }
 
@@ -113,6 +114,10 @@ void write_output(const std::optional<std::string>& file, const std::string& tex
   } else {
     out << text << std::flush;
   }
+}
+
+std::string counted(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 void run_tasks(std::size_t count, unsigned threads, std::string_view what,

@@ -26,6 +26,9 @@ namespace trainyard {
 void write_output(const std::optional<std::string>& file, const std::string& text,
                   std::ostream& out);
 
+// "1 node", "2 nodes".
+[[nodiscard]] std::string counted(int count, std::string_view noun);
+
 // Runs task(0) .. task(count - 1) on up to `threads` threads (0: as many as the machine has). If
 // one throws, the exception of the lowest index is thrown here after all have ended. Shows progress
 // on a terminal once it takes longer than two seconds.

@@ -13,6 +13,7 @@
 #include "cli/collective.h"
 #include "cli/topology.h"
 #include "sim/config.h"
+#include "sim/printable.h"
 
 namespace trainyard {
 namespace {
@@ -57,9 +58,21 @@ int run(std::span<const std::string> arguments) {
     names.emplace_back(command.name);
   }
   const auto nearest = nearest_word(arguments[0], names);
-  throw ConfigError(fmt::format("expected a command ({}), found \"{}\"{}", fmt::join(names, ", "),
-                                arguments[0],
-                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+  throw ConfigError(fmt::format(
+      "expected a command ({}), found {}{}", fmt::join(names, ", "), in_quotes(arguments[0]),
+      nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "; see trainyard --help"));
+}
+
+// A result that nobody received, as on a full disk, must not look like success.
+void require_written(std::ostream& out) {
+  if (!out.flush()) {
+    throw ConfigError("standard output: cannot be written");
+  }
+}
+
+// One line, whatever a file name or argument in it holds.
+void print_error(std::string_view kind, const std::exception& error) {
+  fmt::print(stderr, "trainyard: {}{}\n", kind, escaped(error.what()));
 }
 
 }  // namespace
@@ -67,12 +80,14 @@ int run(std::span<const std::string> arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return trainyard::run(std::vector<std::string>(argv + 1, argv + argc));
+    const int status = trainyard::run(std::vector<std::string>(argv + 1, argv + argc));
+    trainyard::require_written(std::cout);
+    return status;
   } catch (const trainyard::ConfigError& error) {
-    fmt::print(stderr, "trainyard: {}\n", error.what());
+    trainyard::print_error("", error);
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "trainyard: internal error: {}\n", error.what());
+    trainyard::print_error("internal error: ", error);
     return 3;
   }
 }

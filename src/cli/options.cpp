@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "sim/config.h"
 #include "sim/printable.h"
@@ -13,25 +14,89 @@ namespace trainyard {
 
 namespace options = boost::program_options;
 
+namespace {
+
+std::string suggestion(std::string_view found, std::span<const std::string> candidates) {
+  const std::optional<std::string> nearest = nearest_word(found, candidates);
+  return nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : "";
+}
+
+[[noreturn]] void fail_unknown(std::string_view command, const std::string& option,
+                               const options::options_description& described) {
+  std::vector<std::string> known;
+  for (const auto& each : described.options()) {
+    known.push_back("--" + each->long_name());
+  }
+  const std::string nearest = suggestion(option, known);
+  throw ConfigError(
+      fmt::format("{0}: unknown option {1}{2}", command, in_quotes(option),
+                  nearest.empty() ? fmt::format("; see trainyard {} --help", command) : nearest));
+}
+
+[[noreturn]] void fail_syntax(std::string_view command,
+                              const options::invalid_command_line_syntax& error) {
+  const std::string option = error.get_option_name();
+  switch (error.kind()) {
+    case options::invalid_syntax::missing_parameter:
+    case options::invalid_syntax::empty_adjacent_parameter:
+      throw ConfigError(fmt::format("{}: expected a value, found none", escaped(option)));
+    case options::invalid_syntax::extra_parameter:
+      throw ConfigError(fmt::format("{}: expected no value, found one", escaped(option)));
+    default:
+      throw ConfigError(
+          fmt::format("{0}: {1}; see trainyard {0} --help", command, escaped(error.what())));
+  }
+}
+
+// What Boost takes but nobody means: an option as the value of another; arguments left over.
+void check_form(std::string_view command, const options::parsed_options& parsed,
+                const std::vector<std::string>& positional) {
+  std::vector<std::string> unnamed;
+  for (const options::option& option : parsed.options) {
+    if (option.string_key.empty()) {
+      unnamed.insert(unnamed.end(), option.value.begin(), option.value.end());
+    } else if (!option.value.empty() && option.value[0].starts_with("--")) {
+      fail_option(option.string_key, "a value", option.value[0]);
+    }
+  }
+  if (unnamed.size() > positional.size()) {
+    fail_value(command,
+               positional.empty()
+                   ? "options alone"
+                   : fmt::format("options and one {}", fmt::join(positional, ", one ")),
+               unnamed[positional.size()]);
+  }
+}
+
+}  // namespace
+
 options::variables_map parse_options(std::string_view command,
                                      std::span<const std::string> arguments,
                                      const options::options_description& described,
-                                     std::vector<std::string> positional) {
+                                     const std::vector<std::string>& positional) {
   options::options_description all = described;
   options::positional_options_description places;
   for (const std::string& name : positional) {
     all.add_options()(name.c_str(), options::value<std::string>());
     places.add(name.c_str(), 1);
   }
+  const auto parser = [&] {  // Running one uses it up.
+    options::command_line_parser fresh({arguments.begin(), arguments.end()});
+    fresh.options(all).style(options::command_line_style::unix_style &
+                             ~options::command_line_style::allow_guessing);
+    return fresh;
+  };
   options::variables_map values;
   try {
-    const auto parsed = options::command_line_parser({arguments.begin(), arguments.end()})
-                            .options(all)
-                            .positional(places)
-                            .style(options::command_line_style::unix_style &
-                                   ~options::command_line_style::allow_guessing)
-                            .run();
-    options::store(parsed, values);
+    check_form(command, parser().run(), positional);
+    options::store(parser().positional(places).run(), values);
+  } catch (const options::unknown_option& error) {
+    fail_unknown(command, error.get_option_name(), described);
+  } catch (const options::invalid_command_line_syntax& error) {
+    fail_syntax(command, error);
+  } catch (const options::multiple_occurrences& error) {
+    throw ConfigError(
+        fmt::format("{}: expected once, found again", escaped(error.get_option_name())));
   } catch (const options::error& error) {
     throw ConfigError(
         fmt::format("{0}: {1}; see trainyard {0} --help", command, escaped(error.what())));
@@ -39,11 +104,15 @@ options::variables_map parse_options(std::string_view command,
   return values;
 }
 
+void fail_value(std::string_view what, std::string_view expected, std::string_view found,
+                std::span<const std::string> candidates) {
+  throw ConfigError(fmt::format("{}: expected {}, found {}{}", what, expected, in_quotes(found),
+                                suggestion(found, candidates)));
+}
+
 void fail_option(std::string_view name, std::string_view expected, std::string_view found,
                  std::span<const std::string> candidates) {
-  const std::optional<std::string> nearest = nearest_word(found, candidates);
-  throw ConfigError(fmt::format("--{}: expected {}, found {}{}", name, expected, in_quotes(found),
-                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+  fail_value(fmt::format("--{}", name), expected, found, candidates);
 }
 
 bool OptionReader::given(std::string_view name) const {
@@ -57,7 +126,8 @@ std::optional<std::string> OptionReader::text(std::string_view name) const {
 std::string OptionReader::required_text(std::string_view name) const {
   const std::optional<std::string> value = text(name);
   if (!value) {
-    throw ConfigError(fmt::format("--{}: missing; see --help", name));
+    throw ConfigError(
+        fmt::format("{0}: expected --{1}, found none; see trainyard {0} --help", command_, name));
   }
   return *value;
 }
@@ -94,14 +164,16 @@ std::optional<Bytes> OptionReader::message_size(std::string_view name) const {
   fail_option(name, "a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB", *value);
 }
 
-std::size_t OptionReader::choice(std::string_view name, std::vector<std::string> choices) const {
+std::size_t OptionReader::choice(std::string_view name, std::vector<std::string> choices,
+                                 std::string_view remark) const {
   const std::optional<std::string> value = text(name);
   if (!value) {
     return 0;
   }
   const auto found = std::ranges::find(choices, *value);
   if (found == choices.end()) {
-    fail_option(name, fmt::format("{}", fmt::join(choices, " or ")), *value, choices);
+    const std::string reason = remark.empty() ? "" : fmt::format(" ({})", remark);
+    fail_option(name, alternatives(choices) + reason, *value, choices);
   }
   return static_cast<std::size_t>(found - choices.begin());
 }
@@ -123,6 +195,15 @@ std::vector<std::string> split_list(std::string_view list) {
   }
 }
 
+std::string alternatives(std::span<const std::string> words) {
+  std::string text;
+  for (std::size_t index = 0; index < words.size(); ++index) {
+    const bool is_last = index + 1 == words.size();
+    text += (index == 0 ? "" : is_last ? " or " : ", ") + words[index];
+  }
+  return text;
+}
+
 void add_cluster_options(options::options_description& all) {
   const auto text = [](const char* name) {
     return options::value<std::string>()->value_name(name);
@@ -131,7 +212,7 @@ void add_cluster_options(options::options_description& all) {
   add("help", "this text");
   add("cluster", text("NAME|FILE"), "the cluster: a file, or a name in configs/clusters");
   add("nodes", text("N"), "servers, instead of the file's number");
-  add("gpus-per-node", text("N"), "GPUs used in each server");
+  add("gpus-per-node", text("N"), "GPUs used in each server (default: all)");
   add("set", options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "change a value of the cluster file; may be given again");
 }
@@ -160,6 +241,21 @@ Format output_format(const OptionReader& reader) {
     default:
       return Format::Table;
   }
+}
+
+std::optional<std::string> output_file(const OptionReader& reader, std::string_view name) {
+  std::optional<std::string> value = reader.text(name);
+  if (!value) {
+    return std::nullopt;
+  }
+  const std::filesystem::path file(*value);
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code error;  // What cannot be looked at is no folder either.
+  if (value->empty() || !std::filesystem::is_directory(folder, error) ||
+      std::filesystem::is_directory(file, error)) {
+    fail_option(name, "a file in a folder that exists", *value);
+  }
+  return value;
 }
 
 }  // namespace trainyard

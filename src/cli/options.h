@@ -22,9 +22,12 @@ namespace trainyard {
 [[nodiscard]] boost::program_options::variables_map parse_options(
     std::string_view command, std::span<const std::string> arguments,
     const boost::program_options::options_description& described,
-    std::vector<std::string> positional);
+    const std::vector<std::string>& positional);
 
-// Throws "--NAME: expected EXPECTED, found "FOUND""; suggests the nearest of `candidates`.
+// Throws "WHAT: expected EXPECTED, found "FOUND""; suggests the nearest of `candidates`.
+[[noreturn]] void fail_value(std::string_view what, std::string_view expected,
+                             std::string_view found, std::span<const std::string> candidates = {});
+// The same for the value of --NAME.
 [[noreturn]] void fail_option(std::string_view name, std::string_view expected,
                               std::string_view found, std::span<const std::string> candidates = {});
 
@@ -32,7 +35,10 @@ namespace trainyard {
 // absent.
 class OptionReader {
  public:
-  explicit OptionReader(const boost::program_options::variables_map& values) : values_(values) {}
+  // `command` stands in the error about a missing option; it must outlive the reader, as must the
+  // values.
+  OptionReader(std::string_view command, const boost::program_options::variables_map& values)
+      : command_(command), values_(values) {}
 
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
@@ -40,16 +46,20 @@ class OptionReader {
   [[nodiscard]] std::optional<int> integer(std::string_view name, int least, int most) const;
   // At least one byte.
   [[nodiscard]] std::optional<Bytes> message_size(std::string_view name) const;
-  // Index of the choice; 0 where absent.
-  [[nodiscard]] std::size_t choice(std::string_view name, std::vector<std::string> choices) const;
+  // Index of the choice; 0 where absent. The error adds `remark`, such as why there is no other.
+  [[nodiscard]] std::size_t choice(std::string_view name, std::vector<std::string> choices,
+                                   std::string_view remark = "") const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
 
  private:
+  std::string_view command_;
   const boost::program_options::variables_map& values_;
 };
 
 // "a,b,c" into its parts, empty ones included.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);
+// "a", "a or b", "a, b or c".
+[[nodiscard]] std::string alternatives(std::span<const std::string> words);
 
 // --help, --cluster, --nodes, --gpus-per-node, --set.
 void add_cluster_options(boost::program_options::options_description& options);
@@ -58,5 +68,8 @@ void add_cluster_options(boost::program_options::options_description& options);
 // --format, --output.
 void add_output_options(boost::program_options::options_description& options);
 [[nodiscard]] Format output_format(const OptionReader& reader);
+// The file of --NAME, if it is given. Refuses at once what could not be written at the end.
+[[nodiscard]] std::optional<std::string> output_file(const OptionReader& reader,
+                                                     std::string_view name);
 
 }  // namespace trainyard

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "cli/common.h"
+#include "cli/options.h"
 #include "report/table.h"
+#include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
 #include "topology/export.h"
@@ -34,69 +36,30 @@ Examples:
 
 enum class Output { Table, Csv, Json, GraphDot, GraphJson };
 
-struct Request {
-  std::string cluster;
-  ClusterOverrides overrides;
-  Output output = Output::Table;
-  std::optional<std::string> file;
-};
-
 options::options_description described_options() {
-  options::options_description description("Options");
-  description.add_options()("help", "this text");
-  description.add_options()("cluster", options::value<std::string>()->value_name("NAME|FILE"),
-                            "the cluster (required)");
-  description.add_options()("nodes", options::value<int>()->value_name("N"),
-                            "servers, instead of the file's number");
-  description.add_options()("gpus-per-node", options::value<int>()->value_name("N"),
-                            "GPUs used in each server");
-  description.add_options()(
-      "set", options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-      "change a value of the file; may be given again");
-  description.add_options()("dot", "the graph for Graphviz");
-  description.add_options()("json", "the graph as JSON");
-  description.add_options()(
-      "format", options::value<std::string>()->default_value("table")->value_name("FORMAT"),
-      "of the summary: table, csv or json");
-  description.add_options()("output", options::value<std::string>()->value_name("FILE"),
-                            "write there instead of to standard output");
-  return description;
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("dot", "the graph for Graphviz instead of a summary");
+  add("json", "the graph as JSON instead of a summary");
+  add_output_options(all);
+  return all;
 }
 
-options::variables_map parse(std::span<const std::string> arguments) {
-  const options::options_description description = described_options();
-  options::variables_map values;
-  try {
-    const auto parsed = options::command_line_parser({arguments.begin(), arguments.end()})
-                            .options(description)
-                            .positional(options::positional_options_description())
-                            .style(options::command_line_style::unix_style &
-                                   ~options::command_line_style::allow_guessing)
-                            .run();
-    options::store(parsed, values);
-  } catch (const options::error& error) {
-    throw ConfigError(fmt::format("topology: {}; see trainyard topology --help", error.what()));
+Output output_of(const OptionReader& reader) {
+  const bool dot = reader.given("dot");
+  const bool json = reader.given("json");
+  if (dot && json) {
+    throw ConfigError("--dot: expected without --json, found both");
   }
-  return values;
-}
-
-Output output_of(const options::variables_map& values) {
-  if (values.count("dot") + values.count("json") > 1) {
-    throw ConfigError("topology: --dot and --json exclude each other");
+  if (dot || json) {
+    if (reader.given("format")) {
+      throw ConfigError(
+          "--format: expected without --dot and --json, which have one form, found both");
+    }
+    return dot ? Output::GraphDot : Output::GraphJson;
   }
-  if (values.count("dot") > 0) {
-    return Output::GraphDot;
-  }
-  if (values.count("json") > 0) {
-    return Output::GraphJson;
-  }
-  const auto& name = values["format"].as<std::string>();
-  const std::optional<Format> format = parse_format(name);
-  if (!format) {
-    throw ConfigError(
-        fmt::format("topology: --format: expected table, csv or json, found \"{}\"", name));
-  }
-  switch (*format) {
+  switch (output_format(reader)) {
     case Format::Table:
       return Output::Table;
     case Format::Csv:
@@ -104,29 +67,7 @@ Output output_of(const options::variables_map& values) {
     case Format::Json:
       return Output::Json;
   }
-  return Output::Table;
-}
-
-Request request_of(const options::variables_map& values) {
-  if (values.count("cluster") == 0) {
-    throw ConfigError("topology: --cluster is missing; see trainyard topology --help");
-  }
-  Request request;
-  request.cluster = values["cluster"].as<std::string>();
-  if (values.count("nodes") > 0) {
-    request.overrides.nodes = values["nodes"].as<int>();
-  }
-  if (values.count("gpus-per-node") > 0) {
-    request.overrides.gpus_per_node = values["gpus-per-node"].as<int>();
-  }
-  if (values.count("set") > 0) {
-    request.overrides.settings = values["set"].as<std::vector<std::string>>();
-  }
-  if (values.count("output") > 0) {
-    request.file = values["output"].as<std::string>();
-  }
-  request.output = output_of(values);
-  return request;
+  CHECK(false, "unknown format");
 }
 
 std::string to_table(const std::vector<SummaryRow>& rows) {
@@ -182,23 +123,27 @@ std::string render(const Cluster& cluster, Output output) {
     case Output::Json:
       return to_json(summarise(cluster), cluster);
   }
-  return "";
+  CHECK(false, "unknown output");
 }
 
 }  // namespace
 
 int run_topology(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values = parse(arguments);
-  if (values.count("help") > 0) {
+  const options::variables_map values =
+      parse_options("topology", arguments, described_options(), {});
+  const OptionReader reader("topology", values);
+  if (reader.given("help")) {
     out << "trainyard topology --cluster NAME|FILE [options]\n\n"
         << described_options() << kExample;
     return 0;
   }
-  const Request request = request_of(values);
-  const Catalogue catalogue = load_default_catalogue();
+  const std::string name = reader.required_text("cluster");
+  const ClusterOverrides overrides = cluster_overrides(reader);
+  const Output output = output_of(reader);
+  const std::optional<std::string> file = output_file(reader, "output");
   const Cluster cluster =
-      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
-  write_output(request.file, render(cluster, request.output), out);
+      load_cluster(find_config("clusters", name), load_default_catalogue(), overrides);
+  write_output(file, render(cluster, output), out);
   return 0;
 }
 

@@ -14,6 +14,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostServers = 1'000'000;
+// About 1 GB of memory.
+constexpr std::int64_t kMostDevices = 2'000'000;
 
 void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides) {
   for (const std::string& setting : overrides.settings) {
@@ -25,6 +27,17 @@ void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides
   }
   if (overrides.nodes) {
     document.set("nodes", std::to_string(*overrides.nodes));
+  }
+}
+
+void check_size(const ConfigNode& nodes, int servers, const ServerSpec& server) {
+  const std::int64_t per_server =
+      std::int64_t{server.gpus} + server.nics + server.pcie_switches + server.sockets;
+  if (servers * per_server > kMostDevices) {
+    nodes.fail(
+        fmt::format("at most {} devices, found {} servers of {} (GPUs, NICs, PCIe switches, "
+                    "CPUs)",
+                    kMostDevices, servers, per_server));
   }
 }
 
@@ -68,6 +81,7 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   const ConfigNode server_node = root.required("server");
   EstimateLog estimates;
   const ServerSpec server = read_server(server_node, catalogue, estimates);
+  check_size(root.required("nodes"), nodes, server);
   const int gpus_per_node = used_gpus(server_node.required("gpus"), server.gpus, overrides);
   const auto fabric = read_network(root, server, catalogue, estimates);
   document.finish();

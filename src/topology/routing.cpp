@@ -64,8 +64,11 @@ struct Binding {
 std::vector<NodeId> nearest_nics(Layer& local, const std::vector<bool>& in_fabric, NodeId node) {
   std::vector<NodeId> candidates = local.direct_targets(node);
   for (const std::uint32_t component : local.components_from(node)) {
-    const std::vector<NodeId>& members = local.endpoints_of(component);
-    candidates.insert(candidates.end(), members.begin(), members.end());
+    for (const NodeId member : local.endpoints_of(component)) {
+      if (in_fabric[member.value()]) {
+        candidates.push_back(member);
+      }
+    }
   }
   std::sort(candidates.begin(), candidates.end());
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());

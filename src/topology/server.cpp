@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, 4> kTemplates = {"nvswitch", "full-mesh",
                                                         "pcie"};
 constexpr int kMostDevices = 4096;
 constexpr int kMostNics = 256;
+constexpr int kMostSockets = 64;  // Every pair of them is joined.
 
 // NVLinks between the GPUs of a DGX-1 with V100, as nvidia-smi prints them (gist
 // ashwin/e139748bdba15f5af63f0146d01ee4c3; the same graph as dgx1() of microsoft/msccl-tools up to
@@ -30,9 +31,10 @@ constexpr std::array<std::array<int, 8>, 8> kCubeMesh = {{
 }};
 constexpr int kCubeMeshLinks = 6;
 
-int optional_count(const ConfigNode& node, std::string_view key, int least, int otherwise) {
+// `least` where the key is absent.
+int optional_count(const ConfigNode& node, std::string_view key, int least, int most) {
   const auto value = node.optional(key);
-  return value ? static_cast<int>(value->as_integer(least, kMostDevices)) : otherwise;
+  return value ? static_cast<int>(value->as_integer(least, most)) : least;
 }
 
 // The links between the GPUs, as far as the GPU has what the template needs.
@@ -172,7 +174,7 @@ void read_nics(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& 
 
 void read_sockets(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
                   ServerSpec& spec) {
-  spec.sockets = optional_count(node, "sockets", 1, 1);
+  spec.sockets = optional_count(node, "sockets", 1, kMostSockets);
   const auto count = node.optional("socket_links");
   const int links = count ? static_cast<int>(count->as_integer(1, 16)) : 1;
   if (spec.sockets == 1) {
@@ -272,7 +274,7 @@ ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, Estim
   ServerSpec spec;
   spec.layout = static_cast<ServerTemplate>(node.required("template").as_choice(kTemplates));
   spec.gpus = static_cast<int>(node.required("gpus").as_integer(1, kMostDevices));
-  spec.pcie_switches = optional_count(node, "pcie_switches", 0, 0);
+  spec.pcie_switches = optional_count(node, "pcie_switches", 0, kMostDevices);
   read_scale_up(node, catalogue, estimates, spec);
   PcieReader pcie(node, catalogue, estimates, spec);
   pcie.read_gpu(catalogue.gpu(node.required("gpu")));

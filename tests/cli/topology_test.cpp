@@ -21,7 +21,7 @@ std::string run(const std::vector<std::string>& arguments) {
   return out.str();
 }
 
-TEST_CASE("topology --help shows an example") {
+TEST_CASE("the help of topology shows an example") {
   REQUIRE(run({"--help"}).find("trainyard topology --cluster dgx-h100 --nodes 64") !=
           std::string::npos);
 }
@@ -53,7 +53,7 @@ TEST_CASE("topology takes overrides") {
   REQUIRE(text.find("cluster,GPUs,2\ncluster,routing,ecmp\n") != std::string::npos);
 }
 
-TEST_CASE("mistakes on the command line are one line") {
+TEST_CASE("mistakes on the command line of topology are one line") {
   const auto error = [](const std::vector<std::string>& arguments) {
     std::ostringstream out;
     try {
@@ -64,16 +64,17 @@ TEST_CASE("mistakes on the command line are one line") {
     return std::string("no error");
   };
   const std::string file = kClusters + "dgx-1.yaml";
-  REQUIRE(error({}) == "topology: --cluster is missing; see trainyard topology --help");
+  REQUIRE(error({}) == "topology: expected --cluster, found none; see trainyard topology --help");
   REQUIRE(error({"--cluster", file, "--format", "xml"}) ==
-          "topology: --format: expected table, csv or json, found \"xml\"");
+          "--format: expected table, csv or json, found \"xml\"");
   REQUIRE(error({"--cluster", file, "--dot", "--json"}) ==
-          "topology: --dot and --json exclude each other");
+          "--dot: expected without --json, found both");
+  REQUIRE(error({"--cluster", file, "--dot", "--format", "csv"}) ==
+          "--format: expected without --dot and --json, which have one form, found both");
   REQUIRE(error({"--clusters", file}) ==
-          "topology: unrecognised option '--clusters'; see trainyard topology --help");
+          "topology: unknown option \"--clusters\"; did you mean \"--cluster\"?");
   REQUIRE(error({"--cluster", file, "--nodes", "many"}) ==
-          "topology: the argument ('many') for option '--nodes' is invalid; see trainyard topology "
-          "--help");
+          "--nodes: expected a whole number from 1 to 1000000, found \"many\"");
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ std::string damaged(std::string text, std::mt19937_64& engine) {
 
 }  // namespace
 
-TEST_CASE("each mistake in a file gives its one line") {
+TEST_CASE("each mistake in a file gives its one line", "[golden]") {
   const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
   const std::vector<std::filesystem::path> files = golden_files();
   REQUIRE(files.size() > 40);

@@ -157,7 +157,7 @@ TEST_CASE("GPUs on root ports meet in their CPU, across sockets over the socket 
   REQUIRE(path_bandwidth(cluster.topology, path).gigabytes_per_second() == 21.5);
 }
 
-TEST_CASE("--set and --nodes change a file before it is read") {
+TEST_CASE("the options --set and --nodes change a file before it is read") {
   const Cluster cluster = load(
       "dgx-h100",
       {.nodes = 2, .settings = {"server.nics=4", "server.pcie_switches=4", "fabric.routing=ecmp"}});

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective_inputs.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "calibration/comparison.h"
+#include "cli/common.h"
+#include "collectives/run.h"
+#include "sim/config_error.h"
+#include "sim/printable.h"
+
+namespace trainyard {
+namespace {
+
+Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes) {
+  Cluster cluster = load_cluster(find_config("clusters", request.cluster), load_default_catalogue(),
+                                 request.overrides);
+  if (request.seed) {
+    cluster.routing.seed = *request.seed;
+  }
+  for (const std::string& setting : request.overrides.settings) {
+    notes.push_back("changed in the cluster: " + escaped(setting));
+  }
+  if (request.ranks) {
+    const std::size_t all = cluster.gpus.size();
+    keep_first_ranks(cluster, *request.ranks);
+    if (cluster.gpus.size() < all) {
+      notes.push_back(fmt::format("the first {} of the {} GPUs of the cluster take part",
+                                  cluster.gpus.size(), all));
+    }
+  }
+  if (request.seed && cluster.nodes == 1) {
+    notes.push_back("--seed did not influence the result: one node does not use the fabric");
+  } else if (request.seed && cluster.routing.policy == RoutingPolicy::Static) {
+    notes.push_back("--seed did not influence the result: the cluster routes statically");
+  }
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  if (request.root >= ranks) {
+    fail_option("root", fmt::format("a rank from 0 to {}", ranks - 1),
+                std::to_string(request.root));
+  }
+  return cluster;
+}
+
+void check_table(const CollectiveRequest& request, const Cluster& cluster, MeasuredTable& table,
+                 std::vector<std::string>& notes) {
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  if (table.operation && *table.operation != request.operation) {
+    throw ConfigError(fmt::format("--against: expected a table of {}, found {} of {}",
+                                  to_string(request.operation), *request.against,
+                                  to_string(*table.operation)));
+  }
+  if (std::min(ranks, table.ranks.value_or(ranks)) == 1) {
+    throw ConfigError(fmt::format(
+        "--against: expected at least two ranks to compare, found {} of {} and {} simulated",
+        *request.against, table.ranks ? std::to_string(*table.ranks) : "unknown", ranks));
+  }
+  if (!table.ranks) {
+    notes.push_back(fmt::format("taken to be measured with {} ranks, as simulated", ranks));
+  } else if (*table.ranks != ranks) {
+    if (!request.against_other_ranks) {
+      throw ConfigError(
+          fmt::format("--against: expected a table of {} ranks, found {} of {}; choose --nodes or "
+                      "--ranks to match, or compare bus bandwidth with --against-other-ranks",
+                      ranks, *request.against, *table.ranks));
+    }
+    notes.push_back(
+        fmt::format("measured with {} ranks: only bus bandwidth is comparable; the measured times "
+                    "are those that it would give for {} ranks",
+                    *table.ranks, ranks));
+    rescale(table, request.operation, ranks);
+  } else if (table.nodes && *table.nodes != cluster.nodes) {
+    notes.push_back(fmt::format("measured on {}, simulated on {}: other links between the ranks",
+                                counted(*table.nodes, "node"), counted(cluster.nodes, "node")));
+  }
+}
+
+std::optional<MeasuredTable> load_table(const CollectiveRequest& request, const Cluster& cluster,
+                                        std::vector<std::string>& notes) {
+  if (!request.against) {
+    return std::nullopt;
+  }
+  MeasuredTable table = load_measurement(*request.against);
+  check_table(request, cluster, table, notes);
+  for (const std::string& remark : table.remarks) {
+    notes.push_back("measured table: " + remark);
+  }
+  return table;
+}
+
+std::vector<Bytes> table_sizes(const MeasuredTable& table) {
+  std::vector<Bytes> sizes;
+  for (const MeasuredRow& row : table.rows) {
+    sizes.push_back(row.size);
+  }
+  return sizes;
+}
+
+// As the user asks for them, not yet rounded.
+std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
+                                const std::optional<MeasuredTable>& measured) {
+  const bool sweep = request.least_size || request.greatest_size || request.factor;
+  std::vector<Bytes> sizes;
+  if (measured) {
+    sizes = table_sizes(*measured);
+  }
+  if (measured && !sweep) {
+    return sizes;
+  }
+  const Bytes least = request.least_size.value_or(measured ? std::ranges::min(sizes) : Bytes(8));
+  const Bytes greatest =
+      request.greatest_size.value_or(std::max(least, measured ? std::ranges::max(sizes) : gib(1)));
+  if (least > greatest) {
+    fail_option("maxbytes", fmt::format("at least the least size, {}", to_string(least)),
+                to_string(greatest));
+  }
+  sizes.clear();
+  for (Bytes size = least; size <= greatest; size = size * request.factor.value_or(2)) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void keep_first_ranks(Cluster& cluster, int ranks) {
+  const int per_node = cluster.gpus_per_node;
+  if (ranks > cluster.nodes * per_node) {
+    fail_option("ranks",
+                fmt::format("at most {} ({} of {}; --nodes gives more)", cluster.gpus.size(),
+                            counted(cluster.nodes, "node"), counted(per_node, "GPU")),
+                std::to_string(ranks));
+  }
+  if (ranks > per_node && ranks % per_node != 0) {
+    fail_option("ranks",
+                fmt::format("at most {0} (one node) or a multiple of {0} (whole nodes)", per_node),
+                std::to_string(ranks));
+  }
+  cluster.nodes = std::max(1, ranks / per_node);
+  cluster.gpus_per_node = std::min(ranks, per_node);
+  cluster.gpus.resize(static_cast<std::size_t>(ranks));
+}
+
+void rescale(MeasuredTable& table, Operation operation, int ranks) {
+  const double factor = bus_factor(operation, ranks) / bus_factor(operation, *table.ranks);
+  for (MeasuredRow& row : table.rows) {
+    // Not from the printed bandwidth, of which a small size has no digits left.
+    row.time = SimTime(std::llround(static_cast<double>(row.time.picoseconds()) * factor));
+    row.algbw_gbps /= factor;
+  }
+}
+
+std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
+                                 const std::optional<MeasuredTable>& measured,
+                                 std::vector<std::string>& notes) {
+  const std::vector<Bytes> wanted = wanted_sizes(request, measured);
+  std::vector<Bytes> sizes;
+  int too_small = 0;
+  for (const Bytes size : wanted) {
+    const bool is_measured = measured && find_row(*measured, size) != nullptr;
+    const Bytes aligned = is_measured ? size : aligned_size(request.operation, size, ranks);
+    if (aligned == Bytes(0)) {
+      ++too_small;
+    } else {
+      sizes.push_back(aligned);
+    }
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.empty()) {
+    fail_option("maxbytes", fmt::format("at least {} bytes, 16 for each rank", 16 * ranks),
+                to_string(wanted.back()));
+  }
+  if (too_small > 0) {
+    notes.push_back(fmt::format("{} left out: less than 16 bytes for each of {} ranks",
+                                counted(too_small, "size"), ranks));
+  }
+  return sizes;
+}
+
+CollectiveInputs load_collective_inputs(const CollectiveRequest& request) {
+  std::vector<std::string> notes;
+  Cluster cluster = load_ranks(request, notes);
+  const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
+  std::vector<Bytes> sizes =
+      message_sizes(request, static_cast<int>(cluster.gpus.size()), measured, notes);
+  return {.cluster = std::move(cluster),
+          .measured = measured,
+          .sizes = std::move(sizes),
+          .notes = std::move(notes)};
+}
+
+}  // namespace trainyard

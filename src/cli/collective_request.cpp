@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective_request.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "cli/log.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+template <typename Values>
+std::vector<std::string> names_of(const Values& values) {
+  std::vector<std::string> names;
+  for (const auto value : values) {
+    names.emplace_back(to_string(value));
+  }
+  return names;
+}
+
+Operation read_operation(const OptionReader& reader) {
+  const std::optional<std::string> name = reader.text("operation");
+  if (!name) {
+    throw ConfigError(
+        fmt::format("collective: expected an operation, one of {}, found none; see trainyard "
+                    "collective --help",
+                    operation_names()));
+  }
+  const std::optional<Operation> operation = parse_operation(*name);
+  if (!operation) {
+    fail_value("collective", fmt::format("an operation, one of {}", operation_names()), *name,
+               names_of(kOperations));
+  }
+  return *operation;
+}
+
+Algorithm read_algorithm(const std::string& name, Operation operation) {
+  const std::optional<Algorithm> algorithm = parse_algorithm(name);
+  if (!algorithm) {
+    const std::vector<std::string> names = names_of(kAlgorithms);
+    fail_option("algo", fmt::format("auto alone, or some of {}", fmt::join(names, ", ")), name,
+                names);
+  }
+  if (!supports(*algorithm, operation)) {
+    fail_option("algo",
+                fmt::format("an algorithm that can do {} ({})", to_string(operation),
+                            fmt::join(names_of(algorithms_for(operation)), ", ")),
+                name);
+  }
+  return *algorithm;
+}
+
+std::vector<Algorithm> read_algorithms(const OptionReader& reader, Operation operation) {
+  const std::string list = reader.text("algo").value_or("auto");
+  if (list == "auto") {
+    return algorithms_for(operation);
+  }
+  std::vector<Algorithm> chosen;
+  for (const std::string& name : split_list(list)) {
+    const Algorithm algorithm = read_algorithm(name, operation);
+    if (std::ranges::find(chosen, algorithm) != chosen.end()) {
+      fail_option("algo", "every algorithm once", list);
+    }
+    chosen.push_back(algorithm);
+  }
+  return chosen;
+}
+
+int read_root(const OptionReader& reader, Operation operation) {
+  const std::optional<int> root = reader.integer("root", 0, 999'999);
+  const std::vector<Operation> rooted{Operation::Broadcast, Operation::Reduce, Operation::Scatter,
+                                      Operation::Gather};
+  if (root && std::ranges::find(rooted, operation) == rooted.end()) {
+    throw ConfigError(fmt::format("--root: expected an operation that has one ({}), found {}",
+                                  alternatives(names_of(rooted)), to_string(operation)));
+  }
+  return root.value_or(0);
+}
+
+void check_files(const CollectiveRequest& request) {
+  if (request.against_other_ranks && !request.against) {
+    throw ConfigError("--against-other-ranks: expected --against FILE beside it, found none");
+  }
+  if (request.output && request.output == request.trace) {
+    fail_option("trace", "another file than that of --output", *request.trace);
+  }
+}
+
+}  // namespace
+
+options::options_description collective_options() {
+  options::options_description all("Options");
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("ranks", text("N"), "GPUs that take part: the first ones (default: all)");
+  add("minbytes,b", text("SIZE"), "least message size (default 8, or that of --against)");
+  add("maxbytes,e", text("SIZE"), "greatest message size (default 1G, or that of --against)");
+  add("stepfactor,f", text("N"),
+      "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
+  add("runtime", text("NAME"), "plain (the default): links and latencies only");
+  add("algo", text("LIST"),
+      "auto (all that can do OP; the default), or some of ring,tree,halving-doubling,pairwise,"
+      "direct");
+  add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
+  add("chunk", text("SIZE"), "pipeline piece of rings and trees (default: by size and depth)");
+  add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
+  add("fidelity", text("NAME"), "flow (the default) or analytical (a lower bound)");
+  add("against", text("FILE"),
+      "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
+  add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
+  add("trace", text("FILE"), "a Chrome/Perfetto timeline: first algorithm, largest size");
+  add("seed", text("N"), "of ECMP hashing (default: fabric.routing_seed of the cluster)");
+  add("threads", text("N"), "sizes simulated at once (default: all cores); never changes a result");
+  add("fingerprint", "a column with a hash of every run");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+CollectiveRequest read_collective_request(const OptionReader& reader) {
+  CollectiveRequest request;
+  request.operation = read_operation(reader);
+  request.cluster = reader.required_text("cluster");
+  request.overrides = cluster_overrides(reader);
+  request.ranks = reader.integer("ranks", 1, 1'000'000);
+  request.least_size = reader.message_size("minbytes");
+  request.greatest_size = reader.message_size("maxbytes");
+  request.factor = reader.integer("stepfactor", 2, 1'024);
+  (void)reader.choice("runtime", {"plain"}, "this version has no other runtime");
+  request.algorithms = read_algorithms(reader, request.operation);
+  request.channels = reader.integer("channels", 1, 64);
+  request.piece = reader.message_size("chunk");
+  request.root = read_root(reader, request.operation);
+  const std::size_t fidelity =
+      reader.choice("fidelity", {"flow", "analytical"}, "this version has no packet engine");
+  request.fidelity = fidelity == 1 ? Fidelity::Analytical : Fidelity::Flow;
+  request.against = reader.text("against");
+  request.against_other_ranks = reader.given("against-other-ranks");
+  request.trace = output_file(reader, "trace");
+  if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
+    request.seed = static_cast<std::uint64_t>(*seed);
+  }
+  request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  request.fingerprint = reader.given("fingerprint");
+  request.format = output_format(reader);
+  request.output = output_file(reader, "output");
+  check_files(request);
+  return request;
+}
+
+}  // namespace trainyard

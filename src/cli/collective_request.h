@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `trainyard collective` asks for. Everything that can be judged without
+// the cluster is checked here.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "collectives/algorithms.h"
+#include "network/network.h"
+
+namespace trainyard {
+
+struct CollectiveRequest {
+  Operation operation = Operation::AllReduce;
+  std::string cluster;
+  ClusterOverrides overrides;
+  std::optional<int> ranks;  // The first ones of the cluster; otherwise all.
+  std::optional<Bytes> least_size;
+  std::optional<Bytes> greatest_size;
+  std::optional<int> factor;
+  std::vector<Algorithm> algorithms;
+  std::optional<int> channels;
+  std::optional<Bytes> piece;
+  int root = 0;
+  Fidelity fidelity = Fidelity::Flow;
+  std::optional<std::string> against;
+  bool against_other_ranks = false;
+  std::optional<std::string> trace;
+  std::optional<std::uint64_t> seed;
+  unsigned threads = 0;  // 0: as many as the machine has.
+  bool fingerprint = false;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+};
+
+[[nodiscard]] boost::program_options::options_description collective_options();
+
+// `values` are those of collective_options and "operation". Throws ConfigError.
+[[nodiscard]] CollectiveRequest read_collective_request(const OptionReader& reader);
+
+}  // namespace trainyard

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command from arguments to output, in this process.
+#include "support/catch.h"
+
+#include "cli/collective.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string run(std::vector<std::string> arguments) {
+  std::ostringstream out;
+  const int status = run_collective_command(arguments, out);
+  REQUIRE(status == 0);
+  return out.str();
+}
+
+std::string run_on_dgx_h100(const std::string& operation, std::vector<std::string> more) {
+  more.insert(more.begin(), {operation, "--cluster", "dgx-h100"});
+  return run(more);
+}
+
+Json json_of(const std::string& operation, std::vector<std::string> more) {
+  more.insert(more.end(), {"--format", "json"});
+  return Json::parse(run_on_dgx_h100(operation, more));
+}
+
+bool has_note(const Json& report, const std::string& start) {
+  return std::ranges::any_of(report["notes"], [&](const Json& note) {
+    return note.get<std::string>().rfind(start, 0) == 0;
+  });
+}
+
+const std::string kMeasured =
+    std::string(TRAINYARD_SOURCE_DIR) + "/validation/nccl/h100-1x8-nvswitch-allreduce.yaml";
+
+}  // namespace
+
+TEST_CASE("the help of collective shows every option and an example") {
+  const std::string help = run({"--help"});
+  for (const std::string part :
+       {"--cluster NAME|FILE", "--against FILE", "--log-level LEVEL", "-b [ --minbytes ] SIZE",
+        "trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G"}) {
+    INFO(part);
+    REQUIRE(help.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("a report has a row for each size and algorithm, and marks the best of each size") {
+  const Json report = json_of("all_reduce", {"-b", "1K", "-e", "64M", "-f", "256"});
+  REQUIRE(report["ranks"] == 32);
+  REQUIRE(report["nodes"] == 4);
+  REQUIRE(report["runtime"] == "plain");
+  REQUIRE(report["fidelity"] == "flow");
+  REQUIRE(report["rows"].size() == 9);
+  for (std::size_t first = 0; first < 9; first += 3) {
+    int best = 0;
+    double least = 1e300;
+    double marked = 0.0;
+    for (std::size_t row = first; row < first + 3; ++row) {
+      const Json& entry = report["rows"][row];
+      REQUIRE(entry["size_bytes"] == report["rows"][first]["size_bytes"]);
+      REQUIRE(entry["time_us"] > 0.0);
+      least = std::min(least, entry["time_us"].get<double>());
+      best += entry["best"] ? 1 : 0;
+      marked = entry["best"] ? entry["time_us"].get<double>() : marked;
+    }
+    REQUIRE(best == 1);
+    REQUIRE(marked == least);
+  }
+}
+
+TEST_CASE("every operation runs with each algorithm that can do it, at both fidelities") {
+  for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
+                                      "broadcast", "reduce", "sendrecv", "scatter", "gather"}) {
+    for (const std::string fidelity : {"flow", "analytical"}) {
+      INFO(operation << " " << fidelity);
+      const Json report = json_of(operation, {"-b", "64K", "-e", "64K", "--fidelity", fidelity});
+      REQUIRE(!report["rows"].empty());
+      for (const Json& row : report["rows"]) {
+        REQUIRE(row["time_us"] > 0.0);
+      }
+    }
+  }
+}
+
+TEST_CASE("the number of threads does not change a byte of the report") {
+  const std::vector<std::string> options{"-b", "8", "-e", "1M", "-f", "16", "--fingerprint"};
+  std::vector<std::string> one = options;
+  one.insert(one.end(), {"--threads", "1"});
+  std::vector<std::string> four = options;
+  four.insert(four.end(), {"--threads", "4"});
+  REQUIRE(run_on_dgx_h100("all_reduce", one) == run_on_dgx_h100("all_reduce", four));
+}
+
+TEST_CASE("a measured table gives the sizes and a measured time for each") {
+  const Json report =
+      json_of("all_reduce", {"--nodes", "1", "--algo", "ring", "--against", kMeasured});
+  REQUIRE(report["rows"].size() > 5);
+  for (const Json& row : report["rows"]) {
+    REQUIRE(row["measured_time_us"] > 0.0);
+    REQUIRE(row["error_percent"].is_number());
+  }
+  REQUIRE(report["measured"]["name"] == "h100-1x8-nvswitch-allreduce");
+}
+
+TEST_CASE("sizes of a sweep that were not measured stay without a measured time") {
+  const Json report = json_of("all_reduce", {"--nodes", "1", "--algo", "ring", "--against",
+                                             kMeasured, "-b", "32M", "-e", "96M", "-f", "3"});
+  REQUIRE(report["rows"].size() == 2);
+  REQUIRE(report["rows"][0]["measured_time_us"].is_number());
+  REQUIRE(report["rows"][1]["measured_time_us"].is_null());
+}
+
+TEST_CASE("a run that moves nothing, and options that changed nothing, are noted") {
+  REQUIRE(has_note(json_of("all_reduce", {"--ranks", "1", "-b", "8", "-e", "8"}), "one rank: "));
+  const Json report = json_of(
+      "all_reduce", {"--ranks", "8", "-b", "1M", "-e", "1M", "--chunk", "8K", "--seed", "2"});
+  REQUIRE(has_note(report, "--chunk did not influence halving-doubling"));
+  REQUIRE(!has_note(report, "--chunk did not influence ring"));
+  REQUIRE(has_note(report, "--seed did not influence the result"));
+  REQUIRE(has_note(report, "plain runtime: "));
+  REQUIRE(has_note(report, "estimates used "));
+  REQUIRE(has_note(json_of("all_reduce", {"-b", "8", "-e", "8", "--fidelity", "analytical"}),
+                   "analytical: "));
+}
+
+TEST_CASE("one rank does every operation in no time") {
+  for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
+                                      "broadcast", "reduce", "sendrecv", "scatter", "gather"}) {
+    INFO(operation);
+    const Json report = json_of(operation, {"--ranks", "1", "-b", "1K", "-e", "1K"});
+    for (const Json& row : report["rows"]) {
+      REQUIRE(row["time_us"] == 0.0);
+    }
+  }
+}
+
+TEST_CASE("the output file holds what standard output would, and nothing is left on a mistake") {
+  const ScratchFolder folder;
+  const std::string file = folder.path() / "report.csv";
+  const std::vector<std::string> options{"-b", "1K", "-e", "1K", "--format", "csv"};
+  std::vector<std::string> to_file = options;
+  to_file.insert(to_file.end(), {"--output", file});
+  REQUIRE(run_on_dgx_h100("all_reduce", to_file).empty());
+  const std::string text = run_on_dgx_h100("all_reduce", options);
+  REQUIRE(read_text_file(file) == text);
+  to_file.insert(to_file.end(), {"--ranks", "5000"});
+  REQUIRE_THROWS_AS(run_on_dgx_h100("all_reduce", to_file), ConfigError);
+  REQUIRE(read_text_file(file) == text);
+  REQUIRE(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("the trace is JSON with spans of the first algorithm within the time of its row") {
+  const ScratchFolder folder;
+  const std::string file = folder.path() / "trace.json";
+  const Json report = json_of("all_reduce", {"--ranks", "4", "-b", "1K", "-e", "1M", "-f", "1024",
+                                             "--algo", "tree,ring", "--trace", file});
+  const Json trace = Json::parse(read_text_file(file));
+  std::size_t spans = 0;
+  double last_us = 0.0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") {
+      ++spans;
+      last_us = std::max(last_us, event["ts"].get<double>() + event["dur"].get<double>());
+    }
+  }
+  REQUIRE(spans > 0);
+  REQUIRE(last_us == Approx(report["rows"][2]["time_us"].get<double>()));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples of README.md and docs/ are run. In a block marked `console` whose first line begins
+// with "$ trainyard", every line that begins with "$ " is a command, continued after a backslash;
+// the lines after it, if any, are what it prints, else it only has to succeed. UPDATE_GOLDEN=1
+// rewrites those lines.
+#include "support/catch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/collective_request.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+
+struct Example {
+  std::string place;  // "FILE:LINE".
+  std::string command;
+  std::string output;
+};
+
+bool starts_with(const std::string& line, const std::string& start) {
+  return line.rfind(start, 0) == 0;
+}
+
+// `lines` from `first` to the end of the block; moves `first` there.
+std::vector<Example> block_examples(const std::string& name, const std::vector<std::string>& lines,
+                                    std::size_t& first) {
+  std::vector<Example> examples;
+  bool continued = false;
+  for (; first < lines.size() && !starts_with(lines[first], "```"); ++first) {
+    const std::string& line = lines[first];
+    if (continued) {
+      examples.back().command += "\n" + line;
+    } else if (starts_with(line, "$ ")) {
+      examples.push_back({name + ":" + std::to_string(first + 1), line.substr(2), ""});
+    } else {
+      examples.back().output += line + "\n";
+    }
+    const bool in_command = continued || starts_with(line, "$ ");
+    continued = in_command && !line.empty() && line.back() == '\\';
+  }
+  return examples;
+}
+
+std::vector<Example> examples_of(const std::string& name, const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  std::vector<Example> examples;
+  for (std::size_t index = 0; index + 1 < lines.size(); ++index) {
+    if (lines[index] == "```console" && starts_with(lines[index + 1], "$ trainyard")) {
+      const std::vector<Example> block = block_examples(name, lines, ++index);
+      examples.insert(examples.end(), block.begin(), block.end());
+    }
+  }
+  return examples;
+}
+
+void rewrite(const std::filesystem::path& page, const Example& example, const std::string& output) {
+  std::string text = read_text_file(page);
+  const std::string old = example.command + "\n" + example.output;
+  const std::size_t at = text.find(old);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, old.size(), example.command + "\n" + output);
+  std::ofstream(page, std::ios::binary) << text;
+}
+
+std::vector<std::filesystem::path> pages() {
+  std::vector<std::filesystem::path> files{kRoot / "README.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "docs")) {
+    if (entry.path().extension() == ".md") {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("examples are told from other blocks, commands from their output") {
+  const std::vector<Example> examples = examples_of("a.md",
+                                                    "```console\n$ other\n```\n"
+                                                    "```\n$ trainyard no\n```\n"
+                                                    "```console\n"
+                                                    "$ trainyard one \\\n  more\nfirst\n\nlast\n"
+                                                    "$ trainyard two\n```\ntext\n");
+  REQUIRE(examples.size() == 2);
+  REQUIRE(examples[0].place == "a.md:8");
+  REQUIRE(examples[0].command == "trainyard one \\\n  more");
+  REQUIRE(examples[0].output == "first\n\nlast\n");
+  REQUIRE(examples[1].command == "trainyard two");
+  REQUIRE(examples[1].output.empty());
+}
+
+TEST_CASE("the examples of the documentation print what it says", "[golden]") {
+  // Examples name files of the repository, and may write files of their own.
+  const ScratchFolder folder;
+  for (const std::string name : {"configs", "tests", "validation"}) {
+    std::filesystem::create_directory_symlink(kRoot / name, folder.path() / name);
+  }
+  const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
+  int compared = 0;
+  for (const std::filesystem::path& page : pages()) {
+    for (Example& example : examples_of(page.filename().string(), read_text_file(page))) {
+      INFO(example.place << ": " << example.command);
+      const ProgramResult result = run_shell(example.command, folder.path());
+      REQUIRE(result.error.empty());
+      REQUIRE(result.status == 0);
+      if (!example.output.empty()) {
+        if (update && result.output != example.output) {
+          rewrite(page, example, result.output);
+          example.output = result.output;
+        }
+        REQUIRE(result.output == example.output);
+        ++compared;
+      }
+    }
+  }
+  REQUIRE(compared >= 2);
+}
+
+TEST_CASE("the page about the command collective names every option") {
+  const std::string page = read_text_file(kRoot / "docs/collective-command.md");
+  const boost::program_options::options_description described = collective_options();
+  for (const auto& option : described.options()) {
+    INFO(option->long_name());
+    REQUIRE(page.find("`--" + option->long_name()) != std::string::npos);
+  }
+}
+
+}  // namespace trainyard
