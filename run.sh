@@ -29,6 +29,6 @@ cd "$root"
 all_reduce=(collective all_reduce --cluster dgx-h100 -b 8 -e 8G -f 4
   --algo "ring,tree,halving-doubling" --runtime plain)
 show_and_run "${all_reduce[@]}" --nodes 1 \
-  --against validation/nccl/h100-1x8-nvswitch-allreduce.yaml
+  --against validation/nccl/aws-p5-1x8-h100-nvswitch-allreduce.yaml
 show_and_run "${all_reduce[@]}" --nodes 4 \
   --against validation/nccl/h100-8x8-400g-allreduce.yaml --against-other-ranks

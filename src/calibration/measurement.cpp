@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <system_error>
 
@@ -34,15 +33,19 @@ std::string read_text(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(status)) {
     throw ConfigError(fmt::format("{}: expected a measured table, found a directory", name));
   }
-  if (std::filesystem::is_regular_file(status) &&
-      std::filesystem::file_size(file, error) > kLargestFile) {
-    throw ConfigError(
-        fmt::format("{}: expected at most {} MiB, found a larger file", name, kLargestFile >> 20));
-  }
   std::ifstream stream(file, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  std::string text;
+  std::array<char, 65'536> part{};
+  // A device may never end.
+  while (text.size() <= kLargestFile && stream.read(part.data(), part.size()).gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(stream.gcount()));
+  }
   if (!stream.is_open() || stream.bad()) {
     throw ConfigError(fmt::format("{}: cannot be read", name));
+  }
+  if (text.size() > kLargestFile) {
+    throw ConfigError(
+        fmt::format("{}: expected at most {} MiB, found a larger file", name, kLargestFile >> 20));
   }
   return text;
 }

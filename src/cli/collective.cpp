@@ -102,9 +102,6 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");
   }
-  if (request.root != 0) {
-    notes.push_back(fmt::format("the root is rank {}, whatever the column says", request.root));
-  }
   for (const Algorithm algorithm : request.algorithms) {
     if (request.piece && algorithm != Algorithm::Ring && algorithm != Algorithm::Tree) {
       notes.push_back(
@@ -154,6 +151,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   report.ranks = inputs.ranks();
   report.nodes = inputs.cluster.nodes;
   report.gpus_per_node = inputs.cluster.gpus_per_node;
+  report.root = request.root;
   report.show_fingerprint = request.fingerprint;
   if (inputs.measured) {
     report.measured_name = inputs.measured->name;

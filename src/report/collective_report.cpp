@@ -25,11 +25,17 @@ bool reduces(Operation operation) {
          operation == Operation::Reduce;
 }
 
-// Root 0, as nccl-tests by default, where there is a root.
-int root_of(Operation operation) {
-  const bool rooted = operation == Operation::Broadcast || operation == Operation::Reduce ||
-                      operation == Operation::Scatter || operation == Operation::Gather;
-  return rooted ? 0 : -1;
+// -1, as in nccl-tests, where there is no root.
+int root_column(const CollectiveReport& report) {
+  switch (report.operation) {
+    case Operation::Broadcast:
+    case Operation::Reduce:
+    case Operation::Scatter:
+    case Operation::Gather:
+      return report.root;
+    default:
+      return -1;
+  }
 }
 
 // nccl-tests' "count" is the argument of the NCCL call: for operations that split the buffer among
@@ -122,7 +128,7 @@ class Layout {
                                Cell::of(element_count(report_, row.size)),
                                Cell::of(std::string(kElementType)),
                                Cell::of(std::string(reduces(report_.operation) ? "sum" : "none")),
-                               Cell::of(std::int64_t{root_of(report_.operation)}),
+                               Cell::of(std::int64_t{root_column(report_)}),
                                number(row.time.microseconds(), 7),
                                number(row.algbw_gbps, 6),
                                number(row.busbw_gbps, 6),

@@ -40,6 +40,7 @@ struct CollectiveReport {
   int ranks = 0;
   int nodes = 0;
   int gpus_per_node = 0;
+  int root = 0;  // Of operations that have one.
   std::vector<CollectiveRow> rows;
   // One line each, shown below the table.
   std::vector<std::string> notes;

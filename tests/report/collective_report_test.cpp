@@ -67,6 +67,14 @@ TEST_CASE("numbers are printed as nccl-tests prints them") {
   REQUIRE(nccl_number(1234.56, 6) == "1234.6");
 }
 
+TEST_CASE("the root stands in its column where the operation has one") {
+  CollectiveReport report = sample();
+  report.root = 3;
+  REQUIRE(render(report, Format::Csv).find(",sum,-1,") != std::string::npos);
+  report.operation = Operation::Reduce;
+  REQUIRE(render(report, Format::Csv).find(",sum,3,") != std::string::npos);
+}
+
 TEST_CASE("the text form has nccl-tests' lines and columns") {
   CollectiveReport report = sample();
   report.notes = {"a\nnote"};
