@@ -9,7 +9,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache git
-  libboost-program-options-dev libboost-graph-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
+  libboost-program-options-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev catch2 libbenchmark-dev
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3)
