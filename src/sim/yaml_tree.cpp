@@ -352,7 +352,7 @@ Place syntax_error_place(const YAML::Exception& error, std::string_view text, st
 
 // What yaml-cpp says, with the cause that it does not see.
 std::string syntax_error(const YAML::Exception& error, std::string_view text) {
-  const std::string message =
+  std::string message =
       "not valid YAML: " +
       (error.msg == YAML::ErrorMsg::EOF_IN_SCALAR ? "a quote is left open" : escaped(error.msg));
   if (error.mark.is_null() || error.mark.pos < 0) {
