@@ -447,9 +447,11 @@ ConfigNode ConfigDocument::root() {
   return ConfigNode(*tree_, *tree_->root, "");
 }
 
-void ConfigDocument::set(std::string_view path, std::string_view value) {
-  const Place place = {.origin =
-                           tree_->add_origin("--set " + shortened(path) + '=' + shortened(value))};
+void ConfigDocument::set(std::string_view path, std::string_view value, std::string origin) {
+  if (origin.empty()) {
+    origin = "--set " + shortened(path) + '=' + shortened(value);
+  }
+  const Place place = {.origin = tree_->add_origin(std::move(origin))};
   const std::vector<std::string> elements = split_path(path);
   if (std::find(elements.begin(), elements.end(), "") != elements.end()) {
     tree_->fail(place, "", "expected a path such as \"server.nics\", found " + in_quotes(path));

@@ -106,7 +106,8 @@ class ConfigDocument {
 
   // Replaces or adds the value at a dotted path ("server.nics", "fabric.tiers.0.ratio") with YAML
   // text; what --set does. Throws if the path leads through a value that is no mapping or sequence.
-  void set(std::string_view path, std::string_view value);
+  // Errors about the value give `origin` as its place, or "--set PATH=VALUE" if that is empty.
+  void set(std::string_view path, std::string_view value, std::string origin = {});
 
   // Throws for the first key, in file order, that nobody asked for, suggesting the nearest one that
   // was asked for in the same place.

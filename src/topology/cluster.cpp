@@ -26,7 +26,8 @@ void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides
     document.set(setting.substr(0, equals), setting.substr(equals + 1));
   }
   if (overrides.nodes) {
-    document.set("nodes", std::to_string(*overrides.nodes));
+    const std::string nodes = std::to_string(*overrides.nodes);
+    document.set("nodes", nodes, "--nodes " + nodes);
   }
 }
 

@@ -273,11 +273,12 @@ class ServerBuilder {
 ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates) {
   ServerSpec spec;
   spec.layout = static_cast<ServerTemplate>(node.required("template").as_choice(kTemplates));
+  const ConfigNode gpu = node.required("gpu");  // Before "gpus", of which it is no misspelling.
   spec.gpus = static_cast<int>(node.required("gpus").as_integer(1, kMostDevices));
   spec.pcie_switches = optional_count(node, "pcie_switches", 0, kMostDevices);
   read_scale_up(node, catalogue, estimates, spec);
   PcieReader pcie(node, catalogue, estimates, spec);
-  pcie.read_gpu(catalogue.gpu(node.required("gpu")));
+  pcie.read_gpu(catalogue.gpu(gpu));
   read_nics(node, catalogue, estimates, pcie, spec);
   read_uplink_override(node, catalogue, pcie);
   read_sockets(node, catalogue, estimates, spec);

@@ -175,7 +175,7 @@ TEST_CASE("a group larger than the cluster is refused") {
                                  "of a server, found 9");
   require_collective_mistake(
       {"--nodes", "257"},
-      "--set nodes=257: nodes: at most 256 servers of 8 NICs fit two tiers of Quantum2-QM9700 "
+      "--nodes 257: nodes: at most 256 servers of 8 NICs fit two tiers of Quantum2-QM9700 "
       "below Quantum2-QM9700 of 64 ports, found 257: lower nodes or take switches with more ports");
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("ranks that cannot reach each other are refused") {
       {"--set", "server.nics=0"},
       shipped("dgx-h100") + ":7:8: nodes: 4 servers cannot reach each other: server.nics is 0");
   require_mistake({"collective", "all_reduce", "--cluster", "rtx4090-pcie", "--nodes", "2"},
-                  "--set nodes=2: nodes: 2 servers cannot reach each other: server.nics is 0",
+                  "--nodes 2: nodes: 2 servers cannot reach each other: server.nics is 0",
                   TRAINYARD_SOURCE_DIR);
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("a cluster of absurd size is refused or shown, never built without end
                   "64, found \"4096\"",
                   here);
   require_mistake(topology({"--nodes", "1000000"}),
-                  "--set nodes=1000000: nodes: at most 2000000 devices, found 1000000 servers of "
+                  "--nodes 1000000: nodes: at most 2000000 devices, found 1000000 servers of "
                   "10 (GPUs, NICs, PCIe switches, CPUs)",
                   here);
   REQUIRE(run(topology({"--set", "server.gpus=4096", "--set", "server.sockets=64"})).status == 0);

@@ -255,10 +255,9 @@ TEST_CASE("each mistake in a cluster file is one line that says what to do") {
             "\"Quantum2-QM970\"; did you mean \"Quantum2-QM9700\"?");
   }
   SECTION("a fabric that is too small") {
-    REQUIRE(
-        error_of(kSmall, {.nodes = 17}) ==
-        "--set nodes=17: nodes: at most 16 servers of 4 NICs fit one Quantum2-QM9700 of 64 ports, "
-        "found 17: lower nodes or take switches with more ports");
+    REQUIRE(error_of(kSmall, {.nodes = 17}) ==
+            "--nodes 17: nodes: at most 16 servers of 4 NICs fit one Quantum2-QM9700 of 64 ports, "
+            "found 17: lower nodes or take switches with more ports");
   }
   SECTION("a key that nobody reads") {
     REQUIRE(
