@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/common.h"
+#include "support/damage.h"
 #include "support/program.h"
 #include "topology/cluster.h"
 #include "topology/summary.h"
@@ -30,28 +31,8 @@ std::vector<std::filesystem::path> shipped_clusters() {
   return files;
 }
 
-// One to three bytes replaced, inserted or deleted; digits often, as they make sizes absurd.
-std::string damaged(std::string text, std::mt19937_64& engine) {
-  constexpr std::string_view kLikely = "0123456789999:-[]{}&*#'\" \n";
-  const auto edits = 1 + engine() % 3;
-  for (std::uint64_t edit = 0; edit < edits && !text.empty(); ++edit) {
-    const std::size_t at = engine() % text.size();
-    const char letter =
-        engine() % 4 == 0 ? static_cast<char>(engine() % 256) : kLikely[engine() % kLikely.size()];
-    switch (engine() % 3) {
-      case 0:
-        text[at] = letter;
-        break;
-      case 1:
-        text.insert(at, 1, letter);
-        break;
-      default:
-        text.erase(at, 1 + engine() % 4);
-        break;
-    }
-  }
-  return text;
-}
+// Digits often: they make sizes absurd.
+constexpr std::string_view kLikely = "0123456789999:-[]{}&*#'\" \n";
 
 // A digit put behind one of the digits: 8 GPUs become 80 or 8999.
 std::string enlarged(std::string text, std::mt19937_64& engine) {
@@ -87,7 +68,8 @@ TEST_CASE("a damaged cluster file is built or refused in one line") {
     int refused = 0;
     for (std::uint64_t seed = 1; seed <= kMutations; ++seed) {
       std::mt19937_64 engine(seed);
-      const std::string text = seed % 3 == 0 ? enlarged(right, engine) : damaged(right, engine);
+      const std::string text =
+          seed % 3 == 0 ? enlarged(right, engine) : damaged(right, kLikely, engine);
       INFO(file.filename().string() << " seed=" << seed << "\n" << text);
       const std::string result = outcome(text, catalogue);
       REQUIRE(result.find('\n') == std::string::npos);
