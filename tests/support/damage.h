@@ -8,8 +8,8 @@
 
 namespace trainyard {
 
-// One to four bytes replaced, inserted, deleted or copied from elsewhere in the text. Three quarters
-// of the new bytes are from `likely`.
+// One to four bytes replaced, inserted, deleted or copied from elsewhere in the text. Three
+// quarters of the new bytes are from `likely`.
 [[nodiscard]] std::string damaged(std::string text, std::string_view likely,
                                   std::mt19937_64& engine);
 
