@@ -57,6 +57,39 @@ TEST_CASE("every collective runs on a cluster, repeats itself, and is faster if 
   }
 }
 
+TEST_CASE("what would be too many pieces, connections or chunks is refused, never cut down") {
+  CollectiveJob job;
+  job.operation = Operation::Broadcast;
+  job.size = 1_MiB;
+  job.channels = 1;
+  job.piece = 16_B;
+  REQUIRE(run_collective(load("dgx-h100", 1), job).pieces == 65'536);
+  job.piece = 15_B;
+  REQUIRE_THROWS_WITH(
+      run_collective(load("dgx-h100", 1), job),
+      "--chunk: expected at least 16B for 1MiB (65536 pieces on each of 1 channels), "
+      "found 15B");
+
+  CollectiveJob pairs;
+  pairs.operation = Operation::AllToAll;
+  pairs.algorithm = Algorithm::Direct;
+  pairs.size = 1_MiB;
+  pairs.channels = 64;
+  REQUIRE_THROWS_WITH(
+      run_collective(load("dgx-h100", 256), pairs),
+      "alltoall of 2048 ranks on 64 channels: expected at most 16777216 connections, "
+      "found 268435456; use fewer ranks or --channels");
+
+  CollectiveJob ring;
+  ring.size = 8_GiB;
+  ring.channels = 64;
+  ring.piece = 4_KiB;
+  REQUIRE_THROWS_WITH(
+      run_collective(load("dgx-h100", 256), ring),
+      "all_reduce of 2048 ranks on 64 channels: expected at most 2147483648 chunks, "
+      "found 4294967296; use a larger --chunk or fewer --channels");
+}
+
 TEST_CASE("channels and pieces can be given") {
   const Cluster cluster = load("dgx-h100", 1);
   CollectiveJob job;
