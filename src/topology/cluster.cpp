@@ -4,6 +4,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "topology/fabric.h"
@@ -52,22 +55,28 @@ int used_gpus(const ConfigNode& gpus, int gpus_of_server, const ClusterOverrides
 }
 
 // The fabric, if there is one; an error if servers need one and cannot have it.
-std::optional<FabricSpec> read_network(const ConfigNode& root, const ServerSpec& server,
-                                       const Catalogue& catalogue, EstimateLog& estimates) {
+std::unique_ptr<Fabric> read_network(const ConfigNode& root,
+                                     std::span<const ServerSpec* const> servers,
+                                     const Catalogue& catalogue, PartLog& parts) {
   const ConfigNode nodes = root.required("nodes");
-  const std::int64_t count = nodes.as_integer(1, kMostServers);
   const auto fabric = root.optional("fabric");
-  if (server.nics > 0 && fabric) {
-    return read_fabric(*fabric, nodes, server, catalogue, estimates);
+  const bool any_nic =
+      std::ranges::any_of(servers, [](const ServerSpec* server) { return server->nics > 0; });
+  if (any_nic && fabric) {
+    return read_fabric({.node = *fabric,
+                        .nodes = nodes,
+                        .servers = servers,
+                        .catalogue = catalogue,
+                        .parts = parts});
   }
-  if (count > 1) {
-    nodes.fail(fmt::format("{} servers cannot reach each other: {}", count,
-                           server.nics == 0 ? "server.nics is 0" : "there is no fabric"));
+  if (servers.size() > 1) {
+    nodes.fail(fmt::format("{} servers cannot reach each other: {}", servers.size(),
+                           any_nic ? "there is no fabric" : "server.nics is 0"));
   }
   if (fabric) {
     fabric->fail("there is nothing to connect: server.nics is 0");
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 }  // namespace
@@ -80,11 +89,12 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   root.required("source").skip();
   const int nodes = static_cast<int>(root.required("nodes").as_integer(1, kMostServers));
   const ConfigNode server_node = root.required("server");
-  EstimateLog estimates;
-  const ServerSpec server = read_server(server_node, catalogue, estimates);
+  PartLog parts;
+  const ServerSpec server = read_server(server_node, catalogue, parts);
   check_size(root.required("nodes"), nodes, server);
   const int gpus_per_node = used_gpus(server_node.required("gpus"), server.gpus, overrides);
-  const auto fabric = read_network(root, server, catalogue, estimates);
+  const std::vector<const ServerSpec*> specs(static_cast<std::size_t>(nodes), &server);
+  const auto fabric = read_network(root, specs, catalogue, parts);
   document.finish();
 
   TopologyBuilder builder;
@@ -96,16 +106,18 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
     gpus.insert(gpus.end(), own.begin(), own.begin() + gpus_per_node);
   }
   if (fabric) {
-    add_fabric(builder, *fabric, servers);
+    fabric->add_to(builder, servers);
   }
+  builder.set_parts(parts.names());
   return {.name = name,
           .topology = std::move(builder).build(),
-          .routing = fabric ? fabric->routing : RoutingOptions{},
+          .routing = fabric ? fabric->routing() : RoutingOptions{},
           .nodes = nodes,
           .gpus_per_node = gpus_per_node,
+          .server_gpus = std::vector<int>(static_cast<std::size_t>(nodes), gpus_per_node),
           .gpus = std::move(gpus),
           .nics_per_node = server.nics,
-          .estimates = estimates.lines()};
+          .estimates = parts.lines()};
 }
 
 Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalogue,

@@ -28,13 +28,16 @@ struct Cluster {
   Topology topology;
   RoutingOptions routing;
   int nodes = 0;
-  int gpus_per_node = 0;
-  // nodes * gpus_per_node GPUs, server by server: rank r of a job is gpus[r].
+  int gpus_per_node = 0;         // Of the server with most.
+  std::vector<int> server_gpus;  // GPUs of each server that ranks use.
+  // Server by server: rank r of a job is gpus[r].
   std::vector<NodeId> gpus;
   // NICs of one server that its GPUs use for the fabric; zero where GPUs are attached directly.
   int nics_per_node = 0;
   // One line for each value of the catalogue that this cluster uses and that is an estimate.
   std::vector<std::string> estimates;
+  // One line for each thing that a user should know before trusting results: broken links, ...
+  std::vector<std::string> warnings = {};
 };
 
 // Reads, checks and builds. Throws ConfigError with file, line, column and key path.

@@ -26,8 +26,8 @@ std::string dot_string(std::string_view text) {
 }
 
 std::string_view shape(NodeKind kind) {
-  static constexpr std::array<std::string_view, 6> shapes = {"box",     "hexagon", "diamond",
-                                                             "octagon", "house",   "ellipse"};
+  static constexpr std::array<std::string_view, kNodeKinds> shapes = {
+      "box", "hexagon", "diamond", "octagon", "house", "ellipse", "cylinder"};
   return shapes[static_cast<std::size_t>(kind)];
 }
 

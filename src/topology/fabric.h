@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network between servers: its size from the switches' port counts, its nodes and links.
-//
-// Three templates. `single-switch`: every NIC on one switch. `clos`: whole servers below each leaf,
-// every leaf joined to every spine. `rail-optimised`: NIC j of each server below leaf j of its
-// group of servers, leaves and spines as before. With P ports of a leaf and oversubscription s
-// (ports down over ports up), a leaf has at most P s / (1 + s) ports down. It gets as many ports up
-// as those in use need, and there are as few spines as have the ports for them and let every leaf
-// spread its uplinks evenly. This gives the counts of NVIDIA's SuperPOD reference architectures
-// (docs/clusters.md).
+// The network between servers: what all templates have in common. Each template is a file of its
+// own that reads its keys and adds its switches and cables.
 #pragma once
 
-#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "hw/catalogue.h"
@@ -22,28 +17,59 @@
 
 namespace trainyard {
 
-enum class FabricTemplate : std::uint8_t { SingleSwitch, Clos, RailOptimised };
-
-struct FabricSpec {
-  FabricTemplate layout = FabricTemplate::SingleSwitch;
-  int leaves = 0;
-  int servers_per_leaf = 0;
-  int uplinks = 0;  // Of one leaf; a multiple of `spines`.
-  int spines = 0;   // Zero if one leaf is enough.
-  LinkSpec host_link;
-  LinkSpec spine_link;
-  SimTime leaf_latency;
-  SimTime spine_latency;
-  RoutingOptions routing;
+// What a template reads from.
+struct FabricContext {
+  const ConfigNode& node;  // The mapping under `fabric`.
+  const ConfigNode&
+      nodes;  // The value that gave the number of servers: errors of size point at it.
+  std::span<const ServerSpec* const> servers;  // By server; at least one has NICs.
+  const Catalogue& catalogue;
+  PartLog& parts;
 };
 
-// `nodes` is the value that gave the number of servers: errors of size point at it.
-[[nodiscard]] FabricSpec read_fabric(const ConfigNode& node, const ConfigNode& nodes,
-                                     const ServerSpec& server, const Catalogue& catalogue,
-                                     EstimateLog& estimates);
+// A fabric that was read and checked, ready to be built.
+class Fabric {
+ public:
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+  virtual ~Fabric() = default;
 
-// `servers` must all have the same number of NICs, at least one.
-void add_fabric(TopologyBuilder& builder, const FabricSpec& spec,
-                const std::vector<ServerNodes>& servers);
+  // Adds switches and cables to servers that have just been added, as many as were described when
+  // it was read, and completes routing().
+  virtual void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) = 0;
+  [[nodiscard]] const RoutingOptions& routing() const { return routing_; }
+
+ protected:
+  explicit Fabric(RoutingOptions routing) : routing_(std::move(routing)) {}
+
+  RoutingOptions routing_;
+};
+
+[[nodiscard]] std::unique_ptr<Fabric> read_fabric(const FabricContext& context);
+
+// Keys `routing` and `routing_seed`.
+[[nodiscard]] RoutingOptions read_routing(const ConfigNode& node);
+
+// A switch as the catalogue has it.
+struct SwitchSpec {
+  std::string_view name;
+  std::uint16_t part = 0;
+  int ports = 0;
+  Bandwidth speed;  // Line rate of one port.
+  SimTime latency;
+};
+[[nodiscard]] SwitchSpec read_switch(const FabricContext& context, const ConfigNode& name);
+NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string name);
+
+// Cables of the fabric: key `optics`; time of flight, FEC and optical modules.
+class CableReader {
+ public:
+  explicit CableReader(const FabricContext& context);
+  // `efficiency` is payload over line rate, a property of the NICs.
+  [[nodiscard]] LinkSpec link(Bandwidth line_rate, double efficiency, SimTime flight) const;
+
+ private:
+  SimTime latency_;  // Of a link beside the time of flight.
+};
 
 }  // namespace trainyard

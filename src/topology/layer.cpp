@@ -309,6 +309,65 @@ const Layer::Field& Layer::field(std::uint32_t target) {
   return *fields_[target];
 }
 
+void Layer::visit_turns(std::vector<bool>& used, const VisitTurn& visit) {
+  std::vector<bool> is_target(cores_.size(), false);
+  for (const NodeId endpoint : endpoints_) {
+    for (const Access& up : up_.of(endpoint.value())) {
+      used[up.link->value()] = true;
+    }
+    for (const Direct& direct : direct_.of(endpoint.value())) {
+      used[direct.link.value()] = true;
+    }
+    for (const Access& down : down_.of(endpoint.value())) {
+      used[down.link->value()] = true;
+      is_target[down.core] = true;
+    }
+  }
+  for (std::uint32_t core = 0; core < cores_.size(); ++core) {
+    if (is_target[core]) {
+      visit_turns_to(core, used, visit);
+    }
+  }
+}
+
+void Layer::visit_turns_to(std::uint32_t target, std::vector<bool>& used, const VisitTurn& visit) {
+  const std::vector<std::uint32_t>& members = components_[cores_[target].component];
+  const Field& distances = field(target);
+  std::vector<std::vector<LinkId>> in(members.size());
+  std::vector<bool> passed(members.size(), false);
+  std::vector<std::uint32_t> queue;
+  const auto pass = [&](std::uint32_t core) {
+    const std::uint32_t position = cores_[core].position;
+    if (!passed[position] && distances[position].distance != kUnreachable) {
+      passed[position] = true;
+      queue.push_back(core);
+    }
+  };
+  for (const NodeId endpoint : component_endpoints_[cores_[target].component]) {
+    for (const Access& up : up_.of(endpoint.value())) {
+      pass(up.core);
+    }
+  }
+  const auto out = [&](std::uint32_t core) {
+    const Group& group = groups_[distances[cores_[core].position].group];
+    return std::span(group_links_).subspan(group.offset, group.count);
+  };
+  for (std::size_t next = 0; next < queue.size(); ++next) {
+    if (queue[next] == target) {
+      continue;
+    }
+    for (const LinkId link : out(queue[next])) {
+      const std::uint32_t other = *core_of_node_[topology_.link(link).target.value()];
+      used[link.value()] = true;
+      in[cores_[other].position].push_back(link);
+      pass(other);
+    }
+  }
+  for (const std::uint32_t core : queue) {
+    visit(in[cores_[core].position], core == target ? std::span<const LinkId>() : out(core));
+  }
+}
+
 // Dijkstra against the direction of the links, then the groups of next links that keep to it.
 Layer::Field Layer::compute_field(std::uint32_t target) {
   const std::vector<std::uint32_t>& members = components_[cores_[target].component];

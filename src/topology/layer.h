@@ -84,6 +84,12 @@ class Layer {
   [[nodiscard]] bool append_route(NodeId source, NodeId target, const Chooser& chooser,
                                   std::vector<LinkId>& path);
 
+  // For each core node that routes to some endpoint may pass, one target after the other: the links
+  // by which they come to it from other core nodes and those by which they go on. Marks in `used`,
+  // by link, all links that routes may take. Makes all fields.
+  using VisitTurn = std::function<void(std::span<const LinkId> in, std::span<const LinkId> out)>;
+  void visit_turns(std::vector<bool>& used, const VisitTurn& visit);
+
   // The endpoints that have a link from or to another node of this layer, ordered by the core node
   // that they hang off: what Static takes for the index of a target.
   [[nodiscard]] const std::vector<NodeId>& endpoints() const { return endpoints_; }
@@ -149,6 +155,7 @@ class Layer {
   [[nodiscard]] const Field& field(std::uint32_t target);
   [[nodiscard]] Field compute_field(std::uint32_t target);
   [[nodiscard]] std::uint32_t intern_group(std::uint32_t core, const std::vector<CoreLink>& links);
+  void visit_turns_to(std::uint32_t target, std::vector<bool>& used, const VisitTurn& visit);
   void append(const Candidate& candidate, const Chooser& chooser, std::vector<LinkId>& path);
 
   const Topology& topology_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "sim/check.h"
 
@@ -33,21 +34,32 @@ LinkKind kind_of(LinkFamily family) {
 
 }  // namespace
 
-std::string EstimateLog::to_text(int value) {
+std::string PartLog::to_text(int value) {
   return std::to_string(value);
 }
-std::string EstimateLog::to_text(double value) {
+std::string PartLog::to_text(double value) {
   return fmt::format("{}", value);
 }
-std::string EstimateLog::to_text(Bandwidth value) {
+std::string PartLog::to_text(Bandwidth value) {
   return to_string(value);
 }
-std::string EstimateLog::to_text(SimTime value) {
+std::string PartLog::to_text(SimTime value) {
   return to_string(value);
 }
 
-void EstimateLog::add(std::string_view part, std::string_view key, std::string_view value,
-                      std::string_view source) {
+std::uint16_t PartLog::part(std::string_view name) {
+  const auto place = std::find(names_.begin(), names_.end(), name);
+  CHECK(place != names_.end() || names_.size() <= std::numeric_limits<std::uint16_t>::max(),
+        "more parts than the catalogue may hold");
+  const auto index = static_cast<std::uint16_t>(place - names_.begin());
+  if (place == names_.end()) {
+    names_.emplace_back(name);
+  }
+  return index;
+}
+
+void PartLog::add(std::string_view part, std::string_view key, std::string_view value,
+                  std::string_view source) {
   std::string line = fmt::format("{}: {} = {}: {}", part, key, value, source);
   if (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) {
     lines_.push_back(std::move(line));
@@ -58,20 +70,22 @@ LinkSpec PhysicalLink::bundle(int lanes) const {
   return {.kind = kind,
           .bandwidth = rate.scaled(lanes * efficiency),
           .latency = latency,
-          .lanes = lanes};
+          .lanes = lanes,
+          .part = part};
 }
 
-PhysicalLink physical_link(const LinkModel& model, EstimateLog& estimates) {
+PhysicalLink physical_link(const LinkModel& model, PartLog& parts) {
   return {.kind = kind_of(model.family),
-          .rate = estimates.use(model.name, "bandwidth", model.bandwidth),
-          .efficiency = estimates.use(model.name, "efficiency", model.efficiency),
-          .latency = estimates.use(model.name, "latency", model.latency)};
+          .rate = parts.use(model.name, "bandwidth", model.bandwidth),
+          .efficiency = parts.use(model.name, "efficiency", model.efficiency),
+          .latency = parts.use(model.name, "latency", model.latency),
+          .part = parts.part(model.name)};
 }
 
-PhysicalLink gpu_link(const LinkModel& model, EstimateLog& estimates) {
-  PhysicalLink link = physical_link(model, estimates);
+PhysicalLink gpu_link(const LinkModel& model, PartLog& parts) {
+  PhysicalLink link = physical_link(model, parts);
   if (model.gpu_latency) {
-    link.latency += estimates.use(model.name, "gpu_latency", *model.gpu_latency);
+    link.latency += parts.use(model.name, "gpu_latency", *model.gpu_latency);
   }
   return link;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the parts of the catalogue to the links of a topology, and the list of estimates used.
+// From the parts of the catalogue to the links of a topology, and what was used of them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,14 @@
 
 namespace trainyard {
 
-// Remembers which of the values it hands out are estimates.
-class EstimateLog {
+// Remembers which parts were used, and which of the values that it hands out are parts.
+class PartLog {
  public:
+  // The index of a part in names(), where it is entered if it is new.
+  std::uint16_t part(std::string_view name);
+  // Names of parts in the order of first use, after an empty one that stands for none.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
   // The value; `part` and `key` say where it stands in the catalogue.
   template <typename T>
   const T& use(std::string_view part, std::string_view key, const Sourced<T>& sourced) {
@@ -34,6 +40,7 @@ class EstimateLog {
   void add(std::string_view part, std::string_view key, std::string_view value,
            std::string_view source);
 
+  std::vector<std::string> names_ = {""};
   std::vector<std::string> lines_;
 };
 
@@ -43,13 +50,14 @@ struct PhysicalLink {
   Bandwidth rate;  // Before `efficiency`.
   double efficiency = 1.0;
   SimTime latency;
+  std::uint16_t part = 0;
 
   [[nodiscard]] LinkSpec bundle(int lanes) const;
 };
 
-[[nodiscard]] PhysicalLink physical_link(const LinkModel& model, EstimateLog& estimates);
+[[nodiscard]] PhysicalLink physical_link(const LinkModel& model, PartLog& parts);
 // The same with a GPU at one end: its part of the latency is added.
-[[nodiscard]] PhysicalLink gpu_link(const LinkModel& model, EstimateLog& estimates);
+[[nodiscard]] PhysicalLink gpu_link(const LinkModel& model, PartLog& parts);
 
 // A length such as "10 m" or "2.5m", as the time that a signal takes: 5 ns a metre, which covers
 // copper (4.3 to 4.6) and fibre (4.96 to 5).

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "topology/fabric_router.h"
 #include "topology/layer.h"
 
 namespace trainyard {
@@ -43,14 +44,6 @@ std::uint32_t local_cost(LinkKind kind) {
       return 0;
   }
   CHECK(false, "unknown kind of link");
-}
-
-bool forwards_in_fabric(NodeKind kind) {
-  return kind == NodeKind::Switch;
-}
-
-std::uint32_t fabric_cost(LinkKind kind) {
-  return kind == LinkKind::Network ? 1 : 0;
 }
 
 // How a node reaches the fabric.
@@ -90,17 +83,17 @@ std::vector<NodeId> nearest_nics(Layer& local, const std::vector<bool>& in_fabri
 }  // namespace
 
 struct Routing::Tables {
-  explicit Tables(const Topology& topology)
+  Tables(const Topology& topology, const RoutingOptions& options)
       : local(topology, forwards_locally, local_cost),
-        fabric(topology, forwards_in_fabric, fabric_cost),
+        fabric(make_fabric_router(topology, options)),
         fabric_index(topology.node_count(), 0),
         bindings(topology.node_count()) {
     std::vector<bool> in_fabric(topology.node_count(), false);
-    for (std::uint32_t index = 0; index < fabric.endpoints().size(); ++index) {
-      in_fabric[fabric.endpoints()[index].value()] = true;
-      fabric_index[fabric.endpoints()[index].value()] = index;
+    for (std::uint32_t index = 0; index < fabric->endpoints().size(); ++index) {
+      in_fabric[fabric->endpoints()[index].value()] = true;
+      fabric_index[fabric->endpoints()[index].value()] = index;
     }
-    if (!fabric.endpoints().empty()) {
+    if (!fabric->endpoints().empty()) {
       bind(topology, in_fabric);
     }
   }
@@ -145,16 +138,22 @@ struct Routing::Tables {
   }
 
   Layer local;
-  Layer fabric;
+  std::unique_ptr<FabricRouter> fabric;
   std::vector<std::uint32_t> fabric_index;  // By node: its number among the endpoints.
   std::vector<std::optional<Binding>> bindings;
   std::vector<std::vector<NodeId>> nic_lists;
 };
 
 Routing::Routing(const Topology& topology, RoutingOptions options)
-    : topology_(topology), options_(options), tables_(std::make_unique<Tables>(topology)) {}
+    : topology_(topology),
+      options_(std::move(options)),
+      tables_(std::make_unique<Tables>(topology, options_)) {}
 
 Routing::~Routing() = default;
+
+FabricRouter& Routing::fabric() {
+  return *tables_->fabric;
+}
 
 bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
                     std::vector<LinkId>& path) {
@@ -177,7 +176,7 @@ bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
                        tables_->fabric_index[target_nic->value()]);
   const bool found =
       (*source_nic == source || tables_->local.append_route(source, *source_nic, local, path)) &&
-      tables_->fabric.append_route(*source_nic, *target_nic, fabric, path) &&
+      tables_->fabric->append_route(*source_nic, *target_nic, fabric, path) &&
       (*target_nic == target || tables_->local.append_route(*target_nic, target, local, path));
   if (!found) {
     path.clear();

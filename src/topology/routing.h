@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/ids.h"
+#include "topology/fabric_shape.h"
 #include "topology/topology.h"
 
 namespace trainyard {
@@ -25,7 +26,10 @@ enum class RoutingPolicy : std::uint8_t { EcmpHash, Static };
 struct RoutingOptions {
   RoutingPolicy policy = RoutingPolicy::EcmpHash;
   std::uint64_t seed = 1;
+  FabricShape fabric = {};
 };
+
+class FabricRouter;
 
 // Tables grow as destinations are first used, so an object belongs to one thread.
 class Routing {
@@ -40,6 +44,7 @@ class Routing {
   [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
                            std::vector<LinkId>& path);
   [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] FabricRouter& fabric();
 
  private:
   struct Tables;

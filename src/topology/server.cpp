@@ -38,7 +38,7 @@ int optional_count(const ConfigNode& node, std::string_view key, int least, int 
 }
 
 // The links between the GPUs, as far as the GPU has what the template needs.
-void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
+void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                    ServerSpec& spec) {
   const ConfigNode gpu_node = node.required("gpu");
   const ConfigNode gpus_node = node.required("gpus");
@@ -53,15 +53,15 @@ void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, EstimateL
         gpu.name, layout));
   }
   const LinkModel& link = catalogue.link(gpu.scale_up_link);
-  spec.scale_up = gpu_link(link, estimates);
-  spec.scale_up_links = estimates.use(gpu.name, "scale_up_links", gpu.scale_up_links);
+  spec.scale_up = gpu_link(link, parts);
+  spec.scale_up_links = parts.use(gpu.name, "scale_up_links", gpu.scale_up_links);
   if (link.family != LinkFamily::NvLink && spec.layout != ServerTemplate::FullMesh) {
     gpu_node.fail(
         fmt::format("{} has no NVLink, which the template {} needs; use the template full-mesh",
                     gpu.name, layout));
   }
   if (spec.layout == ServerTemplate::NvSwitch && link.switch_latency) {
-    spec.scale_up_switch_latency = estimates.use(link.name, "switch_latency", *link.switch_latency);
+    spec.scale_up_switch_latency = parts.use(link.name, "switch_latency", *link.switch_latency);
   }
   if (spec.layout == ServerTemplate::CubeMesh) {
     if (spec.gpus != static_cast<int>(kCubeMesh.size())) {
@@ -82,9 +82,8 @@ void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, EstimateL
 // How PCIe behaves in this server, whatever the part.
 class PcieReader {
  public:
-  PcieReader(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
-             ServerSpec& spec)
-      : catalogue_(catalogue), estimates_(estimates), spec_(spec) {
+  PcieReader(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts, ServerSpec& spec)
+      : catalogue_(catalogue), parts_(parts), spec_(spec) {
     if (const auto payload = node.optional("pcie_payload")) {
       const Bytes size = payload->as_bytes();
       if (size < Bytes(64) || size > Bytes(4096)) {
@@ -96,19 +95,19 @@ class PcieReader {
 
   void read_gpu(const GpuModel& gpu) {
     if (gpu.pcie.empty()) {
-      spec_.gpu_host = gpu_link(catalogue_.link(gpu.c2c), estimates_).bundle(1);
+      spec_.gpu_host = gpu_link(catalogue_.link(gpu.c2c), parts_).bundle(1);
       return;
     }
     const LinkModel& model = catalogue_.link(gpu.pcie);
-    const int lanes = estimates_.use(gpu.name, "pcie_lanes", gpu.pcie_lanes);
-    spec_.gpu_host = with_payload(gpu_link(model, estimates_)).bundle(lanes);
+    const int lanes = parts_.use(gpu.name, "pcie_lanes", gpu.pcie_lanes);
+    spec_.gpu_host = with_payload(gpu_link(model, parts_)).bundle(lanes);
     read_uplink(model, lanes);
   }
 
   void read_nic(const NicModel& nic) {
     const LinkModel& model = catalogue_.link(nic.pcie);
-    const int lanes = estimates_.use(nic.name, "pcie_lanes", nic.pcie_lanes);
-    spec_.nic_host = with_payload(physical_link(model, estimates_)).bundle(lanes);
+    const int lanes = parts_.use(nic.name, "pcie_lanes", nic.pcie_lanes);
+    spec_.nic_host = with_payload(physical_link(model, parts_)).bundle(lanes);
     if (spec_.pcie_uplink.bandwidth == Bandwidth()) {
       read_uplink(model, lanes);
     }
@@ -116,13 +115,12 @@ class PcieReader {
 
   // The link between PCIe switch and CPU, and what it costs to pass either.
   void read_uplink(const LinkModel& model, int lanes) {
-    spec_.pcie_uplink = with_payload(physical_link(model, estimates_)).bundle(lanes);
+    spec_.pcie_uplink = with_payload(physical_link(model, parts_)).bundle(lanes);
     if (model.switch_latency && spec_.pcie_switches > 0) {
-      spec_.pcie_switch_latency =
-          estimates_.use(model.name, "switch_latency", *model.switch_latency);
+      spec_.pcie_switch_latency = parts_.use(model.name, "switch_latency", *model.switch_latency);
     }
     if (model.root_latency) {
-      spec_.root_latency = estimates_.use(model.name, "root_latency", *model.root_latency);
+      spec_.root_latency = parts_.use(model.name, "root_latency", *model.root_latency);
     }
   }
 
@@ -133,7 +131,7 @@ class PcieReader {
   }
 
   const Catalogue& catalogue_;
-  EstimateLog& estimates_;
+  PartLog& parts_;
   ServerSpec& spec_;
   std::optional<double> efficiency_;
 };
@@ -154,8 +152,8 @@ void read_uplink_override(const ConfigNode& node, const Catalogue& catalogue, Pc
   pcie.read_uplink(model, lanes ? static_cast<int>(lanes->as_integer(1, 32)) : 16);
 }
 
-void read_nics(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
-               PcieReader& pcie, ServerSpec& spec) {
+void read_nics(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts, PcieReader& pcie,
+               ServerSpec& spec) {
   const auto count = node.optional("nics");
   spec.nics = count ? static_cast<int>(count->as_integer(0, kMostNics)) : 0;
   if (spec.nics == 0) {
@@ -165,14 +163,14 @@ void read_nics(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& 
     return;
   }
   const NicModel& nic = catalogue.nic(node.required("nic"));
-  const int ports = estimates.use(nic.name, "ports", nic.ports);
-  spec.nic_speed = Bandwidth(estimates.use(nic.name, "speed", nic.speed).bits_per_second() * ports);
-  spec.network_efficiency = estimates.use(nic.name, "efficiency", nic.efficiency);
-  spec.nic_latency = estimates.use(nic.name, "latency", nic.latency);
+  const int ports = parts.use(nic.name, "ports", nic.ports);
+  spec.nic_speed = Bandwidth(parts.use(nic.name, "speed", nic.speed).bits_per_second() * ports);
+  spec.network_efficiency = parts.use(nic.name, "efficiency", nic.efficiency);
+  spec.nic_latency = parts.use(nic.name, "latency", nic.latency);
   pcie.read_nic(nic);
 }
 
-void read_sockets(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates,
+void read_sockets(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                   ServerSpec& spec) {
   spec.sockets = optional_count(node, "sockets", 1, kMostSockets);
   const auto count = node.optional("socket_links");
@@ -188,7 +186,7 @@ void read_sockets(const ConfigNode& node, const Catalogue& catalogue, EstimateLo
   if (model.family != LinkFamily::Socket) {
     link.fail("a link between CPU sockets", link.found());
   }
-  spec.socket_link = physical_link(model, estimates).bundle(links);
+  spec.socket_link = physical_link(model, parts).bundle(links);
 }
 
 // The nodes of one server while it grows.
@@ -270,18 +268,18 @@ class ServerBuilder {
 
 }  // namespace
 
-ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, EstimateLog& estimates) {
+ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
   ServerSpec spec;
   spec.layout = static_cast<ServerTemplate>(node.required("template").as_choice(kTemplates));
   const ConfigNode gpu = node.required("gpu");  // Before "gpus", of which it is no misspelling.
   spec.gpus = static_cast<int>(node.required("gpus").as_integer(1, kMostDevices));
   spec.pcie_switches = optional_count(node, "pcie_switches", 0, kMostDevices);
-  read_scale_up(node, catalogue, estimates, spec);
-  PcieReader pcie(node, catalogue, estimates, spec);
+  read_scale_up(node, catalogue, parts, spec);
+  PcieReader pcie(node, catalogue, parts, spec);
   pcie.read_gpu(catalogue.gpu(gpu));
-  read_nics(node, catalogue, estimates, pcie, spec);
+  read_nics(node, catalogue, parts, pcie, spec);
   read_uplink_override(node, catalogue, pcie);
-  read_sockets(node, catalogue, estimates, spec);
+  read_sockets(node, catalogue, parts, spec);
   return spec;
 }
 

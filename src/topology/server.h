@@ -45,7 +45,7 @@ struct ServerNodes {
 };
 
 [[nodiscard]] ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue,
-                                     EstimateLog& estimates);
+                                     PartLog& parts);
 
 // Adds one more server. Devices are dealt evenly and in order: GPU g of G hangs off PCIe switch
 // g * S / G of S, switch s off socket s * K / S of K.

@@ -64,7 +64,7 @@ class Summary {
   }
 
   void add_devices() {
-    std::array<int, 6> counts = {};
+    std::array<int, kNodeKinds> counts = {};
     for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
       ++counts[static_cast<std::size_t>(topology_.node(NodeId(node)).kind)];
     }

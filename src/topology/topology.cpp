@@ -2,6 +2,7 @@
 // The builder collects nodes and links; build() sorts the links by source into flat arrays.
 #include "topology/topology.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -10,8 +11,8 @@
 namespace trainyard {
 
 std::string_view to_string(NodeKind kind) {
-  static constexpr std::array<std::string_view, 6> names = {"gpu", "nvswitch", "pcie-switch",
-                                                            "cpu", "nic",      "switch"};
+  static constexpr std::array<std::string_view, kNodeKinds> names = {
+      "gpu", "nvswitch", "pcie-switch", "cpu", "nic", "switch", "memory"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -21,16 +22,30 @@ std::string_view to_string(LinkKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+std::optional<NodeId> Topology::find(std::string_view name) const {
+  const auto node = std::ranges::find(nodes_, name, &Node::name);
+  if (node == nodes_.end()) {
+    return std::nullopt;
+  }
+  return NodeId(static_cast<std::uint32_t>(node - nodes_.begin()));
+}
+
 NodeId TopologyBuilder::add_node(Node node) {
   CHECK(node.latency >= SimTime(), "the latency of a node is negative");
-  CHECK(!node.server || node.server->value() < topology_.server_count_, "the server is unknown");
+  CHECK(!node.server || node.server->value() < topology_.server_count(), "the server is unknown");
   const NodeId id(topology_.node_count());
   topology_.nodes_.push_back(std::move(node));
   return id;
 }
 
-ServerId TopologyBuilder::add_server() {
-  return ServerId(topology_.server_count_++);
+ServerId TopologyBuilder::add_server(const ServerTraits& traits) {
+  topology_.servers_.push_back(traits);
+  return ServerId(topology_.server_count() - 1);
+}
+
+void TopologyBuilder::set_parts(std::vector<std::string> parts) {
+  CHECK(!parts.empty() && parts[0].empty(), "the first part stands for none");
+  topology_.parts_ = std::move(parts);
 }
 
 LinkId TopologyBuilder::add_link(NodeId source, NodeId target, const LinkSpec& spec) {

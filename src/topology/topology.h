@@ -2,6 +2,7 @@
 // The graph of devices and directed links. Immutable once built; flat arrays; no Boost in headers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,7 +15,8 @@
 
 namespace trainyard {
 
-enum class NodeKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Switch };
+enum class NodeKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Switch, Memory };
+inline constexpr std::size_t kNodeKinds = 7;
 enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network };
 
 [[nodiscard]] std::string_view to_string(NodeKind kind);
@@ -29,6 +31,8 @@ struct LinkSpec {
   SimTime latency{};
   // Parallel physical links that this one stands for (NVLink bricks between a pair of GPUs).
   int lanes = 1;
+  // The part of the catalogue that it is made of: an index into Topology::parts().
+  std::uint16_t part = 0;
 };
 
 struct Node {
@@ -38,6 +42,24 @@ struct Node {
   SimTime latency{};
   // The server that the node stands in; none for switches of the fabric.
   std::optional<ServerId> server{};
+  // The part of the catalogue: an index into Topology::parts().
+  std::uint16_t part = 0;
+  // Ports that the part has, for links and lanes that count as ports there; 0 where unknown.
+  std::uint16_t ports = 0;
+};
+
+// How far two devices of a server are apart, in the terms of nvidia-smi topo and NCCL: below one
+// PCIe switch, below several, through one CPU, through the link between CPUs.
+enum class Distance : std::uint8_t { None, Pix, Pxb, Phb, Sys };
+
+// What the software of a server allows.
+struct ServerTraits {
+  // The farthest two GPUs that access each other directly; others stage through host memory.
+  Distance peer_access = Distance::Sys;
+  // The farthest GPU and NIC with GPUDirect RDMA; others stage through host memory.
+  Distance gpudirect = Distance::Pxb;
+  // A GPU hands data for a NIC nearer to another GPU of its NVLink domain to that GPU (NCCL's PXN).
+  bool pxn = false;
 };
 
 struct Link {
@@ -54,7 +76,14 @@ class Topology {
   [[nodiscard]] std::uint32_t link_count() const {
     return static_cast<std::uint32_t>(links_.size());
   }
-  [[nodiscard]] std::uint32_t server_count() const { return server_count_; }
+  [[nodiscard]] std::uint32_t server_count() const {
+    return static_cast<std::uint32_t>(servers_.size());
+  }
+  [[nodiscard]] const ServerTraits& server(ServerId id) const { return servers_[id.value()]; }
+  // Names of parts of the catalogue; the first is empty and stands for none.
+  [[nodiscard]] const std::vector<std::string>& parts() const { return parts_; }
+  // The node of this name, if there is one. Looks at all of them.
+  [[nodiscard]] std::optional<NodeId> find(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes_[id.value()]; }
   [[nodiscard]] const Link& link(LinkId id) const { return links_[id.value()]; }
   // In the order in which they were added.
@@ -71,18 +100,21 @@ class Topology {
   std::vector<Link> links_;
   std::vector<std::uint32_t> offsets_;  // node_count + 1 offsets into outgoing_.
   std::vector<LinkId> outgoing_;
-  std::uint32_t server_count_ = 0;
+  std::vector<ServerTraits> servers_;
+  std::vector<std::string> parts_ = {""};
 };
 
 class TopologyBuilder {
  public:
   NodeId add_node(Node node);
   // Servers are dense from zero: the next one is server_count().
-  ServerId add_server();
+  ServerId add_server(const ServerTraits& traits = {});
   // Bandwidth must be positive and the two nodes different.
   LinkId add_link(NodeId source, NodeId target, const LinkSpec& spec);
   // Both directions with the same properties; returns the one from a to b, the other is the next.
   LinkId add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec);
+  // The names that the part indices of nodes and links mean; the first is empty.
+  void set_parts(std::vector<std::string> parts);
   [[nodiscard]] Topology build() &&;
 
  private:

@@ -23,21 +23,21 @@ LinkModel model() {
 }
 
 TEST_CASE("a bundle of links has their rate together and one latency") {
-  EstimateLog estimates;
-  const LinkSpec spec = gpu_link(model(), estimates).bundle(4);
+  PartLog parts;
+  const LinkSpec spec = gpu_link(model(), parts).bundle(4);
   REQUIRE(spec.kind == LinkKind::NvLink);
   REQUIRE(spec.bandwidth == gigabytes_per_second(80));
   REQUIRE(spec.latency == 400_ns);
   REQUIRE(spec.lanes == 4);
-  REQUIRE(physical_link(model(), estimates).latency == 350_ns);
+  REQUIRE(physical_link(model(), parts).latency == 350_ns);
 }
 
 TEST_CASE("estimates are remembered once, other evidence is not") {
-  EstimateLog estimates;
-  (void)gpu_link(model(), estimates);
-  (void)gpu_link(model(), estimates);
-  REQUIRE(estimates.lines() == std::vector<std::string>{"Link9: efficiency = 0.8: a rule",
-                                                        "Link9: latency = 350ns: a guess"});
+  PartLog parts;
+  (void)gpu_link(model(), parts);
+  (void)gpu_link(model(), parts);
+  REQUIRE(parts.lines() == std::vector<std::string>{"Link9: efficiency = 0.8: a rule",
+                                                    "Link9: latency = 350ns: a guess"});
 }
 
 TEST_CASE("a cable takes 5 ns a metre and needs its unit") {

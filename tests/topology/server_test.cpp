@@ -20,8 +20,8 @@ const Catalogue& catalogue() {
 
 ServerSpec read(const std::string& text) {
   ConfigDocument document = ConfigDocument::parse(text, "server.yaml");
-  EstimateLog estimates;
-  const ServerSpec spec = read_server(document.root(), catalogue(), estimates);
+  PartLog parts;
+  const ServerSpec spec = read_server(document.root(), catalogue(), parts);
   document.finish();
   return spec;
 }

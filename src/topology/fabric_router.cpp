@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/fabric_router.h"
+
+#include "topology/general_router.h"
+
+namespace trainyard {
+
+void FabricRouter::virtual_channels(std::span<const LinkId> path,
+                                    std::vector<std::uint8_t>& channels) const {
+  channels.assign(path.size(), 0);
+}
+
+std::unique_ptr<FabricRouter> make_fabric_router(const Topology& topology,
+                                                 const RoutingOptions& /*options*/) {
+  return std::make_unique<GeneralRouter>(topology);
+}
+
+}  // namespace trainyard
