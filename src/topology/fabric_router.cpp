@@ -2,6 +2,7 @@
 #include "topology/fabric_router.h"
 
 #include "topology/general_router.h"
+#include "topology/up_down_router.h"
 
 namespace trainyard {
 
@@ -11,7 +12,10 @@ void FabricRouter::virtual_channels(std::span<const LinkId> path,
 }
 
 std::unique_ptr<FabricRouter> make_fabric_router(const Topology& topology,
-                                                 const RoutingOptions& /*options*/) {
+                                                 const RoutingOptions& options) {
+  if (options.fabric.kind == FabricKind::Clos) {
+    return std::make_unique<UpDownRouter>(topology);
+  }
   return std::make_unique<GeneralRouter>(topology);
 }
 

@@ -28,5 +28,14 @@ TEST_CASE("a graph without a shape is routed by fewest hops in one virtual chann
   REQUIRE(channels == std::vector<std::uint8_t>{0, 0});
 }
 
+TEST_CASE("a fabric in tiers is routed up and down") {
+  const LinkSpec link = fabric_link(gigabits_per_second(100), 1_us);
+  const TestFabric fabric = clos({.leaves = 3, .hosts_per_leaf = 1, .spines = 2}, link, link);
+  const RoutingOptions options{
+      .policy = RoutingPolicy::Static, .seed = 1, .fabric = {.kind = FabricKind::Clos}};
+  REQUIRE(make_fabric_router(fabric.topology, options)->diameter() == 2);
+  REQUIRE_FALSE(make_fabric_router(fabric.topology, RoutingOptions{})->diameter());
+}
+
 }  // namespace
 }  // namespace trainyard
