@@ -14,7 +14,6 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
-#include "collectives/placement.h"
 #include "collectives/run.h"
 #include "report/collective_report.h"
 #include "report/output.h"
@@ -114,7 +113,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
 void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const CollectiveResult& result,
                    std::vector<std::string>& notes) {
   const std::string_view algorithm = to_string(job.algorithm);
-  for (const std::string& remark : place(cluster, job.algorithm, job.channels).remarks) {
+  for (const std::string& remark : result.remarks) {
     notes.push_back(fmt::format("{}: {}", algorithm, remark));
   }
   if (!result.bottleneck) {
@@ -149,8 +148,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   report.runtime = "plain";
   report.fidelity = to_string(request.fidelity);
   report.ranks = inputs.ranks();
-  report.nodes = inputs.cluster.nodes;
-  report.gpus_per_node = inputs.cluster.gpus_per_node;
+  report.node_gpus = inputs.cluster.server_gpus;
   report.root = request.root;
   report.show_fingerprint = request.fingerprint;
   if (inputs.measured) {

@@ -127,20 +127,23 @@ std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
 }  // namespace
 
 void keep_first_ranks(Cluster& cluster, int ranks) {
-  const int per_node = cluster.gpus_per_node;
-  if (ranks > cluster.nodes * per_node) {
-    fail_option("ranks",
-                fmt::format("at most {} ({} of {}; --nodes gives more)", cluster.gpus.size(),
-                            counted(cluster.nodes, "node"), counted(per_node, "GPU")),
-                std::to_string(ranks));
+  const auto all = static_cast<int>(cluster.gpus.size());
+  if (ranks > all) {
+    const bool alike = all == cluster.nodes * cluster.gpus_per_node;
+    fail_option(
+        "ranks",
+        alike ? fmt::format("at most {} ({} of {}; --nodes gives more)", all,
+                            counted(cluster.nodes, "node"), counted(cluster.gpus_per_node, "GPU"))
+              : fmt::format("at most {} (the GPUs of {})", all, counted(cluster.nodes, "node")),
+        std::to_string(ranks));
   }
-  if (ranks > per_node && ranks % per_node != 0) {
-    fail_option("ranks",
-                fmt::format("at most {0} (one node) or a multiple of {0} (whole nodes)", per_node),
-                std::to_string(ranks));
+  std::vector<int> kept;
+  for (int left = ranks; left > 0; left -= kept.back()) {
+    kept.push_back(std::min(left, cluster.server_gpus[kept.size()]));
   }
-  cluster.nodes = std::max(1, ranks / per_node);
-  cluster.gpus_per_node = std::min(ranks, per_node);
+  cluster.nodes = static_cast<int>(kept.size());
+  cluster.gpus_per_node = std::ranges::max(kept);
+  cluster.server_gpus = std::move(kept);
   cluster.gpus.resize(static_cast<std::size_t>(ranks));
 }
 

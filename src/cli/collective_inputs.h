@@ -18,13 +18,13 @@ struct CollectiveInputs {
   std::vector<Bytes> sizes;        // Ascending, each once, at least one.
   std::vector<std::string> notes;  // What a reader of the results should know about the above.
 
-  [[nodiscard]] int ranks() const { return cluster.nodes * cluster.gpus_per_node; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(cluster.gpus.size()); }
 };
 
 // Reads and checks the files that the request names. Throws ConfigError.
 [[nodiscard]] CollectiveInputs load_collective_inputs(const CollectiveRequest& request);
 
-// The parts of it. Leaves the first `ranks` GPUs: some of one node, or whole nodes.
+// The parts of it. Leaves the first `ranks` GPUs, node by node: of the last node perhaps a part.
 void keep_first_ranks(Cluster& cluster, int ranks);
 // Those of the table unless the request has bounds or a step of its own; otherwise a sweep, within
 // the table's bounds where the request has none. Rounded as nccl-tests rounds for these ranks,

@@ -57,7 +57,8 @@ struct ScheduleOptions {
 [[nodiscard]] std::unique_ptr<Schedule> direct_schedule(Operation operation,
                                                         const ScheduleOptions& options);
 
-// The greatest number of steps between the root and a rank in the trees of tree_schedule.
+// The greatest number of steps between the root and a rank in the trees of tree_schedule; where
+// nodes differ, at most this: as if the farthest node were the largest.
 [[nodiscard]] int tree_depth(const RankLayout& layout);
 
 }  // namespace trainyard

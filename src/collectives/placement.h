@@ -6,7 +6,10 @@
 // - Otherwise the natural order of the GPUs, which an NVSwitch or a PCIe tree serves as well as any
 //   other, and two channels, so that both trees of the double tree are used.
 // - Several nodes: as many channels as give every NIC and every ring the same number; they enter
-//   and leave a node at GPUs next to different NICs, and neighbouring nodes are joined on one rail.
+//   and leave a node at GPUs next to different NICs, and equal neighbours are joined on one rail.
+//   Nodes may differ; each kind has rings and cuts of its own (docs/collectives.md).
+// - GPUs that hang off the switches of a grid, without NICs: rings from neighbour to neighbour, one
+//   channel each way.
 // Algorithms other than ring and tree use every link from one channel.
 #pragma once
 
@@ -17,6 +20,7 @@
 #include "collectives/algorithms.h"
 #include "collectives/rank_layout.h"
 #include "topology/cluster.h"
+#include "topology/routing.h"
 
 namespace trainyard {
 
@@ -28,7 +32,7 @@ struct Placement {
 };
 
 // `channels` overrides the number of channels.
-[[nodiscard]] Placement place(const Cluster& cluster, Algorithm algorithm,
+[[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
                               std::optional<int> channels);
 
 }  // namespace trainyard

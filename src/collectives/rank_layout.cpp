@@ -4,17 +4,43 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 #include "sim/check.h"
 
 namespace trainyard {
 
+std::vector<int> RankLayout::first_ranks() const {
+  std::vector<int> first{0};
+  first.reserve(node_kinds.size() + 1);
+  for (int node = 0; node < nodes(); ++node) {
+    first.push_back(first.back() + static_cast<int>(local_order(node, 0).size()));
+  }
+  return first;
+}
+
+int RankLayout::ranks() const {
+  int ranks = 0;
+  for (int node = 0; node < nodes(); ++node) {
+    ranks += static_cast<int>(local_order(node, 0).size());
+  }
+  return ranks;
+}
+
+int RankLayout::most_ranks_per_node() const {
+  std::size_t most = 0;
+  for (int node = 0; node < nodes(); ++node) {
+    most = std::max(most, local_order(node, 0).size());
+  }
+  return static_cast<int>(most);
+}
+
 std::vector<int> RankLayout::ring_order(int channel) const {
-  const std::vector<int>& order = local_orders[static_cast<std::size_t>(channel)];
   std::vector<int> ring;
   ring.reserve(static_cast<std::size_t>(ranks()));
-  for (int node = 0; node < nodes; ++node) {
-    const int first = node * ranks_per_node;
+  for (int node = 0; node < nodes(); ++node) {
+    const auto first = static_cast<int>(ring.size());
+    const std::vector<int>& order = local_order(node, channel);
     if (alternate && node % 2 == 1) {
       std::transform(order.rbegin(), order.rend(), std::back_inserter(ring),
                      [first](int local) { return first + local; });
@@ -26,14 +52,17 @@ std::vector<int> RankLayout::ring_order(int channel) const {
   return ring;
 }
 
+RankLayout even_layout(int nodes, LocalOrders orders) {
+  RankLayout layout;
+  layout.kinds.push_back(std::move(orders));
+  layout.node_kinds.assign(static_cast<std::size_t>(nodes), 0);
+  return layout;
+}
+
 RankLayout flat_layout(int ranks, int channels) {
   std::vector<int> natural(static_cast<std::size_t>(ranks));
   std::iota(natural.begin(), natural.end(), 0);
-  return {.nodes = 1,
-          .ranks_per_node = ranks,
-          .local_orders = std::vector(static_cast<std::size_t>(channels), natural),
-          .alternate = false,
-          .chain_in_single_node = false};
+  return even_layout(1, LocalOrders(static_cast<std::size_t>(channels), natural));
 }
 
 namespace {
@@ -65,7 +94,7 @@ class RingSearch {
   static constexpr std::size_t kMostSteps = 2'000'000;
 
   void enumerate(std::vector<int>& cycle, std::vector<bool>& visited) {
-    if (cycles_.size() >= kMostCycles) {
+    if (cycles_.size() >= kMostCycles || ++looked_ > kMostSteps) {
       return;
     }
     const auto last = static_cast<std::size_t>(cycle.back());
@@ -143,6 +172,7 @@ class RingSearch {
   std::vector<std::vector<int>> taken_;
   std::vector<std::vector<int>> best_;
   std::size_t most_possible_ = 0;
+  std::size_t looked_ = 0;
   std::size_t steps_ = 0;
 };
 

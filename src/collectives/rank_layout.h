@@ -2,30 +2,47 @@
 // Where the ranks of a collective sit, and in which order a channel visits them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace trainyard {
 
-// nodes * ranks_per_node ranks, node by node. Channel c visits the ranks of a node in the order
-// local_orders[c]: it enters at the first and leaves at the last.
+// How channels visit the ranks of one node: channel c in the order [c] of local numbers. It enters
+// the node at the first and leaves it at the last.
+using LocalOrders = std::vector<std::vector<int>>;
+
+// Ranks are numbered node by node. Nodes of one kind have the same number of ranks and are visited
+// alike, so many equal nodes cost a number each.
 struct RankLayout {
-  int nodes = 1;
-  int ranks_per_node = 1;
-  std::vector<std::vector<int>> local_orders;
+  std::vector<LocalOrders> kinds;         // Each with the same number of channels, at least one.
+  std::vector<std::uint32_t> node_kinds;  // By node: index into kinds.
   // Odd nodes are visited in the reverse order, so that a ring leaves and enters every pair of
-  // neighbours through the same local rank, that is, on the same rail. Where the number of nodes is
-  // odd, the last hop changes rails.
+  // equal neighbours through the same local rank, that is, on the same rail. Where the number of
+  // nodes is odd, the last hop changes rails.
   bool alternate = false;
   // Trees lead through the ranks of a single node as a chain, as they do where there are several
   // nodes: for meshes, in which not every two GPUs are joined but neighbours in the order are.
   bool chain_in_single_node = false;
 
-  [[nodiscard]] int ranks() const { return nodes * ranks_per_node; }
-  [[nodiscard]] int channels() const { return static_cast<int>(local_orders.size()); }
+  [[nodiscard]] int nodes() const { return static_cast<int>(node_kinds.size()); }
+  [[nodiscard]] int channels() const { return static_cast<int>(kinds.front().size()); }
+  // Counts node by node.
+  [[nodiscard]] int ranks() const;
+  // Of all nodes.
+  [[nodiscard]] int most_ranks_per_node() const;
+  // Local ranks of a node in the order of a channel, not reversed.
+  [[nodiscard]] const std::vector<int>& local_order(int node, int channel) const {
+    return kinds[node_kinds[static_cast<std::size_t>(node)]][static_cast<std::size_t>(channel)];
+  }
+  // By node: its first rank. One more at the end: the number of ranks.
+  [[nodiscard]] std::vector<int> first_ranks() const;
   // All ranks in the order in which the ring of this channel visits them.
   [[nodiscard]] std::vector<int> ring_order(int channel) const;
 };
 
+// Nodes of one kind.
+[[nodiscard]] RankLayout even_layout(int nodes, LocalOrders orders);
 // All ranks in one row, in their natural order, on each channel.
 [[nodiscard]] RankLayout flat_layout(int ranks, int channels);
 

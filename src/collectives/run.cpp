@@ -75,7 +75,8 @@ std::optional<Bottleneck> busiest_link(const Network& network, const Topology& t
 }  // namespace
 
 CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
-  const Placement placement = place(cluster, job.algorithm, job.channels);
+  Routing routing(cluster.topology, cluster.routing);
+  const Placement placement = place(cluster, routing, job.algorithm, job.channels);
   const int channels = placement.layout.channels();
   const int pieces = pieces_of(job, placement.layout);
   check_extent(job, placement.layout, pieces);
@@ -84,7 +85,6 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
                     {.layout = placement.layout, .root = job.root, .pieces = pieces});
 
   Simulator simulator;
-  Routing routing(cluster.topology, cluster.routing);
   const auto network = make_network(job.fidelity, simulator, routing);
   Executor executor(simulator, *network, *schedule, placement.nodes, job.size, job.trace);
   executor.start();
@@ -96,6 +96,7 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   return {.time = time,
           .channels = channels,
           .pieces = pieces,
+          .remarks = placement.remarks,
           .fingerprint = simulator.fingerprint(),
           .network = network->stats(),
           .bottleneck = busiest_link(*network, cluster.topology, time)};

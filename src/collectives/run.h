@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collectives/algorithms.h"
 #include "network/network.h"
@@ -35,6 +36,7 @@ struct CollectiveResult {
   SimTime time;
   int channels = 0;
   int pieces = 0;
+  std::vector<std::string> remarks;  // Of the placement.
   std::uint64_t fingerprint = 0;
   NetworkStats network;
   std::optional<Bottleneck> bottleneck;  // None if nothing was carried.

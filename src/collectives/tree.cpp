@@ -52,7 +52,7 @@ std::vector<std::uint32_t> second_tree(std::uint32_t n) {
 
 // Whether all ranks form one binary tree, without chains.
 bool is_flat(const RankLayout& layout) {
-  return layout.nodes == 1 && !layout.chain_in_single_node;
+  return layout.nodes() == 1 && !layout.chain_in_single_node;
 }
 
 struct Tree {
@@ -62,18 +62,19 @@ struct Tree {
 
 Tree build_tree(Operation operation, const ScheduleOptions& options, int channel) {
   const RankLayout& layout = options.layout;
-  const auto per_node = static_cast<std::uint32_t>(layout.ranks_per_node);
-  const auto nodes = static_cast<std::uint32_t>(layout.nodes);
-  const std::vector<int>& order = layout.local_orders[static_cast<std::size_t>(channel)];
+  const auto nodes = static_cast<std::uint32_t>(layout.nodes());
+  const std::vector<int> first_ranks = layout.first_ranks();
+  const auto all = static_cast<std::uint32_t>(first_ranks.back());
   const bool rooted = operation != Operation::AllReduce;
   const std::uint32_t root = rooted ? options.root.value() : 0;
-  const std::uint32_t root_node = root / per_node;
+  const auto root_node = static_cast<std::uint32_t>(
+      std::ranges::upper_bound(first_ranks, static_cast<int>(root)) - first_ranks.begin() - 1);
 
   // The order of each node, that of the root starting with it.
   const auto ranks_of = [&](std::uint32_t node) {
     std::vector<std::uint32_t> ranks;
-    for (const int local : order) {
-      ranks.push_back(node * per_node + static_cast<std::uint32_t>(local));
+    for (const int local : layout.local_order(static_cast<int>(node), channel)) {
+      ranks.push_back(static_cast<std::uint32_t>(first_ranks[node] + local));
     }
     if (rooted && node == root_node) {
       std::rotate(ranks.begin(), std::ranges::find(ranks, root), ranks.end());
@@ -82,14 +83,14 @@ Tree build_tree(Operation operation, const ScheduleOptions& options, int channel
   };
 
   Tree tree;
-  tree.parent.assign(nodes * per_node, kNoParent);
-  tree.children.resize(nodes * per_node);
+  tree.parent.assign(all, kNoParent);
+  tree.children.resize(all);
   const bool second = !rooted && channel % 2 == 1;
   const auto shape = [&](std::uint32_t n) { return second ? second_tree(n) : binary_tree(n); };
   if (is_flat(layout)) {
     const std::vector<std::uint32_t> ranks = ranks_of(0);
-    const std::vector<std::uint32_t> parents = shape(per_node);
-    for (std::uint32_t v = 0; v < per_node; ++v) {
+    const std::vector<std::uint32_t> parents = shape(all);
+    for (std::uint32_t v = 0; v < all; ++v) {
       if (parents[v] != kNoParent) {
         tree.parent[ranks[v]] = ranks[parents[v]];
       }
@@ -101,7 +102,7 @@ Tree build_tree(Operation operation, const ScheduleOptions& options, int channel
       if (parents[v] != kNoParent) {
         tree.parent[ranks[0]] = ranks_of((parents[v] + root_node) % nodes)[0];
       }
-      for (std::uint32_t i = 1; i < per_node; ++i) {
+      for (std::size_t i = 1; i < ranks.size(); ++i) {
         tree.parent[ranks[i]] = ranks[i - 1];
       }
     }
@@ -219,7 +220,7 @@ std::unique_ptr<Schedule> tree_schedule(Operation operation, const ScheduleOptio
 int tree_depth(const RankLayout& layout) {
   const bool single = is_flat(layout);
   const std::vector<std::uint32_t> parents =
-      binary_tree(static_cast<std::uint32_t>(single ? layout.ranks_per_node : layout.nodes));
+      binary_tree(static_cast<std::uint32_t>(single ? layout.ranks() : layout.nodes()));
   int depth = 0;
   for (std::uint32_t v = 0; v < parents.size(); ++v) {
     int steps = 0;
@@ -228,7 +229,7 @@ int tree_depth(const RankLayout& layout) {
     }
     depth = std::max(depth, steps);
   }
-  return depth + (single ? 0 : layout.ranks_per_node - 1);
+  return depth + (single ? 0 : layout.most_ranks_per_node() - 1);
 }
 
 }  // namespace trainyard

@@ -217,14 +217,56 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// Nodes that follow one another and have the same number of ranks.
+struct NodeRun {
+  int nodes = 0;
+  int gpus = 0;
+};
+
+std::vector<NodeRun> node_runs(const std::vector<int>& node_gpus) {
+  std::vector<NodeRun> runs;
+  for (const int gpus : node_gpus) {
+    if (runs.empty() || runs.back().gpus != gpus) {
+      runs.push_back({.nodes = 0, .gpus = gpus});
+    }
+    ++runs.back().nodes;
+  }
+  return runs;
+}
+
+std::string node_gpus_text(const std::vector<int>& node_gpus) {
+  const std::vector<NodeRun> runs = node_runs(node_gpus);
+  if (runs.size() == 1) {
+    return std::to_string(runs.front().gpus);
+  }
+  std::vector<std::string> words;
+  for (const NodeRun& run : runs) {
+    words.push_back(run.nodes == 1 ? std::to_string(run.gpus)
+                                   : fmt::format("{}(x{})", run.gpus, run.nodes));
+  }
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+Json node_gpus_json(const std::vector<int>& node_gpus) {
+  const std::vector<NodeRun> runs = node_runs(node_gpus);
+  if (runs.size() == 1) {
+    return runs.front().gpus;
+  }
+  Json list = Json::array();
+  for (const NodeRun& run : runs) {
+    list.push_back({{"nodes", run.nodes}, {"gpus_per_node", run.gpus}});
+  }
+  return list;
+}
+
 std::string render_report_text(const CollectiveReport& report) {
   const Layout layout(report);
   std::string text =
       fmt::format("# Collective test starting: {}_perf\n", to_string(report.operation));
   text += fmt::format("# Simulated by Trainyard: cluster {}, runtime {}, fidelity {}\n",
                       one_line(report.cluster), report.runtime, report.fidelity);
-  text += fmt::format("# ranks {} nodes {} gpus_per_node {}\n", report.ranks, report.nodes,
-                      report.gpus_per_node);
+  text += fmt::format("# ranks {} nodes {} gpus_per_node {}\n", report.ranks,
+                      report.node_gpus.size(), node_gpus_text(report.node_gpus));
   if (report.measured_name) {
     text += fmt::format("# Measured: {} ({})\n", one_line(*report.measured_name),
                         one_line(report.measured_source.value_or("source unknown")));
@@ -263,8 +305,8 @@ std::string render_report_json(const CollectiveReport& report) {
   json["runtime"] = report.runtime;
   json["fidelity"] = report.fidelity;
   json["ranks"] = report.ranks;
-  json["nodes"] = report.nodes;
-  json["gpus_per_node"] = report.gpus_per_node;
+  json["nodes"] = report.node_gpus.size();
+  json["gpus_per_node"] = node_gpus_json(report.node_gpus);
   json["rows"] = to_json(layout.table());
   if (report.measured_name) {
     const ComparisonSummary summary = error_summary(answers(report, layout.several()));

@@ -3,6 +3,8 @@
 //
 // The text form is read by tools that read nccl-tests output, and by load_measurement: the columns
 // size to busbw are in nccl-tests' places and number format, ours follow, a missing value is "-".
+// Ranks on nodes that differ are written as SLURM writes SLURM_TASKS_PER_NODE, "8(x4),6": four
+// nodes of 8 and one of 6; in JSON as a list of {"nodes": 4, "gpus_per_node": 8}.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,7 @@ struct CollectiveReport {
   std::string runtime;
   std::string fidelity;
   int ranks = 0;
-  int nodes = 0;
-  int gpus_per_node = 0;
+  std::vector<int> node_gpus;  // Ranks on each node.
   int root = 0;  // Of operations that have one.
   std::vector<CollectiveRow> rows;
   // One line each, shown below the table.

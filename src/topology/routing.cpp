@@ -155,6 +155,18 @@ FabricRouter& Routing::fabric() {
   return *tables_->fabric;
 }
 
+std::vector<NodeId> Routing::nics(NodeId gpu) const {
+  DCHECK(gpu.value() < topology_.node_count(), "the GPU is unknown");
+  std::vector<NodeId> own;
+  for (std::uint32_t flow = 0;; ++flow) {
+    const std::optional<NodeId> nic = tables_->nic(gpu, flow);
+    if (!nic || (!own.empty() && *nic == own.front())) {
+      return own;
+    }
+    own.push_back(*nic);
+  }
+}
+
 bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
                     std::vector<LinkId>& path) {
   DCHECK(source.value() < topology_.node_count(), "the source of a route is unknown");

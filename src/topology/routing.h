@@ -43,6 +43,9 @@ class Routing {
   // is then empty. A node to itself is an empty path and true.
   [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
                            std::vector<LinkId>& path);
+  // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU
+  // itself where it has links of its own into the fabric, and none where it has no way there.
+  [[nodiscard]] std::vector<NodeId> nics(NodeId gpu) const;
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] FabricRouter& fabric();
 

@@ -109,14 +109,15 @@ TEST_CASE(
 }
 
 RankLayout rotated(int nodes, int ranks_per_node, bool alternate) {
-  RankLayout layout{
-      .nodes = nodes, .ranks_per_node = ranks_per_node, .local_orders = {}, .alternate = alternate};
+  LocalOrders orders;
   for (int channel = 0; channel < ranks_per_node; ++channel) {
     std::vector<int> order(static_cast<std::size_t>(ranks_per_node));
     std::iota(order.begin(), order.end(), 0);
     std::rotate(order.begin(), order.begin() + channel, order.end());
-    layout.local_orders.push_back(order);
+    orders.push_back(order);
   }
+  RankLayout layout = even_layout(nodes, orders);
+  layout.alternate = alternate;
   return layout;
 }
 

@@ -85,8 +85,7 @@ TEST_CASE("every algorithm does every operation it claims on nodes of several ra
                                         {4, 8},
                                         {7, 4}}) {
     for (const bool alternate : {false, true}) {
-      RankLayout layout{
-          .nodes = nodes, .ranks_per_node = per_node, .local_orders = {}, .alternate = alternate};
+      LocalOrders orders;
       for (int channel = 0; channel < std::min(per_node, 3); ++channel) {
         std::vector<int> order(static_cast<std::size_t>(per_node));
         std::iota(order.begin(), order.end(), 0);
@@ -94,8 +93,10 @@ TEST_CASE("every algorithm does every operation it claims on nodes of several ra
         if (channel == 2) {
           std::ranges::reverse(order);
         }
-        layout.local_orders.push_back(order);
+        orders.push_back(order);
       }
+      RankLayout layout = even_layout(nodes, orders);
+      layout.alternate = alternate;
       layout.chain_in_single_node = nodes == 1;
       prove_all(layout, std::to_string(nodes) + " x " + std::to_string(per_node) +
                             (alternate ? ", alternating" : ""));

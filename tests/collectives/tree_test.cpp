@@ -94,10 +94,7 @@ TEST_CASE("the leaves of one tree are inner in the other, but for one at most") 
 }
 
 TEST_CASE("inside a node the tree is a chain behind the first rank of the channel's order") {
-  const RankLayout layout{.nodes = 3,
-                          .ranks_per_node = 4,
-                          .local_orders = {{0, 1, 2, 3}, {2, 3, 0, 1}},
-                          .alternate = false};
+  const RankLayout layout = even_layout(3, {{0, 1, 2, 3}, {2, 3, 0, 1}});
   const auto schedule = make_schedule(Algorithm::Tree, Operation::AllReduce,
                                       {.layout = layout, .root = {}, .pieces = 1});
   const std::vector<std::uint32_t> first = parents_of(*schedule, 0);
@@ -110,11 +107,8 @@ TEST_CASE("inside a node the tree is a chain behind the first rank of the channe
 }
 
 TEST_CASE("where the ranks of a single node are a mesh, the tree is a chain in its order") {
-  const RankLayout layout{.nodes = 1,
-                          .ranks_per_node = 4,
-                          .local_orders = {{0, 3, 1, 2}, {2, 1, 3, 0}},
-                          .alternate = false,
-                          .chain_in_single_node = true};
+  RankLayout layout = even_layout(1, {{0, 3, 1, 2}, {2, 1, 3, 0}});
+  layout.chain_in_single_node = true;
   const auto schedule = make_schedule(Algorithm::Tree, Operation::AllReduce,
                                       {.layout = layout, .root = {}, .pieces = 1});
   REQUIRE(parents_of(*schedule, 0) == std::vector<std::uint32_t>{kNone, 3, 1, 0});

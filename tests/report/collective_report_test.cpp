@@ -34,8 +34,7 @@ CollectiveReport sample() {
   report.runtime = "plain";
   report.fidelity = "flow";
   report.ranks = 8;
-  report.nodes = 1;
-  report.gpus_per_node = 8;
+  report.node_gpus = {8};
   report.rows = {row(1_KiB, "ring", 28_us), row(64_MiB, "ring", 280_us),
                  row(1_GiB, "ring", 4100_us)};
   return report;
