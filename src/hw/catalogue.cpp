@@ -21,6 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kEvidences{"datasheet", "measured", "shipped",
                                                      "secondary", "estimate"};
 constexpr std::array<std::string_view, 5> kFamilies{"nvlink", "pcie", "c2c", "xgmi", "socket"};
+constexpr std::array<std::string_view, 2> kCpuArchitectures{"x86_64", "arm64"};
 constexpr std::array<std::string_view, 8> kDataTypes{"fp64", "fp32", "tf32", "bf16",
                                                      "fp16", "fp8",  "fp4",  "int8"};
 
@@ -238,6 +239,25 @@ GpuModel read_gpu(const PartReader& reader, const ConfigNode& node, const Links&
   return gpu;
 }
 
+CpuModel read_cpu(const PartReader& reader, const ConfigNode& node, const Links& links) {
+  CpuModel cpu;
+  cpu.title = node.required("title").as_string();
+  cpu.arch = kCpuArchitectures[node.required("arch").as_choice(kCpuArchitectures)];
+  if (cpu.arch == "x86_64") {
+    cpu.identity = CpuIdentity{.vendor = node.required("vendor").as_string(),
+                               .family = reader.required(node, "family", whole(0, 1000)),
+                               .model = reader.required(node, "model", whole(0, 1000))};
+  }
+  cpu.pcie = link_name(node.required("pcie"), links, {LinkFamily::Pcie});
+  cpu.memory_bandwidth = reader.required(node, "memory_bandwidth", &ConfigNode::as_bandwidth);
+  cpu.memory_latency = reader.required(node, "memory_latency", &ConfigNode::as_time);
+  if (const std::optional<ConfigNode> link = node.optional("socket_link")) {
+    cpu.socket_link = link_name(*link, links, {LinkFamily::Socket});
+  }
+  cpu.root_bandwidth = reader.optional(node, "root_bandwidth", &ConfigNode::as_bandwidth);
+  return cpu;
+}
+
 NicModel read_nic(const PartReader& reader, const ConfigNode& node, const Links& links) {
   NicModel nic;
   nic.title = node.required("title").as_string();
@@ -287,6 +307,10 @@ Catalogue Catalogue::load(const std::filesystem::path& folder) {
   Catalogue catalogue;
   const Links& links = catalogue.links_;
   catalogue.links_ = read_file(folder / "links.yaml", "links", read_link);
+  catalogue.cpus_ = read_file(folder / "cpus.yaml", "cpus",
+                              [&](const PartReader& reader, const ConfigNode& node) {
+                                return read_cpu(reader, node, links);
+                              });
   catalogue.gpus_ = read_file(folder / "gpus.yaml", "gpus",
                               [&](const PartReader& reader, const ConfigNode& node) {
                                 return read_gpu(reader, node, links);
@@ -297,6 +321,10 @@ Catalogue Catalogue::load(const std::filesystem::path& folder) {
                               });
   catalogue.switches_ = read_file(folder / "switches.yaml", "switches", read_switch);
   return catalogue;
+}
+
+const CpuModel& Catalogue::cpu(const ConfigNode& name) const {
+  return find(cpus_, name, "the name of a CPU in the catalogue");
 }
 
 const GpuModel& Catalogue::gpu(const ConfigNode& name) const {

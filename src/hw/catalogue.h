@@ -96,13 +96,37 @@ struct SwitchModel {
   std::optional<Sourced<Bytes>> buffer;
 };
 
+// What CPUID tells of a processor, in the form that NCCL prints it: the extended family as the high
+// digit, so that AMD's family 25 is 175 (15 + 16 x 10).
+struct CpuIdentity {
+  std::string vendor;  // "GenuineIntel"
+  Sourced<int> family;
+  Sourced<int> model;
+};
+
+// One socket.
+struct CpuModel {
+  std::string name;
+  std::string title;
+  std::string arch;                     // "x86_64" or "arm64"
+  std::optional<CpuIdentity> identity;  // x86 only.
+  std::string pcie;                     // Name of a LinkModel of family Pcie: its root ports.
+  Sourced<Bandwidth> memory_bandwidth;
+  Sourced<SimTime> memory_latency;  // From where its links end to the memory behind it.
+  std::string socket_link;          // Name of a LinkModel of family Socket, or empty.
+  // What one PCIe root complex carries in one direction, where it is less than its links.
+  std::optional<Sourced<Bandwidth>> root_bandwidth;
+};
+
 class Catalogue {
  public:
-  // Reads gpus.yaml, links.yaml, nics.yaml and switches.yaml of `folder`. Throws ConfigError.
+  // Reads cpus.yaml, gpus.yaml, links.yaml, nics.yaml and switches.yaml of `folder`. Throws
+  // ConfigError.
   [[nodiscard]] static Catalogue load(const std::filesystem::path& folder);
 
   // Look-ups for the value of a key in a cluster file: an unknown name is an error at that place
   // that suggests the nearest name.
+  [[nodiscard]] const CpuModel& cpu(const ConfigNode& name) const;
   [[nodiscard]] const GpuModel& gpu(const ConfigNode& name) const;
   [[nodiscard]] const LinkModel& link(const ConfigNode& name) const;
   [[nodiscard]] const NicModel& nic(const ConfigNode& name) const;
@@ -111,12 +135,14 @@ class Catalogue {
   [[nodiscard]] const LinkModel& link(std::string_view name) const;
 
   // Everything by name, for lists.
+  [[nodiscard]] const std::map<std::string, CpuModel>& cpus() const { return cpus_; }
   [[nodiscard]] const std::map<std::string, GpuModel>& gpus() const { return gpus_; }
   [[nodiscard]] const std::map<std::string, LinkModel>& links() const { return links_; }
   [[nodiscard]] const std::map<std::string, NicModel>& nics() const { return nics_; }
   [[nodiscard]] const std::map<std::string, SwitchModel>& switches() const { return switches_; }
 
  private:
+  std::map<std::string, CpuModel> cpus_;
   std::map<std::string, GpuModel> gpus_;
   std::map<std::string, LinkModel> links_;
   std::map<std::string, NicModel> nics_;

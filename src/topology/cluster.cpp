@@ -36,11 +36,11 @@ void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides
 
 void check_size(const ConfigNode& nodes, int servers, const ServerSpec& server) {
   const std::int64_t per_server =
-      std::int64_t{server.gpus} + server.nics + server.pcie_switches + server.sockets;
+      std::int64_t{server.gpus} + server.nics + server.pcie_switches + 2 * server.sockets;
   if (servers * per_server > kMostDevices) {
     nodes.fail(
         fmt::format("at most {} devices, found {} servers of {} (GPUs, NICs, PCIe switches, "
-                    "CPUs)",
+                    "CPUs and their memories)",
                     kMostDevices, servers, per_server));
   }
 }
@@ -107,6 +107,9 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   }
   if (fabric) {
     fabric->add_to(builder, servers);
+  }
+  for (ServerNodes& nodes_of_server : servers) {
+    add_memory(builder, server, nodes_of_server);
   }
   builder.set_parts(parts.names());
   return {.name = name,

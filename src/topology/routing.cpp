@@ -27,7 +27,7 @@ namespace trainyard {
 namespace {
 
 bool forwards_locally(NodeKind kind) {
-  return kind != NodeKind::Gpu && kind != NodeKind::Nic;
+  return kind != NodeKind::Gpu && kind != NodeKind::Nic && kind != NodeKind::Memory;
 }
 
 std::uint32_t local_cost(LinkKind kind) {
@@ -35,6 +35,7 @@ std::uint32_t local_cost(LinkKind kind) {
     case LinkKind::NvLink:
     case LinkKind::Xgmi:
     case LinkKind::C2c:
+    case LinkKind::Memory:
       return 1;
     case LinkKind::Pcie:
       return 16;

@@ -10,6 +10,8 @@
 namespace trainyard {
 namespace {
 
+using namespace literals;
+
 constexpr std::array<std::string_view, 4> kTemplates = {"nvswitch", "full-mesh", "cube-mesh",
                                                         "pcie"};
 constexpr int kMostDevices = 4096;
@@ -31,6 +33,15 @@ constexpr std::array<std::array<int, 8>, 8> kCubeMesh = {{
 }};
 constexpr int kCubeMeshLinks = 6;
 
+// The memory of a socket whose part is not given.
+Sourced<Bandwidth> default_memory_bandwidth() {
+  return {Bandwidth(1'638'400'000'000), Evidence::Estimate,
+          "8 x DDR4-3200, as EPYC Rome and Milan and Xeon Ice Lake have; give server.cpu"};
+}
+Sourced<SimTime> default_memory_latency() {
+  return {150_ns, Evidence::Estimate, "as the sockets of the catalogue; give server.cpu"};
+}
+
 // `least` where the key is absent.
 int optional_count(const ConfigNode& node, std::string_view key, int least, int most) {
   const auto value = node.optional(key);
@@ -43,6 +54,7 @@ void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, PartLog& 
   const ConfigNode gpu_node = node.required("gpu");
   const ConfigNode gpus_node = node.required("gpus");
   const GpuModel& gpu = catalogue.gpu(gpu_node);
+  spec.gpu_part = parts.part(gpu.name);
   if (spec.layout == ServerTemplate::Pcie) {
     return;
   }
@@ -163,6 +175,7 @@ void read_nics(const ConfigNode& node, const Catalogue& catalogue, PartLog& part
     return;
   }
   const NicModel& nic = catalogue.nic(node.required("nic"));
+  spec.nic_part = parts.part(nic.name);
   const int ports = parts.use(nic.name, "ports", nic.ports);
   spec.nic_speed = Bandwidth(parts.use(nic.name, "speed", nic.speed).bits_per_second() * ports);
   spec.network_efficiency = parts.use(nic.name, "efficiency", nic.efficiency);
@@ -170,9 +183,43 @@ void read_nics(const ConfigNode& node, const Catalogue& catalogue, PartLog& part
   pcie.read_nic(nic);
 }
 
+// The CPU's part if the file names it, and the memory behind it.
+const CpuModel* read_cpu(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
+                         ServerSpec& spec) {
+  spec.memory_link.kind = LinkKind::Memory;
+  const auto name = node.optional("cpu");
+  if (!name) {
+    spec.memory_link.bandwidth = parts.use("host memory", "bandwidth", default_memory_bandwidth());
+    spec.memory_link.latency = parts.use("host memory", "latency", default_memory_latency());
+    return nullptr;
+  }
+  const CpuModel& cpu = catalogue.cpu(*name);
+  spec.cpu_part = parts.part(cpu.name);
+  spec.memory_link.bandwidth = parts.use(cpu.name, "memory_bandwidth", cpu.memory_bandwidth);
+  spec.memory_link.latency = parts.use(cpu.name, "memory_latency", cpu.memory_latency);
+  spec.memory_link.part = spec.cpu_part;
+  return &cpu;
+}
+
+// The link between sockets: the key, else what the CPU has.
+const LinkModel& socket_link(const ConfigNode& node, const Catalogue& catalogue,
+                             const CpuModel* cpu) {
+  const auto name = node.optional("socket_link");
+  if (!name && cpu != nullptr && !cpu->socket_link.empty()) {
+    return catalogue.link(cpu->socket_link);
+  }
+  const ConfigNode link = node.required("socket_link");
+  const LinkModel& model = catalogue.link(link);
+  if (model.family != LinkFamily::Socket) {
+    link.fail("a link between CPU sockets", link.found());
+  }
+  return model;
+}
+
 void read_sockets(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                   ServerSpec& spec) {
   spec.sockets = optional_count(node, "sockets", 1, kMostSockets);
+  const CpuModel* cpu = read_cpu(node, catalogue, parts, spec);
   const auto count = node.optional("socket_links");
   const int links = count ? static_cast<int>(count->as_integer(1, 16)) : 1;
   if (spec.sockets == 1) {
@@ -181,12 +228,7 @@ void read_sockets(const ConfigNode& node, const Catalogue& catalogue, PartLog& p
     }
     return;
   }
-  const ConfigNode link = node.required("socket_link");
-  const LinkModel& model = catalogue.link(link);
-  if (model.family != LinkFamily::Socket) {
-    link.fail("a link between CPU sockets", link.found());
-  }
-  spec.socket_link = physical_link(model, parts).bundle(links);
+  spec.socket_link = physical_link(socket_link(node, catalogue, cpu), parts).bundle(links);
 }
 
 // The nodes of one server while it grows.
@@ -196,12 +238,14 @@ class ServerBuilder {
       : builder_(builder), spec_(spec), server_(builder.add_server()) {}
 
   ServerNodes build() {
-    const SimTime none;
-    const auto gpus = add_nodes(NodeKind::Gpu, "gpu", spec_.gpus, none);
-    const auto nics = add_nodes(NodeKind::Nic, "nic", spec_.nics, spec_.nic_latency);
-    const auto switches =
-        add_nodes(NodeKind::PcieSwitch, "pcie", spec_.pcie_switches, spec_.pcie_switch_latency);
-    const auto cpus = add_nodes(NodeKind::Cpu, "cpu", spec_.sockets, spec_.root_latency);
+    const auto gpus = add_nodes({.kind = NodeKind::Gpu, .part = spec_.gpu_part}, spec_.gpus);
+    const auto nics = add_nodes(
+        {.kind = NodeKind::Nic, .latency = spec_.nic_latency, .part = spec_.nic_part}, spec_.nics);
+    const auto switches = add_nodes(
+        {.kind = NodeKind::PcieSwitch, .latency = spec_.pcie_switch_latency}, spec_.pcie_switches);
+    const auto cpus =
+        add_nodes({.kind = NodeKind::Cpu, .latency = spec_.root_latency, .part = spec_.cpu_part},
+                  spec_.sockets);
     join_gpus(gpus);
     const bool on_cpu = switches.empty() || spec_.gpu_host.kind == LinkKind::C2c;
     deal(gpus, on_cpu ? cpus : switches, spec_.gpu_host);
@@ -212,21 +256,22 @@ class ServerBuilder {
         builder_.add_duplex_link(cpus[a], cpus[b], spec_.socket_link);
       }
     }
-    return {gpus, nics};
+    return {.gpus = gpus, .nics = nics, .cpus = cpus, .memories = {}};
   }
 
  private:
-  NodeId add_node(NodeKind kind, const std::string& name, SimTime latency) {
-    return builder_.add_node({.kind = kind,
-                              .name = fmt::format("server{}/{}", server_.value(), name),
-                              .latency = latency,
-                              .server = server_});
+  NodeId add_node(Node node, std::string_view name) {
+    node.name = fmt::format("server{}/{}", server_.value(), name);
+    node.server = server_;
+    return builder_.add_node(std::move(node));
   }
 
-  std::vector<NodeId> add_nodes(NodeKind kind, std::string_view name, int count, SimTime latency) {
+  // Named gpu0, gpu1, ...
+  std::vector<NodeId> add_nodes(const Node& node, int count) {
+    const std::string_view name = node.kind == NodeKind::PcieSwitch ? "pcie" : to_string(node.kind);
     std::vector<NodeId> nodes;
     for (int index = 0; index < count; ++index) {
-      nodes.push_back(add_node(kind, fmt::format("{}{}", name, index), latency));
+      nodes.push_back(add_node(node, fmt::format("{}{}", name, index)));
     }
     return nodes;
   }
@@ -240,8 +285,8 @@ class ServerBuilder {
 
   void join_gpus(const std::vector<NodeId>& gpus) {
     if (spec_.layout == ServerTemplate::NvSwitch) {
-      const NodeId nvswitch =
-          add_node(NodeKind::NvSwitch, "nvswitch", spec_.scale_up_switch_latency);
+      const NodeId nvswitch = add_node(
+          {.kind = NodeKind::NvSwitch, .latency = spec_.scale_up_switch_latency}, "nvswitch");
       for (const NodeId gpu : gpus) {
         builder_.add_duplex_link(gpu, nvswitch, spec_.scale_up.bundle(spec_.scale_up_links));
       }
@@ -285,6 +330,18 @@ ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, PartL
 
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec) {
   return ServerBuilder(builder, spec).build();
+}
+
+void add_memory(TopologyBuilder& builder, const ServerSpec& spec, ServerNodes& server) {
+  for (std::size_t socket = 0; socket < server.cpus.size(); ++socket) {
+    const ServerId id = *builder.node(server.cpus[socket]).server;
+    const NodeId memory =
+        builder.add_node({.kind = NodeKind::Memory,
+                          .name = fmt::format("server{}/memory{}", id.value(), socket),
+                          .server = id});
+    builder.add_duplex_link(server.cpus[socket], memory, spec.memory_link);
+    server.memories.push_back(memory);
+  }
 }
 
 }  // namespace trainyard

@@ -32,16 +32,23 @@ struct ServerSpec {
   LinkSpec nic_host;     // From a NIC to its PCIe switch or CPU.
   LinkSpec pcie_uplink;  // From a PCIe switch to its CPU.
   LinkSpec socket_link;  // Between two CPUs.
+  LinkSpec memory_link;  // From a CPU to its memory.
   SimTime pcie_switch_latency;
   SimTime root_latency;
   SimTime nic_latency;
   Bandwidth nic_speed;              // Line rate of all ports.
   double network_efficiency = 1.0;  // Payload over line rate.
+  // Parts of the catalogue: indices into PartLog::names().
+  std::uint16_t gpu_part = 0;
+  std::uint16_t nic_part = 0;
+  std::uint16_t cpu_part = 0;  // 0 where the file names none.
 };
 
 struct ServerNodes {
   std::vector<NodeId> gpus;
   std::vector<NodeId> nics;
+  std::vector<NodeId> cpus;
+  std::vector<NodeId> memories;  // Of each CPU, once add_memory was called.
 };
 
 [[nodiscard]] ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue,
@@ -50,5 +57,9 @@ struct ServerNodes {
 // Adds one more server. Devices are dealt evenly and in order: GPU g of G hangs off PCIe switch
 // g * S / G of S, switch s off socket s * K / S of K.
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec);
+
+// Adds the memory of each socket to a server that add_server made. Apart from it, so that these
+// nodes can be the last of a topology: the hash of ECMP takes the numbers of the others.
+void add_memory(TopologyBuilder& builder, const ServerSpec& spec, ServerNodes& server);
 
 }  // namespace trainyard

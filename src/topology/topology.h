@@ -17,7 +17,7 @@ namespace trainyard {
 
 enum class NodeKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Switch, Memory };
 inline constexpr std::size_t kNodeKinds = 7;
-enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network };
+enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network, Memory };
 
 [[nodiscard]] std::string_view to_string(NodeKind kind);
 [[nodiscard]] std::string_view to_string(LinkKind kind);
@@ -113,6 +113,8 @@ class TopologyBuilder {
   LinkId add_link(NodeId source, NodeId target, const LinkSpec& spec);
   // Both directions with the same properties; returns the one from a to b, the other is the next.
   LinkId add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec);
+  // A node that was added; valid until the next one is.
+  [[nodiscard]] const Node& node(NodeId id) const { return topology_.node(id); }
   // The names that the part indices of nodes and links mean; the first is empty.
   void set_parts(std::vector<std::string> parts);
   [[nodiscard]] Topology build() &&;

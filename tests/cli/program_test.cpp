@@ -282,7 +282,7 @@ TEST_CASE("a cluster of absurd size is refused or shown, never built without end
                   here);
   require_mistake(topology({"--nodes", "1000000"}),
                   "--nodes 1000000: nodes: at most 2000000 devices, found 1000000 servers of "
-                  "10 (GPUs, NICs, PCIe switches, CPUs)",
+                  "12 (GPUs, NICs, PCIe switches, CPUs and their memories)",
                   here);
   REQUIRE(run(topology({"--set", "server.gpus=4096", "--set", "server.sockets=64"})).status == 0);
   REQUIRE(run({"topology", "--cluster", "dgx-h100", "--nodes", "256"}).status == 0);

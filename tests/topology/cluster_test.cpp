@@ -130,6 +130,27 @@ TEST_CASE("latency in a server and across is the sum of the catalogue's parts") 
   REQUIRE(path_latency(cluster.topology, path) == 900_ns * 2 + 150_ns * 4 + 130_ns * 3);
 }
 
+TEST_CASE("memories come after everything else and carry nobody's traffic") {
+  const Cluster cluster = load("dgx-h100", {.settings = {"server.cpu=Xeon-SapphireRapids"}});
+  const Topology& topology = cluster.topology;
+  const int memories = count(topology, NodeKind::Memory);
+  REQUIRE(memories == cluster.nodes * 2);
+  for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+    const bool is_last = node + static_cast<std::uint32_t>(memories) >= topology.node_count();
+    REQUIRE((topology.node(NodeId(node)).kind == NodeKind::Memory) == is_last);
+  }
+  Routing routing(topology, cluster.routing);
+  std::vector<LinkId> path;
+  const NodeId memory = *topology.find("server0/memory1");
+  REQUIRE(routing.route(cluster.gpus[0], memory, 0, path));
+  std::vector<std::string> names;
+  for (const LinkId link : path) {
+    names.push_back(topology.node(topology.link(link).target).name);
+  }
+  REQUIRE(names == std::vector<std::string>{"server0/pcie0", "server0/cpu0", "server0/cpu1",
+                                            "server0/memory1"});
+}
+
 TEST_CASE("GPUs of a cube mesh without a common NVLink go over PCIe") {
   const Cluster cluster = load("dgx-1", {.nodes = 1});
   Routing routing(cluster.topology, cluster.routing);
@@ -269,6 +290,11 @@ TEST_CASE("each mistake in a cluster file is one line that says what to do") {
         error_of(replaced("  cable: 2 m", "  cable: 2")) ==
         "my.yaml:14:10: fabric.cable: expected a length such as \"10 m\", at most 100 km, found "
         "\"2\"");
+  }
+  SECTION("an unknown CPU") {
+    REQUIRE(error_of(replaced("  pcie_switches: 4", "  cpu: EPYC-Gena")) ==
+            "my.yaml:10:8: server.cpu: expected the name of a CPU in the catalogue, found "
+            "\"EPYC-Gena\"; did you mean \"EPYC-Genoa\"?");
   }
   SECTION("two sockets without a link") {
     REQUIRE(error_of(replaced("  pcie_switches: 4", "  sockets: 2")).find("socket_link") !=
