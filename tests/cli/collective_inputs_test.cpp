@@ -9,6 +9,7 @@
 
 #include "sim/config_error.h"
 #include "support/program.h"
+#include "support/servers.h"
 
 namespace trainyard {
 namespace {
@@ -92,14 +93,28 @@ TEST_CASE("ranks count within the GPUs that are used of each node") {
   const CollectiveInputs inputs = load_collective_inputs(request);
   REQUIRE(inputs.cluster.nodes == 2);
   REQUIRE(inputs.cluster.gpus_per_node == 2);
-  request.ranks = 3;
-  REQUIRE_THROWS_WITH(
-      load_collective_inputs(request),
-      "--ranks: expected at most 2 (one node) or a multiple of 2 (whole nodes), found \"3\"");
   request.ranks = 10;
   REQUIRE_THROWS_WITH(
       load_collective_inputs(request),
       "--ranks: expected at most 8 (4 nodes of 2 GPUs; --nodes gives more), found \"10\"");
+}
+
+TEST_CASE("ranks are counted node by node, and the last node may take part with some GPUs") {
+  const auto kept = [](int ranks) {
+    Cluster cluster = cluster_of({{.gpus = 4}, {.gpus = 6}, {.gpus = 2}});
+    keep_first_ranks(cluster, ranks);
+    REQUIRE(cluster.gpus.size() == static_cast<std::size_t>(ranks));
+    REQUIRE(cluster.nodes == static_cast<int>(cluster.server_gpus.size()));
+    REQUIRE(cluster.gpus_per_node == std::ranges::max(cluster.server_gpus));
+    return cluster.server_gpus;
+  };
+  REQUIRE(kept(3) == std::vector<int>{3});
+  REQUIRE(kept(4) == std::vector<int>{4});
+  REQUIRE(kept(7) == std::vector<int>{4, 3});
+  REQUIRE(kept(10) == std::vector<int>{4, 6});
+  REQUIRE(kept(11) == std::vector<int>{4, 6, 1});
+  REQUIRE(kept(12) == std::vector<int>{4, 6, 2});
+  REQUIRE_THROWS_WITH(kept(13), "--ranks: expected at most 12 (the GPUs of 3 nodes), found \"13\"");
 }
 
 TEST_CASE("the root is one of the ranks") {

@@ -166,9 +166,6 @@ TEST_CASE("a group larger than the cluster is refused") {
   require_collective_mistake(
       {"--ranks", "33"},
       "--ranks: expected at most 32 (4 nodes of 8 GPUs; --nodes gives more), found \"33\"");
-  require_collective_mistake(
-      {"--ranks", "12"},
-      "--ranks: expected at most 8 (one node) or a multiple of 8 (whole nodes), found \"12\"");
   require_collective_mistake({"--gpus-per-node", "9"},
                              shipped("dgx-h100") +
                                  ":11:9: server.gpus: --gpus-per-node: expected 1 to 8, the GPUs "

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/servers.h"
+
 namespace trainyard {
 namespace {
 
@@ -106,6 +108,118 @@ TEST_CASE("the number of channels can be given, and other algorithms have one") 
     REQUIRE(place_on(cluster, algorithm).layout.channels() == 1);
     REQUIRE(place_on(cluster, algorithm, 4).layout.channels() == 4);
   }
+}
+
+// How many channels enter and leave a node at each of its NICs, which its GPUs share in order.
+void require_even_use(const LocalOrders& orders, int nics) {
+  const auto gpus = static_cast<int>(orders.front().size());
+  std::vector<int> entering(static_cast<std::size_t>(nics), 0);
+  std::vector<int> leaving = entering;
+  for (const std::vector<int>& order : orders) {
+    ++entering[static_cast<std::size_t>(order.front() * nics / gpus)];
+    ++leaving[static_cast<std::size_t>(order.back() * nics / gpus)];
+  }
+  const std::vector<int> alike(entering.size(), static_cast<int>(orders.size()) / nics);
+  REQUIRE(entering == alike);
+  REQUIRE(leaving == alike);
+}
+
+TEST_CASE("servers that differ have orders of their own, and channels use all NICs of each alike") {
+  const Cluster cluster = cluster_of({{.gpus = 4, .nics = 4},
+                                      {.gpus = 6, .nics = 3},
+                                      {.gpus = 4, .nics = 4},
+                                      {.gpus = 1, .nics = 1}});
+  for (const Algorithm algorithm : {Algorithm::Ring, Algorithm::Tree}) {
+    const RankLayout layout = place_on(cluster, algorithm).layout;
+    REQUIRE(layout.node_kinds == std::vector<std::uint32_t>{0, 1, 0, 2});
+    REQUIRE(layout.kinds.size() == 3);
+    REQUIRE(layout.channels() == 12);  // The least multiple of 4, 3, 1 and the two trees.
+    REQUIRE(layout.first_ranks() == std::vector<int>{0, 4, 10, 14, 15});
+    require_even_use(layout.kinds[0], 4);
+    require_even_use(layout.kinds[1], 3);
+    require_even_use(layout.kinds[2], 1);
+  }
+  REQUIRE(place_on(cluster, Algorithm::Pairwise).layout.ranks() == 15);
+  REQUIRE(place_on(cluster, Algorithm::Ring, 5).layout.channels() == 5);
+}
+
+TEST_CASE("where no number of channels serves all NICs alike, the fullest has least too much") {
+  const Cluster cluster =
+      cluster_of({{.gpus = 5, .nics = 5}, {.gpus = 7, .nics = 7}, {.gpus = 8, .nics = 8}});
+  // Even use would take 280. With 55 the fullest of 2 trees and 5, 7 and 8 NICs have 28, 11, 8 and
+  // 7, at most 56/55 of an even load.
+  REQUIRE(place_on(cluster, Algorithm::Ring).layout.channels() == 55);
+}
+
+TEST_CASE("NICs are those that the GPUs that take part use") {
+  Cluster cluster = cluster_of({{.gpus = 8, .nics = 4}, {.gpus = 8, .nics = 4}});
+  // The first four GPUs of both, which share two NICs.
+  cluster.gpus.erase(cluster.gpus.begin() + 12, cluster.gpus.end());
+  cluster.gpus.erase(cluster.gpus.begin() + 4, cluster.gpus.begin() + 8);
+  cluster.server_gpus = {4, 4};
+  cluster.gpus_per_node = 4;
+  const RankLayout layout = place_on(cluster, Algorithm::Ring).layout;
+  REQUIRE(layout.kinds.size() == 1);
+  REQUIRE(layout.channels() == 2);
+  require_even_use(layout.kinds[0], 2);
+}
+
+TEST_CASE("many equal servers are one kind") {
+  const Placement placement =
+      place_on(cluster_of(std::vector<TestServer>(100, {.gpus = 2, .nics = 2})), Algorithm::Ring);
+  REQUIRE(placement.layout.kinds.size() == 1);
+  REQUIRE(placement.layout.nodes() == 100);
+}
+
+TEST_CASE("every kind of server with a mesh has rings of its own") {
+  const Cluster cluster = cluster_of({{.gpus = 2, .nics = 1, .scale_up = TestScaleUp::Chain},
+                                      {.gpus = 3, .nics = 1, .scale_up = TestScaleUp::Chain},
+                                      {.gpus = 3, .nics = 1, .scale_up = TestScaleUp::Pcie}});
+  const Placement placement = place_on(cluster, Algorithm::Ring);
+  REQUIRE(placement.layout.kinds.size() == 3);
+  // A pair is a ring, there and back; three in a row are none.
+  REQUIRE(placement.remarks.size() == 1);
+  REQUIRE(placement.layout.channels() == 2);
+}
+
+TEST_CASE("rings over GPUs on a grid go from neighbour to neighbour, one channel each way") {
+  const Placement torus = place_on(grid_cluster({3, 3}, {true, true}), Algorithm::Ring);
+  REQUIRE(torus.remarks.empty());
+  REQUIRE(torus.layout.nodes() == 1);
+  REQUIRE(torus.layout.channels() == 2);
+  const std::vector<int> there = torus.layout.ring_order(0);
+  REQUIRE(there == std::vector<int>{0, 1, 2, 5, 4, 7, 8, 6, 3});
+  const std::vector<int> back = torus.layout.ring_order(1);
+  REQUIRE(std::equal(there.rbegin(), there.rend(), back.begin(), back.end()));
+  REQUIRE(place_on(grid_cluster({3, 3}, {true, true}), Algorithm::Ring, 3).layout.channels() == 3);
+
+  const Placement mesh = place_on(grid_cluster({3, 3}, {false, false}), Algorithm::Ring);
+  REQUIRE(mesh.remarks ==
+          std::vector<std::string>{"no ring leads from neighbour to neighbour over the part of the "
+                                   "grid that takes part: some hops cross several links"});
+  REQUIRE(mesh.layout.ring_order(0) == std::vector<int>{0, 1, 2, 5, 4, 3, 6, 7, 8});
+
+  const Placement pairs = place_on(grid_cluster({2, 2}, {false, false}, 2), Algorithm::Ring);
+  REQUIRE(pairs.layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 6, 7, 4, 5});
+  REQUIRE(place_on(grid_cluster({4, 4}, {true, true}), Algorithm::Tree).layout.nodes() == 16);
+}
+
+TEST_CASE("some ranks of a torus walk over its first rows") {
+  const auto first_of = [](int ranks) {
+    Cluster cluster = grid_cluster({4, 4}, {true, true});
+    cluster.gpus.resize(static_cast<std::size_t>(ranks));
+    cluster.server_gpus.resize(static_cast<std::size_t>(ranks));
+    cluster.nodes = ranks;
+    return place_on(cluster, Algorithm::Ring);
+  };
+  REQUIRE(first_of(8).layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 7, 6, 5, 4});
+  REQUIRE(first_of(8).remarks.empty());
+  REQUIRE(first_of(4).layout.ring_order(0) == std::vector<int>{0, 1, 2, 3});
+  REQUIRE(first_of(4).remarks.empty());
+  REQUIRE(first_of(2).remarks.empty());
+  REQUIRE(first_of(3).remarks.size() == 1);  // Three of a row, which close over the fourth.
+  REQUIRE(first_of(6).layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 5, 4});
+  REQUIRE(first_of(6).remarks.size() == 1);
 }
 
 }  // namespace

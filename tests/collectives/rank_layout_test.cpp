@@ -73,6 +73,18 @@ TEST_CASE("two GPUs have a ring for each link, and graphs without a cycle none")
   REQUIRE(disjoint_rings({}).empty());
 }
 
+TEST_CASE("the search for rings ends where there are too many ways to look at all") {
+  // Two full meshes of 14, joined by one link: no cycle, and more than 13! ways through the first.
+  Matrix lanes(28, std::vector<int>(28, 0));
+  for (std::size_t a = 0; a < 28; ++a) {
+    for (std::size_t b = 0; b < 28; ++b) {
+      lanes[a][b] = a != b && a / 14 == b / 14 ? 1 : 0;
+    }
+  }
+  lanes[3][20] = lanes[20][3] = 1;
+  REQUIRE(disjoint_rings(lanes).empty());
+}
+
 TEST_CASE("a one-way ring is found once") {
   REQUIRE(disjoint_rings({{0, 0, 1}, {1, 0, 0}, {0, 1, 0}}) ==
           std::vector<std::vector<int>>{{0, 2, 1}});
@@ -126,6 +138,22 @@ TEST_CASE("the flat layout is one node in natural order") {
   REQUIRE(layout.ranks() == 5);
   REQUIRE(layout.channels() == 3);
   REQUIRE(layout.ring_order(2) == std::vector<int>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("nodes of different kinds have ranks, orders and numbers of their own") {
+  const RankLayout layout{
+      .kinds = {{{0, 1, 2}, {2, 0, 1}}, {{0}, {0}}}, .node_kinds = {0, 1, 0, 1}, .alternate = true};
+  REQUIRE(layout.nodes() == 4);
+  REQUIRE(layout.channels() == 2);
+  REQUIRE(layout.ranks() == 8);
+  REQUIRE(layout.most_ranks_per_node() == 3);
+  REQUIRE(layout.first_ranks() == std::vector<int>{0, 3, 4, 7, 8});
+  REQUIRE(layout.local_order(2, 1) == std::vector<int>{2, 0, 1});
+  REQUIRE(layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+  REQUIRE(layout.ring_order(1) == std::vector<int>{2, 0, 1, 3, 6, 4, 5, 7});
+  RankLayout reversed = layout;
+  reversed.node_kinds = {1, 0};
+  REQUIRE(reversed.ring_order(0) == std::vector<int>{0, 3, 2, 1});
 }
 
 TEST_CASE("ring orders are permutations that visit node after node") {

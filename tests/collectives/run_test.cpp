@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "support/servers.h"
+
 namespace trainyard {
 namespace {
 
@@ -121,6 +123,79 @@ TEST_CASE("a trace is filled and changes nothing") {
   job.trace = &trace;
   REQUIRE(run_collective(cluster, job).fingerprint == plain.fingerprint);
   REQUIRE(trace.spans().size() == plain.network.messages);
+}
+
+// Every operation with every algorithm, kept within the contract by run_collective itself.
+void require_all_run(const Cluster& cluster) {
+  for (const Operation operation : kOperations) {
+    for (const Algorithm algorithm : algorithms_for(operation)) {
+      INFO(to_string(algorithm) << " " << to_string(operation));
+      CollectiveJob job;
+      job.operation = operation;
+      job.algorithm = algorithm;
+      job.size = 1_MiB;
+      job.root = RankId(static_cast<std::uint32_t>(cluster.gpus.size() - 1));
+      const CollectiveResult flow = run_collective(cluster, job);
+      REQUIRE(flow.time > SimTime());
+      REQUIRE(run_collective(cluster, job).fingerprint == flow.fingerprint);
+      job.fidelity = Fidelity::Analytical;
+      REQUIRE(run_collective(cluster, job).time <= flow.time);
+    }
+  }
+}
+
+TEST_CASE("every collective runs on unequal servers, over PCIe alone and on grids") {
+  require_all_run(cluster_of({{.gpus = 4, .nics = 4}, {.gpus = 6, .nics = 3}}));
+  require_all_run(cluster_of({{.gpus = 1, .nics = 1},
+                              {.gpus = 8, .nics = 2, .scale_up = TestScaleUp::Pcie},
+                              {.gpus = 3, .nics = 3, .scale_up = TestScaleUp::Chain}}));
+  require_all_run(grid_cluster({3, 2, 2}, {true, false, false}));
+}
+
+double bus_bandwidth(const Cluster& cluster, const CollectiveJob& job) {
+  const double size = static_cast<double>(job.size.count());
+  return size * 8.0 / run_collective(cluster, job).time.seconds() *
+         bus_factor(job.operation, static_cast<int>(cluster.gpus.size()));
+}
+
+// A channel's ring enters and leaves each server once, so what its NICs carry each way in
+// all_reduce is 2 (N-1)/N S, spread evenly: bus bandwidth is that of the server with fewest NICs.
+TEST_CASE("rings over unequal servers have the bus bandwidth of the NICs of the least of them") {
+  const auto server = [](int gpus, int nics) { return TestServer{.gpus = gpus, .nics = nics}; };
+  struct Case {
+    std::vector<TestServer> servers;
+    int fewest_nics;
+  };
+  for (const Case& item :
+       {Case{{server(4, 4), server(6, 6)}, 4}, Case{{server(8, 2), server(4, 4), server(3, 3)}, 2},
+        Case{{server(1, 1), server(8, 8)}, 1}, Case{{server(6, 3), server(4, 4)}, 3}}) {
+    CollectiveJob job;
+    job.size = 4_GiB;
+    const double ideal =
+        static_cast<double>(kTestNic.bits_per_second()) * static_cast<double>(item.fewest_nics);
+    const double bandwidth = bus_bandwidth(cluster_of(item.servers), job);
+    INFO(bandwidth << " of " << ideal);
+    REQUIRE(bandwidth <= ideal * 1.000'001);
+    REQUIRE(bandwidth >= ideal * 0.99);
+  }
+}
+
+// Each of two rings of opposite directions has half of the data, and each of its hops has a link of
+// its own: 2 (N-1)/N (S/2) a link, so the bus bandwidth is twice that of a link.
+TEST_CASE("rings over an idle torus have twice the bandwidth of a link") {
+  for (const Cluster& cluster :
+       {grid_cluster({4, 4}, {true, true}), grid_cluster({3, 5}, {true, true}),
+        grid_cluster({4, 2, 3}, {true, false, true}), grid_cluster({3, 4}, {false, false})}) {
+    CollectiveJob job;
+    job.size = 4_GiB;
+    const double link = static_cast<double>(kTestNic.bits_per_second());
+    const double bandwidth = bus_bandwidth(cluster, job);
+    INFO(bandwidth << " of twice " << link);
+    REQUIRE(bandwidth <= 2.0 * link * 1.000'001);
+    REQUIRE(bandwidth >= 2.0 * link * 0.999);
+    job.algorithm = Algorithm::HalvingDoubling;
+    REQUIRE(bus_bandwidth(cluster, job) < bandwidth);
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collectives/algorithms.h"
+#include "sim/random.h"
 
 namespace trainyard {
 namespace {
@@ -101,6 +102,47 @@ TEST_CASE("every algorithm does every operation it claims on nodes of several ra
       prove_all(layout, std::to_string(nodes) + " x " + std::to_string(per_node) +
                             (alternate ? ", alternating" : ""));
     }
+  }
+}
+
+// A random order of each node's ranks on each channel.
+RankLayout uneven_layout(const std::vector<int>& node_ranks, int channels, RandomStream& random) {
+  RankLayout layout;
+  for (const int ranks : node_ranks) {
+    LocalOrders orders;
+    for (int channel = 0; channel < channels; ++channel) {
+      std::vector<int> order(static_cast<std::size_t>(ranks));
+      std::iota(order.begin(), order.end(), 0);
+      for (std::size_t i = order.size(); i-- > 1;) {
+        std::swap(order[i], order[random.below(i + 1)]);
+      }
+      orders.push_back(order);
+    }
+    layout.node_kinds.push_back(static_cast<std::uint32_t>(layout.kinds.size()));
+    layout.kinds.push_back(orders);
+  }
+  layout.alternate = random.below(2) == 1;
+  layout.chain_in_single_node = random.below(2) == 1;
+  return layout;
+}
+
+TEST_CASE("every algorithm does every operation it claims on nodes of different numbers of ranks") {
+  std::vector<std::vector<int>> splits{{4, 6},    {6, 4},       {1, 8, 3},       {2, 2, 5},
+                                       {1, 1, 7}, {8, 8, 8, 1}, {3, 1, 4, 1, 5}, {2, 16}};
+  RandomStream random(1, "uneven nodes");
+  for (int count = 0; count < 30; ++count) {
+    std::vector<int>& split = splits.emplace_back(1 + random.below(6));
+    for (int& ranks : split) {
+      ranks = 1 + static_cast<int>(random.below(5));
+    }
+  }
+  for (const std::vector<int>& split : splits) {
+    std::string name;
+    for (const int ranks : split) {
+      name += " " + std::to_string(ranks);
+    }
+    const int channels = 1 + static_cast<int>(random.below(3));
+    prove_all(uneven_layout(split, channels, random), "nodes of" + name);
   }
 }
 

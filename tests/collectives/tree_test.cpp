@@ -106,6 +106,19 @@ TEST_CASE("inside a node the tree is a chain behind the first rank of the channe
   REQUIRE(tree_depth(layout) == 5);
 }
 
+TEST_CASE("chains are as long as their node, and the root of a broadcast starts its own") {
+  const RankLayout layout{.kinds = {{{0, 1}}, {{0}}, {{2, 0, 1}}}, .node_kinds = {0, 1, 2, 1}};
+  const auto all = make_schedule(Algorithm::Tree, Operation::AllReduce,
+                                 {.layout = layout, .root = {}, .pieces = 1});
+  // The binary tree on nodes 0 ... 3: 2 below 0, 1 and 3 below 2. First ranks 0, 2, 5, 6.
+  REQUIRE(parents_of(*all, 0) == std::vector<std::uint32_t>{kNone, 0, 5, 5, 3, 0, 5});
+  const auto broadcast = make_schedule(Algorithm::Tree, Operation::Broadcast,
+                                       {.layout = layout, .root = RankId(4), .pieces = 1});
+  // Turned so that node 2 is the root, which begins with its rank 4: 0 below 2, 3 and 1 below 0.
+  REQUIRE(parents_of(*broadcast, 0) == std::vector<std::uint32_t>{4, 0, 0, 5, kNone, 4, 0});
+  REQUIRE(tree_depth(layout) == 2 + 2);
+}
+
 TEST_CASE("where the ranks of a single node are a mesh, the tree is a chain in its order") {
   RankLayout layout = even_layout(1, {{0, 3, 1, 2}, {2, 1, 3, 0}});
   layout.chain_in_single_node = true;

@@ -74,6 +74,30 @@ TEST_CASE("the root stands in its column where the operation has one") {
   REQUIRE(render(report, Format::Csv).find(",sum,3,") != std::string::npos);
 }
 
+TEST_CASE("nodes with different numbers of ranks are listed as runs") {
+  const auto line_of = [](const std::vector<int>& node_gpus) {
+    CollectiveReport report = sample();
+    report.node_gpus = node_gpus;
+    const std::string text = render(report, Format::Table);
+    const std::size_t start = text.find("# ranks");
+    return text.substr(start, text.find('\n', start) - start);
+  };
+  REQUIRE(line_of({4, 4}) == "# ranks 8 nodes 2 gpus_per_node 4");
+  REQUIRE(line_of({2, 6}) == "# ranks 8 nodes 2 gpus_per_node 2,6");
+  REQUIRE(line_of({2, 2, 3, 1}) == "# ranks 8 nodes 4 gpus_per_node 2(x2),3,1");
+  CollectiveReport report = sample();
+  report.node_gpus = {2, 2, 3, 1};
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["nodes"] == 4);
+  REQUIRE(json["gpus_per_node"].dump() ==
+          R"([{"gpus_per_node":2,"nodes":2},{"gpus_per_node":3,"nodes":1},)"
+          R"({"gpus_per_node":1,"nodes":1}])");
+  const MeasuredTable table = parse_measurement(render(report, Format::Table), "ours.txt");
+  REQUIRE(table.ranks == 8);
+  REQUIRE(table.nodes == 4);
+  REQUIRE_FALSE(table.gpus_per_node.has_value());
+}
+
 TEST_CASE("the text form has nccl-tests' lines and columns") {
   CollectiveReport report = sample();
   report.notes = {"a\nnote"};
