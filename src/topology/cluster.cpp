@@ -35,8 +35,7 @@ void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides
 }
 
 void check_size(const ConfigNode& nodes, int servers, const ServerSpec& server) {
-  const std::int64_t per_server =
-      std::int64_t{server.gpus} + server.nics + server.pcie_switches + 2 * server.sockets;
+  const std::int64_t per_server = server.devices();
   if (servers * per_server > kMostDevices) {
     nodes.fail(
         fmt::format("at most {} devices, found {} servers of {} (GPUs, NICs, PCIe switches, "
@@ -45,10 +44,12 @@ void check_size(const ConfigNode& nodes, int servers, const ServerSpec& server) 
   }
 }
 
-int used_gpus(const ConfigNode& gpus, int gpus_of_server, const ClusterOverrides& overrides) {
+int used_gpus(const ConfigNode& server, int gpus_of_server, const ClusterOverrides& overrides) {
   const int used = overrides.gpus_per_node.value_or(gpus_of_server);
   if (used < 1 || used > gpus_of_server) {
-    gpus.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of a server, found {}",
+    const auto gpus = server.optional("gpus");
+    (gpus ? *gpus : server.required("tree"))
+        .fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of a server, found {}",
                           gpus_of_server, used));
   }
   return used;
@@ -92,7 +93,7 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   PartLog parts;
   const ServerSpec server = read_server(server_node, catalogue, parts);
   check_size(root.required("nodes"), nodes, server);
-  const int gpus_per_node = used_gpus(server_node.required("gpus"), server.gpus, overrides);
+  const int gpus_per_node = used_gpus(server_node, server.gpus, overrides);
   const std::vector<const ServerSpec*> specs(static_cast<std::size_t>(nodes), &server);
   const auto fabric = read_network(root, specs, catalogue, parts);
   document.finish();

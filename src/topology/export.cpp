@@ -27,7 +27,7 @@ std::string dot_string(std::string_view text) {
 
 std::string_view shape(NodeKind kind) {
   static constexpr std::array<std::string_view, kNodeKinds> shapes = {
-      "box", "hexagon", "diamond", "octagon", "house", "ellipse", "cylinder"};
+      "box", "hexagon", "diamond", "octagon", "house", "ellipse", "cylinder", "invtriangle"};
   return shapes[static_cast<std::size_t>(kind)];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of a server: GPUs, what joins them, PCIe, CPUs, NICs.
+// The inside of a server: GPUs, what joins them, PCIe, CPUs and their memory, NICs.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,60 @@ enum class ServerTemplate : std::uint8_t {
   Pcie,      // Nothing but PCIe between the GPUs.
 };
 
+// What a device hangs off on its way to the CPU, and by which link.
+struct Attachment {
+  NodeKind above = NodeKind::Cpu;  // PcieSwitch, RootComplex or Cpu.
+  int index = 0;                   // Among the nodes of that kind in the server.
+  LinkSpec link = {};
+};
+
+// Parts are indices into PartLog::names().
+struct GpuSpec {
+  std::uint16_t part = 0;
+  Attachment host = {};
+};
+
+struct NicSpec {
+  std::uint16_t part = 0;
+  int ports = 1;
+  Bandwidth port_speed;     // Line rate of one port.
+  double efficiency = 1.0;  // Payload over line rate.
+  SimTime latency;
+  Attachment host = {};
+
+  [[nodiscard]] Bandwidth speed() const;  // Line rate of all ports.
+};
+
+struct PcieSwitchSpec {
+  SimTime latency;
+  Attachment host = {};
+};
+
 struct ServerSpec {
   ServerTemplate layout = ServerTemplate::NvSwitch;
   int gpus = 0;
   int nics = 0;
   int sockets = 1;
-  int pcie_switches = 0;
   PhysicalLink scale_up;
   int scale_up_links = 0;  // Of one GPU.
   SimTime scale_up_switch_latency;
-  LinkSpec gpu_host;     // From a GPU to its PCIe switch or CPU.
-  LinkSpec nic_host;     // From a NIC to its PCIe switch or CPU.
-  LinkSpec pcie_uplink;  // From a PCIe switch to its CPU.
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
-  SimTime pcie_switch_latency;
-  SimTime root_latency;
-  SimTime nic_latency;
-  Bandwidth nic_speed;              // Line rate of all ports.
-  double network_efficiency = 1.0;  // Payload over line rate.
-  // Parts of the catalogue: indices into PartLog::names().
-  std::uint16_t gpu_part = 0;
-  std::uint16_t nic_part = 0;
+  // Of NICs of one part: line rate of all ports, and payload over line rate. Of several parts, the
+  // least of each.
+  Bandwidth nic_speed;
+  double network_efficiency = 1.0;
   std::uint16_t cpu_part = 0;  // 0 where the file names none.
+  // In the order of their numbers. A switch comes after the one that it hangs off.
+  std::vector<GpuSpec> gpu_specs;
+  std::vector<NicSpec> nic_specs;
+  std::vector<PcieSwitchSpec> switch_specs;
+  std::vector<Attachment> root_specs;  // Root complexes with a limit, each on a CPU.
+
+  // All nodes of one server.
+  [[nodiscard]] std::int64_t devices() const;
+  // Whether all NICs are of one part.
+  [[nodiscard]] bool has_equal_nics() const;
 };
 
 struct ServerNodes {
@@ -54,8 +85,7 @@ struct ServerNodes {
 [[nodiscard]] ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue,
                                      PartLog& parts);
 
-// Adds one more server. Devices are dealt evenly and in order: GPU g of G hangs off PCIe switch
-// g * S / G of S, switch s off socket s * K / S of K.
+// Adds one more server.
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec);
 
 // Adds the memory of each socket to a server that add_server made. Apart from it, so that these

@@ -12,7 +12,7 @@ namespace trainyard {
 
 std::string_view to_string(NodeKind kind) {
   static constexpr std::array<std::string_view, kNodeKinds> names = {
-      "gpu", "nvswitch", "pcie-switch", "cpu", "nic", "switch", "memory"};
+      "gpu", "nvswitch", "pcie-switch", "cpu", "nic", "switch", "memory", "root-complex"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -15,8 +15,17 @@
 
 namespace trainyard {
 
-enum class NodeKind : std::uint8_t { Gpu, NvSwitch, PcieSwitch, Cpu, Nic, Switch, Memory };
-inline constexpr std::size_t kNodeKinds = 7;
+enum class NodeKind : std::uint8_t {
+  Gpu,
+  NvSwitch,
+  PcieSwitch,
+  Cpu,
+  Nic,
+  Switch,
+  Memory,
+  RootComplex,  // Between PCIe and a CPU, where the limit that its root ports share is known.
+};
+inline constexpr std::size_t kNodeKinds = 8;
 enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network, Memory };
 
 [[nodiscard]] std::string_view to_string(NodeKind kind);

@@ -175,6 +175,8 @@ TEST_CASE("GPUs on root ports meet in their CPU, across sockets over the socket 
           Approx(28.2).epsilon(0.002));
   REQUIRE(routing.route(cluster.gpus[0], cluster.gpus[4], 0, path));
   REQUIRE(path.size() == 3);
+  // One root complex in all: half where the path comes in, half where it goes out.
+  REQUIRE(path_latency(cluster.topology, path) == 280_ns * 2 + 300_ns + 70_ns);
   REQUIRE(path_bandwidth(cluster.topology, path).gigabytes_per_second() == 21.5);
 }
 
