@@ -22,6 +22,7 @@ UpDownReach::UpDownReach(const Topology& topology) {
   find_levels(topology);
   collect_hops(topology);
   find_sets();
+  find_order();
 }
 
 std::optional<std::uint32_t> UpDownReach::index(NodeId node) const {
@@ -164,13 +165,32 @@ UpDownReach::SetId UpDownReach::intern(IntervalSet set) {
   return known->second;
 }
 
-std::span<const Interval> UpDownReach::set(std::uint32_t index, std::uint32_t ups,
-                                           std::uint32_t level) const {
-  if (ups >= levels_ || level >= levels_) {
-    return {};
+void UpDownReach::find_order() {
+  for (std::uint32_t index = 0; index < count(); ++index) {
+    Interval last;
+    bool is_ordered = true;
+    for (const Hop& hop : down(index)) {
+      const auto leaves = set(hop.other, 0, 0);
+      is_ordered = is_ordered && !leaves.empty() && leaves.front().first >= last.first &&
+                   leaves.back().end >= last.end;
+      last = is_ordered ? Interval{leaves.front().first, leaves.back().end} : last;
+    }
+    is_ordered_.push_back(is_ordered);
   }
-  const SetId id = ids_[slot(index, ups, level)];
-  return std::span(intervals_).subspan(set_offsets_[id], set_offsets_[id + 1] - set_offsets_[id]);
+}
+
+std::span<const UpDownReach::Hop> UpDownReach::down_to(std::uint32_t index,
+                                                       std::uint32_t leaf) const {
+  const auto all = down(index);
+  if (!is_ordered_[index]) {
+    return all;
+  }
+  const auto first = std::partition_point(all.begin(), all.end(), [&](const Hop& hop) {
+    return set(hop.other, 0, 0).back().end <= leaf;
+  });
+  const auto end = std::partition_point(
+      first, all.end(), [&](const Hop& hop) { return set(hop.other, 0, 0).front().first <= leaf; });
+  return {first, end};
 }
 
 std::optional<std::uint32_t> UpDownReach::ups(std::uint32_t from, std::uint32_t to) const {
@@ -186,7 +206,7 @@ std::size_t UpDownReach::bytes() const {
   // Of a switch: node, level, where its lists of links up and down begin.
   constexpr std::size_t kPerSwitch = sizeof(NodeId) + 3 * sizeof(std::uint32_t);
   return count() * kPerSwitch + index_of_node_.size() * sizeof(std::uint32_t) +
-         hops_ * sizeof(Hop) + ids_.size() * sizeof(SetId) + same_above_.size() / 8 +
+         hops_ * sizeof(Hop) + ids_.size() * sizeof(SetId) + (same_above_.size() + count()) / 8 +
          set_offsets_.size() * sizeof(std::uint32_t) + intervals_.size() * sizeof(Interval);
 }
 

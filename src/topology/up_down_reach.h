@@ -44,10 +44,16 @@ class UpDownReach {
   // In the order in which the links were added.
   [[nodiscard]] std::span<const Hop> up(std::uint32_t index) const { return up_.of(index); }
   [[nodiscard]] std::span<const Hop> down(std::uint32_t index) const { return down_.of(index); }
+  // Those of down(index), neighbours in it, that may lead to a switch of level 0. In a fabric that
+  // was cabled in order these are only the links that do, found by bisection.
+  [[nodiscard]] std::span<const Hop> down_to(std::uint32_t index, std::uint32_t leaf) const;
 
   // U(index, ups, level); empty where there is nothing, for any number.
   [[nodiscard]] std::span<const Interval> set(std::uint32_t index, std::uint32_t ups,
-                                              std::uint32_t level) const;
+                                              std::uint32_t level) const {
+    return ups < levels_ && level < levels_ ? set_of(ids_[slot(index, ups, level)])
+                                            : std::span<const Interval>();
+  }
   // Whether U(p, ups - 1, level) is the same for all p above `index`: then either all links up are
   // ways to a target or none is.
   [[nodiscard]] bool same_above(std::uint32_t index, std::uint32_t ups, std::uint32_t level) const {
@@ -66,8 +72,12 @@ class UpDownReach {
   void number(const std::vector<std::uint32_t>& levels);
   void collect_hops(const Topology& topology);
   void find_sets();
+  void find_order();
   [[nodiscard]] SetId unite_all(std::span<const Hop> hops, std::uint32_t ups, std::uint32_t level);
   [[nodiscard]] SetId intern(IntervalSet set);
+  [[nodiscard]] std::span<const Interval> set_of(SetId id) const {
+    return {intervals_.data() + set_offsets_[id], set_offsets_[id + 1] - set_offsets_[id]};
+  }
   [[nodiscard]] std::size_t slot(std::uint32_t index, std::uint32_t ups,
                                  std::uint32_t level) const {
     return (static_cast<std::size_t>(index) * levels_ + ups) * levels_ + level;
@@ -82,6 +92,9 @@ class UpDownReach {
   Lists<Hop> down_;
   std::vector<SetId> ids_;        // By slot.
   std::vector<bool> same_above_;  // By slot.
+  // By switch: whether the leaves below, from the least to the greatest, begin and end later from
+  // link to link.
+  std::vector<bool> is_ordered_;
   std::vector<std::uint32_t> set_offsets_ = {0, 0};
   std::vector<Interval> intervals_;
   // While the sets are found.

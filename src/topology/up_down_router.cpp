@@ -170,7 +170,8 @@ void UpDownRouter::append_core(std::uint32_t from, std::uint32_t to, const Choos
     }
   }
   while (at != to) {
-    take(choose(reach_.down(at), reach_.node(at), 0, to, divisors_[reach_.level(at) - 1], chooser));
+    const auto hops = reach_.level(to) == 0 ? reach_.down_to(at, to) : reach_.down(at);
+    take(choose(hops, reach_.node(at), 0, to, divisors_[reach_.level(at) - 1], chooser));
   }
 }
 
