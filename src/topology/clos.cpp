@@ -4,192 +4,145 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sim/check.h"
+#include "topology/clos_size.h"
 
 namespace trainyard {
 namespace {
 
-constexpr int kMostPorts = 4096;
+// Keys that are of use with more servers: --nodes must not make them errors.
+constexpr std::array<std::string_view, 2> kSpineKeys = {"uplinks", "spines"};
+constexpr std::array<std::string_view, 4> kCoreKeys = {"leaves_per_pod", "spine_oversubscription",
+                                                       "spine_uplinks", "cores"};
 
-int ceiling(int value, int divisor) {
-  return (value + divisor - 1) / divisor;
-}
-
-// Finds the numbers of leaves, uplinks and spines.
-class ClosSizer {
+class ClosReader {
  public:
-  ClosSizer(const FabricContext& context, const SwitchSpec& leaf)
-      : node_(context.node),
-        nodes_node_(context.nodes),
-        leaf_(leaf),
-        servers_(static_cast<int>(context.servers.size())),
-        nics_(context.servers[0]->nics) {}
+  ClosReader(const FabricContext& context, ClosTemplate layout)
+      : context_(context),
+        node_(context.node),
+        layout_(layout),
+        cables_(context),
+        efficiency_(std::ranges::max_element(
+                        context.servers, {},
+                        [](const ServerSpec* server) { return server->network_efficiency; })[0]
+                        ->network_efficiency) {}
 
-  void size_single_switch(ClosSpec& spec) const {
-    if (servers_ > leaf_.ports / nics_) {
-      fail_size(leaf_.ports / nics_, fmt::format("one {} of {} ports", leaf_.name, leaf_.ports));
+  ClosSpec read() && {
+    spec_.rails = layout_ == ClosTemplate::RailOptimised;
+    spec_.leaf =
+        read_switch(context_, node_.required(layout_ == ClosTemplate::FatTree ? "switch" : "leaf"));
+    flight_ = cable_delay(node_.required("cable"));
+    ClosSizer sizer(context_, layout_, spec_);
+    for (const ServerSpec* server : context_.servers) {
+      const Bandwidth port(server->nic_speed.bits_per_second() / spec_.planes / spec_.tors);
+      spec_.host_links.push_back(
+          cables_.link(std::min(port, spec_.leaf.speed), server->network_efficiency, flight_));
     }
-    spec.leaves = 1;
-    spec.servers_per_leaf = servers_;
-  }
-
-  void size_leaves(ClosSpec& spec) {
-    ports_per_server_ = spec.rails ? 1 : nics_;
-    leaves_per_group_ = spec.rails ? nics_ : 1;
-    if (const auto ratio = node_.optional("oversubscription")) {
-      oversubscription_ = ratio->as_number(0.1, 100.0);
+    if (layout_ == ClosTemplate::FatTree) {
+      sizer.size_fat_tree(node_.required("k"));
+      spec_.spine = spec_.leaf;
+      spec_.core = spec_.leaf;
+      read_links();
+      return std::move(spec_);
     }
-    spec.servers_per_leaf = servers_per_leaf();
-    const int groups = ceiling(servers_, spec.servers_per_leaf);
-    spec.leaves = groups * leaves_per_group_;
-  }
-
-  void size_spines(ClosSpec& spec, const ConfigNode& spine_node) const {
-    const SwitchSpec& spine = spec.spine;
-    const int spine_ports = spine.ports;
-    const int used = std::min(spec.servers_per_leaf, servers_) * ports_per_server_;
-    spec.uplinks = uplinks_for(used);
-    const auto uplinks = node_.optional("uplinks");
-    if (uplinks) {
-      spec.uplinks = static_cast<int>(uplinks->as_integer(1, kMostPorts));
+    sizer.place_servers();
+    if (layout_ != ClosTemplate::SingleSwitch) {
+      read_upper_tiers(sizer);
     }
-    if (used + spec.uplinks > leaf_.ports) {
-      uplinks.value_or(node_).fail(
-          fmt::format("{} ports down and {} up are more than the {} ports of {}", used,
-                      spec.uplinks, leaf_.ports, leaf_.name));
-    }
-    if (spec.leaves > spine_ports) {
-      const int groups = spine_ports / leaves_per_group_;
-      if (groups == 0) {
-        spine_node.fail(fmt::format("{} has {} ports, and {} leaves need one each", spine.name,
-                                    spine_ports, spec.leaves));
-      }
-      fail_size(groups * spec.servers_per_leaf, fmt::format("two tiers of {} below {} of {} ports",
-                                                            leaf_.name, spine.name, spine_ports));
-    }
-    spec.spines = spines(spec, spine_ports);
+    return std::move(spec_);
   }
 
  private:
-  [[noreturn]] void fail_size(int most, const std::string& fabric) const {
-    nodes_node_.fail(
-        fmt::format("at most {} servers of {} NICs fit {}, found {}: lower nodes or take switches "
-                    "with more ports",
-                    most, nics_, fabric, servers_));
-  }
-
-  [[nodiscard]] int uplinks_for(int down) const {
-    return std::max(1, static_cast<int>(std::ceil(down / oversubscription_ - 1e-9)));
-  }
-
-  [[nodiscard]] int servers_per_leaf() const {
-    if (const auto given = node_.optional("nodes_per_leaf")) {
-      const int servers = static_cast<int>(given->as_integer(1, kMostPorts));
-      if (servers * ports_per_server_ > leaf_.ports) {
-        given->fail(fmt::format("at most {}, the ports of {} over those of a server",
-                                leaf_.ports / ports_per_server_, leaf_.name),
-                    given->found());
+  void read_upper_tiers(ClosSizer& sizer) {
+    const auto tiers_node = node_.optional("tiers");
+    const std::int64_t tiers = tiers_node ? tiers_node->as_integer(2, 3) : 0;
+    const auto spine = sizer.needs_spines() ? node_.required("spine") : node_.optional("spine");
+    if (sizer.needs_spines()) {
+      spec_.spine = read_switch(context_, *spine);
+    } else if (spine) {
+      (void)context_.catalogue.network_switch(*spine);
+    }
+    const bool wants_core =
+        sizer.needs_spines() && (tiers == 3 || (tiers == 0 && sizer.needs_cores()));
+    const auto core = wants_core && tiers == 3 ? node_.required("core") : node_.optional("core");
+    if (wants_core && core) {
+      spec_.core = read_switch(context_, *core);
+      sizer.size_three_tiers(*spine);
+    } else {
+      if (core) {
+        (void)context_.catalogue.network_switch(*core);
       }
-      return servers;
+      skip(kCoreKeys);
+      if (sizer.needs_spines()) {
+        sizer.size_two_tiers(*spine);
+      } else {
+        skip(kSpineKeys);
+      }
     }
-    const bool one_leaf = leaves_per_group_ == 1 && servers_ <= leaf_.ports / ports_per_server_;
-    if (one_leaf) {
-      return servers_;
-    }
-    const int down = static_cast<int>(leaf_.ports * oversubscription_ / (1.0 + oversubscription_));
-    if (down < ports_per_server_) {
-      node_.required("leaf").fail(
-          fmt::format("{} has {} ports, too few for the {} NICs of a server and their uplinks",
-                      leaf_.name, leaf_.ports, ports_per_server_));
-    }
-    return down / ports_per_server_;
+    read_links();
   }
 
-  [[nodiscard]] int spines(const ClosSpec& spec, int spine_ports) const {
-    if (const auto given = node_.optional("spines")) {
-      const int count = static_cast<int>(given->as_integer(1, kMostPorts));
-      if (spec.uplinks % count != 0) {
-        given->fail(fmt::format("a divisor of the {} uplinks of a leaf", spec.uplinks),
-                    given->found());
+  template <typename Keys>
+  void skip(const Keys& keys) const {
+    for (const std::string_view key : keys) {
+      if (const auto value = node_.optional(key)) {
+        value->skip();
       }
-      if (spec.leaves * (spec.uplinks / count) > spine_ports) {
-        given->fail(
-            fmt::format("{} leaves of {} uplinks need more than the {} ports of each of "
-                        "{} spines",
-                        spec.leaves, spec.uplinks, spine_ports, count));
-      }
-      return count;
     }
-    int count = ceiling(spec.leaves * spec.uplinks, spine_ports);
-    while (spec.uplinks % count != 0) {
-      ++count;
-    }
-    return count;
   }
 
+  void read_links() {
+    const auto spine_cable = node_.optional("spine_cable");
+    const SimTime spine_flight = spine_cable ? cable_delay(*spine_cable) : flight_;
+    const auto core_cable = node_.optional("core_cable");
+    const SimTime core_flight = core_cable ? cable_delay(*core_cable) : spine_flight;
+    if (spec_.tiers > 1) {
+      spec_.spine_link =
+          cables_.link(std::min(spec_.leaf.speed, spec_.spine.speed), efficiency_, spine_flight);
+    }
+    if (spec_.tiers > 2) {
+      spec_.core_link =
+          cables_.link(std::min(spec_.spine.speed, spec_.core.speed), efficiency_, core_flight);
+    }
+  }
+
+  const FabricContext& context_;
   const ConfigNode& node_;
-  const ConfigNode& nodes_node_;
-  const SwitchSpec& leaf_;
-  int servers_;
-  int nics_;
-  int ports_per_server_ = 1;  // On one leaf.
-  int leaves_per_group_ = 1;
-  double oversubscription_ = 1.0;
+  ClosTemplate layout_;
+  CableReader cables_;
+  double efficiency_;  // Of the NICs that fill links above the leaves best.
+  SimTime flight_;     // Through `cable`.
+  ClosSpec spec_;
 };
-
-ClosSpec read_tiers(const FabricContext& context, const CableReader& cables, ClosSizer& sizer,
-                    ClosSpec spec) {
-  const ConfigNode& node = context.node;
-  const SimTime cable = cable_delay(node.required("cable"));
-  const auto spine_node = spec.leaves > 1 ? node.required("spine") : node.optional("spine");
-  const auto spine_cable = node.optional("spine_cable");
-  const SimTime flight = spine_cable ? cable_delay(*spine_cable) : cable;
-  if (spec.leaves == 1) {
-    if (spine_node) {
-      (void)context.catalogue.network_switch(*spine_node);
-    }
-    for (const std::string_view unused : {"uplinks", "spines"}) {
-      if (const auto value = node.optional(unused)) {
-        value->skip();  // Of use with more servers: --nodes must not make it an error.
-      }
-    }
-    return spec;
-  }
-  spec.spine = read_switch(context, *spine_node);
-  sizer.size_spines(spec, *spine_node);
-  spec.spine_link = cables.link(std::min(spec.leaf.speed, spec.spine.speed),
-                                context.servers[0]->network_efficiency, flight);
-  return spec;
-}
 
 class Clos final : public Fabric {
  public:
-  Clos(RoutingOptions routing, ClosSpec spec) : Fabric(std::move(routing)), spec_(spec) {}
+  Clos(RoutingOptions routing, ClosSpec spec)
+      : Fabric(std::move(routing)), spec_(std::move(spec)) {}
 
-  // Links to one spine are neighbours in a leaf's list: Static relies on it to spread the way down
-  // as it does the way up.
   void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) override {
-    const std::vector<NodeId> leaves = add_switches(builder, spec_.leaf, "leaf", spec_.leaves);
-    for (std::size_t server = 0; server < servers.size(); ++server) {
-      const std::vector<NodeId>& nics = servers[server].nics;
-      const std::size_t group = server / static_cast<std::size_t>(spec_.servers_per_leaf);
-      for (std::size_t nic = 0; nic < nics.size(); ++nic) {
-        const std::size_t leaf = spec_.rails ? group * nics.size() + nic : group;
-        builder.add_duplex_link(nics[nic], leaves[leaf], spec_.host_link);
+    CHECK(servers.size() == spec_.group_of_server.size(), "other servers than were described");
+    routing_.fabric.kind = FabricKind::Clos;
+    for (int plane = 0; plane < spec_.planes; ++plane) {
+      const std::string prefix = spec_.planes > 1 ? fmt::format("plane{}-", plane) : "";
+      const auto leaves = add_switches(builder, spec_.leaf, prefix + "leaf", spec_.leaves);
+      if (plane == 0) {
+        routing_.fabric.first_switch = leaves.front();
       }
+      join_servers(builder, servers, leaves);
+      const auto spines = add_switches(builder, spec_.spine, prefix + "spine", spec_.spines);
+      join_leaves(builder, leaves, spines);
+      const auto cores = add_switches(builder, spec_.core, prefix + "core", spec_.cores);
+      join_spines(builder, spines, cores);
     }
-    const std::vector<NodeId> spines = add_switches(builder, spec_.spine, "spine", spec_.spines);
-    for (const NodeId leaf : leaves) {
-      for (const NodeId spine : spines) {
-        for (int parallel = 0; parallel < spec_.uplinks / spec_.spines; ++parallel) {
-          builder.add_duplex_link(leaf, spine, spec_.spine_link);
-        }
-      }
-    }
+    routing_.fabric.switches =
+        static_cast<std::uint32_t>(spec_.planes * (spec_.leaves + spec_.spines + spec_.cores));
   }
 
  private:
@@ -200,6 +153,46 @@ class Clos final : public Fabric {
       nodes.push_back(add_switch(builder, spec, fmt::format("{}{}", name, index)));
     }
     return nodes;
+  }
+
+  void join_servers(TopologyBuilder& builder, const std::vector<ServerNodes>& servers,
+                    const std::vector<NodeId>& leaves) const {
+    for (std::size_t server = 0; server < servers.size(); ++server) {
+      int leaf = spec_.group_of_server[server] * spec_.leaves_per_group;
+      for (const NodeId nic : servers[server].nics) {
+        for (int tor = 0; tor < spec_.tors; ++tor) {
+          builder.add_duplex_link(nic, leaves[static_cast<std::size_t>(leaf + tor)],
+                                  spec_.host_links[server]);
+        }
+        leaf += spec_.rails ? spec_.tors : 0;
+      }
+    }
+  }
+
+  // Links to one spine, and to one core, are neighbours in the list of a switch: Static relies on
+  // it to spread the way down as it does the way up.
+  void join_leaves(TopologyBuilder& builder, const std::vector<NodeId>& leaves,
+                   const std::vector<NodeId>& spines) const {
+    for (int leaf = 0; leaf < spec_.leaves && spec_.tiers > 1; ++leaf) {
+      const int first = leaf / spec_.leaves_per_pod * spec_.spines_per_pod();
+      for (int uplink = 0; uplink < spec_.uplinks; ++uplink) {
+        const int spine = first + uplink / (spec_.uplinks / spec_.spines_per_pod());
+        builder.add_duplex_link(leaves[static_cast<std::size_t>(leaf)],
+                                spines[static_cast<std::size_t>(spine)], spec_.spine_link);
+      }
+    }
+  }
+
+  void join_spines(TopologyBuilder& builder, const std::vector<NodeId>& spines,
+                   const std::vector<NodeId>& cores) const {
+    for (int spine = 0; spine < spec_.spines && spec_.tiers > 2; ++spine) {
+      const int first = spine % spec_.spines_per_pod() * spec_.cores_per_spine();
+      for (int uplink = 0; uplink < spec_.spine_uplinks; ++uplink) {
+        const int core = first + uplink / (spec_.spine_uplinks / spec_.cores_per_spine());
+        builder.add_duplex_link(spines[static_cast<std::size_t>(spine)],
+                                cores[static_cast<std::size_t>(core)], spec_.core_link);
+      }
+    }
   }
 
   ClosSpec spec_;
@@ -213,21 +206,7 @@ std::unique_ptr<Fabric> read_as(const FabricContext& context, ClosTemplate layou
 }  // namespace
 
 ClosSpec read_clos_spec(const FabricContext& context, ClosTemplate layout) {
-  const ServerSpec& server = *context.servers[0];
-  const CableReader cables(context);
-  ClosSpec spec;
-  spec.rails = layout == ClosTemplate::RailOptimised;
-  spec.leaf = read_switch(context, context.node.required("leaf"));
-  spec.host_link =
-      cables.link(std::min(server.nic_speed, spec.leaf.speed), server.network_efficiency,
-                  cable_delay(context.node.required("cable")));
-  ClosSizer sizer(context, spec.leaf);
-  if (layout == ClosTemplate::SingleSwitch) {
-    sizer.size_single_switch(spec);
-    return spec;
-  }
-  sizer.size_leaves(spec);
-  return read_tiers(context, cables, sizer, spec);
+  return ClosReader(context, layout).read();
 }
 
 std::unique_ptr<Fabric> read_single_switch(const FabricContext& context) {
@@ -238,6 +217,9 @@ std::unique_ptr<Fabric> read_clos(const FabricContext& context) {
 }
 std::unique_ptr<Fabric> read_rail_optimised(const FabricContext& context) {
   return read_as(context, ClosTemplate::RailOptimised);
+}
+std::unique_ptr<Fabric> read_fat_tree(const FabricContext& context) {
+  return read_as(context, ClosTemplate::FatTree);
 }
 
 }  // namespace trainyard

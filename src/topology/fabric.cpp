@@ -14,9 +14,19 @@ using namespace literals;
 
 using ReadTemplate = std::unique_ptr<Fabric> (*)(const FabricContext&);
 
-constexpr std::array<std::string_view, 3> kTemplates = {"single-switch", "clos", "rail-optimised"};
-constexpr std::array<ReadTemplate, kTemplates.size()> kReaders = {read_single_switch, read_clos,
-                                                                  read_rail_optimised};
+constexpr auto kTemplates = std::to_array<std::string_view>({
+    "clos",
+    "fat-tree",
+    "rail-optimised",
+    "single-switch",
+});
+constexpr auto kReaders = std::to_array<ReadTemplate>({
+    read_clos,
+    read_fat_tree,
+    read_rail_optimised,
+    read_single_switch,
+});
+static_assert(kTemplates.size() == kReaders.size());
 
 constexpr std::array<std::string_view, 2> kPolicies = {"ecmp", "static"};
 

@@ -58,9 +58,10 @@ struct ServerSpec {
   SimTime scale_up_switch_latency;
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
-  // Of NICs of one part: line rate of all ports, and payload over line rate. Of several parts, the
-  // least of each.
+  // Of NICs of one part: line rate of all ports, their number, and payload over line rate. Of several
+  // parts, the least of each.
   Bandwidth nic_speed;
+  int nic_ports = 1;
   double network_efficiency = 1.0;
   std::uint16_t cpu_part = 0;  // 0 where the file names none.
   // In the order of their numbers. A switch comes after the one that it hangs off.

@@ -316,6 +316,7 @@ class TreeReader {
     for (const NicSpec& nic : spec_.nic_specs) {
       const bool is_first = &nic == &spec_.nic_specs.front();
       spec_.nic_speed = is_first ? nic.speed() : std::min(spec_.nic_speed, nic.speed());
+      spec_.nic_ports = is_first ? nic.ports : std::min(spec_.nic_ports, nic.ports);
       spec_.network_efficiency =
           is_first ? nic.efficiency : std::min(spec_.network_efficiency, nic.efficiency);
     }

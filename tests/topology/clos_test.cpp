@@ -43,8 +43,8 @@ class Reading {
         fabric_(document_.root().required("fabric")) {}
 
   ClosSpec spec() {
-    static constexpr std::array<std::string_view, 3> templates = {"single-switch", "clos",
-                                                                  "rail-optimised"};
+    static constexpr std::array<std::string_view, 4> templates = {"single-switch", "clos",
+                                                                  "rail-optimised", "fat-tree"};
     const auto layout =
         static_cast<ClosTemplate>(fabric_.required("template").as_choice(templates));
     const ClosSpec spec = read_clos_spec(context(), layout);
@@ -139,8 +139,8 @@ TEST_CASE("oversubscription gives a leaf more ports down than up") {
 
 TEST_CASE("links run at the slower end's rate, with FEC, cable and optics in their latency") {
   const ClosSpec spec = read(32, servers_of(8, 200), kClos + ", spine_cable: 30 m, optics: true");
-  REQUIRE(spec.host_link.bandwidth == gigabits_per_second(192));
-  REQUIRE(spec.host_link.latency == 50_ns + 100_ns + 100_ns);
+  REQUIRE(spec.host_links[0].bandwidth == gigabits_per_second(192));
+  REQUIRE(spec.host_links[0].latency == 50_ns + 100_ns + 100_ns);
   REQUIRE(spec.spine_link.bandwidth == gigabits_per_second(384));
   REQUIRE(spec.spine_link.latency == 150_ns + 100_ns + 100_ns);
   REQUIRE(spec.leaf.latency == 130_ns);
@@ -181,14 +181,14 @@ TEST_CASE("a fabric that does not fit says how many servers would") {
   REQUIRE_THROWS_WITH(
       read(257, servers_of(8), kRail),
       "fabric.yaml:1:8: nodes: at most 256 servers of 8 NICs fit two tiers of "
-      "Quantum2-QM9700 below Quantum2-QM9700 of 64 ports, found 257: lower nodes or "
-      "take switches with more ports");
+      "Quantum2-QM9700 below Quantum2-QM9700 of 64 ports, found 257: lower nodes, take "
+      "switches with more ports or give a core");
   REQUIRE(read(256, servers_of(8), kRail).leaves == 64);
   REQUIRE_THROWS_WITH(
       read(1'000'000, servers_of(8), kClos),
       "fabric.yaml:1:8: nodes: at most 256 servers of 8 NICs fit two tiers of "
-      "Quantum2-QM9700 below Quantum2-QM9700 of 64 ports, found 1000000: lower nodes "
-      "or take switches with more ports");
+      "Quantum2-QM9700 below Quantum2-QM9700 of 64 ports, found 1000000: lower nodes, "
+      "take switches with more ports or give a core");
 }
 
 TEST_CASE("numbers that contradict the switches are refused") {
