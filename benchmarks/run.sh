@@ -6,6 +6,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/tools/setup/build.sh" release scale
 "$root/tools/setup/build.sh" release micro
+"$root/tools/setup/build.sh" release fabric_scale
 bin=$root/build/release/bin
 
 "$bin/micro"
@@ -14,4 +15,8 @@ for case in "ring 256" "ring 1024" "ring 4096" "alltoall 256" "alltoall 1024" \
   "maxmin-equal 30000"; do
   # shellcheck disable=SC2086
   "$bin/scale" $case
+done
+for case in "clos 125" "clos 1250" "clos 12500" "rail-optimised 12500"; do
+  # shellcheck disable=SC2086
+  "$bin/fabric_scale" $case
 done

@@ -199,9 +199,9 @@ TEST_CASE("the shipped catalogue holds every part that clusters need") {
                                           "xGMI-EPYC-Rome",
                                           "xGMI-EPYC-Genoa",
                                           "xGMI-EPYC-Turin"};
-  const std::vector<std::string> nics = {"ConnectX-5",  "ConnectX-6", "ConnectX-7", "ConnectX-8",
-                                         "BlueField-3", "EFA-100G",   "EFA-200G",   "EFA-400G",
-                                         "EFA-100G-v1", "Cassini",    "Thor2"};
+  const std::vector<std::string> nics = {
+      "ConnectX-5", "ConnectX-6", "ConnectX-7",  "ConnectX-8", "BlueField-3", "EFA-100G",
+      "EFA-200G",   "EFA-400G",   "EFA-100G-v1", "Cassini",    "Thor2",       "ConnectX-7-2x200G"};
   const std::vector<std::string> switches = {
       "Quantum-QM8700",   "Quantum2-QM9700",  "QuantumX800-Q3400", "Spectrum3-SN4600C",
       "Spectrum4-SN5600", "Spectrum4-SN5400", "Tomahawk3",         "Tomahawk4",

@@ -285,6 +285,44 @@ TEST_CASE("with dual ToR the ports of a NIC go to different leaves of one fabric
           std::vector<std::string>{"plane0-leaf6", "plane0-leaf7", "plane1-leaf6", "plane1-leaf7"});
 }
 
+// The most of `targets` (by source, as numbers of endpoints) that share a link.
+int most_on_a_link(UpDownRouter& router, const Topology& topology,
+                   const std::vector<std::uint32_t>& targets) {
+  const RoutingOptions options{.policy = RoutingPolicy::Static};
+  const std::vector<NodeId>& nics = router.endpoints();
+  std::vector<int> load(topology.link_count(), 0);
+  for (std::uint32_t source = 0; source < nics.size(); ++source) {
+    const NodeId target = nics[targets[source]];
+    std::vector<LinkId> path;
+    REQUIRE(router.append_route(nics[source], target,
+                                Chooser(options, nics[source], target, 0, targets[source]), path));
+    for (const LinkId link : path) {
+      ++load[link.value()];
+    }
+  }
+  return *std::max_element(load.begin(), load.end());
+}
+
+TEST_CASE("static routing shifts through three full tiers without a collision") {
+  // Zahavi 2011 proves it for shifts of whole fat trees.
+  const auto require_no_collision = [](const BuiltClos& clos, std::uint32_t step) {
+    UpDownRouter router(clos.topology);
+    const auto count = static_cast<std::uint32_t>(router.endpoints().size());
+    for (std::uint32_t shift = 1; shift < count; shift += step) {
+      INFO("shift by " << shift);
+      std::vector<std::uint32_t> targets;
+      for (std::uint32_t source = 0; source < count; ++source) {
+        targets.push_back((source + shift) % count);
+      }
+      REQUIRE(most_on_a_link(router, clos.topology, targets) == 1);
+    }
+  };
+  require_no_collision(build_clos(16, servers_of(1), fat_tree(4)), 1);
+  require_no_collision(build_clos(54, servers_of(1), fat_tree(6)), 1);
+  // Four pods of four leaves; eight cables from a leaf to a spine, sixteen from a spine to a core.
+  require_no_collision(build_clos(64, servers_of(8), kClos + kCore + ", leaves_per_pod: 4"), 17);
+}
+
 TEST_CASE("both routers agree on all templates, and none can deadlock") {
   const std::vector<std::pair<std::string, int>> layouts = {
       {kClos, 1},
