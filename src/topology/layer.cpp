@@ -29,17 +29,54 @@ Chooser::Chooser(const RoutingOptions& options, NodeId source, NodeId target,
     : policy_(options.policy),
       hash_(mix(mix(mix(options.seed) ^ flow_label) ^
                 ((static_cast<std::uint64_t>(source.value()) << 32) | target.value()))),
+      flow_label_(flow_label),
       target_index_(target_index) {}
 
 std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divisor) const {
   if (count == 1) {
     return 0;
   }
-  if (policy_ == RoutingPolicy::Static) {
-    return target_index_ / divisor % count;
+  return policy_ == RoutingPolicy::Static ? target_index_ / divisor % count : hashed(node, count);
+}
+
+std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
+                                  std::span<const LevelLinks> below) const {
+  if (count == 1) {
+    return 0;
   }
-  // The high 32 bits scaled to the range: no division, and a bias below count / 2^32.
+  if (policy_ != RoutingPolicy::Static) {
+    return hashed(node, count);
+  }
+  std::uint32_t index = target_index_;
+  for (const LevelLinks& level : below) {
+    index = index / level.ways * level.parallel + index % level.parallel;
+  }
+  return index % count;
+}
+
+std::uint32_t Chooser::pick_ports(NodeId source, std::uint32_t count) const {
+  if (count == 1) {
+    return 0;
+  }
+  return policy_ == RoutingPolicy::Static ? flow_label_ % count : hashed(source, count);
+}
+
+// The high 32 bits scaled to the range: no division, and a bias below count / 2^32.
+std::uint32_t Chooser::hashed(NodeId node, std::uint32_t count) const {
   return static_cast<std::uint32_t>(((mix(hash_ ^ node.value()) >> 32) * count) >> 32);
+}
+
+void LevelCount::add(std::vector<std::uint32_t> targets) {
+  ways_ = std::max(ways_, targets.size());
+  std::sort(targets.begin(), targets.end());
+  const auto end = std::unique(targets.begin(), targets.end());
+  targets_ = std::max(targets_, static_cast<std::size_t>(end - targets.begin()));
+}
+
+LevelLinks LevelCount::links() const {
+  const std::size_t parallel = ways_ % targets_ == 0 ? ways_ / targets_ : 1;
+  return {.ways = static_cast<std::uint32_t>(ways_),
+          .parallel = static_cast<std::uint32_t>(parallel)};
 }
 
 Layer::Layer(const Topology& topology, const ForwardsNode& forwards, const LinkCost& cost)
@@ -175,21 +212,21 @@ void Layer::find_levels() {
       enter(link.other, cores_[queue[next]].level + 1);
     }
   }
-  std::vector<std::uint32_t> ways_up;
+  std::vector<LevelCount> counts;
+  std::vector<std::uint32_t> targets;
   for (const std::uint32_t core : queue) {
     const std::uint32_t level = cores_[core].level;
-    ways_up.resize(std::max<std::size_t>(ways_up.size(), level + 1), 1);
-    const auto links = core_from_.of(core);
-    const auto up = std::count_if(links.begin(), links.end(), [&](const CoreLink& link) {
-      return cores_[link.other].level > level;
-    });
-    ways_up[level] = std::max(ways_up[level], static_cast<std::uint32_t>(up));
+    counts.resize(std::max<std::size_t>(counts.size(), level + 1));
+    targets.clear();
+    for (const CoreLink& link : core_from_.of(core)) {
+      if (cores_[link.other].level > level) {
+        targets.push_back(link.other);
+      }
+    }
+    counts[level].add(targets);
   }
-  constexpr std::uint64_t kMostPaths = std::numeric_limits<std::uint32_t>::max();
-  divisors_ = {1};
-  for (const std::uint32_t ways : ways_up) {
-    const std::uint64_t paths = static_cast<std::uint64_t>(divisors_.back()) * ways;
-    divisors_.push_back(static_cast<std::uint32_t>(std::min(paths, kMostPaths)));
+  for (const LevelCount& count : counts) {
+    level_links_.push_back(count.links());
   }
 }
 
@@ -256,7 +293,7 @@ bool Layer::append_route(NodeId source, NodeId target, const Chooser& chooser,
   if (count == 0) {
     return false;
   }
-  std::uint32_t skip = chooser.pick(source, count, 1);
+  std::uint32_t skip = chooser.pick_ports(source, count);
   if (skip > 0) {
     const std::uint32_t least = best.cost;
     ++skip;
@@ -283,7 +320,8 @@ void Layer::append(const Candidate& candidate, const Chooser& chooser, std::vect
   while (core != last) {
     const Group& group = groups_[field(last)[cores_[core].position].group];
     const LinkId link =
-        group_links_[group.offset + chooser.pick(cores_[core].node, group.count, group.divisor)];
+        group_links_[group.offset + chooser.pick_above(cores_[core].node, group.count,
+                                                       std::span(level_links_).first(group.level))];
     path.push_back(link);
     core = *core_of_node_[topology_.link(link).target.value()];
   }
@@ -417,7 +455,7 @@ std::uint32_t Layer::intern_group(std::uint32_t core, const std::vector<CoreLink
   if (is_new) {
     const std::uint32_t level = std::min(cores_[core].level, cores_[links.front().other].level);
     groups_.push_back({static_cast<std::uint32_t>(group_links_.size()),
-                       static_cast<std::uint32_t>(links.size()), divisors_[level]});
+                       static_cast<std::uint32_t>(links.size()), level});
     group_links_.insert(group_links_.end(), place->first.begin(), place->first.end());
   }
   return place->second;

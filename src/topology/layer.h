@@ -53,6 +53,24 @@ class Lists {
   std::vector<T> values_;
 };
 
+// The links up of a switch, on one level of a fabric: how many, of which so many lead to one switch.
+// What static routing needs to know of the levels below (see Chooser).
+struct LevelLinks {
+  std::uint32_t ways = 1;
+  std::uint32_t parallel = 1;
+};
+// Counts them: the most of any switch, over the most switches above.
+class LevelCount {
+ public:
+  // The targets of the links up of one more switch.
+  void add(std::vector<std::uint32_t> targets);
+  [[nodiscard]] LevelLinks links() const;
+
+ private:
+  std::size_t ways_ = 1;
+  std::size_t targets_ = 1;
+};
+
 // How one route chooses among equally good links.
 class Chooser {
  public:
@@ -63,10 +81,21 @@ class Chooser {
   // below have told apart already, so that Static spreads at each level by another digit of the
   // index.
   [[nodiscard]] std::uint32_t pick(NodeId node, std::uint32_t count, std::uint32_t divisor) const;
+  // The same above levels whose choices are given by `below`, from the lowest up. A level with w
+  // links up, p of them to each switch above, tells index mod w apart by the link and floor of it
+  // over p by the switch, so that switch has index mod p left to tell, and floor(index / w).
+  [[nodiscard]] std::uint32_t pick_above(NodeId node, std::uint32_t count,
+                                         std::span<const LevelLinks> below) const;
+  // The choice at the source among `count` pairs of a port of it and a port of the target. It is
+  // the sender's and not that of a table in a switch: with Static flows take turns.
+  [[nodiscard]] std::uint32_t pick_ports(NodeId source, std::uint32_t count) const;
 
  private:
+  [[nodiscard]] std::uint32_t hashed(NodeId node, std::uint32_t count) const;
+
   RoutingPolicy policy_;
   std::uint64_t hash_;
+  std::uint32_t flow_label_;
   std::uint32_t target_index_;
 };
 
@@ -119,11 +148,11 @@ class Layer {
     std::uint32_t cost;
     LinkId link;
   };
-  // Equally good next links. All have the same divisor (see Chooser).
+  // Equally good next links, all between the same two levels, of which `level` is the lower.
   struct Group {
     std::uint32_t offset;
     std::uint32_t count;
-    std::uint32_t divisor;
+    std::uint32_t level;
   };
   struct FieldEntry {
     std::uint32_t distance;
@@ -164,12 +193,12 @@ class Layer {
   std::vector<std::vector<std::uint32_t>> components_;  // Their core nodes.
   std::vector<std::vector<NodeId>> component_endpoints_;
   std::vector<NodeId> endpoints_;
-  Lists<Access> up_;                     // By node.
-  Lists<Access> down_;                   // By node.
-  Lists<Direct> direct_;                 // By node, ordered by target.
-  Lists<CoreLink> core_from_;            // By core node; other is the target.
-  Lists<CoreLink> core_to_;              // By core node; other is the source.
-  std::vector<std::uint32_t> divisors_;  // By level.
+  Lists<Access> up_;           // By node.
+  Lists<Access> down_;         // By node.
+  Lists<Direct> direct_;       // By node, ordered by target.
+  Lists<CoreLink> core_from_;  // By core node; other is the target.
+  Lists<CoreLink> core_to_;    // By core node; other is the source.
+  std::vector<LevelLinks> level_links_;
   std::vector<std::unique_ptr<const Field>> fields_;
   std::vector<Group> groups_;
   std::vector<LinkId> group_links_;

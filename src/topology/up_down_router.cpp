@@ -12,7 +12,7 @@ namespace trainyard {
 
 UpDownRouter::UpDownRouter(const Topology& topology) : topology_(topology), reach_(topology) {
   order_endpoints();
-  find_divisors();
+  count_level_links();
 }
 
 bool UpDownRouter::is_access(const Link& link) const {
@@ -65,16 +65,18 @@ void UpDownRouter::order_endpoints() {
   }
 }
 
-void UpDownRouter::find_divisors() {
-  std::vector<std::uint64_t> ways_up(reach_.levels(), 1);
+void UpDownRouter::count_level_links() {
+  std::vector<LevelCount> counts(reach_.levels());
+  std::vector<std::uint32_t> targets;
   for (std::uint32_t index = 0; index < reach_.count(); ++index) {
-    std::uint64_t& ways = ways_up[reach_.level(index)];
-    ways = std::max<std::uint64_t>(ways, reach_.up(index).size());
+    targets.clear();
+    for (const UpDownReach::Hop& hop : reach_.up(index)) {
+      targets.push_back(hop.other);
+    }
+    counts[reach_.level(index)].add(targets);
   }
-  divisors_ = {1};
-  for (const std::uint64_t ways : ways_up) {
-    constexpr std::uint64_t kMostPaths = std::numeric_limits<std::uint32_t>::max();
-    divisors_.push_back(static_cast<std::uint32_t>(std::min(divisors_.back() * ways, kMostPaths)));
+  for (const LevelCount& count : counts) {
+    level_links_.push_back(count.links());
   }
 }
 
@@ -146,7 +148,7 @@ bool UpDownRouter::choose_ends(NodeId source, const Chooser& chooser, Access& up
   if (good_.empty()) {
     return false;
   }
-  pair = good_[chooser.pick(source, static_cast<std::uint32_t>(good_.size()), 1)];
+  pair = good_[chooser.pick_ports(source, static_cast<std::uint32_t>(good_.size()))];
   up = ups_[pair / downs_.size()];
   down = downs_[pair % downs_.size()];
   return true;
@@ -159,34 +161,36 @@ void UpDownRouter::append_core(std::uint32_t from, std::uint32_t to, const Choos
     path.push_back(hop.link);
     at = hop.other;
   };
+  const auto below = [&](std::uint32_t level) { return std::span(level_links_).first(level); };
   for (std::uint32_t ups = *reach_.ups(from, to); ups > 0; --ups) {
     const auto hops = reach_.up(at);
-    const std::uint32_t divisor = divisors_[reach_.level(at)];
+    const std::uint32_t level = reach_.level(at);
     if (reach_.same_above(at, ups, reach_.level(to))) {
       const auto count = static_cast<std::uint32_t>(hops.size());
-      take(hops[chooser.pick(reach_.node(at), count, divisor)]);
+      take(hops[chooser.pick_above(reach_.node(at), count, below(level))]);
     } else {
-      take(choose(hops, reach_.node(at), ups - 1, to, divisor, chooser));
+      find_good(hops, ups - 1, to);
+      take(hops[good_[chooser.pick_above(reach_.node(at), good_count(), below(level))]]);
     }
   }
   while (at != to) {
     const auto hops = reach_.level(to) == 0 ? reach_.down_to(at, to) : reach_.down(at);
-    take(choose(hops, reach_.node(at), 0, to, divisors_[reach_.level(at) - 1], chooser));
+    find_good(hops, 0, to);
+    const auto lower = below(reach_.level(at) - 1);
+    take(hops[good_[chooser.pick_above(reach_.node(at), good_count(), lower)]]);
   }
 }
 
-const UpDownReach::Hop& UpDownRouter::choose(std::span<const UpDownReach::Hop> hops, NodeId at,
-                                             std::uint32_t ups, std::uint32_t target,
-                                             std::uint32_t divisor, const Chooser& chooser) {
+void UpDownRouter::find_good(std::span<const UpDownReach::Hop> hops, std::uint32_t ups,
+                             std::uint32_t target) {
   const std::uint32_t level = reach_.level(target);
-  good_.clear();  // Positions in `hops`.
+  good_.clear();
   for (std::uint32_t position = 0; position < hops.size(); ++position) {
     if (contains(reach_.set(hops[position].other, ups, level), target)) {
       good_.push_back(position);
     }
   }
   CHECK(!good_.empty(), "a switch promises a way that it does not have");
-  return hops[good_[chooser.pick(at, static_cast<std::uint32_t>(good_.size()), divisor)]];
 }
 
 IntervalSet UpDownRouter::source_leaves() const {
@@ -305,7 +309,7 @@ void UpDownRouter::add_dependencies(DependencyGraph& graph) {
 std::size_t UpDownRouter::bytes() const {
   return reach_.bytes() + endpoints_.size() * sizeof(NodeId) +
          (topology_.node_count() + 1) * sizeof(std::uint32_t) + access_links_ / 2 * sizeof(LinkId) +
-         divisors_.size() * sizeof(std::uint32_t);
+         level_links_.size() * sizeof(LevelLinks);
 }
 
 }  // namespace trainyard

@@ -9,7 +9,7 @@
 // counts as cut off.
 //
 // Which links are equally good follows from topology/up_down_reach.h: at most one test for each link
-// of a switch, none where all links up lead to the same leaves. The order of links and the divisors of
+// of a switch, none where all links up lead to the same leaves. The order of links and the digits of
 // static routing are those of topology/layer.h, so where all shortest paths go up and down both
 // routers give the same one.
 #pragma once
@@ -45,16 +45,18 @@ class UpDownRouter final : public FabricRouter {
   using Passing = std::vector<std::vector<IntervalSet>>;  // By switch and number of times.
 
   void order_endpoints();
-  void find_divisors();
+  void count_level_links();
   void find_accesses(NodeId source, NodeId target);
   // Whether there is a way; then `up` and `down` are the two ends chosen.
   [[nodiscard]] bool choose_ends(NodeId source, const Chooser& chooser, Access& up, Access& down);
   void append_core(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                    std::vector<LinkId>& path);
-  // One of the links to switches from which `target` is reached by going up `ups` times more.
-  [[nodiscard]] const UpDownReach::Hop& choose(std::span<const UpDownReach::Hop> hops, NodeId at,
-                                               std::uint32_t ups, std::uint32_t target,
-                                               std::uint32_t divisor, const Chooser& chooser);
+  // Leaves in good_ the positions of the links to switches from which `target` is reached by going
+  // up `ups` times more.
+  void find_good(std::span<const UpDownReach::Hop> hops, std::uint32_t ups, std::uint32_t target);
+  [[nodiscard]] std::uint32_t good_count() const {
+    return static_cast<std::uint32_t>(good_.size());
+  }
   [[nodiscard]] IntervalSet target_leaves() const;
   [[nodiscard]] IntervalSet source_leaves() const;
   // What the endpoints of each source leaf send to.
@@ -66,8 +68,8 @@ class UpDownRouter final : public FabricRouter {
   UpDownReach reach_;
   std::vector<NodeId> endpoints_;
   std::size_t access_links_ = 0;
-  Lists<LinkId> down_links_;             // From switches to an endpoint, by node.
-  std::vector<std::uint32_t> divisors_;  // By level: see Chooser.
+  Lists<LinkId> down_links_;  // From switches to an endpoint, by node.
+  std::vector<LevelLinks> level_links_;
   // Of the route that is being made.
   std::vector<Access> ups_;
   std::vector<Access> downs_;
