@@ -20,12 +20,12 @@ namespace trainyard {
 namespace {
 
 // What tells one kind of server from another. GPUs are those that take part, numbered from 0.
-struct ServerKind {
+struct ServerShape {
   int gpus = 0;
   std::vector<std::tuple<int, int, int>> links;  // From, to, lanes: direct links between GPUs.
   std::vector<std::vector<int>> nics;            // By GPU: its NICs, numbered within the server.
   int nic_count = 0;  // Of the NICs that its GPUs use; or of GPUs if some of them have none.
-  friend auto operator<=>(const ServerKind&, const ServerKind&) = default;
+  friend auto operator<=>(const ServerShape&, const ServerShape&) = default;
 };
 
 std::vector<std::tuple<int, int, int>> direct_links(const Topology& topology,
@@ -46,10 +46,10 @@ std::vector<std::tuple<int, int, int>> direct_links(const Topology& topology,
   return links;
 }
 
-ServerKind kind_of(const Routing& routing, std::span<const NodeId> gpus) {
-  ServerKind kind{.gpus = static_cast<int>(gpus.size()),
-                  .links = direct_links(routing.topology(), gpus),
-                  .nics = {}};
+ServerShape kind_of(const Routing& routing, std::span<const NodeId> gpus) {
+  ServerShape kind{.gpus = static_cast<int>(gpus.size()),
+                   .links = direct_links(routing.topology(), gpus),
+                   .nics = {}};
   std::map<NodeId, int> number;
   for (const NodeId gpu : gpus) {
     std::vector<int>& own = kind.nics.emplace_back();
@@ -69,17 +69,17 @@ ServerKind kind_of(const Routing& routing, std::span<const NodeId> gpus) {
 
 // The kinds of the cluster's servers, in the order of their first server, and the kind of each.
 struct Kinds {
-  std::vector<ServerKind> all;
+  std::vector<ServerShape> all;
   std::vector<std::uint32_t> of_server;
 };
 
 Kinds kinds_of(const Cluster& cluster, const Routing& routing) {
   Kinds kinds;
-  std::map<ServerKind, std::uint32_t> known;
+  std::map<ServerShape, std::uint32_t> known;
   std::span<const NodeId> rest(cluster.gpus);
   for (const int gpus : cluster.server_gpus) {
     const auto count = static_cast<std::size_t>(gpus);
-    ServerKind kind = kind_of(routing, rest.first(count));
+    ServerShape kind = kind_of(routing, rest.first(count));
     rest = rest.subspan(count);
     const auto [place, is_new] =
         known.try_emplace(kind, static_cast<std::uint32_t>(kinds.all.size()));
@@ -104,7 +104,7 @@ struct ServerRings {
   bool along_links = false;
 };
 
-ServerRings rings_of(const ServerKind& kind) {
+ServerRings rings_of(const ServerShape& kind) {
   const auto gpus = static_cast<std::size_t>(kind.gpus);
   if (!kind.links.empty()) {
     std::vector<std::vector<int>> lanes(gpus, std::vector<int>(gpus, 0));
@@ -147,7 +147,7 @@ std::vector<int> rotated(std::vector<int> order, std::size_t first) {
 // How many channels use each NIC of a server in one direction.
 class NicLoad {
  public:
-  explicit NicLoad(const ServerKind& kind)
+  explicit NicLoad(const ServerShape& kind)
       : kind_(kind), channels_(static_cast<std::size_t>(kind.nic_count), 0) {}
 
   [[nodiscard]] int of(int gpu) const { return channels_[nic(gpu)]; }
@@ -161,14 +161,14 @@ class NicLoad {
         own, {}, [&](int nic) { return channels_[static_cast<std::size_t>(nic)]; }));
   }
 
-  const ServerKind& kind_;
+  const ServerShape& kind_;
   std::vector<int> channels_;
 };
 
 // Picks rings, and where to cut them open, so that as many channels as NICs enter a node at each
 // NIC and leave it at each NIC: every channel takes the cut that makes the fullest NIC least full,
 // then loads its two NICs least, then uses the least used ring, then comes first.
-LocalOrders cut_rings(const LocalOrders& rings, int channels, const ServerKind& kind) {
+LocalOrders cut_rings(const LocalOrders& rings, int channels, const ServerShape& kind) {
   NicLoad entering(kind);
   NicLoad leaving(kind);
   std::vector<int> used(rings.size(), 0);
@@ -207,7 +207,7 @@ void lay_out_one_server(const ServerRings& rings, std::optional<int> channels, R
   }
 }
 
-void lay_out_servers(const std::vector<ServerKind>& kinds, const std::vector<ServerRings>& rings,
+void lay_out_servers(const std::vector<ServerShape>& kinds, const std::vector<ServerRings>& rings,
                      std::optional<int> channels, RankLayout& layout) {
   std::vector<int> units{2};  // Both trees of the double tree.
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
@@ -307,7 +307,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   const int nodes = layout.nodes();
   layout.alternate = nodes > 1 && nodes % 2 == 0;
   if (algorithm != Algorithm::Ring && algorithm != Algorithm::Tree) {
-    for (const ServerKind& kind : kinds.all) {
+    for (const ServerShape& kind : kinds.all) {
       layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
                                 natural_order(kind.gpus));
     }
@@ -315,7 +315,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   }
   std::vector<ServerRings> rings;
   bool any_without_ring = false;
-  for (const ServerKind& kind : kinds.all) {
+  for (const ServerShape& kind : kinds.all) {
     rings.push_back(rings_of(kind));
     any_without_ring = any_without_ring || (!kind.links.empty() && !rings.back().along_links);
   }

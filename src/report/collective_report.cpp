@@ -12,6 +12,7 @@
 #include "calibration/comparison.h"
 #include "report/json.h"
 #include "sim/check.h"
+#include "topology/server_runs.h"
 
 namespace trainyard {
 namespace {
@@ -217,44 +218,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Nodes that follow one another and have the same number of ranks.
-struct NodeRun {
-  int nodes = 0;
-  int gpus = 0;
-};
-
-std::vector<NodeRun> node_runs(const std::vector<int>& node_gpus) {
-  std::vector<NodeRun> runs;
-  for (const int gpus : node_gpus) {
-    if (runs.empty() || runs.back().gpus != gpus) {
-      runs.push_back({.nodes = 0, .gpus = gpus});
-    }
-    ++runs.back().nodes;
-  }
-  return runs;
-}
-
-std::string node_gpus_text(const std::vector<int>& node_gpus) {
-  const std::vector<NodeRun> runs = node_runs(node_gpus);
-  if (runs.size() == 1) {
-    return std::to_string(runs.front().gpus);
-  }
-  std::vector<std::string> words;
-  for (const NodeRun& run : runs) {
-    words.push_back(run.nodes == 1 ? std::to_string(run.gpus)
-                                   : fmt::format("{}(x{})", run.gpus, run.nodes));
-  }
-  return fmt::format("{}", fmt::join(words, ","));
-}
-
 Json node_gpus_json(const std::vector<int>& node_gpus) {
-  const std::vector<NodeRun> runs = node_runs(node_gpus);
+  const std::vector<ServerRun> runs = server_runs(node_gpus);
   if (runs.size() == 1) {
     return runs.front().gpus;
   }
   Json list = Json::array();
-  for (const NodeRun& run : runs) {
-    list.push_back({{"nodes", run.nodes}, {"gpus_per_node", run.gpus}});
+  for (const ServerRun& run : runs) {
+    list.push_back({{"nodes", run.servers}, {"gpus_per_node", run.gpus}});
   }
   return list;
 }
@@ -266,7 +237,7 @@ std::string render_report_text(const CollectiveReport& report) {
   text += fmt::format("# Simulated by Trainyard: cluster {}, runtime {}, fidelity {}\n",
                       one_line(report.cluster), report.runtime, report.fidelity);
   text += fmt::format("# ranks {} nodes {} gpus_per_node {}\n", report.ranks,
-                      report.node_gpus.size(), node_gpus_text(report.node_gpus));
+                      report.node_gpus.size(), server_runs_text(report.node_gpus));
   if (report.measured_name) {
     text += fmt::format("# Measured: {} ({})\n", one_line(*report.measured_name),
                         one_line(report.measured_source.value_or("source unknown")));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "topology/server_runs.h"
 
 namespace trainyard {
 namespace {
@@ -40,7 +41,7 @@ class Summary {
       add_route(cluster_.gpus[1]);
     }
     const std::size_t last =
-        cluster_.gpus.size() - static_cast<std::size_t>(cluster_.gpus_per_node);
+        cluster_.gpus.size() - static_cast<std::size_t>(cluster_.server_gpus.back());
     if (last > 1) {  // Otherwise it is rank 1 or rank 0.
       add_route(cluster_.gpus[last]);
     }
@@ -55,7 +56,7 @@ class Summary {
   void add_cluster() {
     add("cluster", "name", cluster_.name);
     add("cluster", "servers", std::to_string(cluster_.nodes));
-    add("cluster", "GPUs per server", std::to_string(cluster_.gpus_per_node));
+    add("cluster", "GPUs per server", server_runs_text(cluster_.server_gpus));
     add("cluster", "NICs per server", std::to_string(cluster_.nics_per_node));
     add("cluster", "GPUs", std::to_string(cluster_.gpus.size()));
     const bool is_static = cluster_.routing.policy == RoutingPolicy::Static;
@@ -131,10 +132,10 @@ class Summary {
       }
     }
     std::vector<LinkId> path;
-    const auto per_node = static_cast<std::size_t>(cluster_.gpus_per_node);
+    const auto of_first = static_cast<std::size_t>(cluster_.server_gpus.front());
     for (std::size_t rank = 0; cluster_.nodes > 1 && rank < cluster_.gpus.size(); ++rank) {
       const NodeId gpu = cluster_.gpus[rank];
-      const NodeId other = cluster_.gpus[rank < per_node ? per_node : 0];
+      const NodeId other = cluster_.gpus[rank < of_first ? of_first : 0];
       // As many flows as it takes to use every NIC that the GPU may use.
       for (int flow = 0; flow < std::max(cluster_.nics_per_node, 1); ++flow) {
         if (routing_.route(gpu, other, static_cast<std::uint32_t>(flow), path)) {

@@ -144,7 +144,10 @@ void require_all_run(const Cluster& cluster) {
   }
 }
 
-TEST_CASE("every collective runs on unequal servers, over PCIe alone and on grids") {
+TEST_CASE("every collective runs over PCIe alone, on meshes, unequal servers and grids") {
+  require_all_run(load("rtx4090-pcie", 1));
+  require_all_run(load("dgx-1", 1));
+  require_all_run(load("dgx-1", 3, 4));
   require_all_run(cluster_of({{.gpus = 4, .nics = 4}, {.gpus = 6, .nics = 3}}));
   require_all_run(cluster_of({{.gpus = 1, .nics = 1},
                               {.gpus = 8, .nics = 2, .scale_up = TestScaleUp::Pcie},

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/servers.h"
+
 namespace trainyard {
 namespace {
 
@@ -44,6 +46,15 @@ TEST_CASE("the summary counts devices and links and shows two routes") {
   const std::string across = "route from server0/gpu0 to server63/gpu0";
   REQUIRE(value(rows, across, "bandwidth") == "48 GB/s");
   REQUIRE(value(rows, across, "2. server0/nic0") == "pcie 56.41 GB/s, 5ns, then 500ns");
+}
+
+TEST_CASE("servers may differ in the number of their GPUs") {
+  const auto rows = summarise(
+      cluster_of({{.gpus = 4, .nics = 4}, {.gpus = 6, .nics = 6}, {.gpus = 3, .nics = 3}}));
+  REQUIRE(value(rows, "cluster", "GPUs per server") == "4,6,3");
+  REQUIRE(value(rows, "cluster", "GPUs") == "13");
+  REQUIRE(value(rows, "fabric", "GPUs per leaf") == "13");
+  REQUIRE(value(rows, "route from server0/gpu0 to server2/gpu0", "bandwidth") == "12.5 GB/s");
 }
 
 TEST_CASE("sections are contiguous") {
