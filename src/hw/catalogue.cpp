@@ -20,7 +20,8 @@ namespace {
 // In the order of the enumerations.
 constexpr std::array<std::string_view, 5> kEvidences{"datasheet", "measured", "shipped",
                                                      "secondary", "estimate"};
-constexpr std::array<std::string_view, 5> kFamilies{"nvlink", "pcie", "c2c", "xgmi", "socket"};
+constexpr auto kFamilies =
+    std::to_array<std::string_view>({"nvlink", "pcie", "c2c", "xgmi", "socket", "ici", "hccs"});
 constexpr std::array<std::string_view, 2> kCpuArchitectures{"x86_64", "arm64"};
 constexpr std::array<std::string_view, 8> kDataTypes{"fp64", "fp32", "tf32", "bf16",
                                                      "fp16", "fp8",  "fp4",  "int8"};
@@ -200,7 +201,7 @@ void read_scale_up(const PartReader& reader, const ConfigNode& node, const Links
   gpu.scale_up_links = reader.required(node, "scale_up_links", whole(0, 64));
   if (gpu.scale_up_links.value > 0) {
     gpu.scale_up_link =
-        link_name(node.required("scale_up_link"), links, {LinkFamily::NvLink, LinkFamily::Xgmi});
+        link_name(node.required("scale_up_link"), links, {LinkFamily::NvLink, LinkFamily::Xgmi, LinkFamily::Hccs});
   } else if (const std::optional<ConfigNode> link = node.optional("scale_up_link")) {
     link->fail("a GPU with 0 scale_up_links has no scale_up_link");
   }

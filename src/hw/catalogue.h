@@ -33,13 +33,14 @@ struct Sourced {
   std::string source;  // The full citation, and the note on this value if it has one.
 };
 
-enum class LinkFamily : std::uint8_t { NvLink, Pcie, C2c, Xgmi, Socket };
+enum class LinkFamily : std::uint8_t { NvLink, Pcie, C2c, Xgmi, Socket, Ici, Hccs };
 
-// A generation of a link inside a server. Rates are per direction.
+// A generation of a link inside a server, or between chips that route themselves (ICI). Rates are
+// per direction.
 struct LinkModel {
   std::string name;
   LinkFamily family = LinkFamily::NvLink;
-  // NVLink, xGMI, C2C, socket: payload rate of one physical link. PCIe: of one lane, after
+  // NVLink, xGMI, C2C, ICI, socket: payload rate of one physical link. PCIe: of one lane, after
   // encoding.
   Sourced<Bandwidth> bandwidth;
   // Share of it that a long transfer by kernels reaches in each direction while both run. Where the

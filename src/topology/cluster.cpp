@@ -63,7 +63,7 @@ std::unique_ptr<Fabric> read_network(const ConfigNode& root,
   const auto fabric = root.optional("fabric");
   const bool any_nic =
       std::ranges::any_of(servers, [](const ServerSpec* server) { return server->nics > 0; });
-  if (any_nic && fabric) {
+  if (fabric && (attaches_gpus(*fabric) || any_nic)) {
     return read_fabric({.node = *fabric,
                         .nodes = nodes,
                         .servers = servers,
@@ -96,6 +96,7 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   const int gpus_per_node = used_gpus(server_node, server.gpus, overrides);
   const std::vector<const ServerSpec*> specs(static_cast<std::size_t>(nodes), &server);
   const auto fabric = read_network(root, specs, catalogue, parts);
+  const bool has_nics = !fabric || !attaches_gpus(root.required("fabric"));
   document.finish();
 
   TopologyBuilder builder;
@@ -120,8 +121,9 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
           .gpus_per_node = gpus_per_node,
           .server_gpus = std::vector<int>(static_cast<std::size_t>(nodes), gpus_per_node),
           .gpus = std::move(gpus),
-          .nics_per_node = server.nics,
-          .estimates = parts.lines()};
+          .nics_per_node = has_nics ? server.nics : 0,
+          .estimates = parts.lines(),
+          .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
 }
 
 Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalogue,

@@ -8,6 +8,7 @@
 // keeps the graph linear in the number of links.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ class DependencyGraph {
   [[nodiscard]] std::uint32_t add_hub() { return vertices_++; }
   // From what holds to what it waits for.
   void add(std::uint32_t holder, std::uint32_t awaited) { edges_.emplace_back(holder, awaited); }
+
+  [[nodiscard]] std::size_t edge_count() const { return edges_.size(); }
 
   // The links of one cycle, in the order in which each waits for the next; empty if there is none.
   // Always the same one for the same graph.

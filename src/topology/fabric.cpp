@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/fabric.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
 #include "topology/clos.h"
+#include "topology/dragonfly.h"
+#include "topology/graph.h"
+#include "topology/grid.h"
 
 namespace trainyard {
 namespace {
@@ -16,19 +20,38 @@ using ReadTemplate = std::unique_ptr<Fabric> (*)(const FabricContext&);
 
 constexpr auto kTemplates = std::to_array<std::string_view>({
     "clos",
+    "dragonfly",
+    "dragonfly-plus",
     "fat-tree",
+    "full",
+    "graph",
+    "hyperx",
+    "mesh",
     "rail-optimised",
+    "ring",
     "single-switch",
+    "torus",
 });
 constexpr auto kReaders = std::to_array<ReadTemplate>({
     read_clos,
+    read_dragonfly,
+    read_dragonfly_plus,
     read_fat_tree,
+    read_full,
+    read_graph,
+    read_hyperx,
+    read_mesh,
     read_rail_optimised,
+    read_ring,
     read_single_switch,
+    read_torus,
 });
 static_assert(kTemplates.size() == kReaders.size());
+constexpr std::array<std::string_view, 6> kAttachesGpus = {"torus",  "mesh", "ring",
+                                                           "hyperx", "full", "graph"};
 
-constexpr std::array<std::string_view, 2> kPolicies = {"ecmp", "static"};
+constexpr std::array<std::string_view, 4> kPolicies = {"ecmp", "static", "valiant", "adaptive"};
+constexpr std::array<std::string_view, 2> kAttached = {"nic", "gpu"};
 
 // RS(544,514) at 100 Gb/s a lane takes about 100 ns at both ends together; the signal processors of
 // optical modules about as much again (IEEE 802.3dj contributions).
@@ -44,7 +67,28 @@ Sourced<SimTime> optics_latency() {
 }  // namespace
 
 std::unique_ptr<Fabric> read_fabric(const FabricContext& context) {
-  return kReaders[context.node.required("template").as_choice(kTemplates)](context);
+  auto fabric = kReaders[context.node.required("template").as_choice(kTemplates)](context);
+  const RoutingOptions& routing = fabric->routing();
+  const bool has_valiant =
+      routing.fabric.kind == FabricKind::Grid || routing.fabric.kind == FabricKind::Dragonfly;
+  if (routing.policy == RoutingPolicy::Valiant && !has_valiant) {
+    context.node.required("routing").fail(
+        "a policy of this template: valiant is for tori, meshes, HyperX and dragonflies",
+        "\"valiant\"");
+  }
+  return fabric;
+}
+
+bool attaches_gpus(const ConfigNode& node) {
+  const auto attach = node.optional("attach");
+  if (!attach || attach->as_choice(kAttached) == 0) {
+    return false;
+  }
+  const std::size_t chosen = node.required("template").as_choice(kTemplates);
+  if (std::ranges::find(kAttachesGpus, kTemplates[chosen]) == kAttachesGpus.end()) {
+    attach->fail("nic, as this template joins NICs only", attach->found());
+  }
+  return true;
 }
 
 RoutingOptions read_routing(const ConfigNode& node) {

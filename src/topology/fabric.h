@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct FabricContext {
   const ConfigNode& node;  // The mapping under `fabric`.
   const ConfigNode&
       nodes;  // The value that gave the number of servers: errors of size point at it.
-  std::span<const ServerSpec* const> servers;  // By server; at least one has NICs.
+  // By server; at least one has NICs, unless attaches_gpus().
+  std::span<const ServerSpec* const> servers;
   const Catalogue& catalogue;
   PartLog& parts;
 };
@@ -38,14 +40,19 @@ class Fabric {
   // it was read, and completes routing().
   virtual void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) = 0;
   [[nodiscard]] const RoutingOptions& routing() const { return routing_; }
+  // What a user should know of it, one line each.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  protected:
   explicit Fabric(RoutingOptions routing) : routing_(std::move(routing)) {}
 
   RoutingOptions routing_;
+  std::vector<std::string> warnings_;
 };
 
 [[nodiscard]] std::unique_ptr<Fabric> read_fabric(const FabricContext& context);
+// Key `attach`: whether GPUs, not NICs, have the links into the fabric.
+[[nodiscard]] bool attaches_gpus(const ConfigNode& node);
 
 // Keys `routing` and `routing_seed`.
 [[nodiscard]] RoutingOptions read_routing(const ConfigNode& node);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/fabric_router.h"
 
+#include "sim/check.h"
+#include "topology/dragonfly_router.h"
 #include "topology/general_router.h"
+#include "topology/grid_router.h"
 #include "topology/up_down_router.h"
 
 namespace trainyard {
@@ -13,10 +16,17 @@ void FabricRouter::virtual_channels(std::span<const LinkId> path,
 
 std::unique_ptr<FabricRouter> make_fabric_router(const Topology& topology,
                                                  const RoutingOptions& options) {
-  if (options.fabric.kind == FabricKind::Clos) {
-    return std::make_unique<UpDownRouter>(topology);
+  switch (options.fabric.kind) {
+    case FabricKind::Grid:
+      return std::make_unique<GridRouter>(topology, options);
+    case FabricKind::Dragonfly:
+      return std::make_unique<DragonflyRouter>(topology, options);
+    case FabricKind::Clos:
+      return std::make_unique<UpDownRouter>(topology);
+    case FabricKind::General:
+      return std::make_unique<GeneralRouter>(topology);
   }
-  return std::make_unique<GeneralRouter>(topology);
+  CHECK(false, "unknown kind of fabric");
 }
 
 }  // namespace trainyard

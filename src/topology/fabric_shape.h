@@ -29,6 +29,8 @@ struct FabricShape {
   bool joins_all = false;
   // Dragonfly: switches of one group, which follow one another.
   std::uint32_t group_size = 0;
+  // The first of them that only join the others of the group (dragonfly+); zero: all are joined.
+  std::uint32_t group_leaves = 0;
   // Virtual channels (priorities with buffers of their own) that routes may use.
   int virtual_channels = 1;
 };

@@ -25,12 +25,13 @@ std::uint64_t mix(std::uint64_t value) {
 }  // namespace
 
 Chooser::Chooser(const RoutingOptions& options, NodeId source, NodeId target,
-                 std::uint32_t flow_label, std::uint32_t target_index)
+                 std::uint32_t flow_label, std::uint32_t target_index, const LinkLoads* loads)
     : policy_(options.policy),
       hash_(mix(mix(mix(options.seed) ^ flow_label) ^
                 ((static_cast<std::uint64_t>(source.value()) << 32) | target.value()))),
       flow_label_(flow_label),
-      target_index_(target_index) {}
+      target_index_(target_index),
+      loads_(options.policy == RoutingPolicy::Adaptive ? loads : nullptr) {}
 
 std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divisor) const {
   if (count == 1) {
@@ -77,6 +78,48 @@ LevelLinks LevelCount::links() const {
   const std::size_t parallel = ways_ % targets_ == 0 ? ways_ / targets_ : 1;
   return {.ways = static_cast<std::uint32_t>(ways_),
           .parallel = static_cast<std::uint32_t>(parallel)};
+}
+
+LinkId Chooser::pick(NodeId node, std::span<const LinkId> links, std::uint32_t divisor) const {
+  if (loads_ == nullptr) {
+    return links[pick(node, static_cast<std::uint32_t>(links.size()), divisor)];
+  }
+  return pick_least_loaded(node, links);
+}
+
+LinkId Chooser::pick_above(NodeId node, std::span<const LinkId> links,
+                           std::span<const LevelLinks> below) const {
+  if (loads_ == nullptr) {
+    return links[pick_above(node, static_cast<std::uint32_t>(links.size()), below)];
+  }
+  return pick_least_loaded(node, links);
+}
+
+LinkId Chooser::pick_least_loaded(NodeId node, std::span<const LinkId> links) const {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint32_t equals = 0;
+  for (const LinkId link : links) {
+    const std::uint64_t load = loads_->of(link);
+    equals = load < least ? 1 : equals + (load == least ? 1 : 0);
+    least = std::min(least, load);
+  }
+  std::uint32_t skip = hashed(node, equals);
+  const auto is_chosen = [&](LinkId link) { return loads_->of(link) == least && skip-- == 0; };
+  return *std::ranges::find_if(links, is_chosen);
+}
+
+std::uint32_t Chooser::draw(std::uint32_t count) const {
+  // Not a node's number, so that the draw is independent of the choices at nodes.
+  constexpr std::uint64_t kNoNode = std::uint64_t{1} << 32;
+  return static_cast<std::uint32_t>(((mix(hash_ ^ kNoNode) >> 32) * count) >> 32);
+}
+
+std::uint64_t Chooser::load(std::span<const LinkId> path) const {
+  std::uint64_t sum = 0;
+  for (const LinkId link : path) {
+    sum += loads_ == nullptr ? 0 : loads_->of(link);
+  }
+  return sum;
 }
 
 Layer::Layer(const Topology& topology, const ForwardsNode& forwards, const LinkCost& cost)
@@ -319,9 +362,9 @@ void Layer::append(const Candidate& candidate, const Chooser& chooser, std::vect
   const std::uint32_t last = candidate.down->core;
   while (core != last) {
     const Group& group = groups_[field(last)[cores_[core].position].group];
+    const std::span links = std::span(group_links_).subspan(group.offset, group.count);
     const LinkId link =
-        group_links_[group.offset + chooser.pick_above(cores_[core].node, group.count,
-                                                       std::span(level_links_).first(group.level))];
+        chooser.pick_above(cores_[core].node, links, std::span(level_links_).first(group.level));
     path.push_back(link);
     core = *core_of_node_[topology_.link(link).target.value()];
   }

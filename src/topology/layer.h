@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "topology/link_loads.h"
 #include "topology/routing.h"
 #include "topology/topology.h"
 
@@ -74,9 +75,10 @@ class LevelCount {
 // How one route chooses among equally good links.
 class Chooser {
  public:
-  // `target_index` numbers the targets as Static sees them.
+  // `target_index` numbers the targets as Static sees them. Adaptive looks at `loads`, which must
+  // outlive the chooser.
   Chooser(const RoutingOptions& options, NodeId source, NodeId target, std::uint32_t flow_label,
-          std::uint32_t target_index);
+          std::uint32_t target_index, const LinkLoads* loads = nullptr);
   // The choice at `node` among `count` links; `divisor` is the number of paths that the levels
   // below have told apart already, so that Static spreads at each level by another digit of the
   // index.
@@ -89,14 +91,26 @@ class Chooser {
   // The choice at the source among `count` pairs of a port of it and a port of the target. It is
   // the sender's and not that of a table in a switch: with Static flows take turns.
   [[nodiscard]] std::uint32_t pick_ports(NodeId source, std::uint32_t count) const;
+  // The same among `links`, of which there is at least one. Adaptive takes the least loaded.
+  [[nodiscard]] LinkId pick(NodeId node, std::span<const LinkId> links,
+                            std::uint32_t divisor) const;
+  [[nodiscard]] LinkId pick_above(NodeId node, std::span<const LinkId> links,
+                                  std::span<const LevelLinks> below) const;
+  // A number below `count` that the route has drawn, whatever the policy.
+  [[nodiscard]] std::uint32_t draw(std::uint32_t count) const;
+  // The sum over the links of a path; zero for all but Adaptive.
+  [[nodiscard]] std::uint64_t load(std::span<const LinkId> path) const;
+  [[nodiscard]] RoutingPolicy policy() const { return policy_; }
 
  private:
   [[nodiscard]] std::uint32_t hashed(NodeId node, std::uint32_t count) const;
+  [[nodiscard]] LinkId pick_least_loaded(NodeId node, std::span<const LinkId> links) const;
 
   RoutingPolicy policy_;
   std::uint64_t hash_;
   std::uint32_t flow_label_;
   std::uint32_t target_index_;
+  const LinkLoads* loads_;
 };
 
 class Layer {

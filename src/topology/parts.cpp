@@ -28,6 +28,10 @@ LinkKind kind_of(LinkFamily family) {
       return LinkKind::Xgmi;
     case LinkFamily::Socket:
       return LinkKind::Socket;
+    case LinkFamily::Ici:
+      return LinkKind::Network;
+    case LinkFamily::Hccs:
+      return LinkKind::Hccs;
   }
   CHECK(false, "unknown family of link");
 }

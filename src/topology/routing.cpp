@@ -14,6 +14,7 @@
 #include "topology/routing.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -30,15 +31,18 @@ bool forwards_locally(NodeKind kind) {
   return kind != NodeKind::Gpu && kind != NodeKind::Nic && kind != NodeKind::Memory;
 }
 
+constexpr std::uint32_t kLeastPcieCost = 16;
+
 std::uint32_t local_cost(LinkKind kind) {
   switch (kind) {
     case LinkKind::NvLink:
     case LinkKind::Xgmi:
+    case LinkKind::Hccs:
     case LinkKind::C2c:
     case LinkKind::Memory:
       return 1;
     case LinkKind::Pcie:
-      return 16;
+      return kLeastPcieCost;
     case LinkKind::Socket:
       return 64;
     case LinkKind::Network:
@@ -83,23 +87,31 @@ std::vector<NodeId> nearest_nics(Layer& local, const std::vector<bool>& in_fabri
 
 }  // namespace
 
+std::string_view to_string(RoutingPolicy policy) {
+  static constexpr std::array<std::string_view, 4> names = {"ecmp", "static", "valiant",
+                                                            "adaptive"};
+  return names[static_cast<std::size_t>(policy)];
+}
+
 struct Routing::Tables {
-  Tables(const Topology& topology, const RoutingOptions& options)
-      : local(topology, forwards_locally, local_cost),
-        fabric(make_fabric_router(topology, options)),
-        fabric_index(topology.node_count(), 0),
-        bindings(topology.node_count()) {
+  Tables(const Topology& of, const RoutingOptions& options)
+      : topology(of),
+        local(of, forwards_locally, local_cost),
+        loads(of),
+        fabric(make_fabric_router(of, options)),
+        fabric_index(of.node_count(), 0),
+        bindings(of.node_count()) {
     std::vector<bool> in_fabric(topology.node_count(), false);
     for (std::uint32_t index = 0; index < fabric->endpoints().size(); ++index) {
       in_fabric[fabric->endpoints()[index].value()] = true;
       fabric_index[fabric->endpoints()[index].value()] = index;
     }
     if (!fabric->endpoints().empty()) {
-      bind(topology, in_fabric);
+      bind(in_fabric);
     }
   }
 
-  void bind(const Topology& topology, const std::vector<bool>& in_fabric) {
+  void bind(const std::vector<bool>& in_fabric) {
     std::map<std::pair<NodeKind, std::vector<NodeId>>, std::vector<NodeId>> groups;
     for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
       const NodeId node(index);
@@ -138,7 +150,20 @@ struct Routing::Tables {
     return nics[binding->position + binding->group_size * (flow_label % own)];
   }
 
+  // Two GPUs with fabric links of their own (chips of a torus) that no NVLink joins.
+  [[nodiscard]] bool prefer_fabric(NodeId source, NodeId target) {
+    const bool attached = is_attached_gpu(source) && is_attached_gpu(target);
+    return attached && local.cost(source, target).value_or(kLeastPcieCost) >= kLeastPcieCost;
+  }
+  [[nodiscard]] bool is_attached_gpu(NodeId node) const {
+    const std::optional<Binding>& binding = bindings[node.value()];
+    return binding && nic_lists[binding->list].front() == node &&
+           topology.node(node).kind == NodeKind::Gpu;
+  }
+
+  const Topology& topology;
   Layer local;
+  LinkLoads loads;
   std::unique_ptr<FabricRouter> fabric;
   std::vector<std::uint32_t> fabric_index;  // By node: its number among the endpoints.
   std::vector<std::optional<Binding>> bindings;
@@ -176,23 +201,33 @@ bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
   if (source == target) {
     return true;
   }
-  const Chooser local(options_, source, target, flow_label, target.value());
-  if (tables_->local.append_route(source, target, local, path)) {
+  if (tables_->prefer_fabric(source, target) &&
+      append_by_fabric(source, target, flow_label, path)) {
     return true;
   }
+  const Chooser local(options_, source, target, flow_label, target.value());
+  return tables_->local.append_route(source, target, local, path) ||
+         append_by_fabric(source, target, flow_label, path);
+}
+
+bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_label,
+                               std::vector<LinkId>& path) {
   const auto source_nic = tables_->nic(source, flow_label);
   const auto target_nic = tables_->nic(target, flow_label);
   if (!source_nic || !target_nic || source_nic == target_nic) {
     return false;
   }
+  const Chooser local(options_, source, target, flow_label, target.value());
   const Chooser fabric(options_, source, target, flow_label,
-                       tables_->fabric_index[target_nic->value()]);
+                       tables_->fabric_index[target_nic->value()], &tables_->loads);
   const bool found =
       (*source_nic == source || tables_->local.append_route(source, *source_nic, local, path)) &&
       tables_->fabric->append_route(*source_nic, *target_nic, fabric, path) &&
       (*target_nic == target || tables_->local.append_route(*target_nic, target, local, path));
   if (!found) {
     path.clear();
+  } else if (options_.policy == RoutingPolicy::Adaptive) {
+    tables_->loads.add(path);
   }
   return found;
 }

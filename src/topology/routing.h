@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shortest paths with ECMP between GPUs.
 //
-// Inside a server, and wherever a GPU is attached to the fabric directly, a path is the cheapest
-// one by link kind (NVLink before PCIe before the link between sockets); a GPU never forwards
-// traffic of others. Between servers a path has three parts: from the GPU to a NIC of its own
+// Inside a server a path is the cheapest one by link kind (NVLink before PCIe before the link
+// between sockets); a GPU never forwards traffic of others. Two GPUs with links of their own into
+// the fabric use those rather than PCIe. Between servers a path has three parts: from the GPU to a NIC of its own
 // server that is nearest to it, through the fabric by fewest hops, from the nearest NIC of the
 // target to the target. A GPU with several equally near NICs is bound to one of them by its index
 // and the flow label. Where several next links are equally short, `EcmpHash` picks one by a hash of
 // (flow label, source, target, node, seed), as a switch does, so collisions are real; `Static`
-// picks by the target's index alone, as the destination-based forwarding tables of InfiniBand do.
+// picks by the target's index alone, as the destination-based forwarding tables of InfiniBand do;
+// `Adaptive` picks the link with the fewest connections so far for its rate.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "sim/ids.h"
@@ -21,7 +23,15 @@
 
 namespace trainyard {
 
-enum class RoutingPolicy : std::uint8_t { EcmpHash, Static };
+enum class RoutingPolicy : std::uint8_t {
+  EcmpHash,
+  Static,
+  Valiant,   // Grids and dragonflies: through a switch or group that a hash draws.
+  Adaptive,  // The least loaded of equals; dragonflies: of minimal and Valiant's path.
+};
+
+// As cluster files write it.
+[[nodiscard]] std::string_view to_string(RoutingPolicy policy);
 
 struct RoutingOptions {
   RoutingPolicy policy = RoutingPolicy::EcmpHash;
@@ -51,6 +61,10 @@ class Routing {
 
  private:
   struct Tables;
+
+  [[nodiscard]] bool append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_label,
+                                      std::vector<LinkId>& path);
+
   const Topology& topology_;
   RoutingOptions options_;
   std::unique_ptr<Tables> tables_;

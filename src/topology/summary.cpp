@@ -59,8 +59,7 @@ class Summary {
     add("cluster", "GPUs per server", server_runs_text(cluster_.server_gpus));
     add("cluster", "NICs per server", std::to_string(cluster_.nics_per_node));
     add("cluster", "GPUs", std::to_string(cluster_.gpus.size()));
-    const bool is_static = cluster_.routing.policy == RoutingPolicy::Static;
-    add("cluster", "routing", is_static ? "static" : "ecmp");
+    add("cluster", "routing", std::string(to_string(cluster_.routing.policy)));
     add("cluster", "values that are estimates", std::to_string(cluster_.estimates.size()));
   }
 

@@ -26,7 +26,7 @@ enum class NodeKind : std::uint8_t {
   RootComplex,  // Between PCIe and a CPU, where the limit that its root ports share is known.
 };
 inline constexpr std::size_t kNodeKinds = 8;
-enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network, Memory };
+enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network, Memory, Hccs };
 
 [[nodiscard]] std::string_view to_string(NodeKind kind);
 [[nodiscard]] std::string_view to_string(LinkKind kind);

@@ -164,21 +164,37 @@ void UpDownRouter::append_core(std::uint32_t from, std::uint32_t to, const Choos
   const auto below = [&](std::uint32_t level) { return std::span(level_links_).first(level); };
   for (std::uint32_t ups = *reach_.ups(from, to); ups > 0; --ups) {
     const auto hops = reach_.up(at);
-    const std::uint32_t level = reach_.level(at);
     if (reach_.same_above(at, ups, reach_.level(to))) {
-      const auto count = static_cast<std::uint32_t>(hops.size());
-      take(hops[chooser.pick_above(reach_.node(at), count, below(level))]);
+      take(choose(hops, nullptr, reach_.node(at), chooser, below(reach_.level(at))));
     } else {
       find_good(hops, ups - 1, to);
-      take(hops[good_[chooser.pick_above(reach_.node(at), good_count(), below(level))]]);
+      take(choose(hops, &good_, reach_.node(at), chooser, below(reach_.level(at))));
     }
   }
   while (at != to) {
     const auto hops = reach_.level(to) == 0 ? reach_.down_to(at, to) : reach_.down(at);
     find_good(hops, 0, to);
-    const auto lower = below(reach_.level(at) - 1);
-    take(hops[good_[chooser.pick_above(reach_.node(at), good_count(), lower)]]);
+    take(choose(hops, &good_, reach_.node(at), chooser, below(reach_.level(at) - 1)));
   }
+}
+
+const UpDownReach::Hop& UpDownRouter::choose(std::span<const UpDownReach::Hop> hops,
+                                             const std::vector<std::uint32_t>* good, NodeId at,
+                                             const Chooser& chooser,
+                                             std::span<const LevelLinks> below) {
+  const auto count = static_cast<std::uint32_t>(good == nullptr ? hops.size() : good->size());
+  const auto hop = [&](std::uint32_t index) -> const UpDownReach::Hop& {
+    return hops[good == nullptr ? index : (*good)[index]];
+  };
+  if (chooser.policy() != RoutingPolicy::Adaptive) {
+    return hop(chooser.pick_above(at, count, below));
+  }
+  good_links_.clear();
+  for (std::uint32_t index = 0; index < count; ++index) {
+    good_links_.push_back(hop(index).link);
+  }
+  const LinkId link = chooser.pick_above(at, good_links_, below);
+  return *std::ranges::find(hops, link, &UpDownReach::Hop::link);
 }
 
 void UpDownRouter::find_good(std::span<const UpDownReach::Hop> hops, std::uint32_t ups,

@@ -54,9 +54,11 @@ class UpDownRouter final : public FabricRouter {
   // Leaves in good_ the positions of the links to switches from which `target` is reached by going
   // up `ups` times more.
   void find_good(std::span<const UpDownReach::Hop> hops, std::uint32_t ups, std::uint32_t target);
-  [[nodiscard]] std::uint32_t good_count() const {
-    return static_cast<std::uint32_t>(good_.size());
-  }
+  // One of the links at `good`, or of all.
+  [[nodiscard]] const UpDownReach::Hop& choose(std::span<const UpDownReach::Hop> hops,
+                                               const std::vector<std::uint32_t>* good, NodeId at,
+                                               const Chooser& chooser,
+                                               std::span<const LevelLinks> below);
   [[nodiscard]] IntervalSet target_leaves() const;
   [[nodiscard]] IntervalSet source_leaves() const;
   // What the endpoints of each source leaf send to.
@@ -74,6 +76,7 @@ class UpDownRouter final : public FabricRouter {
   std::vector<Access> ups_;
   std::vector<Access> downs_;
   std::vector<std::uint32_t> good_;
+  std::vector<LinkId> good_links_;
 };
 
 }  // namespace trainyard

@@ -198,7 +198,10 @@ TEST_CASE("the shipped catalogue holds every part that clusters need") {
                                           "Grace-Grace",
                                           "xGMI-EPYC-Rome",
                                           "xGMI-EPYC-Genoa",
-                                          "xGMI-EPYC-Turin"};
+                                          "xGMI-EPYC-Turin",
+                                          "ICI-v4",
+                                          "ICI-v5p",
+                                          "NeuronLink3"};
   const std::vector<std::string> nics = {
       "ConnectX-5", "ConnectX-6", "ConnectX-7",  "ConnectX-8", "BlueField-3", "EFA-100G",
       "EFA-200G",   "EFA-400G",   "EFA-100G-v1", "Cassini",    "Thor2",       "ConnectX-7-2x200G"};
