@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -107,6 +108,29 @@ int lanes(const ConfigNode& node) {
     node.fail("1, 2, 4, 8, 16 or 32 lanes", node.found());
   }
   return static_cast<int>(count);
+}
+
+// "9.0" as 90, the way that compilers and NCCL write it.
+int compute_capability(const ConfigNode& node) {
+  return static_cast<int>(std::lround(node.as_number(1.0, 99.0) * 10.0));
+}
+
+// Vendor and device, four lower-case hexadecimal digits each.
+std::vector<std::string> pci_ids(const ConfigNode& node) {
+  constexpr std::size_t kColon = 4;
+  constexpr std::size_t kLength = 9;
+  std::vector<std::string> ids;
+  for (const ConfigNode& item : node.items()) {
+    const std::string id = item.as_string();
+    const bool is_id = id.size() == kLength && id.find_first_not_of("0123456789abcdef") == kColon &&
+                       id[kColon] == ':' &&
+                       id.find_first_not_of("0123456789abcdef", kColon + 1) == std::string::npos;
+    if (!is_id) {
+      item.fail("vendor and device such as \"10de:2330\"", item.found());
+    }
+    ids.push_back(id);
+  }
+  return ids;
 }
 
 // Reads the values of the parts of one file.
@@ -225,6 +249,8 @@ GpuModel read_gpu(const PartReader& reader, const ConfigNode& node, const Links&
   GpuModel gpu;
   gpu.title = node.required("title").as_string();
   gpu.architecture = node.required("architecture").as_string();
+  gpu.compute_capability = reader.optional(node, "compute_capability", compute_capability);
+  gpu.pci_ids = reader.optional(node, "pci_ids", pci_ids);
   gpu.multiprocessors = reader.optional(node, "multiprocessors", whole(1, 4096));
   const ConfigNode peak = node.required("peak");
   for (const std::string_view type : kDataTypes) {
@@ -262,6 +288,7 @@ CpuModel read_cpu(const PartReader& reader, const ConfigNode& node, const Links&
 NicModel read_nic(const PartReader& reader, const ConfigNode& node, const Links& links) {
   NicModel nic;
   nic.title = node.required("title").as_string();
+  nic.pci_ids = reader.optional(node, "pci_ids", pci_ids);
   nic.speed = reader.required(node, "speed", &ConfigNode::as_bandwidth);
   nic.ports = reader.required(node, "ports", whole(1, 16));
   nic.pcie = link_name(node.required("pcie"), links, {LinkFamily::Pcie});

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/config.h"
 #include "sim/units.h"
@@ -62,6 +63,10 @@ struct GpuModel {
   std::string name;
   std::string title;         // "NVIDIA H100 SXM5 80GB"
   std::string architecture;  // "hopper"
+  // NVIDIA's, 90 for 9.0: what NCCL calls sm.
+  std::optional<Sourced<int>> compute_capability;
+  // "10de:2330", the usual one first; empty where nobody published it. How imports know the part.
+  std::optional<Sourced<std::vector<std::string>>> pci_ids;
   std::optional<Sourced<int>> multiprocessors;
   std::map<std::string, Sourced<FlopRate>>
       peak;  // By data type: "fp32", "tf32", "bf16", ... dense.
@@ -80,7 +85,8 @@ struct GpuModel {
 struct NicModel {
   std::string name;
   std::string title;
-  Sourced<Bandwidth> speed;  // Line rate of one port.
+  std::optional<Sourced<std::vector<std::string>>> pci_ids;  // As those of a GPU.
+  Sourced<Bandwidth> speed;                                  // Line rate of one port.
   Sourced<int> ports;
   std::string pcie;  // Name of a LinkModel of family Pcie.
   Sourced<int> pcie_lanes;

@@ -5,6 +5,7 @@
 #include "hw/catalogue.h"
 
 #include <unistd.h>
+#include <algorithm>
 
 #include <filesystem>
 #include <fstream>
@@ -387,6 +388,18 @@ TEST_CASE("a broken catalogue says where and why") {
     REQUIRE_THAT(
         load_error("switches.yaml", "    title", "    colour: red\n    title"),
         Catch::StartsWith("switches.yaml:5:5: switches.Rosetta: unknown key \"colour\"; "));
+  }
+  SECTION("a PCI id in another form") {
+    for (const std::string id : {"10DE:2330", "10de:233", "10de-2330", "0x10de"}) {
+      REQUIRE_THAT(
+          load_error("gpus.yaml", "    peak:",
+                     "    pci_ids: {value: [\"" + id +
+                         "\"], evidence: secondary, source: sheet}\n"
+                         "    peak:"),
+          Catch::EndsWith("gpus.H100-SXM.pci_ids.value[0]: expected vendor and device such as "
+                          "\"10de:2330\", found \"" +
+                          id + "\""));
+    }
   }
   SECTION("a missing file") {
     const TemporaryFolder folder;
