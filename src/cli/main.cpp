@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/collective.h"
+#include "cli/import.h"
 #include "cli/topology.h"
 #include "sim/config.h"
 #include "sim/printable.h"
@@ -26,6 +27,7 @@ from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
+  trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
 
 Every command has --help. Try first:
   trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
@@ -39,7 +41,7 @@ struct Command {
 };
 
 constexpr std::array kCommands{Command{"collective", run_collective_command},
-                               Command{"topology", run_topology}};
+                               Command{"import", run_import}, Command{"topology", run_topology}};
 
 int run(std::span<const std::string> arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "help") {

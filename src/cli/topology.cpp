@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/program_options.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "sim/config_error.h"
 #include "topology/cluster.h"
 #include "topology/export.h"
+#include "topology/server_export.h"
 #include "topology/summary.h"
 
 namespace trainyard {
@@ -26,15 +28,26 @@ namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 A cluster is a file or the name of one in configs/clusters (docs/clusters.md says how to write one).
-The default is a summary in the chosen format; --dot and --json give the whole graph instead.
+The default is a summary in the chosen format; --dot and --json give the whole graph instead,
+--nccl-xml and --smi one server in the forms of NCCL and nvidia-smi (docs/import-export.md).
 
 Examples:
   trainyard topology --cluster dgx-h100 --nodes 64
   trainyard topology --cluster dgx-a100 --set fabric.routing=ecmp --format csv
   trainyard topology --cluster dgx-1 --nodes 1 --dot | dot -Tsvg > dgx-1.svg
+  trainyard topology --cluster dgx-a100 --nccl-xml --output dgx-a100.xml
 )";
 
-enum class Output { Table, Csv, Json, GraphDot, GraphJson };
+enum class Output { Table, Csv, Json, GraphDot, GraphJson, ServerXml, ServerMatrix };
+
+// Outputs that have one form, each an option of its own.
+struct SingleForm {
+  const char* option;
+  Output output;
+};
+constexpr std::array kSingleForms{
+    SingleForm{"dot", Output::GraphDot}, SingleForm{"json", Output::GraphJson},
+    SingleForm{"nccl-xml", Output::ServerXml}, SingleForm{"smi", Output::ServerMatrix}};
 
 options::options_description described_options() {
   options::options_description all("Options");
@@ -42,22 +55,34 @@ options::options_description described_options() {
   auto add = all.add_options();
   add("dot", "the graph for Graphviz instead of a summary");
   add("json", "the graph as JSON instead of a summary");
+  add("nccl-xml", "one server as a topology file of NCCL (NCCL_TOPO_FILE)");
+  add("smi", "one server as the matrix of nvidia-smi topo -m");
+  add("server", options::value<std::string>()->value_name("N"),
+      "which server, for --nccl-xml and --smi; default 0");
   add_output_options(all);
   return all;
 }
 
 Output output_of(const OptionReader& reader) {
-  const bool dot = reader.given("dot");
-  const bool json = reader.given("json");
-  if (dot && json) {
-    throw ConfigError("--dot: expected without --json, found both");
-  }
-  if (dot || json) {
-    if (reader.given("format")) {
+  const SingleForm* chosen = nullptr;
+  for (const SingleForm& form : kSingleForms) {
+    if (reader.given(form.option) && chosen != nullptr) {
       throw ConfigError(
-          "--format: expected without --dot and --json, which have one form, found both");
+          fmt::format("--{}: expected without --{}, found both", chosen->option, form.option));
     }
-    return dot ? Output::GraphDot : Output::GraphJson;
+    chosen = reader.given(form.option) ? &form : chosen;
+  }
+  const bool is_server = chosen != nullptr && (chosen->output == Output::ServerXml ||
+                                               chosen->output == Output::ServerMatrix);
+  if (reader.given("server") && !is_server) {
+    throw ConfigError("--server: expected with --nccl-xml or --smi, found alone");
+  }
+  if (chosen != nullptr && reader.given("format")) {
+    throw ConfigError(fmt::format("--format: expected without --{}, which has one form, found both",
+                                  chosen->option));
+  }
+  if (chosen != nullptr) {
+    return chosen->output;
   }
   switch (output_format(reader)) {
     case Format::Table:
@@ -110,8 +135,19 @@ std::string to_json(const std::vector<SummaryRow>& rows, const Cluster& cluster)
   return root.dump(2) + "\n";
 }
 
-std::string render(const Cluster& cluster, Output output) {
+ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) {
+  const int last = static_cast<int>(cluster.topology.server_count()) - 1;
+  const int server = reader.integer("server", 0, last).value_or(0);
+  return server_outline(cluster.topology, ServerId(static_cast<std::uint32_t>(server)));
+}
+
+std::string render(const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader,
+                   Output output) {
   switch (output) {
+    case Output::ServerXml:
+      return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
+    case Output::ServerMatrix:
+      return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
     case Output::GraphDot:
       return to_dot(cluster.topology);
     case Output::GraphJson:
@@ -141,9 +177,9 @@ int run_topology(std::span<const std::string> arguments, std::ostream& out) {
   const ClusterOverrides overrides = cluster_overrides(reader);
   const Output output = output_of(reader);
   const std::optional<std::string> file = output_file(reader, "output");
-  const Cluster cluster =
-      load_cluster(find_config("clusters", name), load_default_catalogue(), overrides);
-  write_output(file, render(cluster, output), out);
+  const Catalogue catalogue = load_default_catalogue();
+  const Cluster cluster = load_cluster(find_config("clusters", name), catalogue, overrides);
+  write_output(file, render(cluster, catalogue, reader, output), out);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pugixml parses; it is lenient (a second root, an attribute given twice, stray text), so the reader
-// checks that. What it accepts, what it suggests for a misspelt name and what is written all come
-// from the tables of nccl_xml_schema.h.
+// pugixml parses; it is lenient (a second root, an attribute given twice, stray text), so that the
+// reader checks more. What it accepts, what it suggests for a misspelt name and what is written all
+// come from the tables of nccl_xml_schema.h.
 #include "topology/nccl_xml.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -22,7 +22,8 @@ inline constexpr XmlRange kXmlCount{0, kXmlUnbounded};
 
 enum class XmlForm { Text, Hex, BusId };
 
-// `attributes` calls visit(name, member, XmlRange or XmlForm) for each, `children` visit(name, list).
+// `attributes` calls visit(name, member, XmlRange or XmlForm) for each, `children` calls
+// visit(name, list).
 template <typename Element>
 struct XmlSchema;
 

@@ -380,6 +380,7 @@ std::string write_smi_matrix(const SmiMatrix& matrix) {
          {&device.cpu_affinity, &device.numa_affinity, &device.gpu_numa_id}) {
       text += value->empty() ? "" : '\t' + *value;
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
     if (!device.nic_name.empty()) {
       names += fmt::format("  {}: {}\n", device.name, device.nic_name);

@@ -42,8 +42,16 @@ TEST_CASE("topology prints the graph for Graphviz and as JSON") {
   const std::string file = kClusters + "h100-1gpu-400g.yaml";
   REQUIRE(run({"--cluster", file, "--dot"}).rfind("digraph topology {\n", 0) == 0);
   const auto json = nlohmann::json::parse(run({"--cluster", file, "--json", "--nodes", "3"}));
-  REQUIRE(json["nodes"].size() == 3 * 4 + 1);
-  REQUIRE(json["links"].size() == 2 * (3 * 3 + 3));
+  REQUIRE(json["nodes"].size() == 3 * 5 + 1);
+  REQUIRE(json["links"].size() == 2 * (3 * 4 + 3));
+}
+
+TEST_CASE("topology prints one server as NCCL's topology file and as nvidia-smi's matrix") {
+  const std::string file = kClusters + "dgx-h100.yaml";
+  const std::string xml = run({"--cluster", file, "--nccl-xml"});
+  REQUIRE(xml.rfind("<system version=\"1\">\n", 0) == 0);
+  REQUIRE(run({"--cluster", file, "--nccl-xml", "--server", "3"}) == xml);
+  REQUIRE(run({"--cluster", file, "--smi"}).rfind("\tGPU0\tGPU1\t", 0) == 0);
 }
 
 TEST_CASE("topology takes overrides") {
@@ -70,7 +78,13 @@ TEST_CASE("mistakes on the command line of topology are one line") {
   REQUIRE(error({"--cluster", file, "--dot", "--json"}) ==
           "--dot: expected without --json, found both");
   REQUIRE(error({"--cluster", file, "--dot", "--format", "csv"}) ==
-          "--format: expected without --dot and --json, which have one form, found both");
+          "--format: expected without --dot, which has one form, found both");
+  REQUIRE(error({"--cluster", file, "--smi", "--nccl-xml"}) ==
+          "--nccl-xml: expected without --smi, found both");
+  REQUIRE(error({"--cluster", file, "--server", "1"}) ==
+          "--server: expected with --nccl-xml or --smi, found alone");
+  REQUIRE(error({"--cluster", file, "--smi", "--server", "2"}) ==
+          "--server: expected a whole number from 0 to 1, found \"2\"");
   REQUIRE(error({"--clusters", file}) ==
           "topology: unknown option \"--clusters\"; did you mean \"--cluster\"?");
   REQUIRE(error({"--cluster", file, "--nodes", "many"}) ==

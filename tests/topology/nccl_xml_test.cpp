@@ -8,41 +8,14 @@
 
 #include "sim/config_error.h"
 #include "support/damage.h"
+#include "support/program.h"
 
 namespace trainyard {
 namespace {
 
 // Every element and every attribute, as NCCL and RCCL write them.
-constexpr const char* kSample = R"(<system version="1">
-  <cpu host_hash="0x8393fb66b8b750c5" numaid="3" affinity="ffff0000,00000000" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49">
-    <pci busid="0000:01:00.0" class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa096" link_speed="16.0 GT/s PCIe" link_width="16">
-      <pci busid="0000:07:00.0" class="0x030200" vendor="0x10de" device="0x20b2" link_speed="" link_width="0">
-        <gpu dev="0" sm="80" mlopart="-1" rank="0" gdr="1" keep="1">
-          <nvlink target="0000:c4:00.0" count="2" tclass="0x068000"/>
-          <nvlink target="fffffff:ffff:ff" count="10" tclass="0x068000"/>
-          <c2c bw="44712" count="5"/>
-        </gpu>
-      </pci>
-      <pci busid="0000:0c:00.0" class="0x020700" vendor="0x15b3" device="0x101b">
-        <nic>
-          <net name="mlx5_0" dev="0" speed="200000" port="1" latency="0.500000" guid="0x64774a0003a1420c" maxconn="131072" gdr="1" coll="0" net="1" gin="0" rma="0" rail="0" plane="-1" keep="1"/>
-        </nic>
-      </pci>
-      <pcilink target="0000:81:00.0"/>
-    </pci>
-    <nic>
-      <net name="lo" dev="1"/>
-    </nic>
-  </cpu>
-  <cpu numaid="-1" arch="x86_64" vendor="  Shanghai  ">
-    <pci busid="0001:00:00.0" class="0x120000">
-      <gpu dev="1" gcn="gfx942" arch="38911" rank="1" gdr="1">
-        <xgmi target="0002:00:00.0" count="1" tclass="0x120000"/>
-      </gpu>
-    </pci>
-  </cpu>
-</system>
-)";
+const std::string kSample = read_text_file(std::string(TRAINYARD_SOURCE_DIR) +
+                                           "/tests/topology/data/every_element.xml");
 
 std::string error_of(const std::string& text) {
   try {
