@@ -217,6 +217,10 @@ LinkModel read_link(const PartReader& reader, const ConfigNode& node) {
   link.gpu_latency = reader.optional(node, "gpu_latency", &ConfigNode::as_time);
   link.switch_latency = reader.optional(node, "switch_latency", &ConfigNode::as_time);
   link.root_latency = reader.optional(node, "root_latency", &ConfigNode::as_time);
+  link.in_network_reduction = reader.optional(node, "in_network_reduction", &ConfigNode::as_bool);
+  if (link.in_network_reduction && link.family != LinkFamily::NvLink) {
+    node.required("in_network_reduction").fail("only a link of family nvlink has an NVSwitch");
+  }
   return link;
 }
 
@@ -305,6 +309,7 @@ SwitchModel read_switch(const PartReader& reader, const ConfigNode& node) {
   model.speed = reader.required(node, "speed", &ConfigNode::as_bandwidth);
   model.latency = reader.required(node, "latency", &ConfigNode::as_time);
   model.buffer = reader.optional(node, "buffer", some_bytes);
+  model.in_network_reduction = reader.optional(node, "in_network_reduction", &ConfigNode::as_bool);
   return model;
 }
 

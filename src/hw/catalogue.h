@@ -57,6 +57,8 @@ struct LinkModel {
   std::optional<Sourced<SimTime>> switch_latency;
   // Through a CPU between two links of this kind: the PCIe root complex.
   std::optional<Sourced<SimTime>> root_latency;
+  // NVLink: whether the NVSwitch of this generation adds up and multicasts what passes through it.
+  std::optional<Sourced<bool>> in_network_reduction;
 };
 
 struct GpuModel {
@@ -101,6 +103,8 @@ struct SwitchModel {
   Sourced<Bandwidth> speed;  // Of one port.
   Sourced<SimTime> latency;
   std::optional<Sourced<Bytes>> buffer;
+  // Whether it adds up and multicasts what passes through it (SHARP).
+  std::optional<Sourced<bool>> in_network_reduction;
 };
 
 // What CPUID tells of a processor, in the form that NCCL prints it: the extended family as the high

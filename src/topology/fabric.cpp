@@ -109,7 +109,10 @@ SwitchSpec read_switch(const FabricContext& context, const ConfigNode& name) {
           .part = parts.part(model.name),
           .ports = parts.use(model.name, "ports", model.ports),
           .speed = parts.use(model.name, "speed", model.speed),
-          .latency = parts.use(model.name, "latency", model.latency)};
+          .latency = parts.use(model.name, "latency", model.latency),
+          .in_network_reduction =
+              model.in_network_reduction &&
+              parts.use(model.name, "in_network_reduction", *model.in_network_reduction)};
 }
 
 NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string name) {
@@ -118,7 +121,8 @@ NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string 
                            .latency = spec.latency,
                            .server = std::nullopt,
                            .part = spec.part,
-                           .ports = static_cast<std::uint16_t>(spec.ports)});
+                           .ports = static_cast<std::uint16_t>(spec.ports),
+                           .in_network_reduction = spec.in_network_reduction});
 }
 
 CableReader::CableReader(const FabricContext& context)

@@ -64,6 +64,7 @@ struct SwitchSpec {
   int ports = 0;
   Bandwidth speed;  // Line rate of one port.
   SimTime latency;
+  bool in_network_reduction = false;
 };
 [[nodiscard]] SwitchSpec read_switch(const FabricContext& context, const ConfigNode& name);
 NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string name);

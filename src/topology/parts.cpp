@@ -38,6 +38,9 @@ LinkKind kind_of(LinkFamily family) {
 
 }  // namespace
 
+std::string PartLog::to_text(bool value) {
+  return value ? "true" : "false";
+}
 std::string PartLog::to_text(int value) {
   return std::to_string(value);
 }

@@ -33,6 +33,7 @@ class PartLog {
   [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
 
  private:
+  static std::string to_text(bool value);
   static std::string to_text(int value);
   static std::string to_text(double value);
   static std::string to_text(Bandwidth value);

@@ -116,7 +116,7 @@ struct Routing::Tables {
     for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
       const NodeId node(index);
       const NodeKind kind = topology.node(node).kind;
-      if (in_fabric[index]) {
+      if (in_fabric[index] || forwards_in_fabric(kind)) {
         groups[{kind, {node}}].push_back(node);
       } else if (kind == NodeKind::Gpu || kind == NodeKind::Cpu) {
         std::vector<NodeId> nics = nearest_nics(local, in_fabric, node);
@@ -237,8 +237,10 @@ SimTime path_latency(const Topology& topology, const std::vector<LinkId>& path) 
   for (std::size_t hop = 0; hop < path.size(); ++hop) {
     const Link& link = topology.link(path[hop]);
     sum += link.spec.latency;
-    if (hop + 1 < path.size()) {
-      sum += topology.node(link.target).latency;
+    const Node& target = topology.node(link.target);
+    const bool is_switch = target.kind == NodeKind::NvSwitch || target.kind == NodeKind::Switch;
+    if (hop + 1 < path.size() || is_switch) {
+      sum += target.latency;
     }
   }
   return sum;

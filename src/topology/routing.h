@@ -50,7 +50,8 @@ class Routing {
   ~Routing();
 
   // Replaces `path` by the links from source to target, in order. False if there is no way; `path`
-  // is then empty. A node to itself is an empty path and true.
+  // is then empty. A node to itself is an empty path and true. Besides GPUs and NICs, an NVSwitch
+  // or a switch of the fabric may be either end.
   [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
                            std::vector<LinkId>& path);
   // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU
@@ -70,7 +71,9 @@ class Routing {
   std::unique_ptr<Tables> tables_;
 };
 
-// Sum of link latencies and of the latencies of the nodes in between.
+// Sum of link latencies and of the latencies of the nodes in between, and of the last node if it is
+// a switch: what a switch takes for itself passes through it as what it forwards does, and what it
+// sends of its own has.
 [[nodiscard]] SimTime path_latency(const Topology& topology, const std::vector<LinkId>& path);
 // The least bandwidth on the path; the path must not be empty.
 [[nodiscard]] Bandwidth path_bandwidth(const Topology& topology, const std::vector<LinkId>& path);

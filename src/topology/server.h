@@ -56,6 +56,7 @@ struct ServerSpec {
   PhysicalLink scale_up;
   int scale_up_links = 0;  // Of one GPU.
   SimTime scale_up_switch_latency;
+  bool scale_up_reduces = false;  // In the NVSwitch.
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
   // Of NICs of one part: line rate of all ports, their number, and payload over line rate. Of several

@@ -77,6 +77,10 @@ void read_scale_up(const ConfigNode& node, const Catalogue& catalogue, PartLog& 
   if (spec.layout == ServerTemplate::NvSwitch && link.switch_latency) {
     spec.scale_up_switch_latency = parts.use(link.name, "switch_latency", *link.switch_latency);
   }
+  if (spec.layout == ServerTemplate::NvSwitch && link.in_network_reduction) {
+    spec.scale_up_reduces =
+        parts.use(link.name, "in_network_reduction", *link.in_network_reduction);
+  }
 }
 
 void check_scale_up(const ConfigNode& node, const Catalogue& catalogue, const PartLog& parts,
@@ -111,7 +115,9 @@ void join_gpus(TopologyBuilder& builder, const ServerSpec& spec, const std::vect
         builder.add_node({.kind = NodeKind::NvSwitch,
                           .name = fmt::format("server{}/nvswitch", server.value()),
                           .latency = spec.scale_up_switch_latency,
-                          .server = server});
+                          .server = server,
+                          .part = spec.scale_up.part,
+                          .in_network_reduction = spec.scale_up_reduces});
     for (const NodeId gpu : gpus) {
       builder.add_duplex_link(gpu, nvswitch, spec.scale_up.bundle(spec.scale_up_links));
     }

@@ -47,14 +47,17 @@ struct LinkSpec {
 struct Node {
   NodeKind kind = NodeKind::Switch;
   std::string name = {};
-  // Charged once for every path that passes through this node, not at its two ends.
+  // Charged once for every path that passes through this node, or that ends in it if it is a
+  // switch; not otherwise at the two ends.
   SimTime latency{};
   // The server that the node stands in; none for switches of the fabric.
   std::optional<ServerId> server{};
-  // The part of the catalogue: an index into Topology::parts().
+  // The part of the catalogue, of an NVSwitch its link: an index into Topology::parts().
   std::uint16_t part = 0;
   // Ports that the part has, for links and lanes that count as ports there; 0 where unknown.
   std::uint16_t ports = 0;
+  // A switch that adds up and multicasts what passes through it.
+  bool in_network_reduction = false;
 };
 
 // How far two devices of a server are apart, in the terms of nvidia-smi topo and NCCL: below one

@@ -260,6 +260,7 @@ TEST_CASE("every value of the shipped catalogue has a source") {
     REQUIRE(has_source(link.gpu_latency));
     REQUIRE(has_source(link.switch_latency));
     REQUIRE(has_source(link.root_latency));
+    REQUIRE(has_source(link.in_network_reduction));
   }
   for (const auto& [name, nic] : shipped().nics()) {
     INFO(name);
@@ -275,6 +276,7 @@ TEST_CASE("every value of the shipped catalogue has a source") {
     REQUIRE(has_source(model.speed));
     REQUIRE(has_source(model.latency));
     REQUIRE(has_source(model.buffer));
+    REQUIRE(has_source(model.in_network_reduction));
   }
 }
 
@@ -377,6 +379,14 @@ TEST_CASE("a broken catalogue says where and why") {
                        "    max_payload") ==
             "links.yaml:12:17: links.PCIe5.efficiency: give either this or max_payload, from which "
             "it follows");
+  }
+  SECTION("reduction in the network of a link that has no NVSwitch") {
+    REQUIRE(load_error("links.yaml", "    max_payload",
+                       "    in_network_reduction: {value: true, evidence: datasheet, source: "
+                       "book}\n"
+                       "    max_payload") ==
+            "links.yaml:12:27: links.PCIe5.in_network_reduction: only a link of family nvlink has "
+            "an NVSwitch");
   }
   SECTION("a data type that nobody knows") {
     REQUIRE_THAT(

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "hw/catalogue.h"
 
@@ -27,6 +29,21 @@ double scale_up_gigabytes_per_second(const GpuModel& gpu) {
 }
 
 }  // namespace
+
+TEST_CASE("NVSwitches from NVLink 4 on and Quantum switches reduce in the network, no others") {
+  const auto names_of = [](const auto& parts) {
+    std::vector<std::string> names;
+    for (const auto& [name, part] : parts) {
+      if (part.in_network_reduction && part.in_network_reduction->value) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  };
+  REQUIRE(names_of(shipped().links()) == std::vector<std::string>{"NVLink4", "NVLink5"});
+  REQUIRE(names_of(shipped().switches()) ==
+          std::vector<std::string>{"Quantum-QM8700", "Quantum2-QM9700", "QuantumX800-Q3400"});
+}
 
 TEST_CASE("the shipped values are the published ones") {
   const auto& gpus = shipped().gpus();

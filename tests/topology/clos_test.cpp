@@ -133,6 +133,7 @@ TEST_CASE("links run at the slower end's rate, with FEC, cable and optics in the
   REQUIRE(spec.spine_link.bandwidth == gigabits_per_second(384));
   REQUIRE(spec.spine_link.latency == 150_ns + 100_ns + 100_ns);
   REQUIRE(spec.leaf.latency == 130_ns);
+  REQUIRE(spec.leaf.in_network_reduction);
 }
 
 TEST_CASE("links above the leaves carry what the best NICs do, cores hang on their own cables") {

@@ -455,6 +455,53 @@ TEST_CASE("latency counts links and the nodes in between, bandwidth is the least
   REQUIRE(path_latency(topology, {}) == SimTime());
   REQUIRE(path_latency(topology, {first, second}) == 23_ns);
   REQUIRE(path_bandwidth(topology, {first, second}) == gigabits_per_second(40));
+  // A switch that is an end of its own is passed once: on the way in.
+  REQUIRE(path_latency(topology, {first}) == 13_ns);
+  REQUIRE(path_latency(topology, {second}) == 10_ns);
+}
+
+TEST_CASE("a switch can be either end of a route, and a GPU reaches it through its NIC") {
+  TopologyBuilder builder;
+  const ServerId server = builder.add_server();
+  const NodeId nvswitch = add(builder, NodeKind::NvSwitch, "nvswitch", server);
+  const NodeId leaf = add(builder, NodeKind::Switch, "leaf");
+  const NodeId other_leaf = add(builder, NodeKind::Switch, "leaf");
+  const NodeId spine = add(builder, NodeKind::Switch, "spine");
+  std::vector<NodeId> gpus;
+  std::vector<NodeId> nics;
+  for (int index = 0; index < 2; ++index) {
+    gpus.push_back(add(builder, NodeKind::Gpu, "gpu", server));
+    nics.push_back(add(builder, NodeKind::Nic, "nic", server));
+    builder.add_duplex_link(gpus.back(), nvswitch, link(LinkKind::NvLink));
+    builder.add_duplex_link(gpus.back(), nics.back(), link(LinkKind::Pcie));
+    builder.add_duplex_link(nics.back(), leaf, link(LinkKind::Network));
+  }
+  builder.add_duplex_link(leaf, spine, link(LinkKind::Network));
+  builder.add_duplex_link(other_leaf, spine, link(LinkKind::Network));
+  const Topology topology = std::move(builder).build();
+  for (const RoutingPolicy policy : {RoutingPolicy::EcmpHash, RoutingPolicy::Static}) {
+    Routing routing(topology, {.policy = policy});
+    const auto nodes_on = [&](NodeId from, NodeId to) {
+      std::vector<LinkId> path;
+      std::vector<NodeId> nodes{from};
+      REQUIRE(routing.route(from, to, 3, path));
+      for (const LinkId id : path) {
+        REQUIRE(topology.link(id).source == nodes.back());
+        nodes.push_back(topology.link(id).target);
+      }
+      return nodes;
+    };
+    using Nodes = std::vector<NodeId>;
+    REQUIRE(nodes_on(gpus[1], nvswitch) == Nodes{gpus[1], nvswitch});
+    REQUIRE(nodes_on(nvswitch, gpus[0]) == Nodes{nvswitch, gpus[0]});
+    REQUIRE(nodes_on(gpus[1], leaf) == Nodes{gpus[1], nics[1], leaf});
+    REQUIRE(nodes_on(leaf, gpus[0]) == Nodes{leaf, nics[0], gpus[0]});
+    REQUIRE(nodes_on(leaf, spine) == Nodes{leaf, spine});
+    REQUIRE(nodes_on(spine, other_leaf) == Nodes{spine, other_leaf});
+    REQUIRE(nodes_on(other_leaf, gpus[1]) == Nodes{other_leaf, spine, leaf, nics[1], gpus[1]});
+    std::vector<LinkId> path;
+    REQUIRE_FALSE(routing.route(nvswitch, leaf, 0, path));
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "support/described_servers.h"
 
@@ -54,6 +55,21 @@ TEST_CASE("GPUs behind a switch have all their links on it") {
     const Link* link = find_link(box.topology, gpu, nvswitch);
     REQUIRE(link->spec.lanes == 18);
     REQUIRE(link->spec.bandwidth == gigabytes_per_second(369));  // 18 x 25 x 0.82.
+  }
+}
+
+TEST_CASE("an NVSwitch is of its link's part and reduces from the fourth generation on") {
+  for (const auto& [gpu, reduces] : {std::pair{"V100-SXM2-32GB", false},
+                                     {"A100-SXM-40GB", false},
+                                     {"H100-SXM", true},
+                                     {"B200", true}}) {
+    INFO(gpu);
+    const BuiltServer box = build_server(even_server("nvswitch", gpu, 8, 0, 0, 1));
+    const Link& link = box.topology.link(box.topology.links_from(box.nodes.gpus[0]).front());
+    const Node& node = box.topology.node(link.target);
+    REQUIRE(node.kind == NodeKind::NvSwitch);
+    REQUIRE(node.part == link.spec.part);
+    REQUIRE(node.in_network_reduction == reduces);
   }
 }
 
