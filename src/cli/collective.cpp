@@ -35,10 +35,10 @@ Examples:
 
 // Size by size, the algorithms in the order asked for.
 std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
-                                   const std::vector<Bytes>& sizes) {
+                                   const CollectiveInputs& inputs) {
   std::vector<CollectiveJob> jobs;
-  for (const Bytes size : sizes) {
-    for (const Algorithm algorithm : request.algorithms) {
+  for (const Bytes size : inputs.sizes) {
+    for (const Algorithm algorithm : inputs.algorithms) {
       jobs.push_back({.operation = request.operation,
                       .algorithm = algorithm,
                       .size = size,
@@ -91,18 +91,23 @@ CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
 // What was assumed or left out, and options that changed nothing.
 void add_request_notes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                        std::vector<std::string>& notes) {
-  notes.push_back(
+  const bool has_nvls =
+      std::ranges::find(inputs.algorithms, Algorithm::Nvls) != inputs.algorithms.end();
+  notes.push_back(fmt::format(
       "plain runtime: links and latencies only; without launch, protocol and proxy costs small "
-      "sizes come out faster than NCCL runs them, and there is no NVLS, which NCCL prefers on "
-      "NVSwitch nodes from Hopper on");
+      "sizes come out faster than NCCL runs them{}",
+      has_nvls ? "; nvls does at any size, as nothing but its bytes is charged"
+               : ", and there is no NVLS, which NCCL prefers on NVSwitch nodes from Hopper on"));
   if (request.fidelity == Fidelity::Analytical) {
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");
   }
-  for (const Algorithm algorithm : request.algorithms) {
-    if (request.piece && algorithm != Algorithm::Ring && algorithm != Algorithm::Tree) {
+  for (const Algorithm algorithm : inputs.algorithms) {
+    // A ring repeats its steps for each piece.
+    const bool cuts = algorithm == Algorithm::Ring || has_pipeline(algorithm, request.operation);
+    if (request.piece && !cuts) {
       notes.push_back(
           fmt::format("--chunk did not influence {}: it has no pipeline", to_string(algorithm)));
     }
@@ -161,7 +166,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   mark_best(report.rows);
   report.notes = std::move(inputs.notes);
   add_request_notes(request, inputs, report.notes);
-  for (std::size_t index = jobs.size() - request.algorithms.size(); index < jobs.size(); ++index) {
+  for (std::size_t index = jobs.size() - inputs.algorithms.size(); index < jobs.size(); ++index) {
     add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
   }
   add_estimate_note(inputs.cluster, report.notes);
@@ -188,12 +193,12 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request);
-  const std::vector<CollectiveJob> jobs = jobs_of(request, inputs.sizes);
+  const std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
   const std::vector<CollectiveResult> results =
       run_jobs(inputs.cluster, jobs, request.threads, log);
   const CollectiveReport report = report_of(request, inputs, jobs, results);
   if (request.trace) {
-    const std::size_t largest_of_first = jobs.size() - request.algorithms.size();
+    const std::size_t largest_of_first = jobs.size() - inputs.algorithms.size();
     write_file(*request.trace, trace_of(inputs.cluster, jobs[largest_of_first]));
   }
   write_output(request.output, render(report, request.format), out);

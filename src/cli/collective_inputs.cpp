@@ -8,6 +8,7 @@
 
 #include "calibration/comparison.h"
 #include "cli/common.h"
+#include "collectives/aggregation.h"
 #include "collectives/run.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -184,14 +185,34 @@ std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
   return sizes;
 }
 
+std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
+                                           const Cluster& cluster) {
+  const Routing routing(cluster.topology, cluster.routing);
+  std::vector<Algorithm> runnable;
+  for (const Algorithm algorithm : request.algorithms) {
+    const std::optional<std::string> obstacle = obstacle_to(cluster, routing, algorithm);
+    if (obstacle && !request.auto_algorithms) {
+      throw ConfigError(
+          fmt::format("--algo: expected an algorithm that the cluster can run, found \"{}\": {}",
+                      to_string(algorithm), *obstacle));
+    }
+    if (!obstacle) {
+      runnable.push_back(algorithm);
+    }
+  }
+  return runnable;
+}
+
 CollectiveInputs load_collective_inputs(const CollectiveRequest& request) {
   std::vector<std::string> notes;
   Cluster cluster = load_ranks(request, notes);
+  std::vector<Algorithm> algorithms = runnable_algorithms(request, cluster);
   const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
   std::vector<Bytes> sizes =
       message_sizes(request, static_cast<int>(cluster.gpus.size()), measured, notes);
   return {.cluster = std::move(cluster),
           .measured = measured,
+          .algorithms = std::move(algorithms),
           .sizes = std::move(sizes),
           .notes = std::move(notes)};
 }

@@ -55,20 +55,20 @@ Algorithm read_algorithm(const std::string& name, Operation operation) {
   return *algorithm;
 }
 
-std::vector<Algorithm> read_algorithms(const OptionReader& reader, Operation operation) {
+void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
   const std::string list = reader.text("algo").value_or("auto");
   if (list == "auto") {
-    return algorithms_for(operation);
+    request.auto_algorithms = true;
+    request.algorithms = algorithms_for(request.operation);
+    return;
   }
-  std::vector<Algorithm> chosen;
   for (const std::string& name : split_list(list)) {
-    const Algorithm algorithm = read_algorithm(name, operation);
-    if (std::ranges::find(chosen, algorithm) != chosen.end()) {
+    const Algorithm algorithm = read_algorithm(name, request.operation);
+    if (std::ranges::find(request.algorithms, algorithm) != request.algorithms.end()) {
       fail_option("algo", "every algorithm once", list);
     }
-    chosen.push_back(algorithm);
+    request.algorithms.push_back(algorithm);
   }
-  return chosen;
 }
 
 int read_root(const OptionReader& reader, Operation operation) {
@@ -107,10 +107,10 @@ options::options_description collective_options() {
       "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
   add("runtime", text("NAME"), "plain (the default): links and latencies only");
   add("algo", text("LIST"),
-      "auto (all that can do OP; the default), or some of ring,tree,halving-doubling,pairwise,"
-      "direct");
+      "auto (all that can do OP on the cluster; the default), or some of ring,tree,"
+      "halving-doubling,pairwise,direct,nvls,sharp");
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
-  add("chunk", text("SIZE"), "pipeline piece of rings and trees (default: by size and depth)");
+  add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
   add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
   add("fidelity", text("NAME"), "flow (the default) or analytical (a lower bound)");
   add("against", text("FILE"),
@@ -135,7 +135,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
   (void)reader.choice("runtime", {"plain"}, "this version has no other runtime");
-  request.algorithms = read_algorithms(reader, request.operation);
+  read_algorithms(reader, request);
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");
   request.root = read_root(reader, request.operation);

@@ -17,6 +17,10 @@ std::string_view to_string(Algorithm algorithm) {
       return "pairwise";
     case Algorithm::Direct:
       return "direct";
+    case Algorithm::Nvls:
+      return "nvls";
+    case Algorithm::Sharp:
+      return "sharp";
   }
   CHECK(false, "unknown algorithm");
 }
@@ -34,13 +38,16 @@ bool supports(Algorithm algorithm, Operation operation) {
   switch (operation) {
     case Operation::AllReduce:
       return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree ||
-             algorithm == Algorithm::HalvingDoubling;
+             algorithm == Algorithm::HalvingDoubling || algorithm == Algorithm::Nvls ||
+             algorithm == Algorithm::Sharp;
     case Operation::AllGather:
     case Operation::ReduceScatter:
-      return algorithm == Algorithm::Ring || algorithm == Algorithm::HalvingDoubling;
+      return algorithm == Algorithm::Ring || algorithm == Algorithm::HalvingDoubling ||
+             algorithm == Algorithm::Nvls;
     case Operation::Broadcast:
     case Operation::Reduce:
-      return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree;
+      return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree ||
+             algorithm == Algorithm::Nvls;
     case Operation::AllToAll:
       return algorithm == Algorithm::Pairwise || algorithm == Algorithm::Direct;
     case Operation::SendReceive:
@@ -77,20 +84,56 @@ std::unique_ptr<Schedule> make_schedule(Algorithm algorithm, Operation operation
       return pairwise_schedule(operation, options);
     case Algorithm::Direct:
       return direct_schedule(operation, options);
+    case Algorithm::Nvls:
+      return nvls_schedule(operation, options);
+    case Algorithm::Sharp:
+      return sharp_schedule(operation, options);
   }
   CHECK(false, "unknown algorithm");
 }
 
+bool has_pipeline(Algorithm algorithm, Operation operation) {
+  switch (algorithm) {
+    case Algorithm::Tree:
+    case Algorithm::Nvls:
+    case Algorithm::Sharp:
+      return true;
+    case Algorithm::Ring:
+      return operation == Operation::Broadcast || operation == Operation::Reduce;
+    case Algorithm::HalvingDoubling:
+    case Algorithm::Pairwise:
+    case Algorithm::Direct:
+      return false;
+  }
+  CHECK(false, "unknown algorithm");
+}
+
+namespace {
+
+// Messages that follow one another from the first to the last rank that a piece reaches, beside the
+// first.
+std::int64_t pipeline_stages(Algorithm algorithm, Operation operation, const RankLayout& layout) {
+  if (!has_pipeline(algorithm, operation)) {
+    return 0;
+  }
+  switch (algorithm) {
+    case Algorithm::Tree:
+      return tree_depth(layout);
+    case Algorithm::Nvls:
+      return operation == Operation::AllReduce ? 2 : 1;  // To the switch and back.
+    case Algorithm::Sharp:
+      return 4;  // To the heads, to the switches, and back.
+    default:
+      return layout.ranks() - 1;
+  }
+}
+
+}  // namespace
+
 int default_pieces(Algorithm algorithm, Operation operation, const RankLayout& layout, Bytes size) {
   constexpr std::int64_t kPiecesPerStage = 32;
   constexpr std::int64_t kLeastPiece = 8 * 1024;
-  std::int64_t stages = 0;
-  if (algorithm == Algorithm::Tree) {
-    stages = tree_depth(layout);
-  } else if (algorithm == Algorithm::Ring &&
-             (operation == Operation::Broadcast || operation == Operation::Reduce)) {
-    stages = layout.ranks() - 1;
-  }
+  const std::int64_t stages = pipeline_stages(algorithm, operation, layout);
   const std::int64_t share = size.count() / layout.channels();
   return static_cast<int>(std::clamp<std::int64_t>(
       share / kLeastPiece, 1, std::max<std::int64_t>(1, kPiecesPerStage * stages)));

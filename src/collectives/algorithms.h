@@ -14,18 +14,42 @@
 
 namespace trainyard {
 
-enum class Algorithm : std::uint8_t { Ring, Tree, HalvingDoubling, Pairwise, Direct };
+enum class Algorithm : std::uint8_t {
+  Ring,
+  Tree,
+  HalvingDoubling,
+  Pairwise,
+  Direct,
+  Nvls,   // The NVSwitch of a server adds up and multicasts.
+  Sharp,  // The switches of the fabric do.
+};
 
-inline constexpr std::array kAlgorithms{Algorithm::Ring, Algorithm::Tree,
-                                        Algorithm::HalvingDoubling, Algorithm::Pairwise,
-                                        Algorithm::Direct};
+inline constexpr std::array kAlgorithms{
+    Algorithm::Ring,     Algorithm::Tree,   Algorithm::HalvingDoubling,
+    Algorithm::Pairwise, Algorithm::Direct, Algorithm::Nvls,
+    Algorithm::Sharp};
 
-// "ring", "tree", "halving-doubling", "pairwise", "direct".
+// "ring", "tree", "halving-doubling", "pairwise", "direct", "nvls", "sharp".
 [[nodiscard]] std::string_view to_string(Algorithm algorithm);
 [[nodiscard]] std::optional<Algorithm> parse_algorithm(std::string_view name);
+// On some cluster; whether on a given one, placement.h knows.
 [[nodiscard]] bool supports(Algorithm algorithm, Operation operation);
 // Those that support the operation, in the order of kAlgorithms.
 [[nodiscard]] std::vector<Algorithm> algorithms_for(Operation operation);
+
+// The switches that add up one share of the data. Switches are relays, numbered from zero.
+struct AggregationTree {
+  struct Member {
+    RankId head;             // The rank whose NIC leads to the tree.
+    std::uint32_t turn = 0;  // Which of its NICs: the flow label.
+    std::uint32_t leaf = 0;  // The switch that the NIC is on.
+  };
+  std::vector<Member> members;  // By node.
+  // The switch that joins the leaves, if they are not all the same one.
+  std::optional<std::uint32_t> spine = {};
+  // Which of the links between a leaf and the spine, where there are several.
+  std::uint32_t trunk = 0;
+};
 
 struct ScheduleOptions {
   RankLayout layout;
@@ -34,11 +58,17 @@ struct ScheduleOptions {
   // pipeline of chains and trees. Ring all_reduce, all_gather and reduce_scatter repeat their steps
   // for each piece.
   int pieces = 1;
+  // Of sharp: one for each NIC of a server. Empty: one switch joins all ranks, each with a NIC; the
+  // ranks of a smaller node take turns at what is left over.
+  std::vector<AggregationTree> trees = {};
 };
 
 // The algorithm must support the operation, the root be a rank, and there be at least one rank.
 [[nodiscard]] std::unique_ptr<Schedule> make_schedule(Algorithm algorithm, Operation operation,
                                                       const ScheduleOptions& options);
+
+// Whether cutting the data into pieces makes the operation faster.
+[[nodiscard]] bool has_pipeline(Algorithm algorithm, Operation operation);
 
 // How many pieces to use for a size: one, unless the algorithm pipelines the operation. Then the
 // filling of the pipeline should cost little, 1/32 of the time, but no piece be smaller than 8 KiB.
@@ -56,6 +86,10 @@ struct ScheduleOptions {
                                                           const ScheduleOptions& options);
 [[nodiscard]] std::unique_ptr<Schedule> direct_schedule(Operation operation,
                                                         const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> nvls_schedule(Operation operation,
+                                                      const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> sharp_schedule(Operation operation,
+                                                       const ScheduleOptions& options);
 
 // The greatest number of steps between the root and a rank in the trees of tree_schedule; where
 // nodes differ, at most this: as if the farthest node were the largest.

@@ -17,21 +17,22 @@ Executor::Executor(Simulator& simulator, Network& network, const Schedule& sched
       trace_(trace),
       next_(schedule.shape().lanes, 0) {
   const ScheduleShape& shape = schedule.shape();
-  CHECK(rank_nodes.size() == static_cast<std::size_t>(shape.ranks), "a rank without a node");
+  CHECK(rank_nodes.size() == static_cast<std::size_t>(shape.ranks + shape.relays),
+        "a rank or relay without a node");
   links_.reserve(shape.connections);
   network.reserve(shape.connections);
   for (std::uint32_t index = 0; index < shape.connections; ++index) {
     const ScheduleConnection ends = schedule.connection(index);
-    links_.push_back({.connection = network.connect({.source = rank_nodes[ends.source.value()],
-                                                     .target = rank_nodes[ends.target.value()],
-                                                     .flow_label = index})});
+    links_.push_back(
+        {.connection = network.connect({.source = rank_nodes[ends.source.value()],
+                                        .target = rank_nodes[ends.target.value()],
+                                        .flow_label = ends.flow_label.value_or(index)})});
   }
   if (trace_ != nullptr) {
     waiting_since_.resize(shape.lanes);
     for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
-      lane_tracks_.push_back(
-          trace_->add_track(fmt::format("rank {}", schedule.lane_rank(LaneId(lane)).value()),
-                            fmt::format("lane {}", lane)));
+      lane_tracks_.push_back(trace_->add_track(
+          participant_name(shape, schedule.lane_rank(LaneId(lane))), fmt::format("lane {}", lane)));
     }
   }
 }
@@ -108,8 +109,8 @@ void Executor::start_message(std::uint32_t index, Bytes size) {
 void Executor::record(std::uint32_t lane, const Step& step) {
   trace_->add_span(
       lane_tracks_[lane],
-      fmt::format("{} from rank {}, {} B", step.kind == StepKind::Reduce ? "reduce" : "receive",
-                  schedule_.connection(step.connection).source.value(),
+      fmt::format("{} from {}, {} B", step.kind == StepKind::Reduce ? "reduce" : "receive",
+                  participant_name(schedule_.shape(), schedule_.connection(step.connection).source),
                   chunking_.bytes(step.chunks).count()),
       waiting_since_[lane], simulator_.now());
   waiting_since_[lane] = simulator_.now();
@@ -124,10 +125,12 @@ std::optional<std::string> Executor::contract_violation() const {
   for (std::uint32_t lane = 0; lane < schedule_.shape().lanes; ++lane) {
     if (next_[lane] < schedule_.step_count(LaneId(lane))) {
       const Step step = schedule_.step(LaneId(lane), next_[lane]);
-      return fmt::format("rank {} (lane {}, step {}) still waits for rank {}; {} of {} lanes ended",
-                         schedule_.lane_rank(LaneId(lane)).value(), lane, next_[lane],
-                         schedule_.connection(step.connection).source.value(),
-                         schedule_.shape().lanes - lanes_left_, schedule_.shape().lanes);
+      const ScheduleShape& shape = schedule_.shape();
+      return fmt::format("{} (lane {}, step {}) still waits for {}; {} of {} lanes ended",
+                         participant_name(shape, schedule_.lane_rank(LaneId(lane))), lane,
+                         next_[lane],
+                         participant_name(shape, schedule_.connection(step.connection).source),
+                         shape.lanes - lanes_left_, shape.lanes);
     }
   }
   if (bytes_sent_ != bytes_received_ || messages_sent_ != messages_received_) {

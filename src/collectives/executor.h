@@ -22,8 +22,9 @@ namespace trainyard {
 
 class Executor final : private EventHandler {
  public:
-  // Connects the ranks, rank r on node rank_nodes[r]. The arguments must outlive the executor. With
-  // a trace, every wait for a message is recorded as a span on the track of its rank.
+  // Connects the ranks and relays, rank r on node rank_nodes[r], relay i on rank_nodes[ranks + i].
+  // The arguments must outlive the executor. With a trace, every wait for a message is recorded as
+  // a span on the track of its rank or relay.
   Executor(Simulator& simulator, Network& network, const Schedule& schedule,
            std::span<const NodeId> rank_nodes, Bytes size, TraceRecorder* trace = nullptr);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/placement.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <compare>
 #include <cstddef>
@@ -12,8 +14,10 @@
 #include <tuple>
 #include <utility>
 
+#include "collectives/aggregation.h"
 #include "collectives/grid_order.h"
 #include "sim/check.h"
+#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -292,6 +296,18 @@ bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement
   return true;
 }
 
+void add_switches(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
+                  Placement& placement) {
+  std::string obstacle;
+  std::optional<SwitchPlan> plan = plan_switches(cluster, routing, algorithm, obstacle);
+  if (!plan) {
+    throw ConfigError(
+        fmt::format("{} cannot run {}: {}", cluster.name, to_string(algorithm), obstacle));
+  }
+  placement.nodes.insert(placement.nodes.end(), plan->relays.begin(), plan->relays.end());
+  placement.trees = std::move(plan->trees);
+}
+
 }  // namespace
 
 Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
@@ -311,6 +327,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
       layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
                                 natural_order(kind.gpus));
     }
+    add_switches(cluster, routing, algorithm, placement);
     return placement;
   }
   std::vector<ServerRings> rings;

@@ -10,7 +10,8 @@
 //   Nodes may differ; each kind has rings and cuts of its own (docs/collectives.md).
 // - GPUs that hang off the switches of a grid, without NICs: rings from neighbour to neighbour, one
 //   channel each way.
-// Algorithms other than ring and tree use every link from one channel.
+// Algorithms other than ring and tree use every link from one channel. Those that add up in the
+// network also get switches as relays (aggregation.h).
 #pragma once
 
 #include <optional>
@@ -26,12 +27,13 @@ namespace trainyard {
 
 struct Placement {
   RankLayout layout;
-  std::vector<NodeId> nodes;  // By rank.
+  std::vector<NodeId> nodes;  // By rank, then by relay.
+  std::vector<AggregationTree> trees;
   // What a user should know, such as a mesh that has no ring.
   std::vector<std::string> remarks;
 };
 
-// `channels` overrides the number of channels.
+// `channels` overrides the number of channels. Throws ConfigError where obstacle_to() has one.
 [[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
                               std::optional<int> channels);
 

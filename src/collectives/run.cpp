@@ -40,10 +40,13 @@ void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces
   const std::int64_t ranks = layout.ranks();
   const std::int64_t channels = layout.channels();
   const bool all_pairs = job.operation == Operation::AllToAll;
-  // At most: a partner for each round of halving and doubling, both ways of a tree.
+  // At most: a partner for each round of halving and doubling, both ways of a tree, four of a
+  // switch, both ways of every pair in a server and of its switch.
   const std::int64_t partners =
       all_pairs ? ranks
-                : std::max(2, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(ranks))));
+      : job.algorithm == Algorithm::Sharp
+          ? 2 * layout.most_ranks_per_node() + 2
+          : std::max(4, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(ranks))));
   const std::int64_t connections = channels * ranks * partners;
   if (connections > kMostConnections) {
     throw ConfigError(fmt::format(
@@ -80,9 +83,9 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   const int channels = placement.layout.channels();
   const int pieces = pieces_of(job, placement.layout);
   check_extent(job, placement.layout, pieces);
-  const auto schedule =
-      make_schedule(job.algorithm, job.operation,
-                    {.layout = placement.layout, .root = job.root, .pieces = pieces});
+  const auto schedule = make_schedule(
+      job.algorithm, job.operation,
+      {.layout = placement.layout, .root = job.root, .pieces = pieces, .trees = placement.trees});
 
   Simulator simulator;
   const auto network = make_network(job.fidelity, simulator, routing);

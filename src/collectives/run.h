@@ -43,8 +43,9 @@ struct CollectiveResult {
 };
 
 // The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm
-// support the operation. Throws ConfigError if two ranks cannot reach each other, or if the pieces,
-// chunks or connections would be too many; CHECKs the contract of executor.h.
+// support the operation. Throws ConfigError if the cluster cannot run it (aggregation.h), if two
+// ranks cannot reach each other, or if the pieces, chunks or connections would be too many; CHECKs
+// the contract of executor.h.
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job);
 
 // The size that nccl-tests would run for a wanted one: operations that give every rank its own part

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/schedule.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace trainyard {
+
+std::string participant_name(const ScheduleShape& shape, RankId id) {
+  const auto ranks = static_cast<std::uint32_t>(shape.ranks);
+  return id.value() < ranks ? fmt::format("rank {}", id.value())
+                            : fmt::format("switch {}", id.value() - ranks);
+}
 
 StoredSchedule::StoredSchedule(ScheduleShape shape, std::vector<Lane> lanes,
                                std::vector<ScheduleConnection> connections)

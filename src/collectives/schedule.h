@@ -14,12 +14,17 @@
 // Order within a lane and the messages between lanes are all dependencies there are: together, a
 // DAG.
 //
+// Beside its ranks a schedule may have relays: switches that add up and multicast in the network.
+// They are numbered after the ranks, relay i as RankId(ranks + i), and have lanes and connections
+// like ranks, but no data of the operation before or after.
+//
 // The data of a collective are chunk_count() chunks, named alike on all ranks. Which ranks hold
 // which chunks before and after is the meaning of the operation (semantics.h), which also proves
 // schedules.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +52,8 @@ struct Step {
 struct ScheduleConnection {
   RankId source;
   RankId target;
+  // For the network (ConnectionSpec); if there is none, the number of the connection.
+  std::optional<std::uint32_t> flow_label = {};
 };
 
 // What every schedule knows of itself.
@@ -54,6 +61,7 @@ struct ScheduleShape {
   Operation operation = Operation::AllReduce;
   std::string algorithm;
   int ranks = 0;
+  int relays = 0;
   int channels = 1;
   RankId root;  // Of broadcast, reduce, scatter, gather.
   // A message starts only when its receiver waits for it, as large messages between two ranks that
@@ -64,6 +72,9 @@ struct ScheduleShape {
   std::uint32_t lanes = 0;
   std::uint32_t connections = 0;
 };
+
+// "rank 3" or, beyond the ranks, "switch 0": how messages name who takes part.
+[[nodiscard]] std::string participant_name(const ScheduleShape& shape, RankId id);
 
 class Schedule {
  public:

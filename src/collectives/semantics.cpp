@@ -31,8 +31,9 @@ class Prover {
       : schedule_(schedule),
         shape_(schedule.shape()),
         ranks_(static_cast<std::uint32_t>(shape_.ranks)),
+        participants_(ranks_ + static_cast<std::uint32_t>(shape_.relays)),
         everyone_(ranks_ == 64 ? ~Contributions{0} : (Contributions{1} << ranks_) - 1),
-        held_(ranks_, std::vector<Contributions>(shape_.chunk_count, 0)),
+        held_(participants_, std::vector<Contributions>(shape_.chunk_count, 0)),
         queues_(shape_.connections),
         next_(shape_.lanes, 0) {}
 
@@ -117,9 +118,10 @@ class Prover {
   }
 
   [[nodiscard]] std::string place(LaneId lane, std::uint64_t index) const {
-    return fmt::format("rank {}, lane {}, step {}", schedule_.lane_rank(lane).value(), lane.value(),
+    return fmt::format("{}, lane {}, step {}", name(schedule_.lane_rank(lane)), lane.value(),
                        index);
   }
+  [[nodiscard]] std::string name(RankId id) const { return participant_name(shape_, id); }
 
   // Runs until the lane waits, ends or is wrong; true if it moved.
   bool run_lane(LaneId lane) {
@@ -144,6 +146,12 @@ class Prover {
   }
 
   bool well_formed(LaneId lane, std::uint64_t index, const Step& step) {
+    const RankId here = schedule_.lane_rank(lane);
+    if (here.value() >= participants_) {
+      error_ =
+          fmt::format("lane {} is of rank {}, which does not exist", lane.value(), here.value());
+      return false;
+    }
     if (step.connection >= shape_.connections) {
       error_ = fmt::format("{}: connection {} does not exist", place(lane, index), step.connection);
       return false;
@@ -156,11 +164,10 @@ class Prover {
     }
     const ScheduleConnection ends = schedule_.connection(step.connection);
     const bool sends = step.kind == StepKind::Send;
-    const RankId here = schedule_.lane_rank(lane);
     if ((sends ? ends.source : ends.target) != here) {
-      error_ = fmt::format("{}: {} connection {}, which leads from rank {} to rank {}",
-                           place(lane, index), sends ? "sends on" : "receives from",
-                           step.connection, ends.source.value(), ends.target.value());
+      error_ = fmt::format("{}: {} connection {}, which leads from {} to {}", place(lane, index),
+                           sends ? "sends on" : "receives from", step.connection, name(ends.source),
+                           name(ends.target));
       return false;
     }
     return true;
@@ -172,8 +179,8 @@ class Prover {
     for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
       const std::uint32_t chunk = step.chunks.first + i;
       if (held[chunk] == 0) {
-        error_ = fmt::format("{}: sends chunk {}, which the rank does not hold", place(lane, index),
-                             chunk);
+        error_ =
+            fmt::format("{}: sends chunk {}, which it does not hold", place(lane, index), chunk);
         return;
       }
       message.values.push_back(held[chunk]);
@@ -197,7 +204,7 @@ class Prover {
       if (step.kind == StepKind::Receive) {
         held[chunk] = value;
       } else if (held[chunk] == 0) {
-        error_ = fmt::format("{}: reduces into chunk {}, which the rank does not hold",
+        error_ = fmt::format("{}: reduces into chunk {}, which it does not hold",
                              place(lane, index), chunk);
         return;
       } else if ((held[chunk] & value) != 0) {
@@ -214,16 +221,16 @@ class Prover {
     for (std::uint32_t lane = 0; lane < shape_.lanes; ++lane) {
       if (next_[lane] < schedule_.step_count(LaneId(lane))) {
         const Step step = schedule_.step(LaneId(lane), next_[lane]);
-        error_ = fmt::format("{}: waits for ever for rank {}", place(LaneId(lane), next_[lane]),
-                             schedule_.connection(step.connection).source.value());
+        error_ = fmt::format("{}: waits for ever for {}", place(LaneId(lane), next_[lane]),
+                             name(schedule_.connection(step.connection).source));
         return;
       }
     }
     for (std::uint32_t index = 0; index < shape_.connections; ++index) {
       if (!queues_[index].empty()) {
         const ScheduleConnection ends = schedule_.connection(index);
-        error_ = fmt::format("rank {} sends {} message(s) to rank {} that it never receives",
-                             ends.source.value(), queues_[index].size(), ends.target.value());
+        error_ = fmt::format("{} sends {} message(s) to {} that it never receives",
+                             name(ends.source), queues_[index].size(), name(ends.target));
         return;
       }
     }
@@ -245,8 +252,9 @@ class Prover {
   const Schedule& schedule_;
   const ScheduleShape& shape_;
   std::uint32_t ranks_;
+  std::uint32_t participants_;  // Ranks and relays.
   Contributions everyone_;
-  std::vector<std::vector<Contributions>> held_;  // By rank, then chunk.
+  std::vector<std::vector<Contributions>> held_;  // By rank or relay, then chunk.
   std::vector<std::deque<Message>> queues_;       // By connection.
   std::vector<std::uint64_t> next_;               // By lane.
   std::string error_;

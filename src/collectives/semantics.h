@@ -12,8 +12,9 @@
 //   gather                     before: {c mod N} there         after: {c mod N} on the root
 //   sendrecv                   before: {c mod N} there         after: the same on rank c mod N + 1
 //   alltoall (c / N) mod N = s before: {s} on rank s           after: {s} on rank c mod N
-// Other ranks may hold anything in the end. A step may not send what its rank does not hold, nor
-// reduce into nothing, nor add a contribution that is already there.
+// Relays hold nothing before; they and other ranks may hold anything in the end. A step may not
+// send what its rank does not hold, nor reduce into nothing, nor add a contribution that is already
+// there.
 //
 // The prover runs the lanes as far as they go, again and again, with messages that carry such sets.
 // A schedule has no choices and its connections are FIFOs, so the order in which the prover picks

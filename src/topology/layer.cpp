@@ -37,6 +37,9 @@ std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divi
   if (count == 1) {
     return 0;
   }
+  if (turn_) {
+    return *turn_ % count;
+  }
   return policy_ == RoutingPolicy::Static ? target_index_ / divisor % count : hashed(node, count);
 }
 
@@ -44,6 +47,9 @@ std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
                                   std::span<const LevelLinks> below) const {
   if (count == 1) {
     return 0;
+  }
+  if (turn_) {
+    return *turn_ % count;
   }
   if (policy_ != RoutingPolicy::Static) {
     return hashed(node, count);

@@ -79,6 +79,8 @@ class Chooser {
   // outlive the chooser.
   Chooser(const RoutingOptions& options, NodeId source, NodeId target, std::uint32_t flow_label,
           std::uint32_t target_index, const LinkLoads* loads = nullptr);
+  // Takes the link of this number, counted around, at every choice.
+  explicit Chooser(std::uint32_t turn) : turn_(turn) {}
   // The choice at `node` among `count` links; `divisor` is the number of paths that the levels
   // below have told apart already, so that Static spreads at each level by another digit of the
   // index.
@@ -106,11 +108,12 @@ class Chooser {
   [[nodiscard]] std::uint32_t hashed(NodeId node, std::uint32_t count) const;
   [[nodiscard]] LinkId pick_least_loaded(NodeId node, std::span<const LinkId> links) const;
 
-  RoutingPolicy policy_;
-  std::uint64_t hash_;
-  std::uint32_t flow_label_;
-  std::uint32_t target_index_;
-  const LinkLoads* loads_;
+  RoutingPolicy policy_ = RoutingPolicy::Static;
+  std::uint64_t hash_ = 0;
+  std::uint32_t flow_label_ = 0;
+  std::uint32_t target_index_ = 0;
+  std::optional<std::uint32_t> turn_ = {};
+  const LinkLoads* loads_ = nullptr;
 };
 
 class Layer {

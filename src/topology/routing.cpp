@@ -116,7 +116,7 @@ struct Routing::Tables {
     for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
       const NodeId node(index);
       const NodeKind kind = topology.node(node).kind;
-      if (in_fabric[index] || forwards_in_fabric(kind)) {
+      if (in_fabric[index] || kind == NodeKind::Switch) {
         groups[{kind, {node}}].push_back(node);
       } else if (kind == NodeKind::Gpu || kind == NodeKind::Cpu) {
         std::vector<NodeId> nics = nearest_nics(local, in_fabric, node);
@@ -218,8 +218,12 @@ bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_
     return false;
   }
   const Chooser local(options_, source, target, flow_label, target.value());
-  const Chooser fabric(options_, source, target, flow_label,
-                       tables_->fabric_index[target_nic->value()], &tables_->loads);
+  const bool of_switches = topology_.node(source).kind == NodeKind::Switch &&
+                           topology_.node(target).kind == NodeKind::Switch;
+  const Chooser fabric = of_switches
+                             ? Chooser(flow_label)
+                             : Chooser(options_, source, target, flow_label,
+                                       tables_->fabric_index[target_nic->value()], &tables_->loads);
   const bool found =
       (*source_nic == source || tables_->local.append_route(source, *source_nic, local, path)) &&
       tables_->fabric->append_route(*source_nic, *target_nic, fabric, path) &&

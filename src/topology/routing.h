@@ -51,7 +51,8 @@ class Routing {
 
   // Replaces `path` by the links from source to target, in order. False if there is no way; `path`
   // is then empty. A node to itself is an empty path and true. Besides GPUs and NICs, an NVSwitch
-  // or a switch of the fabric may be either end.
+  // or a switch of the fabric may be either end. Between two switches the flow label, not the
+  // policy, picks among equally good links: label 0 the first, and so on around.
   [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
                            std::vector<LinkId>& path);
   // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU

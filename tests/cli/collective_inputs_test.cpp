@@ -20,6 +20,7 @@ CollectiveRequest on(const std::string& cluster) {
   CollectiveRequest request;
   request.cluster = cluster;
   request.algorithms = algorithms_for(request.operation);
+  request.auto_algorithms = true;
   return request;
 }
 
@@ -84,6 +85,29 @@ TEST_CASE("ranks are the first GPUs of the cluster, which stays whole") {
                                  " of the 32 GPUs of the cluster take part") ==
             (expected.ranks < 32));
   }
+}
+
+TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") {
+  const auto names = [](const std::string& cluster, int nodes) {
+    CollectiveRequest request = on(cluster);
+    request.overrides.nodes = nodes;
+    std::string text;
+    for (const Algorithm algorithm : load_collective_inputs(request).algorithms) {
+      text += (text.empty() ? "" : " ") + std::string(to_string(algorithm));
+    }
+    return text;
+  };
+  REQUIRE(names("dgx-h100", 1) == "ring tree halving-doubling nvls");
+  REQUIRE(names("dgx-h100", 2) == "ring tree halving-doubling sharp");
+  REQUIRE(names("hgx-h100-clos", 2) == "ring tree halving-doubling");
+  REQUIRE(names("dgx-a100", 1) == "ring tree halving-doubling");
+  CollectiveRequest named = on("dgx-a100");
+  named.overrides.nodes = 1;
+  named.algorithms = {Algorithm::Ring, Algorithm::Nvls};
+  named.auto_algorithms = false;
+  REQUIRE_THROWS_WITH(load_collective_inputs(named),
+                      "--algo: expected an algorithm that the cluster can run, found \"nvls\": "
+                      "the NVSwitch of NVLink3 cannot add up in the network");
 }
 
 TEST_CASE("ranks count within the GPUs that are used of each node") {

@@ -30,6 +30,8 @@ TEST_CASE("a request without options is all algorithms, at the fidelity flow") {
   REQUIRE(request.operation == Operation::AllReduce);
   REQUIRE(request.cluster == "dgx-h100");
   REQUIRE(request.algorithms == algorithms_for(Operation::AllReduce));
+  REQUIRE(request.auto_algorithms);
+  REQUIRE_FALSE(with("all_reduce", {"--algo", "ring"}).auto_algorithms);
   REQUIRE(request.fidelity == Fidelity::Flow);
   REQUIRE(!request.ranks);
   REQUIRE(!request.least_size);
@@ -93,7 +95,7 @@ TEST_CASE("a request that would silently change nothing is refused") {
                       "--against-other-ranks: expected --against FILE beside it, found none");
   REQUIRE_THROWS_WITH(with("all_reduce", {"--algo", "auto,ring"}),
                       "--algo: expected auto alone, or some of ring, tree, halving-doubling, "
-                      "pairwise, direct, found \"auto\"");
+                      "pairwise, direct, nvls, sharp, found \"auto\"");
 }
 
 TEST_CASE("the operation is one of nccl-tests") {

@@ -179,13 +179,26 @@ TEST_CASE("a group larger than the cluster is refused") {
 TEST_CASE("an algorithm that is unknown or cannot do the operation is refused") {
   require_collective_mistake({"--algo", "ring,rign"},
                              "--algo: expected auto alone, or some of ring, tree, "
-                             "halving-doubling, pairwise, direct, found \"rign\"; did you mean "
-                             "\"ring\"?");
+                             "halving-doubling, pairwise, direct, nvls, sharp, found \"rign\"; did "
+                             "you mean \"ring\"?");
   require_collective_mistake({"--algo", "ring,pairwise"},
                              "--algo: expected an algorithm that can do all_reduce (ring, tree, "
-                             "halving-doubling), found \"pairwise\"");
+                             "halving-doubling, nvls, sharp), found \"pairwise\"");
   require_collective_mistake({"--algo", "ring,ring"},
                              "--algo: expected every algorithm once, found \"ring,ring\"");
+}
+
+TEST_CASE("an algorithm that the cluster cannot run is refused where it is named") {
+  require_collective_mistake({"--algo", "ring,nvls"},
+                             "--algo: expected an algorithm that the cluster can run, found "
+                             "\"nvls\": the ranks are not all on one NVSwitch");
+  require_collective_mistake({"--algo", "sharp", "--nodes", "1"},
+                             "--algo: expected an algorithm that the cluster can run, found "
+                             "\"sharp\": one server does not use the switches of the fabric");
+  require_collective_mistake(
+      {"--algo", "sharp", "--set", "fabric.leaf=Spectrum4-SN5400"},
+      "--algo: expected an algorithm that the cluster can run, found \"sharp\": the switch "
+      "Spectrum4-SN5400 cannot add up in the network");
 }
 
 TEST_CASE("what this version does not have is refused by name") {

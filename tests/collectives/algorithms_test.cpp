@@ -45,11 +45,11 @@ TEST_CASE("what each algorithm can do") {
     }
     return text;
   };
-  REQUIRE(names(Operation::AllReduce) == "ring tree halving-doubling");
-  REQUIRE(names(Operation::AllGather) == "ring halving-doubling");
-  REQUIRE(names(Operation::ReduceScatter) == "ring halving-doubling");
-  REQUIRE(names(Operation::Broadcast) == "ring tree");
-  REQUIRE(names(Operation::Reduce) == "ring tree");
+  REQUIRE(names(Operation::AllReduce) == "ring tree halving-doubling nvls sharp");
+  REQUIRE(names(Operation::AllGather) == "ring halving-doubling nvls");
+  REQUIRE(names(Operation::ReduceScatter) == "ring halving-doubling nvls");
+  REQUIRE(names(Operation::Broadcast) == "ring tree nvls");
+  REQUIRE(names(Operation::Reduce) == "ring tree nvls");
   REQUIRE(names(Operation::AllToAll) == "pairwise direct");
   REQUIRE(names(Operation::SendReceive) == "direct");
   REQUIRE(names(Operation::Scatter) == "direct");
@@ -64,11 +64,21 @@ TEST_CASE("pieces fill pipelines: 32 for each stage, but none below 8 KiB") {
   REQUIRE(pieces(Algorithm::Ring, Operation::AllReduce, gib(1)) == 1);
   REQUIRE(pieces(Algorithm::HalvingDoubling, Operation::AllReduce, gib(1)) == 1);
   REQUIRE(pieces(Algorithm::Direct, Operation::AllToAll, gib(1)) == 1);
+  for (const Algorithm algorithm : kAlgorithms) {
+    for (const Operation operation : kOperations) {
+      if (supports(algorithm, operation)) {
+        REQUIRE((pieces(algorithm, operation, gib(1)) > 1) == has_pipeline(algorithm, operation));
+      }
+    }
+  }
   REQUIRE(pieces(Algorithm::Ring, Operation::Broadcast, gib(1)) == 32 * 4);
   REQUIRE(pieces(Algorithm::Ring, Operation::Reduce, kib(8 * 2 * 5)) == 5);
   REQUIRE(pieces(Algorithm::Ring, Operation::Broadcast, Bytes(0)) == 1);
   REQUIRE(pieces(Algorithm::Ring, Operation::Broadcast, kib(16) - Bytes(1)) == 1);
   REQUIRE(pieces(Algorithm::Tree, Operation::AllReduce, gib(1)) == 32 * tree_depth(layout));
+  REQUIRE(pieces(Algorithm::Nvls, Operation::AllReduce, gib(1)) == 32 * 2);
+  REQUIRE(pieces(Algorithm::Nvls, Operation::AllGather, gib(1)) == 32);
+  REQUIRE(pieces(Algorithm::Sharp, Operation::AllReduce, gib(1)) == 32 * 4);
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ TEST_CASE("every collective runs on a cluster, repeats itself, and is faster if 
   for (const Operation operation : kOperations) {
     for (const Algorithm algorithm : algorithms_for(operation)) {
       INFO(to_string(algorithm) << " " << to_string(operation));
+      if (algorithm == Algorithm::Nvls) {
+        continue;  // Not between servers; see below.
+      }
       CollectiveJob job;
       job.operation = operation;
       job.algorithm = algorithm;
@@ -57,6 +60,23 @@ TEST_CASE("every collective runs on a cluster, repeats itself, and is faster if 
       REQUIRE(run_collective(cluster, job).time <= flow.time);
     }
   }
+}
+
+TEST_CASE("nvls runs on one server with a switch that can, and is refused elsewhere in one line") {
+  CollectiveJob job;
+  job.algorithm = Algorithm::Nvls;
+  job.size = 1_MiB;
+  for (const Operation operation :
+       {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter, Operation::Broadcast,
+        Operation::Reduce}) {
+    job.operation = operation;
+    const CollectiveResult result = run_collective(load("hgx-b200", 1), job);
+    REQUIRE(result.time > SimTime());
+    REQUIRE(result.bottleneck->utilisation <= 1.0);
+  }
+  REQUIRE_THROWS_WITH(run_collective(load("dgx-a100", 1), job),
+                      "DGX A100, rail-optimised HDR cannot run nvls: the NVSwitch of NVLink3 "
+                      "cannot add up in the network");
 }
 
 TEST_CASE("what would be too many pieces, connections or chunks is refused, never cut down") {

@@ -37,7 +37,8 @@ std::vector<int> roots_for(Operation operation, int ranks) {
 }
 
 bool has_pieces(Algorithm algorithm) {
-  return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree;
+  return algorithm != Algorithm::HalvingDoubling && algorithm != Algorithm::Pairwise &&
+         algorithm != Algorithm::Direct;
 }
 
 void prove_all(const RankLayout& layout, const std::string& name) {
@@ -246,9 +247,9 @@ TEST_CASE("the prover finds data that a rank does not hold") {
     return error_after(Algorithm::Ring, Operation::AllGather, change);
   };
   REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.first = 2; }) ==
-          "rank 0, lane 0, step 0: sends chunk 2, which the rank does not hold");
+          "rank 0, lane 0, step 0: sends chunk 2, which it does not hold");
   REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[2].steps[1].kind = StepKind::Reduce; }) ==
-          "rank 2, lane 2, step 1: reduces into chunk 1, which the rank does not hold");
+          "rank 2, lane 2, step 1: reduces into chunk 1, which it does not hold");
 }
 
 TEST_CASE("the prover finds results at the wrong place, and programs that do nothing") {
@@ -266,7 +267,7 @@ TEST_CASE("the prover finds results at the wrong place, and programs that do not
   shape.root = RankId(1);
   StoredSchedule copy = four_ranks(Algorithm::Direct, Operation::Scatter);
   REQUIRE(disprove(StoredSchedule(shape, copy.lanes(), copy.connections())) ==
-          "rank 0, lane 0, step 0: sends chunk 1, which the rank does not hold");
+          "rank 0, lane 0, step 0: sends chunk 1, which it does not hold");
 }
 
 TEST_CASE("the prover finds two lanes of a rank that race for a chunk") {
@@ -292,6 +293,47 @@ TEST_CASE("the prover finds two lanes of a rank that race for a chunk") {
       {{.source = RankId(0), .target = RankId(1)}, {.source = RankId(1), .target = RankId(0)}});
   REQUIRE(disprove(race) ==
           "rank 1, lane 2, step 1: adds contributions {1} to chunk 0 a second time");
+}
+
+// Four ranks and the switch. Lane 4 is the switch's on the way up: it receives from rank 0, reduces
+// from ranks 1 to 3 and sends chunk h to rank h; lane 9 the one on the way down.
+std::string nvls_error(const std::function<void(StoredSchedule&)>& change) {
+  return error_after(Algorithm::Nvls, Operation::AllReduce, change);
+}
+
+TEST_CASE("the prover finds what a switch loses, adds twice or never had") {
+  REQUIRE(nvls_error([](StoredSchedule& s) {
+            s.lanes()[4].steps.erase(s.lanes()[4].steps.begin() + 3);
+          }) == "rank 3 sends 1 message(s) to switch 0 that it never receives");
+  REQUIRE(nvls_error([](StoredSchedule& s) {
+            s.lanes()[0].steps.push_back(s.lanes()[0].steps[0]);
+            s.lanes()[4].steps.insert(s.lanes()[4].steps.begin() + 1,
+                                      {.kind = StepKind::Reduce,
+                                       .connection = s.lanes()[4].steps[0].connection,
+                                       .chunks = s.lanes()[4].steps[0].chunks});
+          }) == "switch 0, lane 4, step 1: adds contributions {0} to chunk 0 a second time");
+  REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].steps[0].kind = StepKind::Reduce; }) ==
+          "switch 0, lane 4, step 0: reduces into chunk 0, which it does not hold");
+  REQUIRE(nvls_error([](StoredSchedule& s) {
+            std::ranges::rotate(s.lanes()[4].steps, s.lanes()[4].steps.begin() + 4);
+          }) == "switch 0, lane 4, step 0: sends chunk 0, which it does not hold");
+  // The sum is sent on before the last rank is in it.
+  REQUIRE(nvls_error([](StoredSchedule& s) {
+            std::swap(s.lanes()[4].steps[3], s.lanes()[4].steps[4]);
+          }) == "rank 0 ends with {0, 1, 2} in chunk 0 instead of {0, 1, 2, 3}");
+  REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].steps[0].connection = 4; }) ==
+          "switch 0, lane 4, step 0: receives from connection 4, which leads from switch 0 to "
+          "rank 0");
+}
+
+TEST_CASE("the prover finds lanes of nobody, and a switch's own data count for nothing") {
+  REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].rank = RankId(5); }) ==
+          "lane 4 is of rank 5, which does not exist");
+  // Nobody but the switch is asked: it has nothing to give.
+  REQUIRE(nvls_error([](StoredSchedule& s) {
+            s.lanes()[9].steps.erase(s.lanes()[9].steps.begin(), s.lanes()[9].steps.begin() + 4);
+            s.lanes()[4].steps.clear();
+          }) != "no error was found");
 }
 
 }  // namespace

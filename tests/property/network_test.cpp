@@ -124,7 +124,8 @@ TestFabric scaled(const TestFabric& fabric, std::int64_t factor) {
     spec.bandwidth = Bandwidth(spec.bandwidth.bits_per_second() * factor);
     builder.add_link(link.source, link.target, spec);
   }
-  return {.topology = std::move(builder).build(), .hosts = fabric.hosts};
+  return {
+      .topology = std::move(builder).build(), .hosts = fabric.hosts, .switches = fabric.switches};
 }
 
 TEST_CASE("scaling all sizes and rates together leaves times unchanged") {

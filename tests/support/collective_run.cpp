@@ -13,6 +13,15 @@ namespace {
 
 constexpr RoutingOptions kRouting{.policy = RoutingPolicy::EcmpHash, .seed = 7};
 
+// By rank, then by relay.
+std::vector<NodeId> nodes_of(const TestFabric& fabric, const ScheduleShape& shape) {
+  std::vector<NodeId> nodes(fabric.hosts.begin(), fabric.hosts.begin() + shape.ranks);
+  for (int relay = 0; relay < shape.relays; ++relay) {
+    nodes.push_back(fabric.switches[static_cast<std::size_t>(relay) % fabric.switches.size()]);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 CollectiveRun run_schedule(const TestFabric& fabric, const Schedule& schedule, Bytes size,
@@ -20,8 +29,7 @@ CollectiveRun run_schedule(const TestFabric& fabric, const Schedule& schedule, B
   Simulator simulator;
   Routing routing(fabric.topology, kRouting);
   const auto network = make_network(fidelity, simulator, routing);
-  const std::vector<NodeId> nodes(fabric.hosts.begin(),
-                                  fabric.hosts.begin() + schedule.shape().ranks);
+  const std::vector<NodeId> nodes = nodes_of(fabric, schedule.shape());
   Executor executor(simulator, *network, schedule, nodes, size);
   executor.start();
   simulator.run();
@@ -30,6 +38,7 @@ CollectiveRun run_schedule(const TestFabric& fabric, const Schedule& schedule, B
   run.finish = executor.finished() ? executor.finish_time() : SimTime::max();
   run.fingerprint = simulator.fingerprint();
   run.stats = network->stats();
+  run.link_use = network->link_use();
   return run;
 }
 
@@ -38,11 +47,12 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
   const Chunking chunking(shape, size);
   Routing routing(fabric.topology, kRouting);
   NaiveFluid fluid(fabric.topology);
+  const std::vector<NodeId> nodes = nodes_of(fabric, shape);
   for (std::uint32_t index = 0; index < shape.connections; ++index) {
     const ScheduleConnection ends = schedule.connection(index);
     std::vector<LinkId> path;
-    CHECK(routing.route(fabric.hosts[ends.source.value()], fabric.hosts[ends.target.value()], index,
-                        path),
+    CHECK(routing.route(nodes[ends.source.value()], nodes[ends.target.value()],
+                        ends.flow_label.value_or(index), path),
           "the fabric does not connect two hosts");
     CHECK(fluid.connect(std::move(path)) == index, "connections are numbered from zero");
   }

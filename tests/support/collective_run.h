@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schedule run on a fabric, rank r on host r: by the executor on an engine, or on NaiveFluid.
+// A schedule run on a fabric, rank r on host r and relays on its switches in turn: by the executor
+// on an engine, or on NaiveFluid.
 #pragma once
 
 #include <optional>
@@ -17,6 +18,7 @@ struct CollectiveRun {
   std::optional<std::string> violation;
   std::uint64_t fingerprint = 0;
   NetworkStats stats;
+  std::vector<LinkUse> link_use;
 };
 
 [[nodiscard]] CollectiveRun run_schedule(const TestFabric& fabric, const Schedule& schedule,

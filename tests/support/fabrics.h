@@ -14,6 +14,7 @@ namespace trainyard {
 struct TestFabric {
   Topology topology;
   std::vector<NodeId> hosts;
+  std::vector<NodeId> switches = {};  // Of which relays are made: at least one if there are any.
 };
 
 [[nodiscard]] inline LinkSpec fabric_link(Bandwidth bandwidth, SimTime latency) {
@@ -39,7 +40,7 @@ inline NodeId add_switch(TopologyBuilder& builder, std::string name) {
   for (int host = 0; host < hosts; ++host) {
     builder.add_duplex_link(add_host(builder, nodes), hub, link);
   }
-  return {.topology = std::move(builder).build(), .hosts = std::move(nodes)};
+  return {.topology = std::move(builder).build(), .hosts = std::move(nodes), .switches = {hub}};
 }
 
 // The same with another rate for each host.
@@ -50,7 +51,7 @@ inline NodeId add_switch(TopologyBuilder& builder, std::string name) {
   for (const LinkSpec& link : links) {
     builder.add_duplex_link(add_host(builder, nodes), hub, link);
   }
-  return {.topology = std::move(builder).build(), .hosts = std::move(nodes)};
+  return {.topology = std::move(builder).build(), .hosts = std::move(nodes), .switches = {hub}};
 }
 
 // A row of switches joined by `trunks`, one host on each: trunks.size() + 1 hosts.
@@ -66,7 +67,7 @@ inline NodeId add_switch(TopologyBuilder& builder, std::string name) {
     builder.add_duplex_link(add_host(builder, nodes), next, host_link);
     last = next;
   }
-  return {.topology = std::move(builder).build(), .hosts = std::move(nodes)};
+  return {.topology = std::move(builder).build(), .hosts = std::move(nodes), .switches = {last}};
 }
 
 struct ClosShape {
@@ -93,7 +94,7 @@ struct ClosShape {
       builder.add_duplex_link(add_host(builder, nodes), node, host_link);
     }
   }
-  return {.topology = std::move(builder).build(), .hosts = std::move(nodes)};
+  return {.topology = std::move(builder).build(), .hosts = std::move(nodes), .switches = spines};
 }
 
 // A link between 1 and 800 Gb/s, in odd numbers, with up to 2 us of latency.

@@ -504,5 +504,27 @@ TEST_CASE("a switch can be either end of a route, and a GPU reaches it through i
   }
 }
 
+TEST_CASE("between two switches the flow label counts through the cables, whatever the policy") {
+  TopologyBuilder builder;
+  const NodeId leaf = add(builder, NodeKind::Switch, "leaf");
+  const NodeId spine = add(builder, NodeKind::Switch, "spine");
+  builder.add_duplex_link(add(builder, NodeKind::Gpu, "gpu"), leaf, link(LinkKind::Network));
+  std::vector<LinkId> cables;
+  for (int cable = 0; cable < 3; ++cable) {
+    cables.push_back(builder.add_duplex_link(leaf, spine, link(LinkKind::Network)));
+  }
+  const Topology topology = std::move(builder).build();
+  for (const RoutingPolicy policy : {RoutingPolicy::EcmpHash, RoutingPolicy::Static}) {
+    Routing routing(topology, {.policy = policy});
+    for (std::uint32_t label = 0; label < 7; ++label) {
+      std::vector<LinkId> path;
+      REQUIRE(routing.route(leaf, spine, label, path));
+      REQUIRE(path == std::vector<LinkId>{cables[label % 3]});
+      REQUIRE(routing.route(spine, leaf, label, path));
+      REQUIRE(path == std::vector<LinkId>{LinkId(cables[label % 3].value() + 1)});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/aggregation.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace trainyard {
+
+namespace {
+
+// The ends of the links from `node` that are of this kind, in order of id, each once.
+std::vector<NodeId> neighbours(const Topology& topology, NodeId node, NodeKind kind) {
+  std::set<NodeId> found;
+  for (const LinkId link : topology.links_from(node)) {
+    const NodeId target = topology.link(link).target;
+    if (topology.node(target).kind == kind) {
+      found.insert(target);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+void keep_common(std::vector<NodeId>& nodes, const std::vector<NodeId>& others) {
+  std::erase_if(nodes, [&](NodeId node) { return !std::ranges::binary_search(others, node); });
+}
+
+// The common ones of the neighbours of all `nodes`, of which there is at least one.
+std::vector<NodeId> common_neighbours(const Topology& topology, const std::vector<NodeId>& nodes,
+                                      NodeKind kind) {
+  std::vector<NodeId> common = neighbours(topology, nodes.front(), kind);
+  for (const NodeId node : nodes) {
+    keep_common(common, neighbours(topology, node, kind));
+  }
+  return common;
+}
+
+// Why this switch cannot be a relay.
+std::optional<std::string> inability(const Topology& topology, NodeId id) {
+  const Node& node = topology.node(id);
+  if (node.in_network_reduction) {
+    return std::nullopt;
+  }
+  return fmt::format("the {} {} cannot add up in the network",
+                     node.kind == NodeKind::NvSwitch ? "NVSwitch of" : "switch",
+                     node.part == 0 ? node.name : topology.parts()[node.part]);
+}
+
+std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& obstacle) {
+  const std::vector<NodeId> switches =
+      common_neighbours(cluster.topology, cluster.gpus, NodeKind::NvSwitch);
+  if (switches.size() != 1) {
+    obstacle = "the ranks are not all on one NVSwitch";
+    return std::nullopt;
+  }
+  if (const auto reason = inability(cluster.topology, switches.front())) {
+    obstacle = *reason;
+    return std::nullopt;
+  }
+  return SwitchPlan{.relays = switches, .trees = {}};
+}
+
+class TreePlanner {
+ public:
+  TreePlanner(const Cluster& cluster, const Routing& routing)
+      : cluster_(cluster), routing_(routing) {}
+
+  std::optional<SwitchPlan> plan(std::string& obstacle) {
+    find_nics();
+    std::size_t trees = 0;
+    for (const std::vector<Nic>& nics : nics_) {
+      trees = std::max(trees, nics.size());
+    }
+    for (std::size_t tree = 0; tree < trees && obstacle_.empty(); ++tree) {
+      add_tree(tree);
+    }
+    if (!obstacle_.empty()) {
+      obstacle = obstacle_;
+      return std::nullopt;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct Nic {
+    RankId head;
+    std::uint32_t turn;  // Of the head's NICs: the flow label by which it is used.
+    NodeId leaf;
+  };
+
+  // Those of each server, each once, by the first GPU that uses it.
+  void find_nics() {
+    std::uint32_t rank = 0;
+    for (const int gpus : cluster_.server_gpus) {
+      std::vector<Nic>& own = nics_.emplace_back();
+      std::set<NodeId> taken;
+      for (int gpu = 0; gpu < gpus; ++gpu, ++rank) {
+        const std::vector<NodeId> nics = routing_.nics(cluster_.gpus[rank]);
+        for (std::uint32_t turn = 0; turn < nics.size(); ++turn) {
+          if (taken.insert(nics[turn]).second) {
+            own.push_back({.head = RankId(rank), .turn = turn, .leaf = leaf_of(nics[turn])});
+          }
+        }
+      }
+      if (own.empty()) {
+        obstacle_ = "a server has no NIC";
+      }
+    }
+  }
+
+  NodeId leaf_of(NodeId nic) {
+    std::vector<NodeId> leaves;  // By cable.
+    for (const LinkId link : cluster_.topology.links_from(nic)) {
+      const NodeId target = cluster_.topology.link(link).target;
+      if (cluster_.topology.node(target).kind == NodeKind::Switch) {
+        leaves.push_back(target);
+      }
+    }
+    if (leaves.size() != 1) {
+      obstacle_ = "a NIC has no or several ports on switches, and a tree uses one";
+      return nic;
+    }
+    return leaves.front();
+  }
+
+  void add_tree(std::size_t number) {
+    AggregationTree tree;
+    std::vector<NodeId> leaves;
+    for (const std::vector<Nic>& nics : nics_) {
+      const Nic& nic = nics[number % nics.size()];
+      tree.members.push_back({.head = nic.head, .turn = nic.turn, .leaf = relay(nic.leaf)});
+      leaves.push_back(nic.leaf);
+    }
+    std::ranges::sort(leaves);
+    leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+    if (leaves.size() > 1) {
+      const std::vector<NodeId> spines =
+          common_neighbours(cluster_.topology, leaves, NodeKind::Switch);
+      if (spines.empty()) {
+        obstacle_ = "no switch joins the leaf switches of a tree";
+        return;
+      }
+      tree.spine = relay(spines[number % spines.size()]);
+      tree.trunk = static_cast<std::uint32_t>(number / spines.size());
+    }
+    plan_.trees.push_back(std::move(tree));
+  }
+
+  std::uint32_t relay(NodeId node) {
+    const auto [entry, is_new] =
+        numbers_.emplace(node, static_cast<std::uint32_t>(plan_.relays.size()));
+    if (is_new) {
+      plan_.relays.push_back(node);
+      if (const auto reason = inability(cluster_.topology, node)) {
+        obstacle_ = *reason;
+      }
+    }
+    return entry->second;
+  }
+
+  const Cluster& cluster_;
+  const Routing& routing_;
+  std::vector<std::vector<Nic>> nics_;  // By server.
+  SwitchPlan plan_;
+  std::map<NodeId, std::uint32_t> numbers_;  // Of the relays.
+  std::string obstacle_;
+};
+
+}  // namespace
+
+std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& routing,
+                                        Algorithm algorithm, std::string& obstacle) {
+  if (algorithm == Algorithm::Nvls) {
+    return plan_nvls(cluster, obstacle);
+  }
+  if (algorithm != Algorithm::Sharp) {
+    return SwitchPlan{};
+  }
+  if (cluster.server_gpus.size() < 2) {
+    obstacle = "one server does not use the switches of the fabric";
+    return std::nullopt;
+  }
+  return TreePlanner(cluster, routing).plan(obstacle);
+}
+
+std::optional<std::string> obstacle_to(const Cluster& cluster, const Routing& routing,
+                                       Algorithm algorithm) {
+  std::string obstacle;
+  return plan_switches(cluster, routing, algorithm, obstacle) ? std::nullopt
+                                                              : std::optional(obstacle);
+}
+
+}  // namespace trainyard
