@@ -7,6 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/tools/setup/build.sh" release scale
 "$root/tools/setup/build.sh" release micro
 "$root/tools/setup/build.sh" release fabric_scale
+"$root/tools/setup/build.sh" release torus_scale
 bin=$root/build/release/bin
 
 "$bin/micro"
@@ -19,4 +20,8 @@ done
 for case in "clos 125" "clos 1250" "clos 12500" "rail-optimised 12500"; do
   # shellcheck disable=SC2086
   "$bin/fabric_scale" $case
+done
+for case in "16 16 16" "32 32 16" "64 32 32" "dragonfly 32" "dragonfly 128"; do
+  # shellcheck disable=SC2086
+  "$bin/torus_scale" $case
 done

@@ -40,16 +40,27 @@ GridRouter::GridRouter(const Topology& topology, const RoutingOptions& options)
   CHECK(stride == switches_, "the shape of a grid does not give its number of switches");
   channels_of_phase_ = any_wrap && channels_ > 1 ? 2 : 1;
   phases_ = channels_ / channels_of_phase_;
-  std::vector<std::pair<std::uint32_t, LinkId>> ports;
-  for (const LinkId link : access_.trunks()) {
-    const std::uint32_t source = *access_.number(topology_.link(link).source);
-    ports.emplace_back(source * slots_.back() + port(topology_.link(link)).slot, link);
-  }
-  ports_ = Lists<LinkId>(switches_ * slots_.back(), ports);
+  enter_ports();
   for (std::uint32_t at = 0; at < switches_; ++at) {
     for (std::uint32_t slot = 0; slot < slots_.back(); ++slot) {
       is_healthy_ = is_healthy_ && (!neighbour(at, slot) || !links(at, slot).empty());
     }
+  }
+}
+
+void GridRouter::enter_ports() {
+  const auto place = [&](LinkId link) {
+    const std::uint32_t source = *access_.number(topology_.link(link).source);
+    return std::size_t{source} * slots_.back() + port(topology_.link(link)).slot;
+  };
+  std::vector<std::uint32_t> counts(std::size_t{switches_} * slots_.back(), 0);
+  for (const LinkId link : access_.trunks()) {
+    parallel_ = std::max<std::size_t>(parallel_, ++counts[place(link)]);
+  }
+  ports_.assign(counts.size() * parallel_, kNoLink);
+  for (const LinkId link : access_.trunks()) {
+    const std::size_t first = place(link) * parallel_;
+    *std::find(ports_.begin() + static_cast<std::ptrdiff_t>(first), ports_.end(), kNoLink) = link;
   }
 }
 
@@ -180,14 +191,28 @@ bool GridRouter::append_ordered(std::uint32_t from, std::uint32_t to, Order orde
       return false;
     }
     took_detour_ = took_detour_ || way->is_detour;
-    std::optional<LinkId> first = way->first;
-    while (coordinate(at, dimension) != wanted) {
-      path.push_back(first ? *first : chooser.pick(access_.node(at), links(at, way->slot), 1));
-      first.reset();
-      at = *neighbour(at, way->slot);
-    }
+    append_way(at, dimension, wanted, *way, chooser, path);
   }
   return true;
+}
+
+void GridRouter::append_way(std::uint32_t& at, std::uint32_t dimension, std::uint32_t to,
+                            const Way& way, const Chooser& chooser,
+                            std::vector<LinkId>& path) const {
+  const std::uint32_t stride = strides_[dimension];
+  const std::uint32_t last = lengths_[dimension] - 1;
+  const bool up = way.slot == slots_[dimension];
+  std::uint32_t place = coordinate(at, dimension);
+  std::optional<LinkId> first = way.first;
+  while (place != to) {
+    path.push_back(first ? *first : chooser.pick(access_.node(at), links(at, way.slot), 1));
+    first.reset();
+    const std::uint32_t next = joins_all_ ? to
+                               : up       ? (place == last ? 0 : place + 1)
+                                          : (place == 0 ? last : place - 1);
+    at = at - place * stride + next * stride;
+    place = next;
+  }
 }
 
 bool GridRouter::append_around(std::uint32_t from, std::uint32_t to, const Chooser& chooser,

@@ -15,7 +15,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -49,6 +51,8 @@ class GridRouter final : public FabricRouter {
  private:
   friend class GridDependencies;
 
+  static constexpr LinkId kNoLink{std::numeric_limits<std::uint32_t>::max()};
+
   // A port leads up or down one step in a dimension, or, in a HyperX, to a coordinate of it.
   struct Port {
     std::uint32_t dimension;
@@ -69,7 +73,12 @@ class GridRouter final : public FabricRouter {
     return at / strides_[dimension] % lengths_[dimension];
   }
   [[nodiscard]] std::span<const LinkId> links(std::uint32_t at, std::uint32_t slot) const {
-    return ports_.of(at * slots_.back() + slot);
+    const std::size_t first = (std::size_t{at} * slots_.back() + slot) * parallel_;
+    std::size_t count = 0;
+    while (count < parallel_ && ports_[first + count] != kNoLink) {
+      ++count;
+    }
+    return std::span(ports_).subspan(first, count);
   }
   [[nodiscard]] std::uint32_t dimension_of(std::uint32_t slot) const;
   [[nodiscard]] std::optional<std::uint32_t> neighbour(std::uint32_t at, std::uint32_t slot) const;
@@ -89,6 +98,10 @@ class GridRouter final : public FabricRouter {
                                               std::uint32_t to, const Chooser& chooser, Ties ties);
   [[nodiscard]] bool append_ordered(std::uint32_t from, std::uint32_t to, Order order,
                                     const Chooser& chooser, Ties ties, std::vector<LinkId>& path);
+  // The links from `at`, which becomes the switch at coordinate `to` of the dimension.
+  void append_way(std::uint32_t& at, std::uint32_t dimension, std::uint32_t to, const Way& way,
+                  const Chooser& chooser, std::vector<LinkId>& path) const;
+  void enter_ports();
   // By another order, or by search.
   [[nodiscard]] bool append_around(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                    std::vector<LinkId>& path);
@@ -110,7 +123,8 @@ class GridRouter final : public FabricRouter {
   std::vector<bool> wraps_;
   std::vector<std::uint32_t> identity_;  // Dimensions in order.
   std::vector<std::uint32_t> slots_;     // The first port of each dimension, then their number.
-  Lists<LinkId> ports_;                  // By switch and slot.
+  std::size_t parallel_ = 1;             // The most links of a port.
+  std::vector<LinkId> ports_;            // By switch and slot, `parallel_` each.
   bool is_healthy_ = true;
   std::uint64_t detours_ = 0;
   bool took_detour_ = false;  // On the route that is being made.

@@ -3,8 +3,8 @@
 //
 // Inside a server a path is the cheapest one by link kind (NVLink before PCIe before the link
 // between sockets); a GPU never forwards traffic of others. Two GPUs with links of their own into
-// the fabric use those rather than PCIe. Between servers a path has three parts: from the GPU to a NIC of its own
-// server that is nearest to it, through the fabric by fewest hops, from the nearest NIC of the
+// the fabric use those rather than PCIe. Between servers a path has three parts: from the GPU to a
+// NIC of its own server that is nearest to it, through the fabric, from the nearest NIC of the
 // target to the target. A GPU with several equally near NICs is bound to one of them by its index
 // and the flow label. Where several next links are equally short, `EcmpHash` picks one by a hash of
 // (flow label, source, target, node, seed), as a switch does, so collisions are real; `Static`

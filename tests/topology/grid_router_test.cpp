@@ -212,8 +212,8 @@ TEST_CASE("with links missing a route is found where there is one, and detours a
     std::set<LinkId> missing;
     for (std::uint32_t index = 0; index < cluster.topology.link_count(); ++index) {
       const Link& link = cluster.topology.link(LinkId(index));
-      const bool is_trunk = link.spec.kind == LinkKind::Network &&
-                            cluster.topology.node(link.source).kind == NodeKind::Switch;
+      const bool is_trunk = cluster.topology.node(link.source).kind == NodeKind::Switch &&
+                            cluster.topology.node(link.target).kind == NodeKind::Switch;
       if (is_trunk && random.below(share) == 0) {
         missing.insert(LinkId(index));
       }
