@@ -93,6 +93,9 @@ void read_switches(const FabricContext& context, GridSpec& spec) {
       link->fail("link is for chips that route themselves: it needs attach: gpu");
     }
     spec.trunk = physical_link(model, context.parts).bundle(1);
+    if (const auto cable = node.optional("cable")) {
+      spec.trunk.latency += cable_delay(*cable);
+    }
     return;
   }
   const CableReader cables(context);
