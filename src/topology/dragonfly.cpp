@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -114,11 +115,12 @@ class Dragonfly final : public Fabric {
 
   void add_endpoints(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) {
     int endpoint = 0;
-    for (std::size_t server = 0; server < servers.size(); ++server) {
-      for (const NodeId nic : servers[server].nics) {
-        const int leaf = endpoint++ / spec_.endpoints_per_switch;
+    for (const ServerNodes& server : servers) {
+      for (const NodeId nic : server.nics) {
+        const int leaf = endpoint / spec_.endpoints_per_switch;
         builder.add_duplex_link(nic, node(leaf / spec_.leaves, leaf % spec_.leaves),
-                                spec_.host_links[server]);
+                                spec_.host_links[static_cast<std::size_t>(endpoint)]);
+        ++endpoint;
       }
     }
   }
@@ -189,15 +191,15 @@ DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines)
   const SimTime local = cable_delay(node.required("local_cable"));
   const auto host_cable = node.optional("host_cable");
   const SimTime host = host_cable ? cable_delay(*host_cable) : local;
-  double efficiency = 0.0;
+  std::optional<double> first_efficiency;  // Trunks have that of the first NIC.
   for (const ServerSpec* server : context.servers) {
-    const Bandwidth rate =
-        server->nics > 0 ? std::min(server->nic_speed, spec.part.speed) : spec.part.speed;
-    spec.host_links.push_back(cables.link(rate, server->network_efficiency, host));
-    if (server->nics > 0 && efficiency == 0.0) {
-      efficiency = server->network_efficiency;  // Trunks have that of the first NIC.
+    for (const NicSpec& nic : server->nic_specs) {
+      spec.host_links.push_back(
+          cables.link(std::min(nic.speed(), spec.part.speed), nic.efficiency, host));
+      first_efficiency = first_efficiency.value_or(nic.efficiency);
     }
   }
+  const double efficiency = first_efficiency.value_or(1.0);
   spec.local_link = cables.link(spec.part.speed, efficiency, local);
   spec.global_link =
       cables.link(spec.part.speed, efficiency, cable_delay(node.required("global_cable")));

@@ -31,7 +31,7 @@ struct DragonflySpec {
   SwitchSpec part;
   LinkSpec local_link;
   LinkSpec global_link;
-  std::vector<LinkSpec> host_links;  // By server.
+  std::vector<LinkSpec> host_links;  // By NIC, server by server.
 
   [[nodiscard]] int group_size() const { return leaves + spines; }
   // The switch, within group `from`, of one of its bundles to group `to`.

@@ -101,11 +101,11 @@ class GraphReader {
       Device device;
       device.server = server;
       device.kind = EndKind::Nic;
-      device.speed = spec.nic_speed;
-      device.efficiency = spec.network_efficiency;
-      device.left = spec.nic_speed.bits_per_second();
-      const auto nics = static_cast<std::size_t>(spec.nics);
-      for (device.index = 0; device.index < nics; ++device.index) {
+      for (device.index = 0; device.index < spec.nic_specs.size(); ++device.index) {
+        const NicSpec& nic = spec.nic_specs[device.index];
+        device.speed = nic.speed();
+        device.efficiency = nic.efficiency;
+        device.left = nic.speed().bits_per_second();
         enter(fmt::format("server{}/nic{}", server, device.index), device);
       }
       device.kind = EndKind::Gpu;

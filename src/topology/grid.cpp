@@ -159,7 +159,7 @@ class Grid final : public Fabric {
       : Fabric(std::move(routing)), spec_(std::move(spec)) {
     routing_.fabric.kind = FabricKind::Grid;
     for (const ServerSpec* server : context.servers) {
-      host_links_.push_back(spec_.part ? host_link(context, *server) : spec_.trunk);
+      enter_host_links(context, *server);
     }
   }
 
@@ -169,10 +169,12 @@ class Grid final : public Fabric {
       nodes.push_back(add_router(builder, index));
     }
     std::uint32_t endpoint = 0;
-    for (std::size_t server = 0; server < servers.size(); ++server) {
-      for (const NodeId node : spec_.attaches_gpus ? servers[server].gpus : servers[server].nics) {
-        const auto at = endpoint++ / static_cast<std::uint32_t>(spec_.endpoints_per_switch);
-        builder.add_duplex_link(node, nodes[at], spec_.part ? host_links_[server] : chip_link(at));
+    for (const ServerNodes& server : servers) {
+      for (const NodeId node : spec_.attaches_gpus ? server.gpus : server.nics) {
+        const auto at = endpoint / static_cast<std::uint32_t>(spec_.endpoints_per_switch);
+        builder.add_duplex_link(node, nodes[at],
+                                spec_.part ? host_links_[endpoint] : chip_link(at));
+        ++endpoint;
       }
     }
     for (std::uint32_t index = 0; index < nodes.size(); ++index) {
@@ -187,13 +189,20 @@ class Grid final : public Fabric {
   }
 
  private:
-  [[nodiscard]] LinkSpec host_link(const FabricContext& context, const ServerSpec& server) const {
-    const CableReader cables(context);
-    if (spec_.attaches_gpus || server.nics == 0) {
-      return cables.link(spec_.part->speed, 1.0, spec_.host_flight);
+  void enter_host_links(const FabricContext& context, const ServerSpec& server) {
+    if (!spec_.part) {
+      return;
     }
-    return cables.link(std::min(server.nic_speed, spec_.part->speed), server.network_efficiency,
-                       spec_.host_flight);
+    const CableReader cables(context);
+    if (spec_.attaches_gpus) {
+      host_links_.insert(host_links_.end(), static_cast<std::size_t>(server.gpus),
+                         cables.link(spec_.part->speed, 1.0, spec_.host_flight));
+      return;
+    }
+    for (const NicSpec& nic : server.nic_specs) {
+      host_links_.push_back(
+          cables.link(std::min(nic.speed(), spec_.part->speed), nic.efficiency, spec_.host_flight));
+    }
   }
 
   // From a chip to its own router: no obstacle, as the two are one.
@@ -260,7 +269,7 @@ class Grid final : public Fabric {
   }
 
   GridSpec spec_;
-  std::vector<LinkSpec> host_links_;  // By server.
+  std::vector<LinkSpec> host_links_;  // By endpoint; none for chips.
 };
 
 std::unique_ptr<Fabric> read_as(const FabricContext& context, GridTemplate layout) {
