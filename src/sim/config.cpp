@@ -5,14 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <numeric>
-#include <system_error>
 
 #include "sim/printable.h"
 #include "sim/yaml_tree.h"
@@ -136,28 +132,6 @@ std::optional<Number> parse_number(std::string_view text) {
 bool has_leading_zero(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
-}
-
-std::string read_file(const std::filesystem::path& file, const YamlTree& errors) {
-  std::error_code status_error;
-  if (std::filesystem::is_directory(file, status_error)) {
-    errors.fail({}, "", "expected a file, found a directory");
-  }
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    errors.fail({}, "", std::string("cannot be read: ") + std::strerror(errno));
-  }
-  std::string text;
-  std::array<char, 65536> block;
-  do {
-    stream.read(block.data(), block.size());
-    text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
-  } while (stream && text.size() <= YamlTree::kMaxBytes);  // Its check finds what is above.
-  if (stream.bad()) {
-    errors.fail({}, "", std::string("cannot be read: ") + std::strerror(errno));
-  }
-  return text;
 }
 
 std::vector<std::string> split_path(std::string_view path) {
@@ -436,7 +410,7 @@ ConfigDocument::~ConfigDocument() = default;
 
 ConfigDocument ConfigDocument::load(const std::filesystem::path& file) {
   const std::string name = file.string();
-  return ConfigDocument(read_file(file, YamlTree(name)), name);
+  return ConfigDocument(read_yaml_file(file, YamlTree(name), 0), name);
 }
 
 ConfigDocument ConfigDocument::parse(const std::string& text, std::string name) {

@@ -17,9 +17,14 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "sim/printable.h"
@@ -40,8 +45,9 @@ constexpr std::string_view kTooMany = "expected at most 1000000 values, found mo
 
 // --- Checks on the bytes ---------------------------------------------------------------------
 
-Place place_of(std::string_view text, std::size_t offset, std::size_t origin) {
-  if (origin != 0) {
+Place place_of(const YamlTree& tree, std::string_view text, std::size_t offset,
+               std::size_t origin) {
+  if (tree.file_name(origin).empty()) {
     return {.origin = origin};
   }
   const std::string_view before = text.substr(0, offset);
@@ -93,11 +99,11 @@ void check_characters(const YamlTree& tree, std::string_view text, std::size_t o
   for (std::size_t i = 0; i < text.size(); i += length) {
     length = utf8_length(text.substr(i, 4));
     if (length == 0) {
-      tree.fail(place_of(text, i, origin), "",
+      tree.fail(place_of(tree, text, i, origin), "",
                 "expected UTF-8 text, found the byte " + byte_text(text[i]));
     }
     if (is_forbidden_control(text[i])) {
-      tree.fail(place_of(text, i, origin), "",
+      tree.fail(place_of(tree, text, i, origin), "",
                 "expected text, found the control character " + byte_text(text[i]));
     }
   }
@@ -115,10 +121,10 @@ void check_flow(const YamlTree& tree, std::string_view text, std::size_t origin)
     }
     indicators += kIndicators.find(letter) != std::string_view::npos ? 1 : 0;
     if (open > kMaxOpenBrackets) {
-      tree.fail(place_of(text, i, origin), "", kTooDeep);
+      tree.fail(place_of(tree, text, i, origin), "", kTooDeep);
     }
     if (indicators > kMaxIndicators) {
-      tree.fail(place_of(text, i, origin), "", kTooMany);
+      tree.fail(place_of(tree, text, i, origin), "", kTooMany);
     }
   }
 }
@@ -216,7 +222,7 @@ class TreeBuilder : public YAML::EventHandler {
   };
 
   [[nodiscard]] Place place(const YAML::Mark& mark) const {
-    if (origin_ != 0 || mark.is_null()) {
+    if (tree_.file_name(origin_).empty() || mark.is_null()) {
       return {.origin = origin_};
     }
     return {origin_, mark.line + 1, mark.column + 1};
@@ -340,12 +346,13 @@ class TreeBuilder : public YAML::EventHandler {
 };
 
 // Not beyond the end of `text`, to which `parse` adds a comment.
-Place syntax_error_place(const YAML::Exception& error, std::string_view text, std::size_t origin) {
-  if (origin != 0 || error.mark.is_null()) {
+Place syntax_error_place(const YamlTree& tree, const YAML::Exception& error, std::string_view text,
+                         std::size_t origin) {
+  if (tree.file_name(origin).empty() || error.mark.is_null()) {
     return {.origin = origin};
   }
   if (error.mark.pos > 0 && static_cast<std::size_t>(error.mark.pos) > text.size()) {
-    return place_of(text, text.size(), origin);
+    return place_of(tree, text, text.size(), origin);
   }
   return {origin, error.mark.line + 1, error.mark.column + 1};
 }
@@ -380,8 +387,18 @@ bool YamlValue::asked(std::string_view key) const {
 }
 
 std::size_t YamlTree::add_origin(std::string description) {
-  origins_.push_back(std::move(description));
+  origins_.push_back({std::move(description), false});
   return origins_.size() - 1;
+}
+
+std::size_t YamlTree::add_file(std::string name) {
+  origins_.push_back({std::move(name), true});
+  return origins_.size() - 1;
+}
+
+std::string_view YamlTree::file_name(std::size_t origin) const {
+  const Origin& found = origins_[origin];
+  return found.is_file ? std::string_view(found.name) : std::string_view();
 }
 
 YamlValue* YamlTree::add(YamlValue value) {
@@ -399,19 +416,19 @@ YamlValue* YamlTree::parse(const std::string& text, std::size_t origin) {
   try {
     // yaml-cpp ends an open quote silently at the end of the file if that is the start of a line;
     // a comment there makes it see the quote.
-    std::istringstream stream(origin == 0 ? text + "\n#" : text);
+    std::istringstream stream(origins_[origin].is_file ? text + "\n#" : text);
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    const Place place = syntax_error_place(error, text, origin);
+    const Place place = syntax_error_place(*this, error, text, origin);
     fail(place, "", syntax_error(error, text));
   }
   return builder.root() != nullptr ? builder.root() : add({.place = {.origin = origin}});
 }
 
 void YamlTree::fail(Place place, std::string_view path, std::string_view message) const {
-  std::string text = escaped(origins_[place.origin]);
+  std::string text = escaped(origins_[place.origin].name);
   if (place.line > 0) {
     text += ':' + std::to_string(place.line) + ':' + std::to_string(place.column);
   }
@@ -419,6 +436,29 @@ void YamlTree::fail(Place place, std::string_view path, std::string_view message
     text += ": " + std::string(path);
   }
   throw ConfigError(text + ": " + std::string(message));
+}
+
+std::string read_yaml_file(const std::filesystem::path& file, const YamlTree& tree,
+                           std::size_t origin) {
+  std::error_code status_error;
+  if (std::filesystem::is_directory(file, status_error)) {
+    tree.fail({.origin = origin}, "", "expected a file, found a directory");
+  }
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    tree.fail({.origin = origin}, "", std::string("cannot be read: ") + std::strerror(errno));
+  }
+  std::string text;
+  std::array<char, 65536> block;
+  do {
+    stream.read(block.data(), block.size());
+    text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
+  } while (stream && text.size() <= YamlTree::kMaxBytes);  // Its check finds what is above.
+  if (stream.bad()) {
+    tree.fail({.origin = origin}, "", std::string("cannot be read: ") + std::strerror(errno));
+  }
+  return text;
 }
 
 std::string join_path(std::string_view parent, std::string_view key) {

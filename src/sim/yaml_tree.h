@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML text as a tree of plain values with their places, within limits that keep hostile or broken
-// input from costing time, memory or stack. Only config.cpp includes this.
+// input from costing time, memory or stack. Only the files of sim/config.h include this.
 //
 // Aliases are expanded into copies: every value has one path, so that reading it, or replacing it
 // with --set, touches no other.
@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ struct YamlValue {
   std::vector<YamlValue*> items = {};   // Of a sequence.
   std::vector<YamlEntry> entries = {};  // Of a mapping, in file order; no key twice.
 
+  bool composed = false;  // The base of this mapping is in it already.
+
   // What readers asked of this value so far.
   std::vector<std::string> asked_keys = {};
   bool all_keys_asked = false;
@@ -57,10 +60,14 @@ class YamlTree {
   static constexpr std::size_t kMaxValues = 1'000'000;  // After aliases are expanded.
 
   // `name` stands for the file in errors: it is origin 0.
-  explicit YamlTree(std::string name) : origins_{std::move(name)} {}
+  explicit YamlTree(std::string name) : origins_{{std::move(name), true}} {}
 
   // Another source of values, such as "--set server.nics=4". Its values have no line.
   [[nodiscard]] std::size_t add_origin(std::string description);
+  // Another file; its values have lines.
+  [[nodiscard]] std::size_t add_file(std::string name);
+  // The name of the file that `origin` is, or nothing.
+  [[nodiscard]] std::string_view file_name(std::size_t origin) const;
 
   // Parses one document; throws ConfigError. Text without a document gives a null.
   [[nodiscard]] YamlValue* parse(const std::string& text, std::size_t origin);
@@ -74,9 +81,18 @@ class YamlTree {
   YamlValue* root = nullptr;
 
  private:
-  std::vector<std::string> origins_;
+  struct Origin {
+    std::string name;
+    bool is_file = false;
+  };
+
+  std::vector<Origin> origins_;
   std::deque<YamlValue> values_;
 };
+
+// The text of a file; what is wrong with it is an error of `tree` at `origin`.
+[[nodiscard]] std::string read_yaml_file(const std::filesystem::path& file, const YamlTree& tree,
+                                         std::size_t origin);
 
 // "server" and "nics" give "server.nics"; "nics" and 2 give "nics[2]".
 [[nodiscard]] std::string join_path(std::string_view parent, std::string_view key);
