@@ -302,6 +302,15 @@ NicModel read_nic(const PartReader& reader, const ConfigNode& node, const Links&
   return nic;
 }
 
+NvSwitchModel read_nvswitch(const PartReader& reader, const ConfigNode& node, const Links& links) {
+  NvSwitchModel model;
+  model.title = node.required("title").as_string();
+  model.link = link_name(node.required("link"), links, {LinkFamily::NvLink});
+  model.ports = reader.required(node, "ports", whole(2, 1024));
+  model.in_network_reduction = reader.required(node, "in_network_reduction", &ConfigNode::as_bool);
+  return model;
+}
+
 SwitchModel read_switch(const PartReader& reader, const ConfigNode& node) {
   SwitchModel model;
   model.title = node.required("title").as_string();
@@ -338,6 +347,7 @@ std::string_view to_string(Evidence evidence) {
 
 Catalogue Catalogue::load(const std::filesystem::path& folder) {
   Catalogue catalogue;
+  catalogue.folder_ = folder;
   const Links& links = catalogue.links_;
   catalogue.links_ = read_file(folder / "links.yaml", "links", read_link);
   catalogue.cpus_ = read_file(folder / "cpus.yaml", "cpus",
@@ -352,6 +362,10 @@ Catalogue Catalogue::load(const std::filesystem::path& folder) {
                               [&](const PartReader& reader, const ConfigNode& node) {
                                 return read_nic(reader, node, links);
                               });
+  catalogue.nvswitches_ = read_file(folder / "nvswitches.yaml", "nvswitches",
+                                    [&](const PartReader& reader, const ConfigNode& node) {
+                                      return read_nvswitch(reader, node, links);
+                                    });
   catalogue.switches_ = read_file(folder / "switches.yaml", "switches", read_switch);
   return catalogue;
 }
@@ -370,6 +384,10 @@ const LinkModel& Catalogue::link(const ConfigNode& name) const {
 
 const NicModel& Catalogue::nic(const ConfigNode& name) const {
   return find(nics_, name, "the name of a NIC in the catalogue");
+}
+
+const NvSwitchModel& Catalogue::nvswitch(const ConfigNode& name) const {
+  return find(nvswitches_, name, "the name of an NVSwitch in the catalogue");
 }
 
 const SwitchModel& Catalogue::network_switch(const ConfigNode& name) const {

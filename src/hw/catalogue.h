@@ -84,6 +84,15 @@ struct GpuModel {
   std::string c2c;
 };
 
+// One chip.
+struct NvSwitchModel {
+  std::string name;
+  std::string title;
+  std::string link;  // Name of the LinkModel of its ports.
+  Sourced<int> ports;
+  Sourced<bool> in_network_reduction;  // Multicast and reduction in the switch (NVLS).
+};
+
 struct NicModel {
   std::string name;
   std::string title;
@@ -131,9 +140,12 @@ struct CpuModel {
 
 class Catalogue {
  public:
-  // Reads cpus.yaml, gpus.yaml, links.yaml, nics.yaml and switches.yaml of `folder`. Throws
-  // ConfigError.
+  // Reads cpus.yaml, gpus.yaml, links.yaml, nics.yaml, nvswitches.yaml and switches.yaml of
+  // `folder`. Throws ConfigError.
   [[nodiscard]] static Catalogue load(const std::filesystem::path& folder);
+
+  // Where it was read from.
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
 
   // Look-ups for the value of a key in a cluster file: an unknown name is an error at that place
   // that suggests the nearest name.
@@ -141,6 +153,7 @@ class Catalogue {
   [[nodiscard]] const GpuModel& gpu(const ConfigNode& name) const;
   [[nodiscard]] const LinkModel& link(const ConfigNode& name) const;
   [[nodiscard]] const NicModel& nic(const ConfigNode& name) const;
+  [[nodiscard]] const NvSwitchModel& nvswitch(const ConfigNode& name) const;
   [[nodiscard]] const SwitchModel& network_switch(const ConfigNode& name) const;
   // Look-ups of names that the catalogue itself holds (checked when it was loaded).
   [[nodiscard]] const LinkModel& link(std::string_view name) const;
@@ -150,13 +163,18 @@ class Catalogue {
   [[nodiscard]] const std::map<std::string, GpuModel>& gpus() const { return gpus_; }
   [[nodiscard]] const std::map<std::string, LinkModel>& links() const { return links_; }
   [[nodiscard]] const std::map<std::string, NicModel>& nics() const { return nics_; }
+  [[nodiscard]] const std::map<std::string, NvSwitchModel>& nvswitches() const {
+    return nvswitches_;
+  }
   [[nodiscard]] const std::map<std::string, SwitchModel>& switches() const { return switches_; }
 
  private:
+  std::filesystem::path folder_;
   std::map<std::string, CpuModel> cpus_;
   std::map<std::string, GpuModel> gpus_;
   std::map<std::string, LinkModel> links_;
   std::map<std::string, NicModel> nics_;
+  std::map<std::string, NvSwitchModel> nvswitches_;
   std::map<std::string, SwitchModel> switches_;
 };
 

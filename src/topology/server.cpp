@@ -2,6 +2,8 @@
 #include "topology/server.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "topology/server_scale_up.h"
 #include "topology/server_tree.h"
@@ -10,6 +12,9 @@ namespace trainyard {
 namespace {
 
 using namespace literals;
+
+// In the order of Distance.
+constexpr std::array<std::string_view, 5> kDistances = {"none", "pix", "pxb", "phb", "sys"};
 
 // The memory of a socket whose part is not given.
 Sourced<Bandwidth> default_memory_bandwidth() {
@@ -62,6 +67,21 @@ void read_socket_link(const ConfigNode& node, const Catalogue& catalogue, const 
   spec.socket_link = physical_link(socket_link(node, catalogue, cpu), parts).bundle(links);
 }
 
+// Keys `peer_access`, `gpudirect` and `pxn`.
+ServerTraits read_traits(const ConfigNode& node) {
+  ServerTraits traits;
+  if (const auto distance = node.optional("peer_access")) {
+    traits.peer_access = static_cast<Distance>(distance->as_choice(kDistances));
+  }
+  if (const auto distance = node.optional("gpudirect")) {
+    traits.gpudirect = static_cast<Distance>(distance->as_choice(kDistances));
+  }
+  if (const auto pxn = node.optional("pxn")) {
+    traits.pxn = pxn->as_bool();
+  }
+  return traits;
+}
+
 }  // namespace
 
 Bandwidth NicSpec::speed() const {
@@ -82,13 +102,14 @@ bool ServerSpec::has_equal_nics() const {
 ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
   ServerSpec spec;
   spec.layout = static_cast<ServerTemplate>(node.required("template").as_choice(kServerTemplates));
-  read_scale_up(node, catalogue, parts, spec);
+  read_scale_up_link(node, catalogue, parts, spec);
   const auto cpu_node = node.optional("cpu");
   const CpuModel* cpu = cpu_node ? &catalogue.cpu(*cpu_node) : nullptr;
   read_server_tree(node, catalogue, cpu, parts, spec);
-  check_scale_up(node, catalogue, parts, spec);
+  read_gpu_links(node, catalogue, parts, spec);
   read_memory(cpu, parts, spec);
   read_socket_link(node, catalogue, cpu, parts, spec);
+  spec.traits = read_traits(node);
   return spec;
 }
 

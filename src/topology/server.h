@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hw/catalogue.h"
@@ -17,6 +18,7 @@ enum class ServerTemplate : std::uint8_t {
   FullMesh,  // Every pair of GPUs joined by links of its own, equally many.
   CubeMesh,  // The hybrid cube mesh of DGX-1: 8 GPUs, one or two links to some of the others.
   Pcie,      // Nothing but PCIe between the GPUs.
+  Links,     // Pairs of GPUs joined as the file says: bridges, partial meshes.
 };
 
 // What a device hangs off on its way to the CPU, and by which link.
@@ -48,15 +50,35 @@ struct PcieSwitchSpec {
   Attachment host = {};
 };
 
+// Links between two GPUs.
+struct GpuPair {
+  int first = 0;
+  int second = 0;
+  int links = 0;
+};
+
+// Each node stands for all chips of a board, or of a domain of several servers: GPUs spread their
+// links over them evenly, so that they fill together.
+struct NvSwitchSpec {
+  SimTime latency;
+  std::uint16_t part = 0;
+  int ports = 0;    // Of all chips of one node; 0 where the chips are not known.
+  int boards = 1;   // Nodes in a server, each with an equal share of its GPUs.
+  LinkSpec trunk;   // Between two boards.
+  int servers = 1;  // That share one node, which then belongs to none of them.
+  bool in_network_reduction = false;
+};
+
 struct ServerSpec {
   ServerTemplate layout = ServerTemplate::NvSwitch;
   int gpus = 0;
   int nics = 0;
   int sockets = 1;
+  ServerTraits traits;
   PhysicalLink scale_up;
-  int scale_up_links = 0;  // Of one GPU.
-  SimTime scale_up_switch_latency;
-  bool scale_up_reduces = false;  // In the NVSwitch.
+  int scale_up_links = 0;          // Of one GPU.
+  std::vector<GpuPair> gpu_links;  // Where GPUs are joined without a switch.
+  NvSwitchSpec nvswitch;
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
   // Of NICs of one part: line rate of all ports, their number, and payload over line rate. Of several
@@ -89,6 +111,11 @@ struct ServerNodes {
 
 // Adds one more server.
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec);
+
+// Adds the NVSwitch that `servers`, of which `spec` describes each, have in common. `domain` numbers
+// such groups.
+void add_nvlink_domain(TopologyBuilder& builder, const ServerSpec& spec, int domain,
+                       std::span<const ServerNodes> servers);
 
 // Adds the memory of each socket to a server that add_server made. Apart from it, so that these
 // nodes can be the last of a topology: the hash of ECMP takes the numbers of the others.

@@ -17,7 +17,7 @@ namespace {
 class ServerBuilder {
  public:
   ServerBuilder(TopologyBuilder& builder, const ServerSpec& spec)
-      : builder_(builder), spec_(spec), server_(builder.add_server()) {}
+      : builder_(builder), spec_(spec), server_(builder.add_server(spec.traits)) {}
 
   ServerNodes build() {
     for (const GpuSpec& gpu : spec_.gpu_specs) {

@@ -95,6 +95,15 @@ Files small_catalogue() {
            "    pcie_lanes: {value: 16, evidence: datasheet, source: manual}\n"
            "    efficiency: {value: 0.96, evidence: measured, source: manual}\n"
            "    latency: {value: 500 ns, evidence: estimate, source: manual}\n"},
+          {"nvswitches.yaml",
+           "sources:\n"
+           "  manual: A manual\n"
+           "nvswitches:\n"
+           "  NVSwitch3:\n"
+           "    title: NVIDIA NVSwitch\n"
+           "    link: NVLink4\n"
+           "    ports: {value: 64, evidence: secondary, source: manual}\n"
+           "    in_network_reduction: {value: true, evidence: secondary, source: manual}\n"},
           {"switches.yaml",
            "sources:\n"
            "  manual: A manual\n"
@@ -222,6 +231,7 @@ TEST_CASE("the shipped catalogue holds every part that clusters need") {
   holds(shipped().gpus(), gpus);
   holds(shipped().links(), links);
   holds(shipped().nics(), nics);
+  holds(shipped().nvswitches(), {"NVSwitch1", "NVSwitch2", "NVSwitch3", "NVSwitch4"});
   holds(shipped().switches(), switches);
 }
 
@@ -269,6 +279,11 @@ TEST_CASE("every value of the shipped catalogue has a source") {
     REQUIRE(has_source(nic.pcie_lanes));
     REQUIRE(has_source(nic.efficiency));
     REQUIRE(has_source(nic.latency));
+  }
+  for (const auto& [name, model] : shipped().nvswitches()) {
+    INFO(name);
+    REQUIRE(has_source(model.ports));
+    REQUIRE(has_source(model.in_network_reduction));
   }
   for (const auto& [name, model] : shipped().switches()) {
     INFO(name);
@@ -328,6 +343,12 @@ TEST_CASE("a broken catalogue says where and why") {
                        "    socket_link: PCIe5\n    root_bandwidth") ==
             "cpus.yaml:13:18: cpus.Xeon.socket_link: expected a link of family socket, found "
             "\"PCIe5\"");
+  }
+  SECTION("an NVSwitch with ports of PCIe") {
+    REQUIRE(
+        load_error("nvswitches.yaml", "link: NVLink4", "link: PCIe5") ==
+        "nvswitches.yaml:6:11: nvswitches.NVSwitch3.link: expected a link of family nvlink, found "
+        "\"PCIe5\"");
   }
   SECTION("a link of the wrong family") {
     REQUIRE(load_error("gpus.yaml", "scale_up_link: NVLink4", "scale_up_link: PCIe5") ==
