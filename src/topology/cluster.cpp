@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <utility>
@@ -17,60 +18,177 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostServers = 1'000'000;
+constexpr std::size_t kMostKinds = 1'000;
 // About 1 GB of memory.
 constexpr std::int64_t kMostDevices = 2'000'000;
 
-void apply_overrides(ConfigDocument& document, const ClusterOverrides& overrides) {
+// Servers that are alike, as one entry of `servers` or the whole cluster.
+struct ServerKind {
+  ServerSpec spec;
+  int count = 0;
+  int used_gpus = 0;  // Of each.
+};
+
+// Servers that are named instead of described (configs/servers).
+void compose_servers(ConfigDocument& document, const Catalogue& catalogue) {
+  const std::filesystem::path folder = catalogue.folder().parent_path() / "servers";
+  const ConfigNode root = document.root();
+  if (const auto server = root.optional("server")) {
+    document.compose(*server, folder);
+  }
+  const auto kinds = root.optional("servers");
+  if (!kinds || !kinds->is_sequence()) {
+    return;
+  }
+  for (const ConfigNode& kind : kinds->items()) {
+    if (!kind.is_map()) {
+      continue;  // An error when it is read.
+    }
+    if (const auto server = kind.optional("server")) {
+      document.compose(*server, folder);
+    }
+  }
+}
+
+void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
+                     const ClusterOverrides& overrides) {
+  compose_servers(document, catalogue);
   for (const std::string& setting : overrides.settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
       throw ConfigError(fmt::format("--set: expected key.path=value, found \"{}\"", setting));
     }
     document.set(setting.substr(0, equals), setting.substr(equals + 1));
+    compose_servers(document, catalogue);
   }
   if (overrides.nodes) {
     const std::string nodes = std::to_string(*overrides.nodes);
+    if (document.root().optional("servers")) {
+      throw ConfigError(
+          fmt::format("--nodes {}: the cluster lists several kinds of servers; give "
+                      "--set servers.0.nodes={} for the first",
+                      nodes, nodes));
+    }
     document.set("nodes", nodes, "--nodes " + nodes);
   }
 }
 
-void check_size(const ConfigNode& nodes, int servers, const ServerSpec& server) {
-  const std::int64_t per_server = server.devices();
-  if (servers * per_server > kMostDevices) {
-    nodes.fail(
-        fmt::format("at most {} devices, found {} servers of {} (GPUs, NICs, PCIe switches, "
-                    "CPUs and their memories)",
-                    kMostDevices, servers, per_server));
+// One kind of server from the keys `nodes` and `server` of a mapping.
+ServerKind read_kind(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
+  ServerKind kind;
+  kind.count = static_cast<int>(node.required("nodes").as_integer(1, kMostServers));
+  kind.spec = read_server(node.required("server"), catalogue, parts);
+  return kind;
+}
+
+// The value that errors about the number of servers point at.
+ConfigNode size_node(const ConfigNode& root) {
+  const auto kinds = root.optional("servers");
+  return kinds ? *kinds : root.required("nodes");
+}
+
+std::vector<ServerKind> read_kinds(const ConfigNode& root, const Catalogue& catalogue,
+                                   PartLog& parts) {
+  const auto list = root.optional("servers");
+  if (!list) {
+    std::vector<ServerKind> kinds;
+    kinds.push_back(read_kind(root, catalogue, parts));
+    return kinds;
+  }
+  for (const std::string_view key : {"nodes", "server"}) {
+    if (const auto other = root.optional(key)) {
+      other->fail("servers says this already; leave it out");
+    }
+  }
+  const std::vector<ConfigNode> items = list->items();
+  if (items.empty() || items.size() > kMostKinds) {
+    list->fail(fmt::format("1 to {} kinds of server", kMostKinds), std::to_string(items.size()));
+  }
+  std::vector<ServerKind> kinds;
+  for (const ConfigNode& item : items) {
+    kinds.push_back(read_kind(item, catalogue, parts));
+  }
+  return kinds;
+}
+
+void check_size(const ConfigNode& nodes, const std::vector<ServerKind>& kinds) {
+  std::int64_t servers = 0;
+  std::int64_t devices = 0;
+  for (const ServerKind& kind : kinds) {
+    servers += kind.count;
+    devices += kind.count * kind.spec.devices();
+  }
+  if (devices <= kMostDevices && servers <= kMostServers) {
+    return;
+  }
+  constexpr std::string_view kCounted = "(GPUs, NICs, PCIe switches, CPUs and their memories)";
+  nodes.fail(kinds.size() == 1
+                 ? fmt::format("at most {} devices, found {} servers of {} {}", kMostDevices,
+                               servers, kinds[0].spec.devices(), kCounted)
+                 : fmt::format("at most {} devices, found {} in {} servers {}", kMostDevices,
+                               devices, servers, kCounted));
+}
+
+// --gpus-per-node cuts each server to as many GPUs, if it has more.
+void use_gpus(const ConfigNode& root, std::vector<ServerKind>& kinds,
+              const ClusterOverrides& overrides) {
+  int most = 0;
+  for (const ServerKind& kind : kinds) {
+    most = std::max(most, kind.spec.gpus);
+  }
+  const int used = overrides.gpus_per_node.value_or(most);
+  if (used < 1 || used > most) {
+    const auto server = root.optional("server");
+    const auto gpus = server ? server->optional("gpus") : std::nullopt;
+    const ConfigNode place = gpus ? *gpus : server ? server->required("tree") : size_node(root);
+    place.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of {} server, found {}",
+                           most, kinds.size() == 1 ? "a" : "the largest", used));
+  }
+  for (ServerKind& kind : kinds) {
+    kind.used_gpus = std::min(used, kind.spec.gpus);
   }
 }
 
-int used_gpus(const ConfigNode& server, int gpus_of_server, const ClusterOverrides& overrides) {
-  const int used = overrides.gpus_per_node.value_or(gpus_of_server);
-  if (used < 1 || used > gpus_of_server) {
-    const auto gpus = server.optional("gpus");
-    (gpus ? *gpus : server.required("tree"))
-        .fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of a server, found {}",
-                          gpus_of_server, used));
+// Whether one NVLink domain holds all servers.
+bool is_one_domain(const std::vector<ServerKind>& kinds) {
+  return kinds.size() == 1 && kinds[0].spec.nvswitch.servers >= kinds[0].count;
+}
+
+// What no template of a fabric can do anything with.
+void check_nics(const ConfigNode& root, const std::vector<ServerKind>& kinds) {
+  for (std::size_t index = 0; index < kinds.size(); ++index) {
+    if (!kinds[index].spec.has_equal_nics()) {
+      root.required("fabric").fail("servers need NICs of one part each to be joined by a fabric");
+    }
+    if (kinds[index].spec.nics == 0) {
+      root.required("servers").items()[index].fail("servers without NICs cannot reach the others");
+    }
   }
-  return used;
 }
 
 // The fabric, if there is one; an error if servers need one and cannot have it.
-std::unique_ptr<Fabric> read_network(const ConfigNode& root,
-                                     std::span<const ServerSpec* const> servers,
+std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<ServerKind>& kinds,
                                      const Catalogue& catalogue, PartLog& parts) {
-  const ConfigNode nodes = root.required("nodes");
+  std::vector<const ServerSpec*> servers;
+  for (const ServerKind& kind : kinds) {
+    servers.insert(servers.end(), static_cast<std::size_t>(kind.count), &kind.spec);
+  }
+  const ConfigNode nodes = size_node(root);
   const auto fabric = root.optional("fabric");
   const bool any_nic =
-      std::ranges::any_of(servers, [](const ServerSpec* server) { return server->nics > 0; });
-  if (fabric && (attaches_gpus(*fabric) || any_nic)) {
+      std::ranges::any_of(kinds, [](const ServerKind& kind) { return kind.spec.nics > 0; });
+  const bool has_gpus = fabric && attaches_gpus(*fabric);
+  if (fabric && (has_gpus || any_nic)) {
+    if (!has_gpus) {
+      check_nics(root, kinds);
+    }
     return read_fabric({.node = *fabric,
                         .nodes = nodes,
                         .servers = servers,
                         .catalogue = catalogue,
                         .parts = parts});
   }
-  if (servers.size() > 1) {
+  if (servers.size() > 1 && !is_one_domain(kinds)) {
     nodes.fail(fmt::format("{} servers cannot reach each other: {}", servers.size(),
                            any_nic ? "there is no fabric" : "server.nics is 0"));
   }
@@ -80,48 +198,91 @@ std::unique_ptr<Fabric> read_network(const ConfigNode& root,
   return nullptr;
 }
 
+// The servers as nodes and links, and their number in each kind.
+class ClusterBuilder {
+ public:
+  explicit ClusterBuilder(const std::vector<ServerKind>& kinds) : kinds_(kinds) {
+    for (const ServerKind& kind : kinds) {
+      for (int index = 0; index < kind.count; ++index) {
+        servers_.push_back(add_server(builder_, kind.spec));
+        const std::vector<NodeId>& own = servers_.back().gpus;
+        gpus_.insert(gpus_.end(), own.begin(), own.begin() + kind.used_gpus);
+        server_gpus_.push_back(kind.used_gpus);
+      }
+    }
+    join_domains();
+  }
+
+  // The memories come last: see add_memory.
+  Topology build(Fabric* fabric, const PartLog& parts) {
+    if (fabric != nullptr) {
+      fabric->add_to(builder_, servers_);
+    }
+    auto server = servers_.begin();
+    for (const ServerKind& kind : kinds_) {
+      for (int index = 0; index < kind.count; ++index) {
+        add_memory(builder_, kind.spec, *server++);
+      }
+    }
+    builder_.set_parts(parts.names());
+    return std::move(builder_).build();
+  }
+
+  [[nodiscard]] const std::vector<NodeId>& gpus() const { return gpus_; }
+  [[nodiscard]] const std::vector<int>& server_gpus() const { return server_gpus_; }
+
+ private:
+  // The last domain of a kind may have fewer servers.
+  void join_domains() {
+    std::span<const ServerNodes> rest(servers_);
+    int domain = 0;
+    for (const ServerKind& kind : kinds_) {
+      std::span<const ServerNodes> own = rest.first(static_cast<std::size_t>(kind.count));
+      rest = rest.subspan(own.size());
+      const auto size = static_cast<std::size_t>(kind.spec.nvswitch.servers);
+      while (size > 1 && !own.empty()) {
+        const std::size_t members = std::min(size, own.size());
+        add_nvlink_domain(builder_, kind.spec, domain++, own.first(members));
+        own = own.subspan(members);
+      }
+    }
+  }
+
+  const std::vector<ServerKind>& kinds_;
+  TopologyBuilder builder_;
+  std::vector<ServerNodes> servers_;
+  std::vector<NodeId> gpus_;
+  std::vector<int> server_gpus_;
+};
+
 }  // namespace
 
 Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                       const ClusterOverrides& overrides) {
-  apply_overrides(document, overrides);
+  apply_overrides(document, catalogue, overrides);
   const ConfigNode root = document.root();
   const std::string name = root.required("name").as_string();
   root.required("source").skip();
-  const int nodes = static_cast<int>(root.required("nodes").as_integer(1, kMostServers));
-  const ConfigNode server_node = root.required("server");
   PartLog parts;
-  const ServerSpec server = read_server(server_node, catalogue, parts);
-  check_size(root.required("nodes"), nodes, server);
-  const int gpus_per_node = used_gpus(server_node, server.gpus, overrides);
-  const std::vector<const ServerSpec*> specs(static_cast<std::size_t>(nodes), &server);
-  const auto fabric = read_network(root, specs, catalogue, parts);
+  std::vector<ServerKind> kinds = read_kinds(root, catalogue, parts);
+  check_size(size_node(root), kinds);
+  use_gpus(root, kinds, overrides);
+  const auto fabric = read_network(root, kinds, catalogue, parts);
   const bool has_nics = !fabric || !attaches_gpus(root.required("fabric"));
   document.finish();
 
-  TopologyBuilder builder;
-  std::vector<ServerNodes> servers;
-  std::vector<NodeId> gpus;
-  for (int index = 0; index < nodes; ++index) {
-    servers.push_back(add_server(builder, server));
-    const std::vector<NodeId>& own = servers.back().gpus;
-    gpus.insert(gpus.end(), own.begin(), own.begin() + gpus_per_node);
-  }
-  if (fabric) {
-    fabric->add_to(builder, servers);
-  }
-  for (ServerNodes& nodes_of_server : servers) {
-    add_memory(builder, server, nodes_of_server);
-  }
-  builder.set_parts(parts.names());
+  ClusterBuilder builder(kinds);
+  const std::vector<int>& server_gpus = builder.server_gpus();
+  const auto fewest_nics =
+      std::ranges::min(kinds, {}, [](const ServerKind& kind) { return kind.spec.nics; });
   return {.name = name,
-          .topology = std::move(builder).build(),
+          .topology = builder.build(fabric.get(), parts),
           .routing = fabric ? fabric->routing() : RoutingOptions{},
-          .nodes = nodes,
-          .gpus_per_node = gpus_per_node,
-          .server_gpus = std::vector<int>(static_cast<std::size_t>(nodes), gpus_per_node),
-          .gpus = std::move(gpus),
-          .nics_per_node = has_nics ? server.nics : 0,
+          .nodes = static_cast<int>(server_gpus.size()),
+          .gpus_per_node = *std::ranges::max_element(server_gpus),
+          .server_gpus = server_gpus,
+          .gpus = builder.gpus(),
+          .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
           .estimates = parts.lines(),
           .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
 }

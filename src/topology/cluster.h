@@ -19,7 +19,7 @@ namespace trainyard {
 // What the command line may change about a cluster file.
 struct ClusterOverrides {
   std::optional<int> nodes = {};           // Servers.
-  std::optional<int> gpus_per_node = {};   // GPUs used in each server; at most those it has.
+  std::optional<int> gpus_per_node = {};   // GPUs used in each server, at most those it has.
   std::vector<std::string> settings = {};  // "key.path=value", as --set takes them.
 };
 
@@ -32,7 +32,8 @@ struct Cluster {
   std::vector<int> server_gpus;  // GPUs of each server that ranks use.
   // Server by server: rank r of a job is gpus[r].
   std::vector<NodeId> gpus;
-  // NICs of one server that its GPUs use for the fabric; zero where GPUs are attached directly.
+  // NICs of one server that its GPUs use for the fabric, of the server with fewest; zero where GPUs
+  // are attached directly.
   int nics_per_node = 0;
   // One line for each value of the catalogue that this cluster uses and that is an estimate.
   std::vector<std::string> estimates;

@@ -11,7 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/check.h"
 #include "topology/server_runs.h"
 
 namespace trainyard {
@@ -40,8 +39,7 @@ class Summary {
     if (cluster_.gpus.size() > 1) {
       add_route(cluster_.gpus[1]);
     }
-    const std::size_t last =
-        cluster_.gpus.size() - static_cast<std::size_t>(cluster_.server_gpus.back());
+    const std::size_t last = last_server();
     if (last > 1) {  // Otherwise it is rank 1 or rank 0.
       add_route(cluster_.gpus[last]);
     }
@@ -104,12 +102,33 @@ class Summary {
     std::set<NodeId> gpus;
   };
 
-  [[nodiscard]] NodeId first_switch(const std::vector<LinkId>& path) const {
+  // None on a route that stays in a server or an NVLink domain.
+  [[nodiscard]] std::optional<NodeId> first_switch(const std::vector<LinkId>& path) const {
     const auto hop = std::find_if(path.begin(), path.end(), [&](LinkId link) {
       return topology_.link(link).spec.kind == LinkKind::Network;
     });
-    CHECK(hop != path.end(), "a route between servers without the fabric");
-    return topology_.link(*hop).target;
+    return hop == path.end() ? std::nullopt : std::optional(topology_.link(*hop).target);
+  }
+
+  // The first GPU of the last server.
+  [[nodiscard]] std::size_t last_server() const {
+    return cluster_.gpus.size() - static_cast<std::size_t>(cluster_.server_gpus.back());
+  }
+
+  // Whether the way to `other` crosses the fabric; the leaves it enters by.
+  bool mark_leaves(NodeId gpu, NodeId other, std::map<NodeId, Leaf>& leaves) {
+    std::vector<LinkId> path;
+    bool crosses = false;
+    // As many flows as it takes to use every NIC that the GPU may use.
+    for (int flow = 0; flow < std::max(cluster_.nics_per_node, 1); ++flow) {
+      if (routing_.route(gpu, other, static_cast<std::uint32_t>(flow), path)) {
+        if (const auto leaf = first_switch(path)) {
+          leaves[*leaf].gpus.insert(gpu);
+          crosses = true;
+        }
+      }
+    }
+    return crosses;
   }
 
   // The switches with links to NICs or GPUs.
@@ -130,15 +149,10 @@ class Summary {
         }
       }
     }
-    std::vector<LinkId> path;
-    const auto of_first = static_cast<std::size_t>(cluster_.server_gpus.front());
-    for (std::size_t rank = 0; cluster_.nodes > 1 && rank < cluster_.gpus.size(); ++rank) {
-      const NodeId gpu = cluster_.gpus[rank];
-      const NodeId other = cluster_.gpus[rank < of_first ? of_first : 0];
-      // As many flows as it takes to use every NIC that the GPU may use.
-      for (int flow = 0; flow < std::max(cluster_.nics_per_node, 1); ++flow) {
-        if (routing_.route(gpu, other, static_cast<std::uint32_t>(flow), path)) {
-          leaves[first_switch(path)].gpus.insert(gpu);
+    for (const NodeId gpu : cluster_.gpus) {
+      for (const std::size_t other : {last_server(), std::size_t{0}}) {
+        if (mark_leaves(gpu, cluster_.gpus[other], leaves)) {
+          break;
         }
       }
     }

@@ -285,7 +285,8 @@ TEST_CASE("each mistake in a cluster file is one line that says what to do") {
   SECTION("a key that nobody reads") {
     REQUIRE(
         error_of(kSmall + "colour: red\n") ==
-        "my.yaml:15:1: unknown key \"colour\"; known keys: name, source, nodes, server, fabric");
+        "my.yaml:15:1: unknown key \"colour\"; known keys: server, servers, name, source, nodes, "
+        "fabric");
   }
   SECTION("a cable without a unit") {
     REQUIRE(
