@@ -37,6 +37,8 @@ Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& n
     notes.push_back("--seed did not influence the result: one node does not use the fabric");
   } else if (request.seed && cluster.routing.policy == RoutingPolicy::Static) {
     notes.push_back("--seed did not influence the result: the cluster routes statically");
+  } else if (request.seed && cluster.routing.policy == RoutingPolicy::Spray) {
+    notes.push_back("--seed did not influence the result: the cluster sprays over all paths");
   }
   const auto ranks = static_cast<int>(cluster.gpus.size());
   if (request.root >= ranks) {

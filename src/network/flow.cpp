@@ -90,13 +90,16 @@ std::uint32_t FlowNetwork::class_of(const std::vector<LinkId>& path) {
   for (; table.slots[slot].path_class != kNone; slot = (slot + 1) & mask) {
     const TableSlot& entry = table.slots[slot];
     if (entry.hash == hash &&
-        std::ranges::equal(solver_.path(entry.path_class - 1), path, {}, {}, &LinkId::value)) {
+        std::ranges::equal(links_of(entry.path_class), path, {}, {}, &LinkId::value)) {
       return entry.path_class;
     }
   }
   link_indices_.clear();
   for (const LinkId link : path) {
     link_indices_.push_back(link.value());
+  }
+  if (const auto staging = staging_bandwidth(routing_.topology(), path)) {
+    link_indices_.push_back(solver_.add_link(*staging));
   }
   PathClass item;
   item.latency = path_latency(routing_.topology(), path);
@@ -109,8 +112,14 @@ std::uint32_t FlowNetwork::class_of(const std::vector<LinkId>& path) {
   return index;
 }
 
+std::span<const MaxMinSolver::LinkIndex> FlowNetwork::links_of(std::uint32_t index) const {
+  const auto path = solver_.path(index - 1);
+  const bool has_buffers = path.back() >= routing_.topology().link_count();
+  return path.first(path.size() - (has_buffers ? 1 : 0));
+}
+
 ConnectionId FlowNetwork::connect(const ConnectionSpec& spec) {
-  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_)) {
+  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path)) {
     throw_unreachable(routing_.topology(), spec.source, spec.target);
   }
   Connection connection{};
@@ -348,7 +357,7 @@ NetworkStats FlowNetwork::stats() const {
 std::vector<LinkUse> FlowNetwork::link_use() const {
   std::vector<Bytes> bytes(routing_.topology().link_count());
   for (std::uint32_t index = 1; index < classes_.size(); ++index) {
-    for (const MaxMinSolver::LinkIndex link : solver_.path(index - 1)) {
+    for (const MaxMinSolver::LinkIndex link : links_of(index)) {
       bytes[link] += classes_[index].bytes;
     }
   }

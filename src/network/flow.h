@@ -16,11 +16,15 @@
 // On an idle path this is transfer_time(size, bandwidth). The messages under way of a class are a
 // leftist heap by S0 + w, linked through the connections.
 //
+// A path that is staged in host memory has one more link in the solver, its bounce buffers, with
+// the rate of staging_bandwidth() and shared by the connections of this path alone.
+//
 // The latency of the path is added when the last byte leaves the source (cut-through: serialisation
 // is charged once, at the bottleneck). Nothing is kept of a message that has left.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "network/earliest.h"
@@ -88,6 +92,8 @@ class FlowNetwork final : public Network, private EventHandler {
 
   void on_event(std::uint64_t token) override;
   [[nodiscard]] std::uint32_t class_of(const std::vector<LinkId>& path);
+  // Of the topology, so without bounce buffers.
+  [[nodiscard]] std::span<const MaxMinSolver::LinkIndex> links_of(std::uint32_t path_class) const;
   static void make_room(PathTable& table);
   void begin_next(std::uint32_t index);
   void finish_due();

@@ -8,15 +8,22 @@
 
 namespace trainyard {
 
-MaxMinSolver::MaxMinSolver(std::span<const Bandwidth> capacities)
-    : links_(capacities.size()), members_(capacities.size()) {
-  for (std::size_t i = 0; i < capacities.size(); ++i) {
-    CHECK(capacities[i].bits_per_second() > 0, "a link without capacity");
-    CHECK(capacities[i] <= kMaxBandwidth, "a link faster than kMaxBandwidth");
-    links_[i].capacity = static_cast<FlowRate>(capacities[i].bits_per_second())
-                         << kFlowRateFractionBits;
-    links_[i].residual = links_[i].capacity;
+MaxMinSolver::MaxMinSolver(std::span<const Bandwidth> capacities) {
+  links_.reserve(capacities.size());
+  members_.reserve(capacities.size());
+  for (const Bandwidth capacity : capacities) {
+    add_link(capacity);
   }
+}
+
+MaxMinSolver::LinkIndex MaxMinSolver::add_link(Bandwidth capacity) {
+  CHECK(capacity.bits_per_second() > 0, "a link without capacity");
+  CHECK(capacity <= kMaxBandwidth, "a link faster than kMaxBandwidth");
+  Link& link = links_.emplace_back();
+  link.capacity = static_cast<FlowRate>(capacity.bits_per_second()) << kFlowRateFractionBits;
+  link.residual = link.capacity;
+  members_.emplace_back();
+  return static_cast<LinkIndex>(links_.size() - 1);
 }
 
 void MaxMinSolver::reserve(std::size_t classes, std::size_t links_of_all) {

@@ -53,6 +53,8 @@ class MaxMinSolver {
 
   explicit MaxMinSolver(std::span<const Bandwidth> capacities);
 
+  // One more link, behind those that there are.
+  LinkIndex add_link(Bandwidth capacity);
   // A class of flows over these links, each once and at least one; it has no flows yet.
   ClassIndex add_class(std::span<const LinkIndex> path);
   void reserve(std::size_t classes, std::size_t links_of_all);

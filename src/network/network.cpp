@@ -3,8 +3,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <utility>
+
 #include "network/analytical.h"
 #include "network/flow.h"
+#include "network/spray.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -19,7 +22,9 @@ std::string_view to_string(Fidelity fidelity) {
   CHECK(false, "unknown fidelity");
 }
 
-std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing) {
+namespace {
+
+std::unique_ptr<Network> make_engine(Fidelity fidelity, Simulator& simulator, Routing& routing) {
   switch (fidelity) {
     case Fidelity::Analytical:
       return std::make_unique<AnalyticalNetwork>(simulator, routing);
@@ -27,6 +32,16 @@ std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, R
       return std::make_unique<FlowNetwork>(simulator, routing);
   }
   CHECK(false, "unknown fidelity");
+}
+
+}  // namespace
+
+std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing) {
+  auto engine = make_engine(fidelity, simulator, routing);
+  if (routing.policy() != RoutingPolicy::Spray) {
+    return engine;
+  }
+  return std::make_unique<SprayNetwork>(simulator, routing, std::move(engine));
 }
 
 void throw_unreachable(const Topology& topology, NodeId source, NodeId target) {

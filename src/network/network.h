@@ -33,6 +33,8 @@ struct ConnectionSpec {
   NodeId target;
   // What ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
   std::uint32_t flow_label = 0;
+  // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
+  std::uint32_t path = 0;
 };
 
 // What one link carried.
@@ -84,7 +86,8 @@ enum class Fidelity : std::uint8_t { Analytical, Flow };
 
 [[nodiscard]] std::string_view to_string(Fidelity fidelity);
 
-// `simulator` and `routing` must outlive the network.
+// The engine, sprayed over all paths where the routing says so. `simulator` and `routing` must
+// outlive the network.
 [[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
                                                     Routing& routing);
 

@@ -50,7 +50,8 @@ static_assert(kTemplates.size() == kReaders.size());
 constexpr std::array<std::string_view, 6> kAttachesGpus = {"torus",  "mesh", "ring",
                                                            "hyperx", "full", "graph"};
 
-constexpr std::array<std::string_view, 4> kPolicies = {"ecmp", "static", "valiant", "adaptive"};
+constexpr std::array<std::string_view, 5> kPolicies = {"ecmp", "static", "valiant", "adaptive",
+                                                       "spray"};
 constexpr std::array<std::string_view, 2> kAttached = {"nic", "gpu"};
 
 // RS(544,514) at 100 Gb/s a lane takes about 100 ns at both ends together; the signal processors of

@@ -22,6 +22,10 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
+bool goes_by_index(RoutingPolicy policy) {
+  return policy == RoutingPolicy::Static || policy == RoutingPolicy::Spray;
+}
+
 }  // namespace
 
 Chooser::Chooser(const RoutingOptions& options, NodeId source, NodeId target,
@@ -40,7 +44,7 @@ std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divi
   if (turn_) {
     return *turn_ % count;
   }
-  return policy_ == RoutingPolicy::Static ? target_index_ / divisor % count : hashed(node, count);
+  return goes_by_index(policy_) ? target_index_ / divisor % count : hashed(node, count);
 }
 
 std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
@@ -51,7 +55,7 @@ std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
   if (turn_) {
     return *turn_ % count;
   }
-  if (policy_ != RoutingPolicy::Static) {
+  if (!goes_by_index(policy_)) {
     return hashed(node, count);
   }
   std::uint32_t index = target_index_;
@@ -65,7 +69,7 @@ std::uint32_t Chooser::pick_ports(NodeId source, std::uint32_t count) const {
   if (count == 1) {
     return 0;
   }
-  return policy_ == RoutingPolicy::Static ? flow_label_ % count : hashed(source, count);
+  return goes_by_index(policy_) ? flow_label_ % count : hashed(source, count);
 }
 
 // The high 32 bits scaled to the range: no division, and a bias below count / 2^32.

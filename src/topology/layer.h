@@ -75,15 +75,15 @@ class LevelCount {
 // How one route chooses among equally good links.
 class Chooser {
  public:
-  // `target_index` numbers the targets as Static sees them. Adaptive looks at `loads`, which must
-  // outlive the chooser.
+  // `target_index` numbers the targets as Static sees them, the paths as Spray does. Adaptive looks
+  // at `loads`, which must outlive the chooser.
   Chooser(const RoutingOptions& options, NodeId source, NodeId target, std::uint32_t flow_label,
           std::uint32_t target_index, const LinkLoads* loads = nullptr);
   // Takes the link of this number, counted around, at every choice.
   explicit Chooser(std::uint32_t turn) : turn_(turn) {}
   // The choice at `node` among `count` links; `divisor` is the number of paths that the levels
-  // below have told apart already, so that Static spreads at each level by another digit of the
-  // index.
+  // below have told apart already, so that Static and Spray go by another digit of the index at
+  // each level.
   [[nodiscard]] std::uint32_t pick(NodeId node, std::uint32_t count, std::uint32_t divisor) const;
   // The same above levels whose choices are given by `below`, from the lowest up. A level with w
   // links up, p of them to each switch above, tells index mod w apart by the link and floor of it
@@ -91,7 +91,7 @@ class Chooser {
   [[nodiscard]] std::uint32_t pick_above(NodeId node, std::uint32_t count,
                                          std::span<const LevelLinks> below) const;
   // The choice at the source among `count` pairs of a port of it and a port of the target. It is
-  // the sender's and not that of a table in a switch: with Static flows take turns.
+  // the sender's and not that of a table in a switch: with Static and Spray flows take turns.
   [[nodiscard]] std::uint32_t pick_ports(NodeId source, std::uint32_t count) const;
   // The same among `links`, of which there is at least one. Adaptive takes the least loaded.
   [[nodiscard]] LinkId pick(NodeId node, std::span<const LinkId> links,
