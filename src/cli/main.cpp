@@ -13,6 +13,7 @@
 #include "cli/collective.h"
 #include "cli/import.h"
 #include "cli/topology.h"
+#include "cli/transfer.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 
@@ -26,6 +27,7 @@ constexpr std::string_view kIntroduction =
 from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
+  trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
   trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
 
@@ -41,7 +43,8 @@ struct Command {
 };
 
 constexpr std::array kCommands{Command{"collective", run_collective_command},
-                               Command{"import", run_import}, Command{"topology", run_topology}};
+                               Command{"import", run_import}, Command{"topology", run_topology},
+                               Command{"transfer", run_transfer}};
 
 int run(std::span<const std::string> arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "help") {

@@ -115,10 +115,11 @@ TEST_CASE("the commands that the program proposes run") {
 
 TEST_CASE("an unknown command is answered by the nearest one") {
   const std::string here = TRAINYARD_SOURCE_DIR;
-  require_mistake({"colective", "all_reduce"},
-                  "expected a command (collective, topology), found \"colective\"; did you mean "
-                  "\"collective\"?",
-                  here);
+  require_mistake(
+      {"colective", "all_reduce"},
+      "expected a command (collective, topology, transfer), found \"colective\"; did you mean "
+      "\"collective\"?",
+      here);
   require_mistake({"--nodes"},
                   "expected a command (collective, topology), found \"--nodes\"; see trainyard "
                   "--help",

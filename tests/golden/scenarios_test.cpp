@@ -14,6 +14,7 @@
 
 #include "cli/collective.h"
 #include "cli/topology.h"
+#include "cli/transfer.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -43,8 +44,10 @@ std::string run_here(std::vector<std::string> arguments) {
   const std::string command = arguments.front();
   arguments.erase(arguments.begin());
   std::ostringstream out;
-  const int status =
-      command == "topology" ? run_topology(arguments, out) : run_collective_command(arguments, out);
+  const auto run = command == "topology"   ? run_topology
+                   : command == "transfer" ? run_transfer
+                                           : run_collective_command;
+  const int status = run(arguments, out);
   REQUIRE(status == 0);
   return out.str();
 }

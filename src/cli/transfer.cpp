@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/transfer.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/common.h"
+#include "cli/options.h"
+#include "network/transfers.h"
+#include "report/table.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+#include "topology/cluster.h"
+#include "topology/distance.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+using namespace literals;
+
+constexpr std::string_view kExample = R"(
+Devices have the names that trainyard topology --json prints: server0/gpu0, server0/memory1,
+server1/nic2. A rate is that of one transfer of --size, or of both with --both-ways; a latency is
+the time of 8 bytes one way. Neither has what a driver or library adds.
+
+Examples:
+  trainyard transfer --cluster rtx4090-pcie --from server0/gpu0 --to server0/gpu7 --both-ways
+  trainyard transfer --cluster dgx-h100 --nodes 1 --matrix h2d --all-at-once
+  trainyard transfer --cluster dgx-a100 --from server0/memory0 --to server1/memory0 --format json
+)";
+
+constexpr Bytes kLatencySize{8};
+
+struct Request {
+  Bytes size;
+  bool both_ways = false;
+  bool all_at_once = false;
+};
+
+struct Row {
+  Transfer transfer;
+  std::string_view way;
+  double gigabytes_per_second = 0.0;
+  SimTime latency;
+};
+
+struct Result {
+  std::vector<Row> rows;
+  std::optional<double> total_gigabytes_per_second;
+};
+
+options::options_description described_options() {
+  options::options_description all("Options");
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("from", text("DEVICE"), "where data comes from");
+  add("to", text("DEVICE"), "where it goes");
+  add("matrix", text("KIND"),
+      "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the host memory "
+      "nearest to it; d2h, back");
+  add("size", text("SIZE"), "of a transfer (default: 256M)");
+  add("both-ways", "each pair in both directions at once");
+  add("all-at-once", "all pairs at once instead of one after the other");
+  add_output_options(all);
+  return all;
+}
+
+NodeId device(const OptionReader& reader, const Topology& topology, std::string_view option) {
+  const std::string name = reader.required_text(option);
+  const auto node = topology.find(name);
+  if (!node) {
+    std::vector<std::string> names;
+    for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
+      names.push_back(topology.node(NodeId(index)).name);
+    }
+    fail_option(option, "the name of a device, such as server0/gpu0", name, names);
+  }
+  return *node;
+}
+
+std::vector<Transfer> transfers_of(const OptionReader& reader, const Cluster& cluster,
+                                   bool both_ways) {
+  if (!reader.given("matrix")) {
+    return {{.source = device(reader, cluster.topology, "from"),
+             .target = device(reader, cluster.topology, "to")}};
+  }
+  for (const std::string_view option : {"from", "to"}) {
+    if (reader.given(option)) {
+      throw ConfigError(fmt::format("--matrix: expected without --{}, found both", option));
+    }
+  }
+  switch (reader.choice("matrix", {"p2p", "h2d", "d2h"})) {
+    case 0:
+      return peer_transfers(cluster, both_ways ? Pairs::Unordered : Pairs::Ordered);
+    case 1:
+      return host_transfers(cluster, HostDirection::ToGpu);
+    default:
+      return host_transfers(cluster, HostDirection::FromGpu);
+  }
+}
+
+std::string_view way_of(const Cluster& cluster, Routing& routing, const Transfer& transfer) {
+  std::vector<LinkId> path;
+  if (!routing.route(transfer.source, transfer.target, 0, path)) {
+    return "none";  // Running it says so.
+  }
+  if (is_staged(cluster.topology, path)) {
+    return "staged";
+  }
+  const bool in_fabric = std::ranges::any_of(path, [&](LinkId link) {
+    return cluster.topology.link(link).spec.kind == LinkKind::Network;
+  });
+  return in_fabric ? "network" : "direct";
+}
+
+std::vector<Transfer> flows_of(std::span<const Transfer> transfers, bool both_ways) {
+  return both_ways ? with_opposites(transfers)
+                   : std::vector<Transfer>(transfers.begin(), transfers.end());
+}
+
+std::vector<SimTime> part_of(std::span<const SimTime> times, std::size_t first, std::size_t count) {
+  const auto part = times.subspan(first, count);
+  return {part.begin(), part.end()};
+}
+
+Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
+               const Request& request) {
+  Result result;
+  Routing routing(cluster.topology, cluster.routing);
+  const std::size_t ways = request.both_ways ? 2 : 1;
+  std::vector<SimTime> together;
+  if (request.all_at_once) {
+    together = run_transfers(cluster, flows_of(transfers, request.both_ways), request.size);
+    result.total_gigabytes_per_second = total_gigabytes_per_second(together, request.size);
+  }
+  for (std::size_t index = 0; index < transfers.size(); ++index) {
+    const std::span<const Transfer> one(&transfers[index], 1);
+    const std::vector<SimTime> alone =
+        request.all_at_once
+            ? part_of(together, index * ways, ways)
+            : run_transfers(cluster, flows_of(one, request.both_ways), request.size);
+    result.rows.push_back({.transfer = transfers[index],
+                           .way = way_of(cluster, routing, transfers[index]),
+                           .gigabytes_per_second = total_gigabytes_per_second(alone, request.size),
+                           .latency = run_transfers(cluster, one, kLatencySize).front()});
+  }
+  return result;
+}
+
+Column column(const char* name, const char* key, Align align, const char* unit) {
+  Column result;
+  result.name = name;
+  result.key = key;
+  result.align = align;
+  result.unit = unit;
+  return result;
+}
+
+Table table_of(const Cluster& cluster, const Result& result) {
+  Table table({column("from", "from", Align::Left, ""), column("to", "to", Align::Left, ""),
+               column("way", "way", Align::Left, ""),
+               column("rate", "rate_gb_per_s", Align::Right, "(GB/s)"),
+               column("latency", "latency_us", Align::Right, "(us)")});
+  for (const Row& row : result.rows) {
+    table.add_row(
+        {Cell::of(cluster.topology.node(row.transfer.source).name),
+         Cell::of(cluster.topology.node(row.transfer.target).name),
+         Cell::of(std::string(row.way)),
+         {fmt::format("{:.2f}", row.gigabytes_per_second), row.gigabytes_per_second},
+         {fmt::format("{:.3f}", row.latency.microseconds()), row.latency.microseconds()}});
+  }
+  return table;
+}
+
+std::string render_result(const Cluster& cluster, const Request& request, const Result& result,
+                          Format format) {
+  const Table table = table_of(cluster, result);
+  if (format == Format::Csv) {
+    return render_csv(table);
+  }
+  if (format == Format::Json) {
+    nlohmann::ordered_json root;
+    root["cluster"] = cluster.name;
+    root["size_bytes"] = request.size.count();
+    root["both_ways"] = request.both_ways;
+    root["all_at_once"] = request.all_at_once;
+    root["rows"] = nlohmann::ordered_json::parse(render_json(table));
+    if (result.total_gigabytes_per_second) {
+      root["total_gb_per_s"] = *result.total_gigabytes_per_second;
+    }
+    return root.dump(2) + "\n";
+  }
+  std::string text = fmt::format(
+      "# Simulated by Trainyard: cluster {}, {} each{}{}\n", cluster.name, to_string(request.size),
+      request.both_ways ? ", both ways" : "", request.all_at_once ? ", all at once" : "");
+  text += render_text(table);
+  if (result.total_gigabytes_per_second) {
+    text += fmt::format("# Total, until the last is complete: {:.2f} GB/s\n",
+                        *result.total_gigabytes_per_second);
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("transfer", arguments, described_options(), {});
+  const OptionReader reader("transfer", values);
+  if (reader.given("help")) {
+    out << "trainyard transfer --cluster NAME|FILE --from DEVICE --to DEVICE [options]\n\n"
+        << described_options() << kExample;
+    return 0;
+  }
+  const std::string name = reader.required_text("cluster");
+  const Request request{.size = reader.message_size("size").value_or(256_MiB),
+                        .both_ways = reader.given("both-ways"),
+                        .all_at_once = reader.given("all-at-once")};
+  const Format format = output_format(reader);
+  const std::optional<std::string> file = output_file(reader, "output");
+  const Cluster cluster = load_cluster(find_config("clusters", name), load_default_catalogue(),
+                                       cluster_overrides(reader));
+  const std::vector<Transfer> transfers = transfers_of(reader, cluster, request.both_ways);
+  const Result result = run_all(cluster, transfers, request);
+  write_output(file, render_result(cluster, request, result, format), out);
+  return 0;
+}
+
+}  // namespace trainyard
