@@ -115,17 +115,12 @@ TEST_CASE("the commands that the program proposes run") {
 
 TEST_CASE("an unknown command is answered by the nearest one") {
   const std::string here = TRAINYARD_SOURCE_DIR;
-  require_mistake(
-      {"colective", "all_reduce"},
-      "expected a command (collective, topology, transfer), found \"colective\"; did you mean "
-      "\"collective\"?",
-      here);
-  require_mistake({"--nodes"},
-                  "expected a command (collective, topology), found \"--nodes\"; see trainyard "
-                  "--help",
-                  here);
-  require_mistake(
-      {""}, "expected a command (collective, topology), found \"\"; see trainyard --help", here);
+  const std::string expected =
+      "expected a command (collective, import, topology, transfer), found ";
+  require_mistake({"colective", "all_reduce"},
+                  expected + "\"colective\"; did you mean \"collective\"?", here);
+  require_mistake({"--nodes"}, expected + "\"--nodes\"; see trainyard --help", here);
+  require_mistake({""}, expected + "\"\"; see trainyard --help", here);
 }
 
 TEST_CASE("a mistake in the form of the options is one line") {
