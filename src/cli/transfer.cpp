@@ -17,7 +17,7 @@
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
-#include "topology/distance.h"
+#include "topology/path.h"
 
 namespace trainyard {
 namespace {
