@@ -193,6 +193,7 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request);
+  log_warnings(log, inputs.cluster.warnings);
   const std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
   const std::vector<CollectiveResult> results =
       run_jobs(inputs.cluster, jobs, request.threads, log);

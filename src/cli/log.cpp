@@ -26,4 +26,10 @@ spdlog::logger make_logger(const OptionReader& reader) {
   return logger;
 }
 
+void log_warnings(spdlog::logger& log, std::span<const std::string> warnings) {
+  for (const std::string& warning : warnings) {
+    log.warn(warning);
+  }
+}
+
 }  // namespace trainyard

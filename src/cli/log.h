@@ -5,6 +5,8 @@
 #include <spdlog/logger.h>
 
 #include <boost/program_options.hpp>
+#include <span>
+#include <string>
 
 #include "cli/options.h"
 
@@ -14,5 +16,7 @@ namespace trainyard {
 void add_log_option(boost::program_options::options_description& options);
 // Passed on by reference; there is no global one. Its lines are "trainyard: LEVEL: MESSAGE".
 [[nodiscard]] spdlog::logger make_logger(const OptionReader& reader);
+// Each as one line.
+void log_warnings(spdlog::logger& log, std::span<const std::string> warnings);
 
 }  // namespace trainyard

@@ -215,12 +215,15 @@ void add_cluster_options(options::options_description& all) {
   add("gpus-per-node", text("N"), "GPUs used in each server (default: all)");
   add("set", options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "change a value of the cluster file; may be given again");
+  add("pull", options::value<std::vector<std::string>>()->composing()->value_name("A,B"),
+      "pull the cables between nodes A and B, or all of node A; may be given again");
 }
 
 ClusterOverrides cluster_overrides(const OptionReader& reader) {
   return {.nodes = reader.integer("nodes", 1, 1'000'000),
           .gpus_per_node = reader.integer("gpus-per-node", 1, 1'000'000),
-          .settings = reader.texts("set")};
+          .settings = reader.texts("set"),
+          .pulls = reader.texts("pull")};
 }
 
 void add_output_options(options::options_description& all) {

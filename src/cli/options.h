@@ -61,7 +61,7 @@ class OptionReader {
 // "a", "a or b", "a, b or c".
 [[nodiscard]] std::string alternatives(std::span<const std::string> words);
 
-// --help, --cluster, --nodes, --gpus-per-node, --set.
+// --help, --cluster, --nodes, --gpus-per-node, --set, --pull.
 void add_cluster_options(boost::program_options::options_description& options);
 [[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);
 

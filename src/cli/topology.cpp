@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/common.h"
+#include "cli/log.h"
 #include "cli/options.h"
 #include "report/table.h"
 #include "sim/check.h"
@@ -60,6 +61,7 @@ options::options_description described_options() {
   add("server", options::value<std::string>()->value_name("N"),
       "which server, for --nccl-xml and --smi; default 0");
   add_output_options(all);
+  add_log_option(all);
   return all;
 }
 
@@ -173,12 +175,14 @@ int run_topology(std::span<const std::string> arguments, std::ostream& out) {
         << described_options() << kExample;
     return 0;
   }
+  spdlog::logger log = make_logger(reader);
   const std::string name = reader.required_text("cluster");
   const ClusterOverrides overrides = cluster_overrides(reader);
   const Output output = output_of(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   const Catalogue catalogue = load_default_catalogue();
   const Cluster cluster = load_cluster(find_config("clusters", name), catalogue, overrides);
+  log_warnings(log, cluster.warnings);
   write_output(file, render(cluster, catalogue, reader, output), out);
   return 0;
 }

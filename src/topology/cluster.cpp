@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "topology/fabric.h"
+#include "topology/faults.h"
 #include "topology/parts.h"
+#include "topology/reach.h"
 #include "topology/server.h"
 
 namespace trainyard {
@@ -255,6 +257,22 @@ class ClusterBuilder {
   std::vector<int> server_gpus_;
 };
 
+// Takes the broken links out of a cluster that is whole.
+void break_links(Cluster& cluster, std::span<const Fault> faults) {
+  if (faults.empty()) {
+    return;
+  }
+  BrokenTopology broken = apply_faults(cluster.topology, faults);
+  std::swap(cluster.topology, broken.topology);  // Which then is the whole one.
+  cluster.warnings.insert(cluster.warnings.end(), broken.warnings.begin(), broken.warnings.end());
+  if (const auto reason = describe_unreachable(cluster)) {
+    faults.front().fail(*reason);
+  }
+  for (std::string& line : moved_gpus(broken.topology, cluster, broken.servers)) {
+    cluster.warnings.push_back(std::move(line));
+  }
+}
+
 }  // namespace
 
 Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
@@ -269,13 +287,14 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   use_gpus(root, kinds, overrides);
   const auto fabric = read_network(root, kinds, catalogue, parts);
   const bool has_nics = !fabric || !attaches_gpus(root.required("fabric"));
+  const std::vector<Fault> faults = read_faults(root, overrides.pulls);
   document.finish();
 
   ClusterBuilder builder(kinds);
   const std::vector<int>& server_gpus = builder.server_gpus();
   const auto fewest_nics =
       std::ranges::min(kinds, {}, [](const ServerKind& kind) { return kind.spec.nics; });
-  return {.name = name,
+  Cluster cluster = {.name = name,
           .topology = builder.build(fabric.get(), parts),
           .routing = fabric ? fabric->routing() : RoutingOptions{},
           .nodes = static_cast<int>(server_gpus.size()),
@@ -285,6 +304,8 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
           .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
           .estimates = parts.lines(),
           .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
+  break_links(cluster, faults);
+  return cluster;
 }
 
 Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalogue,

@@ -21,6 +21,7 @@ struct ClusterOverrides {
   std::optional<int> nodes = {};           // Servers.
   std::optional<int> gpus_per_node = {};   // GPUs used in each server, at most those it has.
   std::vector<std::string> settings = {};  // "key.path=value", as --set takes them.
+  std::vector<std::string> pulls = {};     // "A,B" or "A", as --pull takes them.
 };
 
 struct Cluster {

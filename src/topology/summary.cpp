@@ -11,7 +11,10 @@
 #include <tuple>
 #include <utility>
 
+#include "topology/lint.h"
+#include "topology/metrics.h"
 #include "topology/server_runs.h"
+#include "topology/switch_graph.h"
 
 namespace trainyard {
 namespace {
@@ -29,13 +32,16 @@ class Summary {
   explicit Summary(const Cluster& cluster)
       : cluster_(cluster),
         topology_(cluster.topology),
-        routing_(cluster.topology, cluster.routing) {}
+        routing_(cluster.topology, cluster.routing),
+        graph_(cluster.topology) {}
 
   std::vector<SummaryRow> rows() && {
     add_cluster();
     add_devices();
     add_links();
     add_leaves();
+    add_metrics();
+    add_findings();
     if (cluster_.gpus.size() > 1) {
       add_route(cluster_.gpus[1]);
     }
@@ -184,6 +190,43 @@ class Summary {
         worst > 0.0 ? fmt::format("{:.3g}:1", worst) : "none, one tier");
   }
 
+  void add_metrics() {
+    const std::vector<CutBandwidth> cuts = cut_bandwidths(cluster_, graph_);
+    if (!cuts.empty()) {
+      const CutBandwidth& worst = cuts.front();
+      const auto rate = static_cast<double>(worst.bits_per_second) / 8.0;
+      const auto full = static_cast<double>(worst.injection_bits_per_second) / 8.0;
+      add("fabric", "bisection bandwidth",
+          fmt::format("{} of {} ({:.4g} %), {}", rate_text(rate), rate_text(full),
+                      100.0 * rate / full, worst.name));
+    }
+    if (const auto diameter = find_diameter(graph_, routing_)) {
+      add("fabric", "diameter",
+          fmt::format("{}{} links between leaves", diameter->at_least ? "at least " : "",
+                      diameter->links));
+    }
+    const std::vector<TierLoad> tiers = tier_loads(graph_);
+    for (std::size_t tier = 0; tier < tiers.size() && tiers.size() > 1; ++tier) {
+      const TierLoad& load = tiers[tier];
+      const double least = load.least_oversubscription;
+      const double most = load.most_oversubscription;
+      add("fabric", fmt::format("tier {}", tier),
+          fmt::format("{} switches, {}", load.switches,
+                      most == 0.0 ? "the highest"
+                      : least == most
+                          ? fmt::format("{:.3g}:1 down to up", most)
+                          : fmt::format("{:.3g}:1 to {:.3g}:1 down to up", least, most)));
+    }
+  }
+
+  void add_findings() {
+    int number = 0;
+    for (const Finding& finding : lint(cluster_, routing_, graph_)) {
+      add("lint", fmt::format("{}. {}: {}", ++number, to_string(finding.severity), finding.code),
+          finding.message);
+    }
+  }
+
   void add_route(NodeId target) {
     const NodeId source = cluster_.gpus[0];
     const std::string section = fmt::format("route from {} to {}", topology_.node(source).name,
@@ -211,6 +254,7 @@ class Summary {
   const Cluster& cluster_;
   const Topology& topology_;
   Routing routing_;
+  SwitchGraph graph_;
   std::vector<SummaryRow> rows_;
 };
 

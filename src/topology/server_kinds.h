@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that are alike, so that what holds for one of them needs to be found out once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/ids.h"
+#include "topology/cluster.h"
+#include "topology/switch_graph.h"
+
+namespace trainyard {
+
+// Alike: the same devices in the same order, joined in the same way, the same GPUs in use, and NICs
+// with links of equal rate into the same components of the fabric.
+struct ServerKind {
+  ServerId first{};
+  std::optional<ServerId> second = {};
+  std::int64_t count = 0;
+};
+
+class ServerKinds {
+ public:
+  ServerKinds(const Cluster& cluster, const SwitchGraph& graph);
+
+  // In order of their first servers.
+  [[nodiscard]] const std::vector<ServerKind>& kinds() const { return kinds_; }
+  // All nodes of a server, in order of id.
+  [[nodiscard]] std::span<const NodeId> nodes_of(ServerId server) const {
+    return std::span(nodes_).subspan(offsets_[server.value()],
+                                     offsets_[server.value() + 1] - offsets_[server.value()]);
+  }
+  // Those of its GPUs that ranks use.
+  [[nodiscard]] std::vector<NodeId> gpus_of(ServerId server) const;
+
+ private:
+  [[nodiscard]] std::vector<std::int64_t> signature(const Cluster& cluster,
+                                                    const SwitchGraph& graph,
+                                                    ServerId server) const;
+
+  std::vector<NodeId> nodes_;
+  std::vector<std::uint32_t> offsets_;
+  std::vector<bool> in_use_;  // By node: a GPU of some rank.
+  std::vector<ServerKind> kinds_;
+};
+
+}  // namespace trainyard
