@@ -20,22 +20,6 @@ namespace trainyard {
 
 namespace {
 
-// Beside the program: PREFIX/share/trainyard/configs when installed in PREFIX/bin, the source tree
-// when built in build/PRESET/bin.
-std::filesystem::path configs_folder() {
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  for (const char* relative : {"../share/trainyard/configs", "../../../configs"}) {
-    const std::filesystem::path folder = program.parent_path() / relative;
-    if (std::filesystem::is_directory(folder)) {
-      return folder.lexically_normal();
-    }
-  }
-  throw ConfigError(
-      fmt::format("{}: the configs folder is neither in ../share/trainyard nor in the source tree; "
-                  "install with cmake --install",
-                  program.string()));
-}
-
 // A line on the terminal that is written over; silent elsewhere and for two seconds.
 class Progress {
  public:
@@ -76,6 +60,22 @@ class Progress {
 };
 
 }  // namespace
+
+// Beside the program: PREFIX/share/trainyard/configs when installed in PREFIX/bin, the source tree
+// when built in build/PRESET/bin.
+std::filesystem::path configs_folder() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  for (const char* relative : {"../share/trainyard/configs", "../../../configs"}) {
+    const std::filesystem::path folder = program.parent_path() / relative;
+    if (std::filesystem::is_directory(folder)) {
+      return folder.lexically_normal();
+    }
+  }
+  throw ConfigError(
+      fmt::format("{}: the configs folder is neither in ../share/trainyard nor in the source tree; "
+                  "install with cmake --install",
+                  program.string()));
+}
 
 std::filesystem::path find_config(std::string_view kind, std::string_view name_or_file) {
   std::filesystem::path file(name_or_file);

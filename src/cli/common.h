@@ -19,6 +19,9 @@ namespace trainyard {
 [[nodiscard]] std::filesystem::path find_config(std::string_view kind,
                                                 std::string_view name_or_file);
 
+// The configs that Trainyard ships. Throws ConfigError if they are not there.
+[[nodiscard]] std::filesystem::path configs_folder();
+
 // The catalogue of the configs folder.
 [[nodiscard]] Catalogue load_default_catalogue();
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/check.h"
 #include "cli/collective.h"
 #include "cli/import.h"
 #include "cli/topology.h"
@@ -30,6 +31,7 @@ from a description of its parts in YAML.
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
   trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
+  trainyard check FILE...   what is wrong, or likely to be, with files of clusters and parts
 
 Every command has --help. Try first:
   trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
@@ -42,9 +44,11 @@ struct Command {
   int (*run)(std::span<const std::string> arguments, std::ostream& out);
 };
 
-constexpr std::array kCommands{Command{"collective", run_collective_command},
-                               Command{"import", run_import}, Command{"topology", run_topology},
-                               Command{"transfer", run_transfer}};
+constexpr std::array kCommands{
+    Command{"check", run_check},       Command{"collective", run_collective_command},
+    Command{"import", run_import},     Command{"topology", run_topology},
+    Command{"transfer", run_transfer},
+};
 
 int run(std::span<const std::string> arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "help") {

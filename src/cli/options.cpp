@@ -48,9 +48,15 @@ std::string suggestion(std::string_view found, std::span<const std::string> cand
   }
 }
 
+// "NAME..." stands for any number of arguments.
+bool is_list(const std::string& positional) {
+  return positional.ends_with("...");
+}
+
 // What Boost takes but nobody means: an option as the value of another; arguments left over.
 void check_form(std::string_view command, const options::parsed_options& parsed,
                 const std::vector<std::string>& positional) {
+  const bool any_number = !positional.empty() && is_list(positional.back());
   std::vector<std::string> unnamed;
   for (const options::option& option : parsed.options) {
     if (option.string_key.empty()) {
@@ -59,7 +65,7 @@ void check_form(std::string_view command, const options::parsed_options& parsed,
       fail_option(option.string_key, "a value", option.value[0]);
     }
   }
-  if (unnamed.size() > positional.size()) {
+  if (unnamed.size() > positional.size() && !any_number) {
     fail_value(command,
                positional.empty()
                    ? "options alone"
@@ -76,9 +82,15 @@ options::variables_map parse_options(std::string_view command,
                                      const std::vector<std::string>& positional) {
   options::options_description all = described;
   options::positional_options_description places;
-  for (const std::string& name : positional) {
-    all.add_options()(name.c_str(), options::value<std::string>());
-    places.add(name.c_str(), 1);
+  for (std::string name : positional) {
+    if (is_list(name)) {
+      name.resize(name.size() - 3);
+      all.add_options()(name.c_str(), options::value<std::vector<std::string>>()->composing());
+      places.add(name.c_str(), -1);
+    } else {
+      all.add_options()(name.c_str(), options::value<std::string>());
+      places.add(name.c_str(), 1);
+    }
   }
   const auto parser = [&] {  // Running one uses it up.
     options::command_line_parser fresh({arguments.begin(), arguments.end()});
@@ -211,6 +223,14 @@ void add_cluster_options(options::options_description& all) {
   auto add = all.add_options();
   add("help", "this text");
   add("cluster", text("NAME|FILE"), "the cluster: a file, or a name in configs/clusters");
+  add_override_options(all);
+}
+
+void add_override_options(options::options_description& all) {
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  auto add = all.add_options();
   add("nodes", text("N"), "servers, instead of the file's number");
   add("gpus-per-node", text("N"), "GPUs used in each server (default: all)");
   add("set", options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),

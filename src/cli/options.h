@@ -18,7 +18,8 @@
 namespace trainyard {
 
 // Parses strictly: no abbreviations, nothing unknown, nothing twice unless it is composing.
-// `positional` names the options that the arguments without a name fill, in order.
+// `positional` names the options that the arguments without a name fill, in order; the last one
+// takes all that are left if it is written "NAME...".
 [[nodiscard]] boost::program_options::variables_map parse_options(
     std::string_view command, std::span<const std::string> arguments,
     const boost::program_options::options_description& described,
@@ -63,6 +64,8 @@ class OptionReader {
 
 // --help, --cluster, --nodes, --gpus-per-node, --set, --pull.
 void add_cluster_options(boost::program_options::options_description& options);
+// Those of them that change a cluster: all but the first two.
+void add_override_options(boost::program_options::options_description& options);
 [[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);
 
 // --format, --output.

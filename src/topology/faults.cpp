@@ -17,7 +17,6 @@ namespace trainyard {
 namespace {
 
 constexpr int kMostLinks = 4096;
-constexpr std::uint32_t kMostLabels = 256;  // More NICs than a server has.
 
 std::string rate_text(double bits_per_second) {
   const double gigabytes = bits_per_second / 8e9;
@@ -346,27 +345,6 @@ class Breaker {
   std::vector<ServerId> servers_;
 };
 
-// The NICs that a GPU sends by.
-std::vector<NodeId> nics_of(Routing& routing, NodeId gpu, NodeId peer, std::uint32_t labels) {
-  std::vector<NodeId> nics;
-  std::vector<LinkId> path;
-  for (std::uint32_t label = 0; label < labels; ++label) {
-    if (!routing.route(gpu, peer, label, path)) {
-      continue;
-    }
-    for (const LinkId id : path) {
-      const NodeId node = routing.topology().link(id).target;
-      if (routing.topology().node(node).kind == NodeKind::Nic) {
-        nics.push_back(node);
-        break;
-      }
-    }
-  }
-  std::ranges::sort(nics);
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  return nics;
-}
-
 // Without the server, which the line names once.
 std::string short_name(const Topology& topology, NodeId node) {
   const std::string& name = topology.node(node).name;
@@ -417,21 +395,16 @@ std::vector<std::string> moved_gpus(const Topology& before, const Cluster& after
   if (servers.empty() || after.topology.server_count() < 2) {
     return {};
   }
-  Routing old_routing(before, after.routing);
-  Routing new_routing(after.topology, after.routing);
-  const auto labels =
-      static_cast<std::uint32_t>(std::clamp(after.nics_per_node, 1, static_cast<int>(kMostLabels)));
+  const Routing old_routing(before, after.routing);
+  const Routing new_routing(after.topology, after.routing);
   std::map<ServerId, std::vector<std::string>> moves;
   for (const NodeId gpu : after.gpus) {
     const auto server = before.node(gpu).server;
     if (!server || !std::ranges::binary_search(servers, *server)) {
       continue;
     }
-    const auto peer = std::ranges::find_if(
-        after.gpus, [&](NodeId other) { return before.node(other).server != server; });
-    CHECK(peer != after.gpus.end(), "the GPUs of several servers are all in one");
-    const std::vector<NodeId> used = nics_of(old_routing, gpu, *peer, labels);
-    const std::vector<NodeId> now = nics_of(new_routing, gpu, *peer, labels);
+    const std::vector<NodeId> used = old_routing.nics(gpu);
+    const std::vector<NodeId> now = new_routing.nics(gpu);
     if (used != now) {
       moves[*server].push_back(fmt::format("{} from {} to {}", short_name(before, gpu),
                                            names_of(before, used), names_of(before, now)));

@@ -3,7 +3,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "topology/lint.h"
@@ -58,14 +60,7 @@ class ServerLint {
         topology_(context.cluster.topology),
         kind_(kind),
         nodes_(context.kinds.nodes_of(kind.first)),
-        gpus_(context.kinds.gpus_of(kind.first)),
-        labels_(std::clamp<std::uint32_t>(static_cast<std::uint32_t>(context.cluster.nics_per_node),
-                                          1, kMostLabels)) {
-    const auto peer = std::ranges::find_if(
-        context.cluster.gpus, [&](NodeId gpu) { return topology_.node(gpu).server != kind.first; });
-    if (peer != context.cluster.gpus.end()) {
-      peer_ = *peer;
-    }
+        gpus_(context.kinds.gpus_of(kind.first)) {
     for (const NodeId node : nodes_) {
       if (topology_.node(node).kind == NodeKind::Nic && network_rate(node) > 0) {
         nics_.push_back(node);
@@ -83,7 +78,7 @@ class ServerLint {
 
  private:
   [[nodiscard]] std::string alike() const {
-    return kind_.count > 1 ? fmt::format(" (and so in {} more servers)", kind_.count - 1) : "";
+    return kind_.count > 1 ? fmt::format(" ({} servers alike)", kind_.count) : "";
   }
 
   // "server0/nic1" or "server0/nic1 and 3 more".
@@ -147,30 +142,6 @@ class ServerLint {
     }
   }
 
-  // The NICs that a GPU sends by, with how far they are.
-  [[nodiscard]] std::map<NodeId, Distance> nics_of(NodeId gpu) {
-    std::map<NodeId, Distance> found;
-    for (std::uint32_t label = 0; peer_ && label < labels_; ++label) {
-      if (!context_.routing.route(gpu, *peer_, label, path_)) {
-        continue;
-      }
-      for (std::size_t hop = 0; hop < path_.size(); ++hop) {
-        const NodeId node = topology_.link(path_[hop]).target;
-        if (topology_.node(node).kind == NodeKind::Nic) {
-          found.try_emplace(node, distance_along(topology_, std::span(path_).first(hop + 1)));
-          break;
-        }
-      }
-    }
-    return found;
-  }
-
-  [[nodiscard]] bool has_nic(NodeId gpu) {
-    return network_rate(gpu) > 0 || std::ranges::any_of(nics_, [&](NodeId nic) {
-             return context_.routing.route(gpu, nic, 0, path_);
-           });
-  }
-
   void check_gpus() {
     std::vector<NodeId> without;
     std::vector<NodeId> narrow;
@@ -180,22 +151,25 @@ class ServerLint {
     std::int64_t nic_rate = 0;
     const Distance allowed = topology_.server(kind_.first).gpudirect;
     for (const NodeId gpu : gpus_) {
-      if (!has_nic(gpu)) {
+      const std::vector<NodeId> nics = context_.routing.nics(gpu);
+      if (nics.empty()) {
         without.push_back(gpu);
         continue;
       }
       std::int64_t rate_of_nics = 0;
-      bool is_staged = false;
-      for (const auto& [nic, distance] : nics_of(gpu)) {
+      Distance distance = Distance::None;
+      for (const NodeId nic : nics) {
         rate_of_nics += network_rate(nic);
-        is_staged |= distance > allowed;
-        farthest = std::max(farthest, distance);
+        if (nic != gpu && context_.routing.route(gpu, nic, 0, path_)) {
+          distance = std::max(distance, distance_along(topology_, path_));
+        }
         senders.push_back(nic);
       }
-      if (is_staged) {
+      if (distance > allowed) {
         staged.push_back(gpu);
+        farthest = std::max(farthest, distance);
       }
-      if (host_rate(gpu) > 0 && rate_of_nics > host_rate(gpu)) {
+      if (nics.front() != gpu && host_rate(gpu) > 0 && rate_of_nics > host_rate(gpu)) {
         narrow.push_back(gpu);
         nic_rate = rate_of_nics;
       }
@@ -227,14 +201,13 @@ class ServerLint {
   }
 
   void report_idle_nics(const std::vector<NodeId>& senders) const {
-    const std::size_t most_seen = static_cast<std::size_t>(labels_) * gpus_.size();
     std::vector<NodeId> idle;
     for (const NodeId nic : nics_) {
       if (std::ranges::find(senders, nic) == senders.end()) {
         idle.push_back(nic);
       }
     }
-    if (peer_ && !idle.empty() && nics_.size() <= most_seen && !senders.empty()) {
+    if (!idle.empty() && !senders.empty()) {
       context_.add(Severity::Note, "idle-nic",
                    fmt::format("{}: no GPU in use sends by it{}", names(idle), alike()));
     }
@@ -343,8 +316,6 @@ class ServerLint {
   std::span<const NodeId> nodes_;
   std::vector<NodeId> gpus_;  // In use.
   std::vector<NodeId> nics_;  // With a cable.
-  std::uint32_t labels_;
-  std::optional<NodeId> peer_;  // A GPU of another server.
   std::vector<LinkId> path_;
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "topology/fabric_router.h"
@@ -53,6 +54,12 @@ std::uint32_t coordinate(const FabricShape& shape, std::uint32_t offset, std::si
   return offset % static_cast<std::uint32_t>(shape.dimensions[dimension]);
 }
 
+std::string first_half(std::string_view what, std::uint32_t count) {
+  const std::uint32_t last = (count + 1) / 2 - 1;
+  return last == 0 ? fmt::format("{} 0 and the rest", what)
+                   : fmt::format("{}s 0 to {} and the rest", what, last);
+}
+
 Side half(std::uint32_t index, std::uint32_t count) {
   return index < (count + 1) / 2 ? Side::First : Side::Second;
 }
@@ -71,7 +78,7 @@ class Cuts {
     }
     if (shape_.kind == FabricKind::Dragonfly && shape_.group_size > 0) {
       const std::uint32_t groups = shape_.switches / shape_.group_size;
-      add(fmt::format("groups 0-{} and the rest", (groups + 1) / 2 - 1),
+      add(first_half("group", groups),
           [&](const SwitchPort& port) { return half(offset(port) / shape_.group_size, groups); });
     }
     // By share of the injection; equal ones stay in order.
@@ -97,11 +104,10 @@ class Cuts {
     if (servers < 2) {
       return;
     }
-    add(fmt::format("servers 0-{} and the rest", (servers + 1) / 2 - 1),
-        [&](const SwitchPort& port) {
-          const auto server = topology_.node(port.endpoint).server;
-          return half(server ? server->value() : 0, servers);
-        });
+    add(first_half("server", servers), [&](const SwitchPort& port) {
+      const auto server = topology_.node(port.endpoint).server;
+      return half(server ? server->value() : 0, servers);
+    });
   }
 
   void add_dimension(std::size_t dimension) {

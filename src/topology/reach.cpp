@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostGpus = 128;
 constexpr std::size_t kMostKinds = 16;
-constexpr std::size_t kMostLeaves = 1000;
+constexpr std::size_t kMostLeaves = 300;
 constexpr std::uint32_t kMostLabels = 8;
 
 template <typename T>

@@ -41,7 +41,6 @@ class Summary {
     add_links();
     add_leaves();
     add_metrics();
-    add_findings();
     if (cluster_.gpus.size() > 1) {
       add_route(cluster_.gpus[1]);
     }
@@ -49,6 +48,7 @@ class Summary {
     if (last > 1) {  // Otherwise it is rank 1 or rank 0.
       add_route(cluster_.gpus[last]);
     }
+    add_findings();
     return std::move(rows_);
   }
 
@@ -211,7 +211,7 @@ class Summary {
       const double least = load.least_oversubscription;
       const double most = load.most_oversubscription;
       add("fabric", fmt::format("tier {}", tier),
-          fmt::format("{} switches, {}", load.switches,
+          fmt::format("{} switch{}, {}", load.switches, load.switches == 1 ? "" : "es",
                       most == 0.0 ? "the highest"
                       : least == most
                           ? fmt::format("{:.3g}:1 down to up", most)
@@ -221,7 +221,7 @@ class Summary {
 
   void add_findings() {
     int number = 0;
-    for (const Finding& finding : lint(cluster_, routing_, graph_)) {
+    for (const Finding& finding : lint(cluster_)) {
       add("lint", fmt::format("{}. {}: {}", ++number, to_string(finding.severity), finding.code),
           finding.message);
     }

@@ -15,8 +15,9 @@ struct SummaryRow {
   std::string value;
 };
 
-// Devices by kind, links by kind and rate, the load on leaf switches, and two routes hop by hop:
-// from rank 0 to rank 1 and to the first GPU of the last server. Sections are contiguous.
+// Devices by kind, links by kind and rate, the load on leaf switches, cuts and tiers of the fabric,
+// two routes hop by hop (from rank 0 to rank 1 and to the first GPU of the last server), and what
+// the linter says. Sections are contiguous.
 [[nodiscard]] std::vector<SummaryRow> summarise(const Cluster& cluster);
 
 }  // namespace trainyard

@@ -51,8 +51,6 @@ void SwitchGraph::collect(const Topology& topology) {
       edges_.push_back({.source = source, .target = target, .links = 1, .bits_per_second = rate});
     } else if (target != kNone) {
       ports_.push_back({.endpoint = link.source, .at = target, .bits_per_second = rate});
-    } else if (source == kNone) {
-      direct_links_.emplace_back(index);
     }
   }
   std::ranges::sort(edges_, {},

@@ -47,8 +47,6 @@ class SwitchGraph {
   [[nodiscard]] std::optional<std::uint32_t> tier(std::uint32_t index) const;
   // Switches of one component are joined, whatever the direction of the links.
   [[nodiscard]] std::uint32_t component(std::uint32_t index) const { return components_[index]; }
-  // Links of the fabric that join two endpoints without a switch.
-  [[nodiscard]] const std::vector<LinkId>& direct_links() const { return direct_links_; }
 
  private:
   void collect(const Topology& topology);
@@ -62,7 +60,6 @@ class SwitchGraph {
   std::vector<SwitchPort> ports_;
   std::vector<std::uint32_t> tiers_;
   std::vector<std::uint32_t> components_;
-  std::vector<LinkId> direct_links_;
 };
 
 }  // namespace trainyard
