@@ -10,6 +10,7 @@
 
 #include "topology/dependency_graph.h"
 #include "topology/fabric_router.h"
+#include "topology/general_router.h"
 #include "topology/lint.h"
 #include "topology/metrics.h"
 
@@ -149,25 +150,19 @@ std::string cycle_text(const LintContext& context, const std::vector<LinkId>& cy
   return text + context.name(topology.link(cycle.front()).source);
 }
 
-// Both need all fields of a general router.
-void check_routes(const LintContext& context) {
+// Whether routes between all leaves would take a general router too long and too much memory.
+bool is_too_large(const LintContext& context) {
   const SwitchGraph& graph = context.graph;
-  const Topology& topology = context.cluster.topology;
-  if (graph.size() == 0) {
-    return;
-  }
   std::uint64_t leaves = 0;
   for (std::uint32_t index = 0; index < graph.size(); ++index) {
     leaves += graph.tier(index) == 0U ? 1 : 0;
   }
-  if (context.cluster.routing.fabric.kind == FabricKind::General &&
-      leaves * graph.edges().size() > kMostTurns) {
-    context.add(Severity::Note, "not-checked",
-                fmt::format("deadlock and unused links of the fabric: {} leaves and {} pairs of "
-                            "switches are too many for routes without a structure",
-                            leaves, graph.edges().size()));
-    return;
-  }
+  return dynamic_cast<const GeneralRouter*>(&context.routing.fabric()) != nullptr &&
+         leaves * graph.edges().size() > kMostTurns;
+}
+
+void check_routes(const LintContext& context) {
+  const Topology& topology = context.cluster.topology;
   DependencyGraph dependencies(topology.link_count(),
                                context.cluster.routing.fabric.virtual_channels);
   context.routing.fabric().add_dependencies(dependencies);
@@ -268,6 +263,16 @@ void lint_fabric(const LintContext& context) {
   check_ports(context);
   check_rails(context);
   check_tiers(context);
+  if (context.graph.size() == 0) {
+    return;
+  }
+  if (is_too_large(context)) {
+    context.add(Severity::Note, "not-checked",
+                fmt::format("deadlock, unused links and collisions of the fabric: {} pairs of "
+                            "switches are too many for routes without a structure",
+                            context.graph.edges().size()));
+    return;
+  }
   check_routes(context);
   check_collisions(context);
 }

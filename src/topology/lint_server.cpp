@@ -37,8 +37,8 @@ Distance distance_along(const Topology& topology, std::span<const LinkId> path) 
     const LinkKind next = topology.link(path[hop + 1]).spec.kind;
     switches += passed == NodeKind::PcieSwitch ? 1 : 0;
     // A GPU on C2C is one module with its CPU.
-    through_cpu |=
-        passed == NodeKind::Cpu && link.spec.kind != LinkKind::C2c && next != LinkKind::C2c;
+    through_cpu |= (passed == NodeKind::Cpu || passed == NodeKind::RootComplex) &&
+                   link.spec.kind != LinkKind::C2c && next != LinkKind::C2c;
   }
   return through_cpu     ? Distance::Phb
          : switches == 0 ? Distance::None
@@ -228,7 +228,7 @@ class ServerLint {
         });
       };
       const std::int64_t down = leads_to({NodeKind::Gpu, NodeKind::Nic});
-      const std::int64_t up = leads_to({NodeKind::Cpu});
+      const std::int64_t up = leads_to({NodeKind::Cpu, NodeKind::RootComplex});
       if (up == 0 || down <= up) {
         continue;
       }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "topology/fabric_router.h"
+#include "topology/general_router.h"
 #include "topology/layer.h"
 
 namespace trainyard {
@@ -154,7 +155,7 @@ class ReachSearch {
   // A general router finds every way that there is; one that knows a structure may miss some once
   // cables are broken.
   void try_leaves() {
-    if (cluster_.routing.fabric.kind == FabricKind::General) {
+    if (dynamic_cast<const GeneralRouter*>(&routing_.fabric()) != nullptr) {
       return;
     }
     std::vector<std::uint32_t> number(topology_.node_count(), 0);

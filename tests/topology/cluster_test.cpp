@@ -286,7 +286,7 @@ TEST_CASE("each mistake in a cluster file is one line that says what to do") {
     REQUIRE(
         error_of(kSmall + "colour: red\n") ==
         "my.yaml:15:1: unknown key \"colour\"; known keys: server, servers, name, source, nodes, "
-        "fabric");
+        "fabric, faults");
   }
   SECTION("a cable without a unit") {
     REQUIRE(

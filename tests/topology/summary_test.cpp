@@ -66,7 +66,7 @@ TEST_CASE("sections are contiguous") {
       current = row.section;
     }
   }
-  REQUIRE(seen.size() == 6);
+  REQUIRE(seen.size() == 7);
 }
 
 TEST_CASE("oversubscription is that of rates, and one tier has none") {

@@ -7,6 +7,7 @@
 #   tools/setup/packages.sh --list [...]     prints the names and installs nothing
 set -euo pipefail
 
+# libboost-program-options-dev brings the headers of all of Boost, Boost.Graph among them.
 packages=(
   g++ cmake ninja-build ccache git
   libboost-program-options-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
