@@ -46,8 +46,8 @@ std::string with(std::string text, const std::string& old, const std::string& re
 }
 
 // Two sockets; two levels of switches; a NIC of two functions; the GPUs not in file order.
-const std::string kMachine = read_text_file(std::string(TRAINYARD_SOURCE_DIR) +
-                                            "/tests/topology/data/two_sockets.xml");
+const std::string kMachine =
+    read_text_file(std::string(TRAINYARD_SOURCE_DIR) + "/tests/topology/data/two_sockets.xml");
 
 }  // namespace
 

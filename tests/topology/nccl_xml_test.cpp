@@ -14,8 +14,8 @@ namespace trainyard {
 namespace {
 
 // Every element and every attribute, as NCCL and RCCL write them.
-const std::string kSample = read_text_file(std::string(TRAINYARD_SOURCE_DIR) +
-                                           "/tests/topology/data/every_element.xml");
+const std::string kSample =
+    read_text_file(std::string(TRAINYARD_SOURCE_DIR) + "/tests/topology/data/every_element.xml");
 
 std::string error_of(const std::string& text) {
   try {
