@@ -106,20 +106,24 @@ const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& opt
   return catalogue.gpus().at(candidates[0]);
 }
 
-const NicModel* recognise_nic(const std::optional<std::string>& pci_id, std::int64_t speed,
-                              const Catalogue& catalogue) {
-  const NicModel* fitting = nullptr;
+const NicModel* recognise_nic(const NicEvidence& evidence, const Catalogue& catalogue) {
+  const NicModel* of_id = nullptr;
+  const NicModel* of_speed = nullptr;
   int count = 0;
   for (const auto& [name, nic] : catalogue.nics()) {
-    if (has_id(nic, pci_id)) {
-      return &nic;
+    const bool same_ports = nic.ports.value == evidence.ports;
+    if (has_id(nic, evidence.pci_id) && (of_id == nullptr || same_ports)) {
+      of_id = &nic;
     }
-    if (nic.speed.value.bits_per_second() * nic.ports.value == speed * 1'000'000) {
-      fitting = &nic;
+    if (nic.speed.value.bits_per_second() * nic.ports.value == evidence.speed * 1'000'000) {
+      of_speed = &nic;
       ++count;
     }
   }
-  return count == 1 ? fitting : nullptr;
+  if (of_id != nullptr) {
+    return of_id;
+  }
+  return count == 1 ? of_speed : nullptr;
 }
 
 std::string speed_text(std::int64_t megabits_per_second) {

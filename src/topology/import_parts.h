@@ -43,10 +43,17 @@ struct GpuEvidence {
 [[nodiscard]] const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
                                          const Catalogue& catalogue, std::string_view place);
 
-// The part with this PCI id, else the only one of this speed (Mb/s, all ports together); null where
-// that leaves none or several.
-[[nodiscard]] const NicModel* recognise_nic(const std::optional<std::string>& pci_id,
-                                            std::int64_t speed, const Catalogue& catalogue);
+// What a file says about a NIC.
+struct NicEvidence {
+  std::optional<std::string> pci_id = {};
+  int ports = 1;
+  std::int64_t speed = 0;  // Mb/s, all ports together.
+};
+
+// The part with this PCI id, of several the one with as many ports; else the only one of this
+// speed; null where that leaves none or several.
+[[nodiscard]] const NicModel* recognise_nic(const NicEvidence& evidence,
+                                            const Catalogue& catalogue);
 [[nodiscard]] std::string speed_text(std::int64_t megabits_per_second);
 
 // The name of the CPU's part. Empty if nothing leads to one and one socket needs none.

@@ -136,6 +136,7 @@ class NcclImporter {
     std::vector<const NcclPci*> functions;
     const NicModel* model = nullptr;
     std::optional<int> dev = {};
+    int ports = 0;
     std::int64_t speed = 0;  // Mb/s, all ports.
     int index = 0;
   };
@@ -180,6 +181,7 @@ class NcclImporter {
     card->functions.push_back(&pci);
     for (const NcclNic& nic : pci.nics) {
       for (const NcclNet& net : nic.nets) {
+        ++card->ports;
         card->speed += std::max(net.speed.value_or(0), 0);
         card->dev = card->dev ? card->dev : net.dev;
       }
@@ -248,7 +250,10 @@ class NcclImporter {
   void choose_nics() {
     std::map<std::string, int> counts;
     for (Adapter& adapter : nics_) {
-      adapter.model = recognise_nic(pci_id(*adapter.functions[0]), adapter.speed, catalogue_);
+      const NicEvidence evidence{.pci_id = pci_id(*adapter.functions[0]),
+                                 .ports = std::max(adapter.ports, 1),
+                                 .speed = adapter.speed};
+      adapter.model = recognise_nic(evidence, catalogue_);
       if (adapter.model == nullptr && options_.nic) {
         adapter.model = &catalogue_.nics().at(*options_.nic);
       }

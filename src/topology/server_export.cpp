@@ -277,21 +277,25 @@ class XmlBuilder {
     return {.bw = static_cast<int>(bits / 8 / 1'000'000), .count = 1};
   }
 
-  void add_nic(const OutlineBranch& branch, NcclPci& pci) const {
+  void add_nic(const OutlineBranch& branch, NcclPci& pci) {
     const NicModel& model = catalogue_.nics().at(branch.part);
     const int index = branch.index;
     pci.device_class = kNicClass;
     add_pci_id(model.pci_ids, pci);
-    NcclNet net;
-    net.name = fmt::format("nic{}", index);
-    net.dev = index;
-    net.speed =
-        static_cast<int>(model.speed.value.bits_per_second() / 1'000'000 * model.ports.value);
-    net.port = 1;
-    net.latency = 0.0;
-    net.guid = fmt::format("0x{:x}", index + 1);
-    net.gdr = 1;
-    pci.nics.push_back({.nets = {std::move(net)}});
+    NcclNic nic;
+    for (int port = 1; port <= model.ports.value; ++port) {
+      NcclNet net;
+      net.name = model.ports.value == 1 ? fmt::format("nic{}", index)
+                                        : fmt::format("nic{}port{}", index, port);
+      net.dev = ports_++;
+      net.speed = static_cast<int>(model.speed.value.bits_per_second() / 1'000'000);
+      net.port = port;
+      net.latency = 0.0;
+      net.guid = fmt::format("0x{:x}", index + 1);
+      net.gdr = 1;
+      nic.nets.push_back(std::move(net));
+    }
+    pci.nics.push_back(std::move(nic));
   }
 
   const ServerOutline& tree_;
@@ -300,6 +304,7 @@ class XmlBuilder {
   std::map<int, std::string> gpu_bus_ids_;
   std::size_t devices_ = 0;
   std::size_t written_ = 0;
+  int ports_ = 0;
 };
 
 void find_sockets(const std::vector<OutlineBranch>& branches, std::size_t socket,

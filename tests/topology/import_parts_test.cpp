@@ -47,16 +47,18 @@ TEST_CASE("PCI ids lead to one part each") {
   for (const auto& [name, nic] : shipped().nics()) {
     if (nic.pci_ids) {
       for (const std::string& id : nic.pci_ids->value) {
-        REQUIRE(recognise_nic(id, 0, shipped())->name == name);
+        const NicEvidence evidence{.pci_id = id, .ports = nic.ports.value};
+        REQUIRE(recognise_nic(evidence, shipped())->name == name);
       }
     }
   }
 }
 
 TEST_CASE("a NIC without a known id is known by its speed if only one part has it") {
-  REQUIRE(recognise_nic("ffff:0001", 800'000, shipped())->name == "ConnectX-8");
-  REQUIRE(recognise_nic(std::nullopt, 200'000, shipped()) == nullptr);
-  REQUIRE(recognise_nic(std::nullopt, 10'000, shipped()) == nullptr);
+  REQUIRE(recognise_nic({.pci_id = "ffff:0001", .speed = 800'000}, shipped())->name ==
+          "ConnectX-8");
+  REQUIRE(recognise_nic({.speed = 200'000}, shipped()) == nullptr);
+  REQUIRE(recognise_nic({.speed = 10'000}, shipped()) == nullptr);
   REQUIRE(speed_text(200'000) == "200Gb/s");
 }
 

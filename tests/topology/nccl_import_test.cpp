@@ -54,7 +54,7 @@ const std::string kMachine =
 TEST_CASE("a machine is read with its switches, parts and links") {
   const ImportedServer server = import(kMachine);
   REQUIRE(server.tree.gpu == "H100-SXM");
-  REQUIRE(server.tree.nic == "ConnectX-7");
+  REQUIRE(server.tree.nic == "ConnectX-7-2x200G");
   REQUIRE(server.tree.cpu == "Xeon-SapphireRapids");
   REQUIRE(server.tree.switch_links == std::vector<int>{18, 18});
   // The socket of GPU 0 comes first. The empty bridge is gone; the functions of a card are one NIC.
@@ -106,8 +106,8 @@ TEST_CASE("a file that lies about its devices is believed neither there nor abou
   REQUIRE(server.remarks ==
           std::vector<std::string>{
               "The file states \"8 GT/s\" for a GPU, and H100-SXM has PCIe5: the part is believed.",
-              "The file states \"8 GT/s\" for a NIC, and ConnectX-7 has PCIe5: the part is "
-              "believed.",
+              "The file states \"8 GT/s\" for a NIC, and ConnectX-7-2x200G has PCIe5: the part "
+              "is believed.",
               "As the file is wrong about its devices, it is not believed about its PCIe "
               "switches."});
   REQUIRE(tree_of(server) ==
@@ -131,8 +131,9 @@ TEST_CASE("a slow bridge above fast devices is believed, an idle one is not") {
 TEST_CASE("what parts say otherwise than the file is remarked") {
   const ImportedServer speed = import(with(kMachine, "speed=\"200000\"", "speed=\"180000\""));
   REQUIRE(speed.remarks ==
-          std::vector<std::string>{"The file states 380Gb/s for a NIC, and ConnectX-7 has 400Gb/s: "
-                                   "the part is believed."});
+          std::vector<std::string>{
+              "The file states 380Gb/s for a NIC, and ConnectX-7-2x200G has 400Gb/s: "
+              "the part is believed."});
   const ImportedServer links = import(with(kMachine, "count=\"18\"", "count=\"0\""));
   REQUIRE(links.remarks == std::vector<std::string>{
                                "The GPUs state 0 to 18 links to NVSwitches, and H100-SXM has 18: "

@@ -164,6 +164,27 @@ TEST_CASE("what a topology file says of each device comes from the catalogue") {
   REQUIRE(element_count(system) == 1 + 2 + 8 * (1 + 3 + 3));
 }
 
+TEST_CASE("an adapter has an entry for each port") {
+  ServerOutline server = empty_server(1, 2);
+  server.gpu = "L40S";
+  server.nic = "ConnectX-7-2x200G";
+  const auto nic = [&](int index) {
+    return OutlineBranch{.kind = BranchKind::Nic, .index = index, .part = server.nic};
+  };
+  server.sockets = {{OutlineBranch{}, nic(0), nic(1)}};
+  const NcclSystem system = to_nccl_xml(server, shipped());
+  const std::vector<NcclNet>& nets = system.cpus.at(0).pcis.at(2).nics.at(0).nets;
+  REQUIRE(nets.size() == 2);
+  REQUIRE(nets[1].name == "nic1port2");
+  REQUIRE(nets[1].dev == 3);
+  REQUIRE(nets[1].port == 2);
+  REQUIRE(nets[1].speed == 200'000);
+  REQUIRE(nets[0].guid == nets[1].guid);
+  const ImportedServer again = import_nccl_xml(system, shipped(), {}, "a.xml");
+  REQUIRE(again.tree.nic == server.nic);
+  REQUIRE(again.remarks.empty());
+}
+
 TEST_CASE("the links of AMD's GPUs are xgmi, and nvidia-smi has no form for them") {
   const ServerOutline server = shipped_server("mi300x");
   const NcclSystem system = to_nccl_xml(server, shipped());
