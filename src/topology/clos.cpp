@@ -40,6 +40,9 @@ class ClosReader {
     flight_ = cable_delay(node_.required("cable"));
     ClosSizer sizer(context_, layout_, spec_);
     for (const ServerSpec* server : context_.servers) {
+      if (!server->has_equal_nics()) {
+        node_.required("template").fail("needs NICs of one part in each server");
+      }
       const Bandwidth port(server->nic_speed.bits_per_second() / spec_.planes / spec_.tors);
       spec_.host_links.push_back(
           cables_.link(std::min(port, spec_.leaf.speed), server->network_efficiency, flight_));

@@ -156,12 +156,9 @@ bool is_one_domain(const std::vector<ServerKind>& kinds) {
   return kinds.size() == 1 && kinds[0].spec.nvswitch.servers >= kinds[0].count;
 }
 
-// What no template of a fabric can do anything with.
+// Whether every server has a way into the fabric.
 void check_nics(const ConfigNode& root, const std::vector<ServerKind>& kinds) {
   for (std::size_t index = 0; index < kinds.size(); ++index) {
-    if (!kinds[index].spec.has_equal_nics()) {
-      root.required("fabric").fail("servers need NICs of one part each to be joined by a fabric");
-    }
     if (kinds[index].spec.nics == 0) {
       root.required("servers").items()[index].fail("servers without NICs cannot reach the others");
     }
@@ -179,9 +176,9 @@ std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<S
   const auto fabric = root.optional("fabric");
   const bool any_nic =
       std::ranges::any_of(kinds, [](const ServerKind& kind) { return kind.spec.nics > 0; });
-  const bool has_gpus = fabric && attaches_gpus(*fabric);
-  if (fabric && (has_gpus || any_nic)) {
-    if (!has_gpus) {
+  const bool joins_gpus = fabric && attaches_gpus(*fabric);
+  if (fabric && (joins_gpus || any_nic)) {
+    if (!joins_gpus) {
       check_nics(root, kinds);
     }
     return read_fabric({.node = *fabric,

@@ -81,8 +81,8 @@ struct ServerSpec {
   NvSwitchSpec nvswitch;
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
-  // Of NICs of one part: line rate of all ports, their number, and payload over line rate. Of several
-  // parts, the least of each.
+  // Of NICs of one part: line rate of all ports, their number, and payload over line rate. Of
+  // several parts, the least of each.
   Bandwidth nic_speed;
   int nic_ports = 1;
   double network_efficiency = 1.0;
@@ -112,8 +112,8 @@ struct ServerNodes {
 // Adds one more server.
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec);
 
-// Adds the NVSwitch that `servers`, of which `spec` describes each, have in common. `domain` numbers
-// such groups.
+// Adds the NVSwitch that `servers`, of which `spec` describes each, have in common. `domain`
+// numbers such groups.
 void add_nvlink_domain(TopologyBuilder& builder, const ServerSpec& spec, int domain,
                        std::span<const ServerNodes> servers);
 

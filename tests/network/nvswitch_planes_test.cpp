@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One node for all NVSwitch planes is exact where GPUs spread their links evenly: each transfer over
-// six switches by a sixth takes as long as over one switch with all links.
+// One node for all NVSwitch planes is exact where GPUs spread their links evenly: each transfer
+// over six switches by a sixth takes as long as over one switch with all links.
 #include "support/catch.h"
 
 #include "network/max_min.h"

@@ -114,7 +114,7 @@ TEST_CASE("each mistake in a list of servers is one line that says what to do") 
           std::string::npos);
   const std::string two = "tree: [[gpu, gpu, nic, {nic: ConnectX-6}]]}";
   REQUIRE(error_of(with("nics: 1}", two)) ==
-          "my.yaml:9:3: fabric: servers need NICs of one part each to be joined by a fabric");
+          "my.yaml:9:13: fabric.template: needs NICs of one part in each server");
   REQUIRE(error_of("name: x\nsource: y\nservers: []\n") ==
           "my.yaml:3:10: servers: expected 1 to 1000 kinds of server, found 0");
   REQUIRE(error_of("name: x\nsource: y\nservers: [dgx]\n") ==
