@@ -25,7 +25,7 @@ constexpr std::size_t kMostKinds = 1'000;
 constexpr std::int64_t kMostDevices = 2'000'000;
 
 // Servers that are alike, as one entry of `servers` or the whole cluster.
-struct ServerKind {
+struct ServerGroup {
   ServerSpec spec;
   int count = 0;
   int used_gpus = 0;  // Of each.
@@ -38,15 +38,15 @@ void compose_servers(ConfigDocument& document, const Catalogue& catalogue) {
   if (const auto server = root.optional("server")) {
     document.compose(*server, folder);
   }
-  const auto kinds = root.optional("servers");
-  if (!kinds || !kinds->is_sequence()) {
+  const auto groups = root.optional("servers");
+  if (!groups || !groups->is_sequence()) {
     return;
   }
-  for (const ConfigNode& kind : kinds->items()) {
-    if (!kind.is_map()) {
+  for (const ConfigNode& group : groups->items()) {
+    if (!group.is_map()) {
       continue;  // An error when it is read.
     }
-    if (const auto server = kind.optional("server")) {
+    if (const auto server = group.optional("server")) {
       document.compose(*server, folder);
     }
   }
@@ -67,7 +67,7 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
     const std::string nodes = std::to_string(*overrides.nodes);
     if (document.root().optional("servers")) {
       throw ConfigError(
-          fmt::format("--nodes {}: the cluster lists several kinds of servers; give "
+          fmt::format("--nodes {}: the cluster lists several groups of servers; give "
                       "--set servers.0.nodes={} for the first",
                       nodes, nodes));
     }
@@ -75,27 +75,27 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
   }
 }
 
-// One kind of server from the keys `nodes` and `server` of a mapping.
-ServerKind read_kind(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
-  ServerKind kind;
-  kind.count = static_cast<int>(node.required("nodes").as_integer(1, kMostServers));
-  kind.spec = read_server(node.required("server"), catalogue, parts);
-  return kind;
+// One group of server from the keys `nodes` and `server` of a mapping.
+ServerGroup read_kind(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
+  ServerGroup group;
+  group.count = static_cast<int>(node.required("nodes").as_integer(1, kMostServers));
+  group.spec = read_server(node.required("server"), catalogue, parts);
+  return group;
 }
 
 // The value that errors about the number of servers point at.
 ConfigNode size_node(const ConfigNode& root) {
-  const auto kinds = root.optional("servers");
-  return kinds ? *kinds : root.required("nodes");
+  const auto groups = root.optional("servers");
+  return groups ? *groups : root.required("nodes");
 }
 
-std::vector<ServerKind> read_kinds(const ConfigNode& root, const Catalogue& catalogue,
+std::vector<ServerGroup> read_groups(const ConfigNode& root, const Catalogue& catalogue,
                                    PartLog& parts) {
   const auto list = root.optional("servers");
   if (!list) {
-    std::vector<ServerKind> kinds;
-    kinds.push_back(read_kind(root, catalogue, parts));
-    return kinds;
+    std::vector<ServerGroup> groups;
+    groups.push_back(read_kind(root, catalogue, parts));
+    return groups;
   }
   for (const std::string_view key : {"nodes", "server"}) {
     if (const auto other = root.optional(key)) {
@@ -104,39 +104,39 @@ std::vector<ServerKind> read_kinds(const ConfigNode& root, const Catalogue& cata
   }
   const std::vector<ConfigNode> items = list->items();
   if (items.empty() || items.size() > kMostKinds) {
-    list->fail(fmt::format("1 to {} kinds of server", kMostKinds), std::to_string(items.size()));
+    list->fail(fmt::format("1 to {} groups of server", kMostKinds), std::to_string(items.size()));
   }
-  std::vector<ServerKind> kinds;
+  std::vector<ServerGroup> groups;
   for (const ConfigNode& item : items) {
-    kinds.push_back(read_kind(item, catalogue, parts));
+    groups.push_back(read_kind(item, catalogue, parts));
   }
-  return kinds;
+  return groups;
 }
 
-void check_size(const ConfigNode& nodes, const std::vector<ServerKind>& kinds) {
+void check_size(const ConfigNode& nodes, const std::vector<ServerGroup>& groups) {
   std::int64_t servers = 0;
   std::int64_t devices = 0;
-  for (const ServerKind& kind : kinds) {
-    servers += kind.count;
-    devices += kind.count * kind.spec.devices();
+  for (const ServerGroup& group : groups) {
+    servers += group.count;
+    devices += group.count * group.spec.devices();
   }
   if (devices <= kMostDevices && servers <= kMostServers) {
     return;
   }
   constexpr std::string_view kCounted = "(GPUs, NICs, PCIe switches, CPUs and their memories)";
-  nodes.fail(kinds.size() == 1
+  nodes.fail(groups.size() == 1
                  ? fmt::format("at most {} devices, found {} servers of {} {}", kMostDevices,
-                               servers, kinds[0].spec.devices(), kCounted)
+                               servers, groups[0].spec.devices(), kCounted)
                  : fmt::format("at most {} devices, found {} in {} servers {}", kMostDevices,
                                devices, servers, kCounted));
 }
 
 // --gpus-per-node cuts each server to as many GPUs, if it has more.
-void use_gpus(const ConfigNode& root, std::vector<ServerKind>& kinds,
+void use_gpus(const ConfigNode& root, std::vector<ServerGroup>& groups,
               const ClusterOverrides& overrides) {
   int most = 0;
-  for (const ServerKind& kind : kinds) {
-    most = std::max(most, kind.spec.gpus);
+  for (const ServerGroup& group : groups) {
+    most = std::max(most, group.spec.gpus);
   }
   const int used = overrides.gpus_per_node.value_or(most);
   if (used < 1 || used > most) {
@@ -144,42 +144,42 @@ void use_gpus(const ConfigNode& root, std::vector<ServerKind>& kinds,
     const auto gpus = server ? server->optional("gpus") : std::nullopt;
     const ConfigNode place = gpus ? *gpus : server ? server->required("tree") : size_node(root);
     place.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of {} server, found {}",
-                           most, kinds.size() == 1 ? "a" : "the largest", used));
+                           most, groups.size() == 1 ? "a" : "the largest", used));
   }
-  for (ServerKind& kind : kinds) {
-    kind.used_gpus = std::min(used, kind.spec.gpus);
+  for (ServerGroup& group : groups) {
+    group.used_gpus = std::min(used, group.spec.gpus);
   }
 }
 
 // Whether one NVLink domain holds all servers.
-bool is_one_domain(const std::vector<ServerKind>& kinds) {
-  return kinds.size() == 1 && kinds[0].spec.nvswitch.servers >= kinds[0].count;
+bool is_one_domain(const std::vector<ServerGroup>& groups) {
+  return groups.size() == 1 && groups[0].spec.nvswitch.servers >= groups[0].count;
 }
 
 // Whether every server has a way into the fabric.
-void check_nics(const ConfigNode& root, const std::vector<ServerKind>& kinds) {
-  for (std::size_t index = 0; index < kinds.size(); ++index) {
-    if (kinds[index].spec.nics == 0) {
+void check_nics(const ConfigNode& root, const std::vector<ServerGroup>& groups) {
+  for (std::size_t index = 0; index < groups.size(); ++index) {
+    if (groups[index].spec.nics == 0) {
       root.required("servers").items()[index].fail("servers without NICs cannot reach the others");
     }
   }
 }
 
 // The fabric, if there is one; an error if servers need one and cannot have it.
-std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<ServerKind>& kinds,
+std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<ServerGroup>& groups,
                                      const Catalogue& catalogue, PartLog& parts) {
   std::vector<const ServerSpec*> servers;
-  for (const ServerKind& kind : kinds) {
-    servers.insert(servers.end(), static_cast<std::size_t>(kind.count), &kind.spec);
+  for (const ServerGroup& group : groups) {
+    servers.insert(servers.end(), static_cast<std::size_t>(group.count), &group.spec);
   }
   const ConfigNode nodes = size_node(root);
   const auto fabric = root.optional("fabric");
   const bool any_nic =
-      std::ranges::any_of(kinds, [](const ServerKind& kind) { return kind.spec.nics > 0; });
+      std::ranges::any_of(groups, [](const ServerGroup& group) { return group.spec.nics > 0; });
   const bool joins_gpus = fabric && attaches_gpus(*fabric);
   if (fabric && (joins_gpus || any_nic)) {
     if (!joins_gpus) {
-      check_nics(root, kinds);
+      check_nics(root, groups);
     }
     return read_fabric({.node = *fabric,
                         .nodes = nodes,
@@ -187,7 +187,7 @@ std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<S
                         .catalogue = catalogue,
                         .parts = parts});
   }
-  if (servers.size() > 1 && !is_one_domain(kinds)) {
+  if (servers.size() > 1 && !is_one_domain(groups)) {
     nodes.fail(fmt::format("{} servers cannot reach each other: {}", servers.size(),
                            any_nic ? "there is no fabric" : "server.nics is 0"));
   }
@@ -197,16 +197,16 @@ std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<S
   return nullptr;
 }
 
-// The servers as nodes and links, and their number in each kind.
+// The servers as nodes and links, and their number in each group.
 class ClusterBuilder {
  public:
-  explicit ClusterBuilder(const std::vector<ServerKind>& kinds) : kinds_(kinds) {
-    for (const ServerKind& kind : kinds) {
-      for (int index = 0; index < kind.count; ++index) {
-        servers_.push_back(add_server(builder_, kind.spec));
+  explicit ClusterBuilder(const std::vector<ServerGroup>& groups) : kinds_(groups) {
+    for (const ServerGroup& group : groups) {
+      for (int index = 0; index < group.count; ++index) {
+        servers_.push_back(add_server(builder_, group.spec));
         const std::vector<NodeId>& own = servers_.back().gpus;
-        gpus_.insert(gpus_.end(), own.begin(), own.begin() + kind.used_gpus);
-        server_gpus_.push_back(kind.used_gpus);
+        gpus_.insert(gpus_.end(), own.begin(), own.begin() + group.used_gpus);
+        server_gpus_.push_back(group.used_gpus);
       }
     }
     join_domains();
@@ -218,9 +218,9 @@ class ClusterBuilder {
       fabric->add_to(builder_, servers_);
     }
     auto server = servers_.begin();
-    for (const ServerKind& kind : kinds_) {
-      for (int index = 0; index < kind.count; ++index) {
-        add_memory(builder_, kind.spec, *server++);
+    for (const ServerGroup& group : kinds_) {
+      for (int index = 0; index < group.count; ++index) {
+        add_memory(builder_, group.spec, *server++);
       }
     }
     builder_.set_parts(parts.names());
@@ -231,23 +231,23 @@ class ClusterBuilder {
   [[nodiscard]] const std::vector<int>& server_gpus() const { return server_gpus_; }
 
  private:
-  // The last domain of a kind may have fewer servers.
+  // The last domain of a group may have fewer servers.
   void join_domains() {
     std::span<const ServerNodes> rest(servers_);
     int domain = 0;
-    for (const ServerKind& kind : kinds_) {
-      std::span<const ServerNodes> own = rest.first(static_cast<std::size_t>(kind.count));
+    for (const ServerGroup& group : kinds_) {
+      std::span<const ServerNodes> own = rest.first(static_cast<std::size_t>(group.count));
       rest = rest.subspan(own.size());
-      const auto size = static_cast<std::size_t>(kind.spec.nvswitch.servers);
+      const auto size = static_cast<std::size_t>(group.spec.nvswitch.servers);
       while (size > 1 && !own.empty()) {
         const std::size_t members = std::min(size, own.size());
-        add_nvlink_domain(builder_, kind.spec, domain++, own.first(members));
+        add_nvlink_domain(builder_, group.spec, domain++, own.first(members));
         own = own.subspan(members);
       }
     }
   }
 
-  const std::vector<ServerKind>& kinds_;
+  const std::vector<ServerGroup>& kinds_;
   TopologyBuilder builder_;
   std::vector<ServerNodes> servers_;
   std::vector<NodeId> gpus_;
@@ -279,18 +279,18 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   const std::string name = root.required("name").as_string();
   root.required("source").skip();
   PartLog parts;
-  std::vector<ServerKind> kinds = read_kinds(root, catalogue, parts);
-  check_size(size_node(root), kinds);
-  use_gpus(root, kinds, overrides);
-  const auto fabric = read_network(root, kinds, catalogue, parts);
+  std::vector<ServerGroup> groups = read_groups(root, catalogue, parts);
+  check_size(size_node(root), groups);
+  use_gpus(root, groups, overrides);
+  const auto fabric = read_network(root, groups, catalogue, parts);
   const bool has_nics = !fabric || !attaches_gpus(root.required("fabric"));
   const std::vector<Fault> faults = read_faults(root, overrides.pulls);
   document.finish();
 
-  ClusterBuilder builder(kinds);
+  ClusterBuilder builder(groups);
   const std::vector<int>& server_gpus = builder.server_gpus();
   const auto fewest_nics =
-      std::ranges::min(kinds, {}, [](const ServerKind& kind) { return kind.spec.nics; });
+      std::ranges::min(groups, {}, [](const ServerGroup& group) { return group.spec.nics; });
   Cluster cluster = {.name = name,
           .topology = builder.build(fabric.get(), parts),
           .routing = fabric ? fabric->routing() : RoutingOptions{},
