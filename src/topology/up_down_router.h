@@ -8,10 +8,10 @@
 // and down if there is one, among these a shortest, and takes no other: what would be a valley
 // counts as cut off.
 //
-// Which links are equally good follows from topology/up_down_reach.h: at most one test for each link
-// of a switch, none where all links up lead to the same leaves. The order of links and the digits of
-// static routing are those of topology/layer.h, so where all shortest paths go up and down both
-// routers give the same one.
+// Which links are equally good follows from topology/up_down_reach.h: at most one test for each
+// link of a switch, none where all links up lead to the same leaves. The order of links and the
+// digits of static routing are those of topology/layer.h, so where all shortest paths go up and
+// down both routers give the same one.
 #pragma once
 
 #include "topology/fabric_router.h"

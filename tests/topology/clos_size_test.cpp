@@ -146,8 +146,8 @@ TEST_CASE("tiers have the ports for what is joined to them") {
 
 TEST_CASE("seven ports down for one up make the pods of Meta's RoCE cluster") {
   // Gangidi et al., RDMA over Ethernet for distributed training at Meta scale, 2024: pods of 3,072
-  // GPUs, two servers of eight a leaf, full rate within a pod, 1:7 between pods. Here with 64 ports:
-  // 56 leaves a pod.
+  // GPUs, two servers of eight a leaf, full rate within a pod, 1:7 between pods. Here with 64
+  // ports: 56 leaves a pod.
   const std::string text = kClos + kCore + ", nodes_per_leaf: 2, spine_oversubscription: 7";
   const ClosSpec spec = read_clos(448, servers_of(8), text);
   REQUIRE(spec.leaves_per_pod == 56);
