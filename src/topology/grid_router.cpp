@@ -288,10 +288,10 @@ bool GridRouter::append_route(NodeId source, NodeId target, const Chooser& choos
     path.push_back(*up->link);
   }
   took_detour_ = false;
-  const bool found =
-      (is_valiant_ && up->at != down->at && append_valiant(up->at, down->at, chooser, path)) ||
-      append_ordered(up->at, down->at, identity_, chooser, Ties::Choose, path) ||
-      append_around(up->at, down->at, chooser, path);
+  const bool found = (chooser.policy() == RoutingPolicy::Valiant && up->at != down->at &&
+                      append_valiant(up->at, down->at, chooser, path)) ||
+                     append_ordered(up->at, down->at, identity_, chooser, Ties::Choose, path) ||
+                     append_around(up->at, down->at, chooser, path);
   if (!found) {
     path.resize(before);
     return false;
