@@ -228,8 +228,8 @@ void read_scale_up(const PartReader& reader, const ConfigNode& node, const Links
                    GpuModel& gpu) {
   gpu.scale_up_links = reader.required(node, "scale_up_links", whole(0, 64));
   if (gpu.scale_up_links.value > 0) {
-    gpu.scale_up_link =
-        link_name(node.required("scale_up_link"), links, {LinkFamily::NvLink, LinkFamily::Xgmi, LinkFamily::Hccs});
+    gpu.scale_up_link = link_name(node.required("scale_up_link"), links,
+                                  {LinkFamily::NvLink, LinkFamily::Xgmi, LinkFamily::Hccs});
   } else if (const std::optional<ConfigNode> link = node.optional("scale_up_link")) {
     link->fail("a GPU with 0 scale_up_links has no scale_up_link");
   }
