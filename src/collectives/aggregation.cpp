@@ -38,15 +38,21 @@ std::vector<NodeId> common_neighbours(const Topology& topology, const std::vecto
   return common;
 }
 
+// What a switch is made of; an NVSwitch whose chips the cluster does not name is of its link.
+std::string part_of(const Topology& topology, NodeId id) {
+  const Node& node = topology.node(id);
+  const std::string& name = node.part == 0 ? node.name : topology.parts()[node.part];
+  const bool is_link = node.kind == NodeKind::NvSwitch && node.part != 0 &&
+                       node.part == topology.link(topology.links_from(id).front()).spec.part;
+  return (is_link ? "NVSwitch of " : "switch ") + name;
+}
+
 // Why this switch cannot be a relay.
 std::optional<std::string> inability(const Topology& topology, NodeId id) {
-  const Node& node = topology.node(id);
-  if (node.in_network_reduction) {
+  if (topology.node(id).in_network_reduction) {
     return std::nullopt;
   }
-  return fmt::format("the {} {} cannot add up in the network",
-                     node.kind == NodeKind::NvSwitch ? "NVSwitch of" : "switch",
-                     node.part == 0 ? node.name : topology.parts()[node.part]);
+  return fmt::format("the {} cannot add up in the network", part_of(topology, id));
 }
 
 std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& obstacle) {

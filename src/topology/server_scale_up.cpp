@@ -228,6 +228,9 @@ void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, Part
         fmt::format("{} has no NVLink, which the template {} needs; use the template full-mesh",
                     gpu.name, name_of(spec.layout)));
   }
+  if (spec.layout == ServerTemplate::NvSwitch) {
+    spec.nvswitch.part = spec.scale_up.part;  // Unless the file names the chips.
+  }
   if (spec.layout == ServerTemplate::NvSwitch && link.switch_latency) {
     spec.nvswitch.latency = parts.use(link.name, "switch_latency", *link.switch_latency);
   }

@@ -143,6 +143,17 @@ TEST_CASE("there are as many shares as NICs, where GPUs share them and where the
   REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == Loads{500});
 }
 
+TEST_CASE("the NICs of a server that has fewer of them take turns") {
+  Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 3});
+  cluster.gpus.resize(8 + 8 + 3);
+  cluster.server_gpus = {8, 8, 3};
+  const PlacedRun run =
+      run_placed(cluster, {.algorithm = Algorithm::Sharp, .size = Bytes(8 * 500), .pieces = 5});
+  // Eight shares on three NICs: three, three and two.
+  REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{500, 1000, 1500});
+  REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == Loads{500, 1000, 1500});
+}
+
 // Latency and rate of the way between two nodes.
 struct Way {
   SimTime latency;
