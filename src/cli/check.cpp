@@ -8,6 +8,7 @@
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,9 @@ namespace {
 namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
-A file is a cluster or a part of the hardware catalogue, which its keys tell, or the name of a
-cluster in configs/clusters. Without any, all of configs is checked. One line for each finding:
+A file is a cluster, a server or a part of the hardware catalogue, which its keys tell; or give the
+name of a cluster in configs/clusters. Without any, all of configs is checked. What is found is a
+line each:
 FILE: SEVERITY: CODE: MESSAGE (docs/check.md explains the codes). Notes and warnings are no failure.
 Exit status: 0, 1 if there is an error (with --strict, a warning), 2 if a file cannot be read.
 
@@ -36,7 +38,7 @@ Examples:
   trainyard check dgx-h100 --nodes 64 --pull leaf0,spine1
 )";
 
-enum class FileKind { Cluster, Hardware, Unknown };
+enum class FileKind { Cluster, Server, Hardware, Unknown };
 
 options::options_description described_options() {
   options::options_description all("Options");
@@ -86,13 +88,16 @@ FileKind kind_of(const std::filesystem::path& file) {
   if (folder == "clusters") {
     return FileKind::Cluster;
   }
+  if (folder == "servers") {
+    return FileKind::Server;
+  }
   if (folder == "hardware") {
     return FileKind::Hardware;
   }
   ConfigDocument document = ConfigDocument::load(file);
   const ConfigNode root = document.root();
   const auto has = [&](std::string_view key) { return root.is_map() && root.optional(key); };
-  if (has("server") || has("nodes") || has("fabric")) {
+  if (has("server") || has("servers") || has("nodes")) {
     return FileKind::Cluster;
   }
   for (const std::string_view key : {"gpus", "links", "nics", "switches", "cpus"}) {
@@ -100,7 +105,7 @@ FileKind kind_of(const std::filesystem::path& file) {
       return FileKind::Hardware;
     }
   }
-  return FileKind::Unknown;
+  return has("template") ? FileKind::Server : FileKind::Unknown;
 }
 
 void require_readable(const std::filesystem::path& file) {
@@ -113,9 +118,15 @@ void require_readable(const std::filesystem::path& file) {
   }
 }
 
-void check_cluster(const std::filesystem::path& file, const Catalogue& catalogue,
-                   const ClusterOverrides& overrides, Findings& findings) {
-  const Cluster cluster = load_cluster(file, catalogue, overrides);
+// One of it, which no fabric joins to others.
+Cluster cluster_of_server(const std::filesystem::path& file, const Catalogue& catalogue) {
+  const std::string name = nlohmann::json(std::filesystem::absolute(file).string()).dump();
+  ConfigDocument document = ConfigDocument::parse(
+      fmt::format("name: check\nsource: the file\nnodes: 1\nserver: {}\n", name), file.string());
+  return build_cluster(document, catalogue, {});
+}
+
+void report(const std::filesystem::path& file, const Cluster& cluster, Findings& findings) {
   for (const std::string_view warning : cluster.warnings) {
     constexpr std::string_view kFaults = "faults: ";
     const bool is_fault = warning.starts_with(kFaults);
@@ -132,15 +143,18 @@ void check_file(const std::filesystem::path& file, const Catalogue& catalogue,
   try {
     switch (kind_of(file)) {
       case FileKind::Cluster:
-        check_cluster(file, catalogue, overrides, findings);
+        report(file, load_cluster(file, catalogue, overrides), findings);
+        break;
+      case FileKind::Server:
+        report(file, cluster_of_server(file, catalogue), findings);
         break;
       case FileKind::Hardware:  // Its parts name those of its neighbours.
         (void)Catalogue::load(file.parent_path());
         break;
       case FileKind::Unknown:
         findings.add(file.string(), Severity::Error, "config",
-                     "expected a cluster (with the key server) or a part of the catalogue (gpus, "
-                     "links, nics, switches), found neither");
+                     "expected a cluster (with the key server), a server (template) or a part of "
+                     "the catalogue (gpus, links, nics, switches), found none of them");
         break;
     }
   } catch (const ConfigError& error) {
@@ -150,7 +164,10 @@ void check_file(const std::filesystem::path& file, const Catalogue& catalogue,
 
 std::vector<std::filesystem::path> shipped_files() {
   std::vector<std::filesystem::path> files;
-  for (const std::string_view folder : {"hardware", "clusters"}) {
+  for (const std::string_view folder : {"hardware", "servers", "clusters"}) {
+    if (!std::filesystem::is_directory(configs_folder() / folder)) {
+      continue;
+    }
     for (const auto& entry : std::filesystem::directory_iterator(configs_folder() / folder)) {
       if (entry.path().extension() == ".yaml") {
         files.push_back(entry.path());

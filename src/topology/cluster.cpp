@@ -292,15 +292,15 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
   const auto fewest_nics =
       std::ranges::min(groups, {}, [](const ServerGroup& group) { return group.spec.nics; });
   Cluster cluster = {.name = name,
-          .topology = builder.build(fabric.get(), parts),
-          .routing = fabric ? fabric->routing() : RoutingOptions{},
-          .nodes = static_cast<int>(server_gpus.size()),
-          .gpus_per_node = *std::ranges::max_element(server_gpus),
-          .server_gpus = server_gpus,
-          .gpus = builder.gpus(),
-          .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
-          .estimates = parts.lines(),
-          .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
+                     .topology = builder.build(fabric.get(), parts),
+                     .routing = fabric ? fabric->routing() : RoutingOptions{},
+                     .nodes = static_cast<int>(server_gpus.size()),
+                     .gpus_per_node = *std::ranges::max_element(server_gpus),
+                     .server_gpus = server_gpus,
+                     .gpus = builder.gpus(),
+                     .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
+                     .estimates = parts.lines(),
+                     .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
   break_links(cluster, faults);
   return cluster;
 }

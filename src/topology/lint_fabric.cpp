@@ -28,12 +28,17 @@ double gigabytes(std::int64_t bits_per_second) {
 void check_ports(const LintContext& context) {
   const Topology& topology = context.cluster.topology;
   std::map<std::pair<std::uint16_t, int>, std::pair<NodeId, int>> found;  // By part and ports used.
-  for (const NodeId id : context.graph.switches()) {
+  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
+    const NodeId id(index);
+    const Node& node = topology.node(id);
+    const bool is_domain = node.kind == NodeKind::NvSwitch && !node.server;
+    if (node.kind != NodeKind::Switch && !is_domain) {
+      continue;
+    }
     int used = 0;
     for (const LinkId link : topology.links_from(id)) {
       used += topology.link(link).spec.lanes;
     }
-    const Node& node = topology.node(id);
     if (node.ports > 0 && used > node.ports) {
       ++found.try_emplace({node.part, used}, id, 0).first->second.second;
     }
@@ -213,20 +218,23 @@ void check_collisions(const LintContext& context) {
   std::vector<std::uint32_t> flows(topology.link_count(), 0);
   std::vector<LinkId> path;
   std::uint32_t all = 0;
+  Routing routing(topology, cluster.routing);  // Adaptive remembers the routes that it gave.
   for (std::size_t server = 0; server < gpus.size(); ++server) {
     const std::vector<NodeId>& next = gpus[(server + 1) % gpus.size()];
     for (std::size_t index = 0; index < gpus[server].size(); ++index) {
-      if (!context.routing.route(gpus[server][index], next[index % next.size()], 0, path)) {
+      if (!routing.route(gpus[server][index], next[index % next.size()], 0, path)) {
         continue;
       }
-      std::int64_t injection = 0;
+      // What the flow would get alone.
+      std::int64_t rate = kMaxBandwidth.bits_per_second();
       for (const LinkId id : path) {
-        const Link& link = topology.link(id);
-        if (link.spec.kind != LinkKind::Network) {
-          continue;
+        const LinkSpec& link = topology.link(id).spec;
+        if (link.kind == LinkKind::Network) {
+          rate = std::min(rate, link.bandwidth.bits_per_second());
         }
-        injection = injection == 0 ? link.spec.bandwidth.bits_per_second() : injection;
-        load[id.value()] += static_cast<double>(injection);
+      }
+      for (const LinkId id : path) {
+        load[id.value()] += static_cast<double>(rate);
         ++flows[id.value()];
       }
       ++all;
@@ -248,12 +256,14 @@ void check_collisions(const LintContext& context) {
     return;
   }
   const Link& link = topology.link(LinkId(worst));
-  const bool is_static = cluster.routing.policy == RoutingPolicy::Static;
+  const std::string policy(to_string(cluster.routing.policy));
+  const bool is_seeded = cluster.routing.policy == RoutingPolicy::EcmpHash ||
+                         cluster.routing.policy == RoutingPolicy::Valiant;
   context.add(
       Severity::Note, "collisions",
       fmt::format("{}: {} of {} flows share {} -> {}, {:.3g} times its rate (each GPU to its like "
                   "in the next server)",
-                  is_static ? "static" : fmt::format("ecmp, seed {}", cluster.routing.seed),
+                  is_seeded ? fmt::format("{}, seed {}", policy, cluster.routing.seed) : policy,
                   flows[worst], all, context.name(link.source), context.name(link.target), most));
 }
 

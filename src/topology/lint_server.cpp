@@ -55,7 +55,7 @@ std::string_view to_string(Distance distance) {
 
 class ServerLint {
  public:
-  ServerLint(const LintContext& context, const ServerKind& kind)
+  ServerLint(const LintContext& context, const AlikeServers& kind)
       : context_(context),
         topology_(context.cluster.topology),
         kind_(kind),
@@ -312,7 +312,7 @@ class ServerLint {
 
   const LintContext& context_;
   const Topology& topology_;
-  const ServerKind& kind_;
+  const AlikeServers& kind_;
   std::span<const NodeId> nodes_;
   std::vector<NodeId> gpus_;  // In use.
   std::vector<NodeId> nics_;  // With a cable.
@@ -322,7 +322,7 @@ class ServerLint {
 }  // namespace
 
 void lint_servers(const LintContext& context) {
-  const std::vector<ServerKind>& kinds = context.kinds.kinds();
+  const std::vector<AlikeServers>& kinds = context.kinds.kinds();
   for (std::size_t index = 0; index < std::min(kinds.size(), kMostKinds); ++index) {
     ServerLint(context, kinds[index]).run();
   }

@@ -67,16 +67,19 @@ class ReachSearch {
                                           kMostLabels)) {}
 
   std::optional<Unreachable> run() {
-    const std::vector<ServerKind> kinds = spread(kinds_.kinds(), kMostKinds);
-    for (const ServerKind& kind : kinds) {
+    const std::vector<AlikeServers> kinds = spread(kinds_.kinds(), kMostKinds);
+    for (const AlikeServers& kind : kinds) {
       try_servers(kind.first, kind.first, kind.count);
     }
-    for (const ServerKind& from : kinds) {
-      for (const ServerKind& to : kinds) {
+    for (const AlikeServers& from : kinds) {
+      for (const AlikeServers& to : kinds) {
         if (from.first != to.first) {
           try_servers(from.first, to.first, from.count * to.count);
         } else if (from.second) {
           try_servers(from.first, *from.second, from.count * (from.count - 1));
+          if (!found_ && from.last != from.second) {  // Of another NVLink domain, perhaps.
+            try_servers(*from.last, from.first, from.count * (from.count - 1));
+          }
         }
       }
     }

@@ -36,10 +36,11 @@ ServerKinds::ServerKinds(const Cluster& cluster, const SwitchGraph& graph)
     if (is_new) {
       kinds_.push_back({.first = server});
     }
-    ServerKind& kind = kinds_[place->second];
+    AlikeServers& kind = kinds_[place->second];
     if (++kind.count == 2) {
       kind.second = server;
     }
+    kind.last = is_new ? std::nullopt : std::optional(server);
   }
 }
 
@@ -71,10 +72,10 @@ std::vector<std::int64_t> ServerKinds::signature(const Cluster& cluster, const S
       const auto at = graph.index_of(link.target);
       const auto place = std::ranges::lower_bound(nodes, link.target);
       const bool is_inside = place != nodes.end() && *place == link.target;
-      // Into the fabric: the component. Inside: the place. Elsewhere: the node itself.
+      // Into the fabric: the component. Inside: the place. Elsewhere: the sort of node.
       const std::int64_t other = at          ? graph.component(*at)
                                  : is_inside ? place - nodes.begin()
-                                             : link.target.value();
+                                             : topology.node(link.target).part;
       result.insert(result.end(),
                     {at ? 1 : (is_inside ? 2 : 3), other, static_cast<std::int64_t>(link.spec.kind),
                      link.spec.bandwidth.bits_per_second(), link.spec.latency.picoseconds(),

@@ -13,11 +13,14 @@
 
 namespace trainyard {
 
-// Alike: the same devices in the same order, joined in the same way, the same GPUs in use, and NICs
-// with links of equal rate into the same components of the fabric.
-struct ServerKind {
+// Alike: the same devices in the same order, joined in the same way, the same GPUs in use, links of
+// equal rate into the same components of the fabric, and to like switches of an NVLink domain of
+// several servers, whichever domain it is.
+struct AlikeServers {
   ServerId first{};
+  // Different from the first: the next one, and the last one.
   std::optional<ServerId> second = {};
+  std::optional<ServerId> last = {};
   std::int64_t count = 0;
 };
 
@@ -26,7 +29,7 @@ class ServerKinds {
   ServerKinds(const Cluster& cluster, const SwitchGraph& graph);
 
   // In order of their first servers.
-  [[nodiscard]] const std::vector<ServerKind>& kinds() const { return kinds_; }
+  [[nodiscard]] const std::vector<AlikeServers>& kinds() const { return kinds_; }
   // All nodes of a server, in order of id.
   [[nodiscard]] std::span<const NodeId> nodes_of(ServerId server) const {
     return std::span(nodes_).subspan(offsets_[server.value()],
@@ -43,7 +46,7 @@ class ServerKinds {
   std::vector<NodeId> nodes_;
   std::vector<std::uint32_t> offsets_;
   std::vector<bool> in_use_;  // By node: a GPU of some rank.
-  std::vector<ServerKind> kinds_;
+  std::vector<AlikeServers> kinds_;
 };
 
 }  // namespace trainyard

@@ -20,7 +20,9 @@ namespace trainyard {
 namespace {
 
 std::string rate_text(double bytes_per_second) {
-  return fmt::format("{:.4g} GB/s", bytes_per_second / 1e9);
+  const double gigabytes = bytes_per_second / 1e9;
+  return gigabytes >= 1000.0 ? fmt::format("{:.0f} GB/s", gigabytes)
+                             : fmt::format("{:.4g} GB/s", gigabytes);
 }
 
 double bytes_per_second(Bandwidth rate) {

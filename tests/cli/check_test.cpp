@@ -62,7 +62,7 @@ TEST_CASE("a broken cable is a warning, which fails only where asked for") {
 
 TEST_CASE("a mistake in a file is an error with its place, and the others are still checked") {
   const ScratchFolder scratch;
-  const std::string mine = scratch.write("mine.yaml", "nodes: 2\nserver: none\n").string();
+  const std::string mine = scratch.write("mine.yaml", "nodes: 2\nserver: {}\n").string();
   const Result result = check({mine, kConfigs + "clusters/rtx4090-pcie.yaml"});
   REQUIRE(result.status == 1);
   REQUIRE(result.text == mine +

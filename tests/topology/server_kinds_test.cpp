@@ -12,7 +12,7 @@ std::vector<std::int64_t> counts_of(const Cluster& cluster) {
   const SwitchGraph graph(cluster.topology);
   std::vector<std::int64_t> counts;
   const ServerKinds kinds(cluster, graph);
-  for (const ServerKind& kind : kinds.kinds()) {
+  for (const AlikeServers& kind : kinds.kinds()) {
     counts.push_back(kind.count);
   }
   return counts;
