@@ -67,7 +67,7 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
     const std::string nodes = std::to_string(*overrides.nodes);
     if (document.root().optional("servers")) {
       throw ConfigError(
-          fmt::format("--nodes {}: the cluster lists several groups of servers; give "
+          fmt::format("--nodes {}: the cluster lists several kinds of servers; give "
                       "--set servers.0.nodes={} for the first",
                       nodes, nodes));
     }
@@ -75,8 +75,8 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
   }
 }
 
-// One group of server from the keys `nodes` and `server` of a mapping.
-ServerGroup read_kind(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
+// One group of servers from the keys `nodes` and `server` of a mapping.
+ServerGroup read_group(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
   ServerGroup group;
   group.count = static_cast<int>(node.required("nodes").as_integer(1, kMostServers));
   group.spec = read_server(node.required("server"), catalogue, parts);
@@ -94,7 +94,7 @@ std::vector<ServerGroup> read_groups(const ConfigNode& root, const Catalogue& ca
   const auto list = root.optional("servers");
   if (!list) {
     std::vector<ServerGroup> groups;
-    groups.push_back(read_kind(root, catalogue, parts));
+    groups.push_back(read_group(root, catalogue, parts));
     return groups;
   }
   for (const std::string_view key : {"nodes", "server"}) {
@@ -104,11 +104,11 @@ std::vector<ServerGroup> read_groups(const ConfigNode& root, const Catalogue& ca
   }
   const std::vector<ConfigNode> items = list->items();
   if (items.empty() || items.size() > kMostKinds) {
-    list->fail(fmt::format("1 to {} groups of server", kMostKinds), std::to_string(items.size()));
+    list->fail(fmt::format("1 to {} kinds of server", kMostKinds), std::to_string(items.size()));
   }
   std::vector<ServerGroup> groups;
   for (const ConfigNode& item : items) {
-    groups.push_back(read_kind(item, catalogue, parts));
+    groups.push_back(read_group(item, catalogue, parts));
   }
   return groups;
 }
@@ -200,7 +200,7 @@ std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<S
 // The servers as nodes and links, and their number in each group.
 class ClusterBuilder {
  public:
-  explicit ClusterBuilder(const std::vector<ServerGroup>& groups) : kinds_(groups) {
+  explicit ClusterBuilder(const std::vector<ServerGroup>& groups) : groups_(groups) {
     for (const ServerGroup& group : groups) {
       for (int index = 0; index < group.count; ++index) {
         servers_.push_back(add_server(builder_, group.spec));
@@ -218,7 +218,7 @@ class ClusterBuilder {
       fabric->add_to(builder_, servers_);
     }
     auto server = servers_.begin();
-    for (const ServerGroup& group : kinds_) {
+    for (const ServerGroup& group : groups_) {
       for (int index = 0; index < group.count; ++index) {
         add_memory(builder_, group.spec, *server++);
       }
@@ -235,7 +235,7 @@ class ClusterBuilder {
   void join_domains() {
     std::span<const ServerNodes> rest(servers_);
     int domain = 0;
-    for (const ServerGroup& group : kinds_) {
+    for (const ServerGroup& group : groups_) {
       std::span<const ServerNodes> own = rest.first(static_cast<std::size_t>(group.count));
       rest = rest.subspan(own.size());
       const auto size = static_cast<std::size_t>(group.spec.nvswitch.servers);
@@ -247,7 +247,7 @@ class ClusterBuilder {
     }
   }
 
-  const std::vector<ServerGroup>& kinds_;
+  const std::vector<ServerGroup>& groups_;
   TopologyBuilder builder_;
   std::vector<ServerNodes> servers_;
   std::vector<NodeId> gpus_;

@@ -107,7 +107,7 @@ TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") 
   named.auto_algorithms = false;
   REQUIRE_THROWS_WITH(load_collective_inputs(named),
                       "--algo: expected an algorithm that the cluster can run, found \"nvls\": "
-                      "the NVSwitch of NVLink3 cannot add up in the network");
+                      "the switch NVSwitch2 cannot add up in the network");
 }
 
 TEST_CASE("ranks count within the GPUs that are used of each node") {

@@ -42,7 +42,7 @@ TEST_CASE("nvls needs all ranks on one NVSwitch that can reduce") {
     REQUIRE(obstacle(name, Algorithm::Nvls, one) == "the ranks are not all on one NVSwitch");
   }
   REQUIRE(obstacle("dgx-a100", Algorithm::Nvls, one) ==
-          "the NVSwitch of NVLink3 cannot add up in the network");
+          "the switch NVSwitch2 cannot add up in the network");
   REQUIRE(obstacle("dgx-2", Algorithm::Nvls, one) ==
           "the NVSwitch of NVLink2 cannot add up in the network");
   const Cluster cluster = shipped_cluster("dgx-h100", one);

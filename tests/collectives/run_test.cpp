@@ -75,7 +75,7 @@ TEST_CASE("nvls runs on one server with a switch that can, and is refused elsewh
     REQUIRE(result.bottleneck->utilisation <= 1.0);
   }
   REQUIRE_THROWS_WITH(run_collective(load("dgx-a100", 1), job),
-                      "DGX A100, rail-optimised HDR cannot run nvls: the NVSwitch of NVLink3 "
+                      "DGX A100, rail-optimised HDR cannot run nvls: the switch NVSwitch2 "
                       "cannot add up in the network");
 }
 

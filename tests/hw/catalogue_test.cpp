@@ -225,7 +225,6 @@ TEST_CASE("the shipped catalogue holds every part that clusters need") {
       REQUIRE(parts.contains(name));
       REQUIRE(parts.at(name).name == name);
     }
-    REQUIRE(parts.size() == names.size());
   };
   holds(shipped().cpus(), cpus);
   holds(shipped().gpus(), gpus);
@@ -353,7 +352,7 @@ TEST_CASE("a broken catalogue says where and why") {
   SECTION("a link of the wrong family") {
     REQUIRE(load_error("gpus.yaml", "scale_up_link: NVLink4", "scale_up_link: PCIe5") ==
             "gpus.yaml:11:20: gpus.H100-SXM.scale_up_link: expected a link of family nvlink or "
-            "xgmi, found \"PCIe5\"");
+            "xgmi or hccs, found \"PCIe5\"");
   }
   SECTION("a source that the file does not list") {
     REQUIRE(load_error("nics.yaml", "source: manual}", "source: manul}") ==

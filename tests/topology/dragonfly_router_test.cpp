@@ -187,7 +187,8 @@ TEST_CASE("adaptive routing leaves a loaded global link and keeps to an idle one
   REQUIRE(most < 16);  // Of 32 flows.
   Routing idle(cluster.topology, cluster.routing);
   REQUIRE(idle.route(cluster.gpus[0], cluster.gpus[63], 0, path));
-  REQUIRE(path.size() <= 3 + 3 + 3);  // GPU, CPU, NIC, switch; local, global, local; and back.
+  // GPU, CPU, memory, CPU, NIC, switch; local, global, local; and back.
+  REQUIRE(path.size() <= 5 + 3 + 5);
 }
 
 TEST_CASE("with links missing a dragonfly is routed where it is still joined") {

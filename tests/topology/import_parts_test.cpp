@@ -39,9 +39,10 @@ TEST_CASE("a GPU is known by what the user says, its PCI id, or capability and l
 
 TEST_CASE("PCI ids lead to one part each") {
   for (const auto& [name, gpu] : shipped().gpus()) {
-    REQUIRE(gpu.pci_ids.has_value());
-    for (const std::string& id : gpu.pci_ids->value) {
-      REQUIRE(gpu_of({.pci_id = id}) == name);
+    if (gpu.pci_ids) {
+      for (const std::string& id : gpu.pci_ids->value) {
+        REQUIRE(gpu_of({.pci_id = id}) == name);
+      }
     }
   }
   for (const auto& [name, nic] : shipped().nics()) {
