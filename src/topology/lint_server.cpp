@@ -21,31 +21,6 @@ double gigabytes(std::int64_t bits_per_second) {
   return static_cast<double>(bits_per_second) / 8e9;
 }
 
-// See ServerTraits.
-Distance distance_along(const Topology& topology, std::span<const LinkId> path) {
-  int switches = 0;
-  bool through_cpu = false;
-  for (std::size_t hop = 0; hop < path.size(); ++hop) {
-    const Link& link = topology.link(path[hop]);
-    if (link.spec.kind == LinkKind::Socket) {
-      return Distance::Sys;
-    }
-    if (hop + 1 == path.size()) {
-      break;
-    }
-    const NodeKind passed = topology.node(link.target).kind;
-    const LinkKind next = topology.link(path[hop + 1]).spec.kind;
-    switches += passed == NodeKind::PcieSwitch ? 1 : 0;
-    // A GPU on C2C is one module with its CPU.
-    through_cpu |= (passed == NodeKind::Cpu || passed == NodeKind::RootComplex) &&
-                   link.spec.kind != LinkKind::C2c && next != LinkKind::C2c;
-  }
-  return through_cpu     ? Distance::Phb
-         : switches == 0 ? Distance::None
-         : switches == 1 ? Distance::Pix
-                         : Distance::Pxb;
-}
-
 std::string_view to_string(Distance distance) {
   static constexpr std::array<std::string_view, 5> names = {
       "next to it", "one PCIe switch away", "several PCIe switches away", "beyond a CPU",
@@ -160,8 +135,9 @@ class ServerLint {
       Distance distance = Distance::None;
       for (const NodeId nic : nics) {
         rate_of_nics += network_rate(nic);
-        if (nic != gpu && context_.routing.route(gpu, nic, 0, path_)) {
-          distance = std::max(distance, distance_along(topology_, path_));
+        if (nic != gpu) {
+          distance =
+              std::max(distance, context_.routing.distance(gpu, nic).value_or(Distance::None));
         }
         senders.push_back(nic);
       }
