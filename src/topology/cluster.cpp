@@ -90,7 +90,7 @@ ConfigNode size_node(const ConfigNode& root) {
 }
 
 std::vector<ServerGroup> read_groups(const ConfigNode& root, const Catalogue& catalogue,
-                                   PartLog& parts) {
+                                     PartLog& parts) {
   const auto list = root.optional("servers");
   if (!list) {
     std::vector<ServerGroup> groups;

@@ -3,8 +3,8 @@
 //
 // Minimal: local, global, local, by fewest hops among the paths of one global link. Valiant:
 // through a group that the flow draws, inside one group through a switch (Valiant, A scheme for
-// fast parallel communication, 1982). Adaptive: the less loaded of the two paths, where the load of a
-// path is the sum over its links, so that a longer path must be emptier by as much (UGAL: Singh,
+// fast parallel communication, 1982). Adaptive: the less loaded of the two paths, where the load of
+// a path is the sum over its links, so that a longer path must be emptier by as much (UGAL: Singh,
 // Load-balanced routing in interconnection networks, 2005). Where links are missing: two local hops
 // for one, else a shortest path by breadth-first search; a path is found if there is one.
 //

@@ -122,6 +122,12 @@ class ServerLint {
     std::vector<NodeId> narrow;
     std::vector<NodeId> staged;
     std::vector<NodeId> senders;
+    std::map<NodeId, int> users;  // GPUs that send by a NIC.
+    for (const NodeId gpu : gpus_) {
+      for (const NodeId nic : context_.routing.nics(gpu)) {
+        ++users[nic];
+      }
+    }
     Distance farthest = Distance::None;
     std::int64_t nic_rate = 0;
     const Distance allowed = topology_.server(kind_.first).gpudirect;
@@ -134,7 +140,7 @@ class ServerLint {
       std::int64_t rate_of_nics = 0;
       Distance distance = Distance::None;
       for (const NodeId nic : nics) {
-        rate_of_nics += network_rate(nic);
+        rate_of_nics += network_rate(nic) / users.at(nic);
         if (nic != gpu) {
           distance =
               std::max(distance, context_.routing.distance(gpu, nic).value_or(Distance::None));
@@ -170,7 +176,7 @@ class ServerLint {
     if (!narrow.empty()) {
       context_.add(
           Severity::Warning, "gpu-pcie",
-          fmt::format("{}: {:.4g} GB/s to the host, but its NICs have {:.4g} GB/s together{}",
+          fmt::format("{}: {:.4g} GB/s to the host, but its share of the NICs is {:.4g} GB/s{}",
                       names(narrow), gigabytes(host_rate(narrow.front())), gigabytes(nic_rate),
                       alike()));
     }

@@ -75,6 +75,9 @@ class ReachSearch {
       for (const AlikeServers& to : kinds) {
         if (from.first != to.first) {
           try_servers(from.first, to.first, from.count * to.count);
+          if (!found_ && to.last) {  // Of another NVLink domain, perhaps.
+            try_servers(from.first, *to.last, from.count * to.count);
+          }
         } else if (from.second) {
           try_servers(from.first, *from.second, from.count * (from.count - 1));
           if (!found_ && from.last != from.second) {  // Of another NVLink domain, perhaps.

@@ -189,6 +189,9 @@ void read_nvswitch(const ConfigNode& node, const Catalogue& catalogue, PartLog& 
     nvswitch.trunk =
         physical_link(link, parts)
             .bundle(optional_count(node, "nvswitch_trunk_links", 1, kMostTrunkLinks, links));
+    // The latency of a link to a GPU holds the way through the GPU. From chip to chip there are
+    // only the ports: estimated as one more passage of a switch.
+    nvswitch.trunk.latency = nvswitch.latency;
   }
   read_chips(node, catalogue, parts, spec);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,13 +164,15 @@ TEST_CASE("a group larger than the cluster is refused") {
       {"--ranks", "33"},
       "--ranks: expected at most 32 (4 nodes of 8 GPUs; --nodes gives more), found \"33\"");
   require_collective_mistake({"--gpus-per-node", "9"},
-                             shipped("dgx-h100") +
-                                 ":11:9: server.gpus: --gpus-per-node: expected 1 to 8, the GPUs "
+                             std::string(TRAINYARD_SOURCE_DIR) +
+                                 "/configs/servers/hgx-h100.yaml:7:7: server.gpus: "
+                                 "--gpus-per-node: expected 1 to 8, the GPUs "
                                  "of a server, found 9");
   require_collective_mistake(
       {"--nodes", "257"},
       "--nodes 257: nodes: at most 256 servers of 8 NICs fit two tiers of Quantum2-QM9700 "
-      "below Quantum2-QM9700 of 64 ports, found 257: lower nodes or take switches with more ports");
+      "below Quantum2-QM9700 of 64 ports, found 257: lower nodes, take switches with more "
+      "ports or give a core");
 }
 
 TEST_CASE("an algorithm that is unknown or cannot do the operation is refused") {
@@ -209,7 +212,7 @@ TEST_CASE("what this version does not have is refused by name") {
 TEST_CASE("ranks that cannot reach each other are refused") {
   require_collective_mistake(
       {"--set", "server.nics=0"},
-      shipped("dgx-h100") + ":7:8: nodes: 4 servers cannot reach each other: server.nics is 0");
+      shipped("dgx-h100") + ":4:8: nodes: 4 servers cannot reach each other: server.nics is 0");
   require_mistake({"collective", "all_reduce", "--cluster", "rtx4090-pcie", "--nodes", "2"},
                   "--nodes 2: nodes: 2 servers cannot reach each other: server.nics is 0",
                   TRAINYARD_SOURCE_DIR);
@@ -262,9 +265,15 @@ TEST_CASE("a cluster that is no file of a sane size is refused at once") {
 }
 
 TEST_CASE("the name of a cluster that is not there is answered by the nearest one") {
-  const std::string names =
-      "dgx-1, dgx-2, dgx-a100, dgx-h100, h100-1gpu-400g, hgx-b200, hgx-h100-clos, mi300x, "
-      "rtx4090-pcie";
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/clusters")) {
+    files.insert(entry.path().stem().string());
+  }
+  std::string names;
+  for (const std::string& file : files) {
+    names += (names.empty() ? "" : ", ") + file;
+  }
   require_mistake({"topology", "--cluster", "dgx-h10"},
                   "expected a file or one of the clusters " + names +
                       ", found \"dgx-h10\"; did you mean \"dgx-h100\"?",

@@ -18,9 +18,9 @@ using Loads = std::vector<std::int64_t>;
 constexpr std::array kEngines{Fidelity::Analytical, Fidelity::Flow};
 
 Cluster nvswitch_server(int gpus) {
-  return shipped_cluster("dgx-h100",
-                         {.nodes = 1, .settings = {"server.gpus=" + std::to_string(gpus),
-                                                    "server.nvswitch_chips=5"}});
+  return shipped_cluster(
+      "dgx-h100",
+      {.nodes = 1, .settings = {"server.gpus=" + std::to_string(gpus), "server.nvswitch_chips=5"}});
 }
 
 // Of every port that carried anything: to the switch, and from it.

@@ -20,7 +20,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::ptrdiff_t kMostLines = 40;
+constexpr std::ptrdiff_t kMostLines = 48;
 
 std::vector<std::filesystem::path> scenarios() {
   std::vector<std::filesystem::path> files;

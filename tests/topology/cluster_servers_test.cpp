@@ -77,7 +77,7 @@ TEST_CASE("servers of several kinds stand in the order of the list") {
   REQUIRE(!summarise(cluster).empty());
 }
 
-TEST_CASE("--gpus-per-node cuts each server that has more") {
+TEST_CASE("the option --gpus-per-node cuts each server that has more") {
   const Cluster cluster = parse(kMixed, {.gpus_per_node = 4});
   REQUIRE(cluster.server_gpus == std::vector<int>{4, 4, 2, 2, 2});
   REQUIRE(cluster.gpus_per_node == 4);

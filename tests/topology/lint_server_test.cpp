@@ -93,8 +93,8 @@ TEST_CASE("a GPU with less PCIe than its NICs together is named") {
   const Cluster cluster = shipped_cluster(
       "dgx-h100", {.settings = {"faults=[{between: [server0/gpu5, server0/pcie5], lanes: 12}]"}});
   REQUIRE(findings_of(cluster, "gpu-pcie") ==
-          Lines{"warning: server0/gpu5: 14.1 GB/s to the host, but its NICs have 48 GB/s "
-                "together"});
+          Lines{"warning: server0/gpu5: 14.1 GB/s to the host, but its share of the NICs is "
+                "48 GB/s"});
 }
 
 TEST_CASE("a NIC beyond a CPU is too far for GPUDirect") {

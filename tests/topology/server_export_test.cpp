@@ -28,12 +28,11 @@ const Catalogue& shipped() {
   return catalogue;
 }
 
-// Server 0 of a shipped cluster. Where the file names no CPU, one of the catalogue, as a topology
-// file has no other way to say what joins the sockets.
+// Server 0 of a shipped cluster.
 ServerOutline server_of(const std::filesystem::path& file) {
-  ClusterOverrides overrides{.nodes = 1};
-  if (read_text_file(file).find("\n  cpu:") == std::string::npos) {
-    overrides.settings.emplace_back("server.cpu=EPYC-Rome");
+  ClusterOverrides overrides;
+  if (read_text_file(file).find("\nnodes:") != std::string::npos) {
+    overrides.nodes = 1;
   }
   return server_outline(load_cluster(file, shipped(), overrides).topology, ServerId(0));
 }
@@ -78,7 +77,8 @@ TEST_CASE("every shipped server survives the way over NCCL's topology file") {
     const std::string xml = write_nccl_xml(to_nccl_xml(server, shipped()));
     const ImportedServer imported =
         import_nccl_xml(read_nccl_xml(xml, "a.xml"), shipped(), {.cpu = server.cpu}, "a.xml");
-    REQUIRE(imported.remarks.empty());
+    // Of more than two sockets it is said that they may be parts of one.
+    REQUIRE((imported.remarks.empty() || server.sockets.size() > 2));
     const ServerOutline again = rebuilt(imported);
     REQUIRE((again == server || has_root(server)));
     REQUIRE(write_nccl_xml(to_nccl_xml(again, shipped())) == xml);
