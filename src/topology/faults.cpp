@@ -59,18 +59,7 @@ Fault read_fault(const ConfigNode& node) {
 Fault read_pull(const std::string& pull) {
   Fault fault;
   fault.option = "--pull " + escaped(pull);
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t comma = pull.find(',', begin);
-    fault.ends.push_back(pull.substr(begin, comma - begin));
-    if (comma == std::string::npos) {
-      break;
-    }
-    begin = comma + 1;
-  }
-  if (fault.ends.size() > 2 || std::ranges::count(fault.ends, "") > 0) {
-    fault.fail("expected a node or two of them such as leaf0,spine1");
-  }
+  fault.ends = {pull};
   return fault;
 }
 
@@ -93,7 +82,8 @@ class Breaker {
     }
   }
 
-  void apply(const Fault& fault) {
+  void apply(const Fault& described) {
+    const Fault fault = described.option.empty() ? described : split(described);
     const NodeId first = find(fault, fault.ends[0]);
     if (fault.ends.size() == 1) {
       take_node(fault, first);
@@ -147,6 +137,28 @@ class Breaker {
       spec.lanes = lanes;
     }
     return spec;
+  }
+
+  // The names in an option: at the comma that leaves two nodes, as names may have commas.
+  [[nodiscard]] Fault split(Fault fault) const {
+    const std::string text = fault.ends[0];
+    if (topology_.find(text)) {
+      return fault;
+    }
+    for (std::size_t comma = text.find(','); comma != std::string::npos;
+         comma = text.find(',', comma + 1)) {
+      const std::string first = text.substr(0, comma);
+      const std::string second = text.substr(comma + 1);
+      const bool is_only = text.find(',') == text.rfind(',') && !first.empty() && !second.empty();
+      if (is_only || (topology_.find(first) && topology_.find(second))) {
+        fault.ends = {first, second};
+        return fault;
+      }
+    }
+    if (text.empty() || text.find(',') != std::string::npos) {
+      fault.fail("expected a node or two of them such as leaf0,spine1");
+    }
+    return fault;
   }
 
   [[nodiscard]] const std::string& name(NodeId node) const { return topology_.node(node).name; }

@@ -16,7 +16,7 @@ namespace trainyard {
 // One fault as a file or the command line names it.
 struct Fault {
   std::optional<ConfigNode> node = {};  // Where it stands; none for an option.
-  std::string option = {};              // "--pull A,B".
+  std::string option = {};              // "--pull A,B", of which `ends` then holds "A,B".
   // Two nodes: what joins them, in both directions. One: everything that ends at it.
   std::vector<std::string> ends = {};
   std::optional<int> links = {};  // So many of several parallel links; otherwise all.

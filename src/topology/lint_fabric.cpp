@@ -21,8 +21,10 @@ namespace {
 constexpr std::uint64_t kMostTurns = 200'000'000;
 constexpr std::size_t kMostNamed = 12;
 
-double gigabytes(std::int64_t bits_per_second) {
-  return static_cast<double>(bits_per_second) / 8e9;
+std::string rate_text(std::int64_t bits_per_second) {
+  const double gigabytes = static_cast<double>(bits_per_second) / 8e9;
+  return gigabytes >= 1000.0 ? fmt::format("{:.0f} GB/s", gigabytes)
+                             : fmt::format("{:.4g} GB/s", gigabytes);
 }
 
 void check_ports(const LintContext& context) {
@@ -135,9 +137,9 @@ void check_tiers(const LintContext& context) {
     const TierLoad& load = tiers[tier];
     if (load.most_oversubscription > 1.0 + 1e-9) {
       context.add(Severity::Note, "oversubscription",
-                  fmt::format("tier {}: {} has {:.4g} GB/s down and {:.4g} GB/s up, {:.3g}:1", tier,
-                              context.name(load.worst), gigabytes(load.down_bits_per_second),
-                              gigabytes(load.up_bits_per_second), load.most_oversubscription));
+                  fmt::format("tier {}: {} has {} down and {} up, {:.3g}:1", tier,
+                              context.name(load.worst), rate_text(load.down_bits_per_second),
+                              rate_text(load.up_bits_per_second), load.most_oversubscription));
     }
   }
 }

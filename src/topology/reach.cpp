@@ -73,17 +73,7 @@ class ReachSearch {
     }
     for (const AlikeServers& from : kinds) {
       for (const AlikeServers& to : kinds) {
-        if (from.first != to.first) {
-          try_servers(from.first, to.first, from.count * to.count);
-          if (!found_ && to.last) {  // Of another NVLink domain, perhaps.
-            try_servers(from.first, *to.last, from.count * to.count);
-          }
-        } else if (from.second) {
-          try_servers(from.first, *from.second, from.count * (from.count - 1));
-          if (!found_ && from.last != from.second) {  // Of another NVLink domain, perhaps.
-            try_servers(*from.last, from.first, from.count * (from.count - 1));
-          }
-        }
+        try_kinds(from, to);
       }
     }
     if (!found_) {
@@ -93,6 +83,22 @@ class ReachSearch {
   }
 
  private:
+  // The first servers of both; then the last ones, which may be in other NVLink domains.
+  void try_kinds(const AlikeServers& from, const AlikeServers& to) {
+    const bool is_same = from.first == to.first;
+    if (is_same && !from.second) {
+      return;
+    }
+    const std::int64_t pairs = from.count * (is_same ? from.count - 1 : to.count);
+    try_servers(from.first, is_same ? *from.second : to.first, pairs);
+    if (!found_ && to.last) {
+      try_servers(from.first, *to.last, pairs);
+    }
+    if (!found_ && from.last) {
+      try_servers(*from.last, to.first, pairs);
+    }
+  }
+
   void try_servers(ServerId from, ServerId to, std::int64_t pairs_of_servers) {
     const std::vector<NodeId> sources = spread(kinds_.gpus_of(from), kMostGpus);
     const std::vector<NodeId> targets = spread(kinds_.gpus_of(to), kMostGpus);

@@ -64,20 +64,20 @@ bool is_joined(const Topology& topology, const Cable& pulled, NodeId source, Nod
   return seen[target.value()];
 }
 
-// Of a large cluster between the GPUs of the first servers, where cables are pulled, and others
-// spread over the whole.
+// Between all GPUs of a small cluster, and some 128 of a large one: those of the first server,
+// where the cables are pulled, and others spread evenly.
 void require_all_routes(const Cluster& cluster) {
-  constexpr std::size_t kFirst = 16;
-  constexpr std::size_t kSpread = 128;
-  std::vector<NodeId> ends;
-  const std::size_t step = cluster.gpus.size() / kSpread * 2 + 1;  // Odd: all places in a server.
-  for (std::size_t gpu = 0; gpu < cluster.gpus.size(); gpu += gpu < kFirst ? 1 : step) {
-    ends.push_back(cluster.gpus[gpu]);
-  }
   Routing routing(cluster.topology, cluster.routing);
   std::vector<LinkId> path;
-  for (const NodeId source : ends) {
-    for (const NodeId target : ends) {
+  std::vector<NodeId> gpus;
+  const std::size_t step = std::max<std::size_t>(1, cluster.gpus.size() / 128);
+  for (std::size_t index = 0; index < cluster.gpus.size(); ++index) {
+    if (index % step == 0 || cluster.topology.node(cluster.gpus[index]).server == ServerId(0)) {
+      gpus.push_back(cluster.gpus[index]);
+    }
+  }
+  for (const NodeId source : gpus) {
+    for (const NodeId target : gpus) {
       REQUIRE(routing.route(source, target, 0, path));
     }
   }
@@ -98,7 +98,7 @@ bool pull(const std::string& name, const Cluster& whole, const Cable& cable) {
   const std::string& b = topology.node(cable.second).name;
   INFO(name << " " << a << " " << b);
   const ClusterOverrides overrides = {
-      .settings = {fmt::format("faults=[{{between: [{}, {}], links: 1}}]", a, b)}};
+      .settings = {fmt::format("faults=[{{between: [\"{}\", \"{}\"], links: 1}}]", a, b)}};
   try {
     const Cluster broken = shipped_cluster(name, overrides);
     REQUIRE(broken.topology.link_count() == topology.link_count() - 2);
@@ -204,6 +204,13 @@ TEST_CASE("a dead leaf moves the GPUs of all servers below it in one line") {
   const auto warnings = warnings_of({"leaf3"});
   REQUIRE(warnings.size() == 2);
   REQUIRE(warnings[1].find("faults: server0 and 31 more: ") == 0);
+}
+
+TEST_CASE("names with commas are told apart") {
+  const auto broken = [](const std::string& pull) {
+    return shipped_cluster("tpu-v5p", {.pulls = {pull}}).warnings.front();
+  };
+  REQUIRE(broken("chip0,0,0,chip1,0,0").find("faults: chip0,0,0 - chip1,0,0 pulled: ") == 0);
 }
 
 TEST_CASE("mistakes in --pull are one line with the nearest name") {

@@ -10,11 +10,16 @@
 
 namespace trainyard {
 
-TEST_CASE("the shipped clusters have neither errors nor warnings") {
+TEST_CASE("the shipped clusters have no errors, and those built as their makers say no warnings") {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigsFolder / "clusters")) {
     INFO(entry.path().string());
     for (const Finding& finding : lint(load_cluster(entry.path(), default_catalogue(), {}))) {
       INFO(finding.code << ": " << finding.message);
+      REQUIRE(finding.severity != Severity::Error);
+    }
+  }
+  for (const char* name : {"dgx-1", "dgx-a100", "dgx-h100", "hgx-h100-clos", "mi300x"}) {
+    for (const Finding& finding : lint(shipped_cluster(name))) {
       REQUIRE(finding.severity == Severity::Note);
     }
   }
