@@ -183,6 +183,11 @@ struct Routing::Tables {
 };
 
 void Routing::Tables::bind(const std::vector<bool>& in_fabric) {
+  // A GPU with links into the fabric lends them to no other: GPUs do not forward.
+  std::vector<bool> is_door = in_fabric;
+  for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
+    is_door[index] = in_fabric[index] && is_kind(topology, NodeId(index), NodeKind::Nic);
+  }
   std::map<std::pair<NodeKind, std::vector<NodeId>>, std::vector<NodeId>> groups;
   for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
     const NodeId node(index);
@@ -190,7 +195,7 @@ void Routing::Tables::bind(const std::vector<bool>& in_fabric) {
     if (in_fabric[index] || kind == NodeKind::Switch) {
       groups[{kind, {node}}].push_back(node);
     } else if (kind == NodeKind::Gpu || kind == NodeKind::Cpu || kind == NodeKind::Memory) {
-      std::vector<NodeId> nics = nearest_marked(local, in_fabric, node);
+      std::vector<NodeId> nics = nearest_marked(local, is_door, node);
       if (!nics.empty()) {
         groups[{kind, std::move(nics)}].push_back(node);
       }
