@@ -97,7 +97,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
       "plain runtime: links and latencies only; without launch, protocol and proxy costs small "
       "sizes come out faster than NCCL runs them{}",
       has_nvls ? "; nvls does at any size, as nothing but its bytes is charged"
-               : ", and there is no NVLS, which NCCL prefers on NVSwitch nodes from Hopper on"));
+               : "; NCCL prefers NVLS (--algo nvls) on NVSwitch nodes from Hopper on"));
   if (request.fidelity == Fidelity::Analytical) {
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }

@@ -102,7 +102,7 @@ struct NicModel {
   std::string pcie;  // Name of a LinkModel of family Pcie.
   Sourced<int> pcie_lanes;
   Sourced<double> efficiency;  // Payload over line rate for large messages.
-  Sourced<SimTime> latency;    // One side: host and NIC, for a message that leaves or arrives.
+  Sourced<SimTime> latency;    // Of the NIC alone, for a message that leaves or arrives.
 };
 
 struct SwitchModel {

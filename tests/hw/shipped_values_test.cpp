@@ -72,7 +72,7 @@ TEST_CASE("the shipped values are the published ones") {
   const auto& nics = shipped().nics();
   REQUIRE(nics.at("ConnectX-7").speed.value == gigabits_per_second(400));
   REQUIRE(nics.at("ConnectX-7").efficiency.value == Approx(0.96));
-  REQUIRE(nics.at("ConnectX-6").latency.value == nanoseconds(500));
+  REQUIRE(nics.at("ConnectX-6").latency.value == nanoseconds(125));
 
   const auto& switches = shipped().switches();
   REQUIRE(switches.at("Quantum2-QM9700").ports.value == 64);

@@ -128,15 +128,15 @@ TEST_CASE("latency in a server and across is the sum of the catalogue's parts") 
   REQUIRE(path_latency(cluster.topology, path) == 800_ns);
   REQUIRE(path_bandwidth(cluster.topology, path) == gigabytes_per_second(369));  // 18 x 25 x 0.82.
   // GPU 0 of another server: on each side 275 + 5 ns to the PCIe switch of 115, 5 to the NIC of
-  // 500; two links of 10 m with 100 ns FEC each; one leaf of 130.
+  // 125; two links of 10 m with 100 ns FEC each; one leaf of 130.
   REQUIRE(routing.route(cluster.gpus[0], cluster.gpus[8], 0, path));
   REQUIRE(path.size() == 6);
-  REQUIRE(path_latency(cluster.topology, path) == 900_ns * 2 + 150_ns * 2 + 130_ns);
+  REQUIRE(path_latency(cluster.topology, path) == 525_ns * 2 + 150_ns * 2 + 130_ns);
   REQUIRE(path_bandwidth(cluster.topology, path) == gigabits_per_second(384));
   // To another rail: two more links and switches.
   REQUIRE(routing.route(cluster.gpus[0], cluster.gpus[9], 0, path));
   REQUIRE(path.size() == 8);
-  REQUIRE(path_latency(cluster.topology, path) == 900_ns * 2 + 150_ns * 4 + 130_ns * 3);
+  REQUIRE(path_latency(cluster.topology, path) == 525_ns * 2 + 150_ns * 4 + 130_ns * 3);
 }
 
 TEST_CASE("memories come after everything else and carry nobody's traffic") {
@@ -208,7 +208,7 @@ TEST_CASE("the estimates of the catalogue that a cluster uses are listed once ea
                        [&](const std::string& line) { return line.rfind(start, 0) == 0; });
   };
   REQUIRE(has("NVLink4: latency = 350ns: "));
-  REQUIRE(has("ConnectX-7: latency = 500ns: "));
+  REQUIRE(has("ConnectX-7: latency = 125ns: "));
   REQUIRE(has("network link: FEC latency = 100ns: "));
   REQUIRE(!has("NVLink4: bandwidth"));
 }

@@ -45,7 +45,7 @@ TEST_CASE("the summary counts devices and links and shows two routes") {
   REQUIRE(value(rows, "route from server0/gpu0 to server0/gpu1", "latency") == "800ns");
   const std::string across = "route from server0/gpu0 to server63/gpu0";
   REQUIRE(value(rows, across, "bandwidth") == "48 GB/s");
-  REQUIRE(value(rows, across, "2. server0/nic0") == "pcie 56.41 GB/s, 5ns, then 500ns");
+  REQUIRE(value(rows, across, "2. server0/nic0") == "pcie 56.41 GB/s, 5ns, then 125ns");
 }
 
 TEST_CASE("servers may differ in the number of their GPUs") {
