@@ -41,7 +41,7 @@ struct CollectiveReport {
   std::string fidelity;
   int ranks = 0;
   std::vector<int> node_gpus;  // Ranks on each node.
-  int root = 0;  // Of operations that have one.
+  int root = 0;                // Of operations that have one.
   std::vector<CollectiveRow> rows;
   // One line each, shown below the table.
   std::vector<std::string> notes;

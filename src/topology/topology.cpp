@@ -17,8 +17,8 @@ std::string_view to_string(NodeKind kind) {
 }
 
 std::string_view to_string(LinkKind kind) {
-  static constexpr std::array<std::string_view, 8> names = {
-      "nvlink", "xgmi", "c2c", "pcie", "socket", "network", "memory", "hccs"};
+  static constexpr std::array<std::string_view, 8> names = {"nvlink", "xgmi",    "c2c",    "pcie",
+                                                            "socket", "network", "memory", "hccs"};
   return names[static_cast<std::size_t>(kind)];
 }
 
