@@ -315,7 +315,8 @@ TEST_CASE("the prover finds what a switch loses, adds twice or never had") {
   REQUIRE(nvls_error([](StoredSchedule& s) { s.lanes()[4].steps[0].kind = StepKind::Reduce; }) ==
           "switch 0, lane 4, step 0: reduces into chunk 0, which it does not hold");
   REQUIRE(nvls_error([](StoredSchedule& s) {
-            std::ranges::rotate(s.lanes()[4].steps, s.lanes()[4].steps.begin() + 4);
+            std::vector<Step>& steps = s.lanes()[4].steps;
+            std::rotate(steps.begin(), steps.begin() + 4, steps.end());
           }) == "switch 0, lane 4, step 0: sends chunk 0, which it does not hold");
   // The sum is sent on before the last rank is in it.
   REQUIRE(nvls_error([](StoredSchedule& s) {
