@@ -164,8 +164,9 @@ class Clos final : public Fabric {
       int leaf = spec_.group_of_server[server] * spec_.leaves_per_group;
       for (const NodeId nic : servers[server].nics) {
         for (int tor = 0; tor < spec_.tors; ++tor) {
-          builder.add_duplex_link(nic, leaves[static_cast<std::size_t>(leaf + tor)],
-                                  spec_.host_links[server]);
+          builder.add_duplex_link(
+              nic, leaves[static_cast<std::size_t>(leaf) + static_cast<std::size_t>(tor)],
+              spec_.host_links[server]);
         }
         leaf += spec_.rails ? spec_.tors : 0;
       }

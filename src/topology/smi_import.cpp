@@ -183,8 +183,8 @@ class SmiImporter {
   void check_distances() const {
     const auto cells = distances(server_.tree);
     const auto row_of = [&](std::size_t device) {
-      return static_cast<std::size_t>(index_[device] +
-                                      (matrix_.devices[device].is_gpu ? 0 : server_.tree.gpus));
+      const auto gpus = static_cast<std::size_t>(server_.tree.gpus);
+      return static_cast<std::size_t>(index_[device]) + (matrix_.devices[device].is_gpu ? 0 : gpus);
     };
     for (std::size_t a = 0; a < index_.size(); ++a) {
       for (std::size_t b = 0; b < a; ++b) {
