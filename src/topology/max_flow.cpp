@@ -146,13 +146,13 @@ struct Arc {
 using Graph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Arc>;
 
-// Capacities of the two directions between two vertices.
-void add_arcs(Graph& graph, std::size_t a, std::size_t b, std::int64_t there, std::int64_t back) {
-  const auto forward = boost::add_edge(a, b, graph).first;
-  const auto backward = boost::add_edge(b, a, graph).first;
-  graph[forward].capacity = there;
+// One direction and its residual. The two directions of a link are two such pairs: Boost tells what
+// flows back by a capacity of zero when it turns the preflow into a flow.
+void add_arc(Graph& graph, std::size_t source, std::size_t target, std::int64_t capacity) {
+  const auto forward = boost::add_edge(source, target, graph).first;
+  const auto backward = boost::add_edge(target, source, graph).first;
+  graph[forward].capacity = capacity;
   graph[forward].reverse = backward;
-  graph[backward].capacity = back;
   graph[backward].reverse = forward;
 }
 
@@ -170,17 +170,15 @@ std::int64_t max_flow_unmerged(const FlowProblem& problem) {
   Graph graph(vertices + 2);
   for (std::size_t vertex = 0; vertex < vertices; ++vertex) {
     // What comes in and leaves at the same vertex needs no edge of the graph, but counts.
-    add_arcs(graph, vertices, vertex, problem.supply[vertex], 0);
-    add_arcs(graph, vertex, vertices + 1, problem.demand[vertex], 0);
+    add_arc(graph, vertices, vertex, problem.supply[vertex]);
+    add_arc(graph, vertex, vertices + 1, problem.demand[vertex]);
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::int64_t, std::int64_t>> pairs;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> capacities;
   for (const FlowEdge& edge : problem.edges) {
-    const bool ascends = edge.source < edge.target;
-    auto& pair = pairs[std::minmax(edge.source, edge.target)];
-    (ascends ? pair.first : pair.second) += edge.capacity;
+    capacities[{edge.source, edge.target}] += edge.capacity;
   }
-  for (const auto& [ends, capacities] : pairs) {
-    add_arcs(graph, ends.first, ends.second, capacities.first, capacities.second);
+  for (const auto& [ends, capacity] : capacities) {
+    add_arc(graph, ends.first, ends.second, capacity);
   }
   return boost::push_relabel_max_flow(
       graph, vertices, vertices + 1,
