@@ -21,12 +21,18 @@ Executor::Executor(Simulator& simulator, Network& network, const Schedule& sched
         "a rank or relay without a node");
   links_.reserve(shape.connections);
   network.reserve(shape.connections);
+  // Connections of a rank take its NICs in turn, those that leave it and those that arrive, unless
+  // the schedule has laid them out itself.
+  std::vector<NicTurns> turns(rank_nodes.size());
   for (std::uint32_t index = 0; index < shape.connections; ++index) {
     const ScheduleConnection ends = schedule.connection(index);
-    links_.push_back(
-        {.connection = network.connect({.source = rank_nodes[ends.source.value()],
-                                        .target = rank_nodes[ends.target.value()],
-                                        .flow_label = ends.flow_label.value_or(index)})});
+    const NicTurns turn{.source = turns[ends.source.value()].source++,
+                        .target = turns[ends.target.value()].target++};
+    links_.push_back({.connection = network.connect(
+                          {.source = rank_nodes[ends.source.value()],
+                           .target = rank_nodes[ends.target.value()],
+                           .flow_label = ends.flow_label.value_or(index),
+                           .nic_turns = ends.flow_label ? std::nullopt : std::optional(turn)})});
   }
   if (trace_ != nullptr) {
     waiting_since_.resize(shape.lanes);

@@ -119,7 +119,8 @@ std::span<const MaxMinSolver::LinkIndex> FlowNetwork::links_of(std::uint32_t ind
 }
 
 ConnectionId FlowNetwork::connect(const ConnectionSpec& spec) {
-  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path)) {
+  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path,
+                      spec.nic_turns)) {
     throw_unreachable(routing_.topology(), spec.source, spec.target);
   }
   Connection connection{};

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct ConnectionSpec {
   NodeId target;
   // What ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
   std::uint32_t flow_label = 0;
+  // Where an end has several NICs of its own; otherwise they take turns by the flow label.
+  std::optional<NicTurns> nic_turns = {};
   // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
   std::uint32_t path = 0;
 };

@@ -27,7 +27,8 @@ std::vector<std::uint32_t> SprayNetwork::distinct_paths(const ConnectionSpec& sp
   std::vector<LinkId> path;
   for (std::uint32_t count = 0; count < kMostPaths; ++count) {
     const std::uint32_t number = next_path_ + count;
-    const bool found = routing_.route(spec.source, spec.target, spec.flow_label, path, number);
+    const bool found =
+        routing_.route(spec.source, spec.target, spec.flow_label, path, number, spec.nic_turns);
     if (found && known.insert(path).second && count > 0) {
       numbers.push_back(number);
     }

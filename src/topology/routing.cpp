@@ -140,20 +140,20 @@ struct Routing::Tables {
   void bind(const std::vector<bool>& in_fabric);
   void find_rails(const std::vector<bool>& in_fabric);
   void find_memories();
-  [[nodiscard]] std::optional<NodeId> nic(NodeId node, std::uint32_t flow_label) const;
+  [[nodiscard]] std::optional<NodeId> nic(NodeId node, std::uint32_t turn) const;
 
   // Appends the way inside a server, by host memory if its devices may not meet directly.
   [[nodiscard]] bool append_local(NodeId source, NodeId target, const Chooser& chooser,
                                   std::vector<LinkId>& path);
   // Appends the way to the NIC that data for `target_nic` leaves by, and says which it is.
   [[nodiscard]] std::optional<NodeId> append_exit(NodeId source, NodeId target_nic,
-                                                  std::uint32_t flow_label, const Chooser& chooser,
+                                                  std::uint32_t turn, const Chooser& chooser,
                                                   std::vector<LinkId>& path);
   [[nodiscard]] std::optional<NodeId> staging_memory(NodeId source, NodeId target,
                                                      std::span<const LinkId> way) const;
   [[nodiscard]] bool is_peer(NodeId gpu, NodeId other);
   [[nodiscard]] std::optional<NodeId> rail_nic(NodeId source, NodeId target_nic) const;
-  [[nodiscard]] NodeId exit_gpu(NodeId source, NodeId nic, std::uint32_t flow_label);
+  [[nodiscard]] NodeId exit_gpu(NodeId source, NodeId nic, std::uint32_t turn);
 
   // Two GPUs with fabric links of their own (chips of a torus) that no NVLink joins.
   [[nodiscard]] bool prefer_fabric(NodeId source, NodeId target) {
@@ -260,7 +260,7 @@ void Routing::Tables::find_memories() {
   }
 }
 
-std::optional<NodeId> Routing::Tables::nic(NodeId node, std::uint32_t flow_label) const {
+std::optional<NodeId> Routing::Tables::nic(NodeId node, std::uint32_t turn) const {
   const std::optional<Binding>& binding = bindings[node.value()];
   if (!binding) {
     return std::nullopt;
@@ -272,7 +272,7 @@ std::optional<NodeId> Routing::Tables::nic(NodeId node, std::uint32_t flow_label
   }
   const std::uint32_t own =
       (count - binding->position + binding->group_size - 1) / binding->group_size;
-  return nics[binding->position + binding->group_size * (flow_label % own)];
+  return nics[binding->position + binding->group_size * (turn % own)];
 }
 
 // The memory in which the devices meet; none if the direct way may be taken.
@@ -333,14 +333,14 @@ std::optional<NodeId> Routing::Tables::rail_nic(NodeId source, NodeId target_nic
 }
 
 // The GPU that hands data of `source` to `nic`: the source itself, if no peer is nearer.
-NodeId Routing::Tables::exit_gpu(NodeId source, NodeId nic, std::uint32_t flow_label) {
+NodeId Routing::Tables::exit_gpu(NodeId source, NodeId nic, std::uint32_t turn) {
   const std::vector<NodeId>& near = gpus_near[nic.value()];
   if (std::ranges::find(near, source) != near.end()) {
     return source;
   }
   std::optional<NodeId> best;
   for (const NodeId gpu : near) {
-    const bool is_bound = this->nic(gpu, flow_label) == nic;
+    const bool is_bound = this->nic(gpu, turn) == nic;
     if (is_peer(source, gpu) && (!best || is_bound)) {
       best = gpu;
       if (is_bound) {
@@ -352,12 +352,12 @@ NodeId Routing::Tables::exit_gpu(NodeId source, NodeId nic, std::uint32_t flow_l
 }
 
 std::optional<NodeId> Routing::Tables::append_exit(NodeId source, NodeId target_nic,
-                                                   std::uint32_t flow_label, const Chooser& chooser,
+                                                   std::uint32_t turn, const Chooser& chooser,
                                                    std::vector<LinkId>& path) {
-  const auto own = nic(source, flow_label);
+  const auto own = nic(source, turn);
   const auto rail = rail_nic(source, target_nic);
   if (rail && rail != own && !gpus_near[rail->value()].empty()) {
-    const NodeId gpu = exit_gpu(source, *rail, flow_label);
+    const NodeId gpu = exit_gpu(source, *rail, turn);
     const auto& near = gpus_near[rail->value()];
     const bool is_near = std::ranges::find(near, gpu) != near.end();
     if (is_near && (gpu == source || local.append_route(source, gpu, chooser, path)) &&
@@ -400,20 +400,22 @@ std::optional<NodeId> Routing::host_memory(NodeId gpu) const {
 }
 
 bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
-                    std::vector<LinkId>& path, std::uint32_t number) {
+                    std::vector<LinkId>& path, std::uint32_t number,
+                    const std::optional<NicTurns>& turns) {
   DCHECK(source.value() < topology_.node_count(), "the source of a route is unknown");
   DCHECK(target.value() < topology_.node_count(), "the target of a route is unknown");
   path.clear();
   if (source == target) {
     return true;
   }
+  const NicTurns nic_turns = turns.value_or(NicTurns{.source = flow_label, .target = flow_label});
   if (tables_->prefer_fabric(source, target) &&
-      append_by_fabric(source, target, flow_label, path, number)) {
+      append_by_fabric(source, target, flow_label, path, number, nic_turns)) {
     return true;
   }
   const Chooser local = local_chooser(source, target, flow_label);
   return tables_->append_local(source, target, local, path) ||
-         append_by_fabric(source, target, flow_label, path, number);
+         append_by_fabric(source, target, flow_label, path, number, nic_turns);
 }
 
 // Nothing is sprayed inside a server.
@@ -426,13 +428,14 @@ Chooser Routing::local_chooser(NodeId source, NodeId target, std::uint32_t flow_
 }
 
 bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_label,
-                               std::vector<LinkId>& path, std::uint32_t number) {
-  const auto target_nic = tables_->nic(target, flow_label);
+                               std::vector<LinkId>& path, std::uint32_t number,
+                               const NicTurns& turns) {
+  const auto target_nic = tables_->nic(target, turns.target);
   if (!target_nic) {
     return false;
   }
   const Chooser local = local_chooser(source, target, flow_label);
-  const auto source_nic = tables_->append_exit(source, *target_nic, flow_label, local, path);
+  const auto source_nic = tables_->append_exit(source, *target_nic, turns.source, local, path);
   const bool of_switches =
       is_kind(topology_, source, NodeKind::Switch) && is_kind(topology_, target, NodeKind::Switch);
   const std::uint32_t index =

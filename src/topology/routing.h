@@ -49,6 +49,12 @@ struct RoutingOptions {
 class Chooser;
 class FabricRouter;
 
+// Which of its NICs an end uses that has several of its own: they take turns by these numbers.
+struct NicTurns {
+  std::uint32_t source = 0;
+  std::uint32_t target = 0;
+};
+
 // Tables grow as destinations are first used, so an object belongs to one thread.
 class Routing {
  public:
@@ -61,9 +67,11 @@ class Routing {
   // is then empty. A node to itself is an empty path and true. Besides GPUs and NICs, an NVSwitch
   // or a switch of the fabric may be either end. Between two switches the flow label, not the
   // policy, picks among equally good links: label 0 the first, and so on around. `number` is that
-  // of the path, for Spray: its digits are the choices at the levels of the fabric.
+  // of the path, for Spray: its digits are the choices at the levels of the fabric. Without `turns`
+  // NICs take turns by the flow label.
   [[nodiscard]] bool route(NodeId source, NodeId target, std::uint32_t flow_label,
-                           std::vector<LinkId>& path, std::uint32_t number = 0);
+                           std::vector<LinkId>& path, std::uint32_t number = 0,
+                           const std::optional<NicTurns>& turns = std::nullopt);
   // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU
   // itself where it has links of its own into the fabric, and none where it has no way there.
   [[nodiscard]] std::vector<NodeId> nics(NodeId gpu) const;
@@ -80,7 +88,8 @@ class Routing {
 
   [[nodiscard]] Chooser local_chooser(NodeId source, NodeId target, std::uint32_t flow_label) const;
   [[nodiscard]] bool append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_label,
-                                      std::vector<LinkId>& path, std::uint32_t number);
+                                      std::vector<LinkId>& path, std::uint32_t number,
+                                      const NicTurns& turns);
 
   const Topology& topology_;
   RoutingOptions options_;

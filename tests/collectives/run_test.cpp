@@ -36,6 +36,21 @@ TEST_CASE("sizes are rounded as nccl-tests rounds them: parts of ranks to 16 byt
   }
 }
 
+TEST_CASE("a ring uses all NICs of a GPU that has several, whatever the number of ranks") {
+  for (const char* name : {"aws-p5", "aws-p5en"}) {  // 32 NICs of 100 Gb/s, 16 of 200.
+    for (const int nodes : {2, 3, 4}) {
+      INFO(name << " " << nodes);
+      const Cluster cluster = load(name, nodes);
+      const CollectiveJob job{.size = 1_GiB};
+      const double seconds = run_collective(cluster, job).time / microseconds(1) * 1e-6;
+      const double busbw =
+          static_cast<double>(job.size.count()) / seconds * bus_factor(job.operation, 8 * nodes);
+      REQUIRE(busbw > 0.97 * 400e9 * 0.97);
+      REQUIRE(busbw <= 400e9 * 0.97);
+    }
+  }
+}
+
 TEST_CASE("every collective runs on a cluster, repeats itself, and is faster if nothing contends") {
   const Cluster cluster = load("dgx-h100", 2);
   for (const Operation operation : kOperations) {
