@@ -66,8 +66,8 @@ TEST_CASE("the stated dependencies have a cycle if and only if the routes have o
   int broken_grids = 0;
   for (int seed = 0; seed < 250; ++seed) {
     const std::size_t shape = random.below(std::size(shapes));
-    const std::string fabric =
-        grid(layouts[random.below(3)], shapes[shape], 1 + static_cast<int>(random.below(2)));
+    const int channels = 1 + static_cast<int>(random.below(2));
+    const std::string fabric = grid(layouts[random.below(3)], shapes[shape], channels);
     const Cluster cluster = cluster_of(nodes[shape], 1, fabric);
     const std::uint64_t most = random.below(5);
     std::set<NodeId> switches;
