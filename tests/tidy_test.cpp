@@ -24,9 +24,9 @@ namespace {
 using Complaints = std::vector<std::string>;
 
 // A folder may include itself and the folders above it.
-constexpr std::array<std::string_view, 9> kLayers = {
-    "sim",         "hw",          "topology", "network", "collectives",
-    "parallelism", "calibration", "report",   "cli",
+constexpr std::array<std::string_view, 10> kLayers = {
+    "sim",  "hw",          "topology",    "network", "collectives",
+    "nccl", "parallelism", "calibration", "report",  "cli",
 };
 
 // Sources without a test of their own, each with the reason.
