@@ -17,6 +17,8 @@ double nearest_rank(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }
 
+}  // namespace
+
 RegimeError regime_error(std::vector<double> errors) {
   if (errors.empty()) {
     return {};
@@ -25,8 +27,6 @@ RegimeError regime_error(std::vector<double> errors) {
   return {
       .rows = errors.size(), .median = nearest_rank(errors, 0.5), .p90 = nearest_rank(errors, 0.9)};
 }
-
-}  // namespace
 
 const MeasuredRow* find_row(const MeasuredTable& table, Bytes size) {
   std::vector<const MeasuredRow*> found;

@@ -53,6 +53,9 @@ struct RegimeError {
   double p90 = 0.0;
 };
 
+// Of these values of |ln(predicted / measured)|.
+[[nodiscard]] RegimeError regime_error(std::vector<double> errors);
+
 struct ComparisonSummary {
   RegimeError small;                     // Below kSmallMessageLimit.
   RegimeError large;                     // The rest.

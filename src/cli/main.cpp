@@ -15,6 +15,7 @@
 #include "cli/import.h"
 #include "cli/topology.h"
 #include "cli/transfer.h"
+#include "cli/validate.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 
@@ -31,6 +32,7 @@ from a description of its parts in YAML.
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
   trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
+  trainyard validate        how far predictions are from measured tables
   trainyard check FILE...   what is wrong, or likely to be, with files of clusters and parts
 
 Every command has --help. Try first:
@@ -47,7 +49,7 @@ struct Command {
 constexpr std::array kCommands{
     Command{"check", run_check},       Command{"collective", run_collective_command},
     Command{"import", run_import},     Command{"topology", run_topology},
-    Command{"transfer", run_transfer},
+    Command{"transfer", run_transfer}, Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {

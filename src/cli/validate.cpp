@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/validate.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "calibration/budgets.h"
+#include "calibration/plain_prediction.h"
+#include "calibration/validation.h"
+#include "cli/common.h"
+#include "cli/log.h"
+#include "cli/options.h"
+#include "report/output.h"
+#include "report/validation_report.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+A case is a YAML file that names a measured table, a cluster and how NCCL was run
+(docs/validate-command.md). Exit status 1: a recorded budget is exceeded.
+
+Examples:
+  trainyard validate
+  trainyard validate --only h100-1x8 --format json --output h100.json
+  trainyard validate --cases my-cases
+)";
+
+struct Request {
+  std::filesystem::path cases;
+  std::vector<std::string> only;
+  std::optional<std::filesystem::path> budgets;  // None: nothing to hold the errors against.
+  bool record = false;
+  unsigned threads = 0;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+};
+
+// Of DIR: DIR-budgets.yaml beside it.
+std::filesystem::path budgets_of(const std::filesystem::path& cases) {
+  std::filesystem::path folder = std::filesystem::absolute(cases).lexically_normal();
+  if (!folder.has_filename()) {
+    folder = folder.parent_path();
+  }
+  return folder.parent_path() / (folder.filename().string() + "-budgets.yaml");
+}
+
+std::optional<std::filesystem::path> read_budgets_option(const OptionReader& reader,
+                                                         const Request& request) {
+  if (const std::optional<std::string> file = reader.text("budgets")) {
+    return *file;
+  }
+  std::filesystem::path file = budgets_of(request.cases);
+  std::error_code ignored;
+  if (request.record || std::filesystem::exists(file, ignored)) {
+    return file;
+  }
+  return std::nullopt;
+}
+
+Request read_request(const OptionReader& reader) {
+  Request request;
+  request.format = output_format(reader);
+  request.output = output_file(reader, "output");
+  request.only = reader.texts("only");
+  request.record = reader.given("record-budgets");
+  request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  const std::optional<std::string> folder = reader.text("cases");
+  request.cases = folder ? std::filesystem::path(*folder)
+                         : configs_folder().parent_path() / "validation" / "cases" / "nccl";
+  request.budgets = read_budgets_option(reader, request);
+  if (request.record && !request.only.empty()) {
+    throw ConfigError("--record-budgets: expected all cases, found --only");
+  }
+  return request;
+}
+
+std::vector<LoadedCase> load_cases(const Request& request) {
+  std::vector<LoadedCase> cases;
+  for (const std::filesystem::path& file : validation_case_files(request.cases)) {
+    const std::string name = file.stem().string();
+    const bool wanted =
+        request.only.empty() || std::ranges::any_of(request.only, [&](const std::string& part) {
+          return name.find(part) != std::string::npos;
+        });
+    if (wanted) {
+      cases.push_back(load_validation_case(file, configs_folder().parent_path()));
+    }
+  }
+  if (cases.empty()) {
+    fail_option("only", fmt::format("part of the name of a case in {}", request.cases.string()),
+                request.only.front());
+  }
+  return cases;
+}
+
+// The largest first, so that none is left for the end; results stay in the order of the cases.
+std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, unsigned threads) {
+  const Catalogue catalogue = load_default_catalogue();
+  std::vector<std::size_t> order(cases.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t one, std::size_t other) {
+    return cases[one].item.ranks > cases[other].item.ranks;
+  });
+  std::vector<CaseResult> results(cases.size());
+  run_tasks(cases.size(), threads, "validate", [&](std::size_t turn) {
+    const std::size_t index = order[turn];
+    results[index] = run_case(cases[index], catalogue, predict_plain);
+  });
+  return results;
+}
+
+void hold_against_budgets(const Request& request, ValidationReport& report) {
+  if (!request.budgets) {
+    report.notes.push_back("no budgets are recorded for these cases");
+    return;
+  }
+  if (!request.only.empty()) {
+    report.notes.push_back("budgets are for all cases: not compared with --only");
+    return;
+  }
+  std::error_code ignored;
+  Budgets budgets;
+  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
+    budgets = load_budgets(*request.budgets);
+  }
+  report.exceeded = exceeded_budgets(report.validation, budgets);
+  if (request.record) {
+    write_file(*request.budgets, to_yaml(lowered(report.validation, budgets)));
+  }
+}
+
+}  // namespace
+
+options::options_description validate_options() {
+  options::options_description described("Options");
+  const auto text = [](const char* placeholder) {
+    return options::value<std::string>()->value_name(placeholder);
+  };
+  auto add = described.add_options();
+  add("help", "this text");
+  add("cases", text("DIR"), "folder of cases (default: validation/cases/nccl)");
+  add("only", options::value<std::vector<std::string>>()->value_name("TEXT")->composing(),
+      "only cases whose names contain TEXT; may be repeated");
+  add("budgets", text("FILE"),
+      "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
+  add("record-budgets", "lower the budgets to what is seen, where that is less");
+  add("threads", text("N"), "cases at once (default: all cores); never changes a result");
+  add_output_options(described);
+  add_log_option(described);
+  return described;
+}
+
+int run_validate(std::span<const std::string> arguments, std::ostream& out) {
+  const options::options_description described = validate_options();
+  const options::variables_map values = parse_options("validate", arguments, described, {});
+  const OptionReader reader("validate", values);
+  if (reader.given("help")) {
+    out << "trainyard validate [options]\n\n" << described << kExample;
+    return 0;
+  }
+  const Request request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const std::vector<LoadedCase> cases = load_cases(request);
+  ValidationReport report;
+  report.runtime = "plain";
+  report.validation = validation_of(run_cases(cases, request.threads));
+  hold_against_budgets(request, report);
+  write_output(request.output, render(report, request.format), out);
+  for (const std::string& line : report.exceeded) {
+    log.warn("budget exceeded: {}", line);
+  }
+  return report.exceeded.empty() ? 0 : 1;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `trainyard validate`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/validation.h"
+#include "report/table.h"
+
+namespace trainyard {
+
+struct ValidationReport {
+  Validation validation;
+  std::string runtime;                // What predicted: "plain".
+  std::vector<std::string> exceeded;  // Budgets, one line each.
+  std::vector<std::string> notes;
+};
+
+// Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, then what is
+// not covered or does not count. CSV: one line for each case. JSON: `summary`, `classes`, `cases`
+// with every row; errors there are |ln ratio|.
+[[nodiscard]] std::string render(const ValidationReport& report, Format format);
+
+}  // namespace trainyard
