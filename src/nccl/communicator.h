@@ -13,6 +13,7 @@
 
 #include "nccl/graph.h"
 #include "nccl/types.h"
+#include "sim/units.h"
 
 namespace trainyard::nccl {
 
@@ -71,11 +72,14 @@ struct Communicator {
   std::vector<NodeNics> nics;        // By kind of node.
   GraphSet aligned;                  // The least over all ranks, without orders of GPUs.
   int least_compute_capability = 0;  // 70, 80, 90, ...
+  CpuKind cpu = CpuKind::Intel;
   int channels = 0;                  // Of collectives.
   std::vector<RingChannel> rings;    // By channel.
   std::vector<TreeChannel> trees;    // By channel.
   int nvls_channels = 0;             // 0 without NVLS.
   int nvls_heads = 0;                // Of one node.
+  Bytes nvls_chunk = kib(128);       // At most, and a step of its buffers.
+  Bytes nvls_tree_chunk = kib(128);  // At most, where trees join the nodes.
   int p2p_channels = 0;
   int p2p_channels_per_peer = 0;
   TuningTable tuning;

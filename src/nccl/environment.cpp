@@ -123,9 +123,9 @@ void text(Environment& environment, std::string_view name, std::string_view valu
 }
 
 // A block of threads is whole warps (NVIDIA/nccl, src/graph/tuning.cc, getNthreads).
-template <auto Field, std::int64_t Most>
+template <auto Field, std::int64_t Least, std::int64_t Most>
 void threads(Environment& environment, std::string_view name, std::string_view value) {
-  const std::int64_t count = whole_number(name, value, 64, Most);
+  const std::int64_t count = whole_number(name, value, Least, Most);
   if (count % 32 != 0) {
     fail(name, "a multiple of 32", value);
   }
@@ -204,8 +204,8 @@ constexpr std::array kVariables{
     modelled("NCCL_MAX_NRINGS", number<&E::max_channels, 1, 64>),
     modelled("NCCL_MIN_CTAS", number<&E::min_ctas, 1, 64>),
     modelled("NCCL_MAX_CTAS", number<&E::max_ctas, 1, 64>),
-    modelled("NCCL_NTHREADS", threads<&E::threads, 512>),
-    modelled("NCCL_LL128_NTHREADS", threads<&E::ll128_threads, 640>),
+    modelled("NCCL_NTHREADS", threads<&E::threads, 64, 512>),
+    modelled("NCCL_LL128_NTHREADS", threads<&E::ll128_threads, 160, 640>),
     modelled("NCCL_THREAD_THRESHOLDS", thresholds),
     modelled("NCCL_NET_OVERHEAD", automatic<&E::net_overhead, 0, 1'000'000'000>),
     modelled("NCCL_LL128_C2C", flag<&E::ll128_c2c>),

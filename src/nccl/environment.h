@@ -45,7 +45,7 @@ struct Environment {
   bool ll128_c2c = true;                          // NCCL_LL128_C2C
   int nvls_enable = 2;                            // NCCL_NVLS_ENABLE: 0, 1, 2 (if it is possible)
   std::optional<int> nvls_channels = {};          // NCCL_NVLS_NCHANNELS
-  Bytes nvls_chunk = kib(128);                    // NCCL_NVLS_CHUNKSIZE
+  std::optional<Bytes> nvls_chunk = {};           // NCCL_NVLS_CHUNKSIZE
   std::optional<Bytes> nvls_tree_max_chunk = {};  // NCCL_NVLSTREE_MAX_CHUNKSIZE
   int pat_enable = 2;                             // NCCL_PAT_ENABLE: 0, 1, 2 (if it pays)
   bool collnet_enable = false;                    // NCCL_COLLNET_ENABLE

@@ -66,6 +66,9 @@ enum class GraphPattern : std::uint8_t {
   CollNetDirect = 6
 };
 
+// The CPUs of all nodes; Mixed where vendors of x86 differ.
+enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
+
 // "2.30.7", "2.28.9", "2.27.7": the release that stands for the version.
 [[nodiscard]] std::string_view to_string(Version version);
 // "AllReduce", "Ring", "LL128", "PXN": NCCL's spelling.

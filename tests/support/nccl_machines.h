@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's search finds on some machines, as input of its tuning model, and communicators made
+// of it. One function for each machine; `nodes` equal nodes with eight GPUs unless the name says
+// otherwise.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "nccl/communicator.h"
+#include "nccl/environment.h"
+#include "nccl/graph.h"
+#include "nccl/nvls_channels.h"
+#include "nccl/tuning.h"
+#include "nccl/types.h"
+
+namespace trainyard::nccl {
+
+struct Machine {
+  TuningInput input;
+  int channels = 0;            // Of collectives.
+  double nic_bandwidth = 0.0;  // GB/s
+};
+
+inline Graph found_graph(GraphPattern pattern, int channels, double intra, double inter,
+                         PathType type_intra, PathType type_inter) {
+  Graph graph;
+  graph.pattern = pattern;
+  graph.channel_count = channels;
+  graph.bw_intra = intra;
+  graph.bw_inter = inter;
+  graph.type_intra = type_intra;
+  graph.type_inter = type_inter;
+  return graph;
+}
+
+inline Machine machine_of(int nodes, int ppn, int compute_capability, int channels) {
+  Machine machine;
+  machine.input.nodes = nodes;
+  machine.input.ranks = nodes * ppn;
+  machine.input.most_ranks_per_node = ppn;
+  machine.input.least_compute_capability = compute_capability;
+  machine.input.greatest_compute_capability = compute_capability;
+  machine.channels = channels;
+  return machine;
+}
+
+inline void set_nvls(Machine& machine, int heads, double intra, double inter, PathType type_inter) {
+  machine.input.graphs.nvls =
+      found_graph(GraphPattern::Nvls, heads, intra, inter, PathType::Nvl, type_inter);
+  machine.input.nvls_heads = heads;
+  machine.input.nvswitch = true;
+}
+
+// NVSwitch, a NIC of 400 Gb/s for each GPU on its PCIe switch.
+inline Machine h100_node() {
+  Machine machine = machine_of(1, 8, 90, 24);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 12, 30, 30, PathType::Nvl, PathType::Pix);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 30, 30, PathType::Nvl, PathType::Pix);
+  set_nvls(machine, 8, 40, 60, PathType::Pix);
+  return machine;
+}
+
+inline Machine h100_400g(int nodes) {
+  Machine machine = machine_of(nodes, 8, 90, 16);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pix);
+  graphs.ring.cross_nic = 2;
+  graphs.ring.same_channels = false;
+  graphs.tree = found_graph(GraphPattern::Tree, 8, 48, 48, PathType::Nvl, PathType::Pix);
+  set_nvls(machine, 8, 40, 48, PathType::Pix);
+  machine.nic_bandwidth = 48;
+  return machine;
+}
+
+inline Machine h100_200g(int nodes) {
+  Machine machine = h100_400g(nodes);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
+  graphs.tree.bw_inter = 24;
+  set_nvls(machine, 8, 24, 24, PathType::Pix);
+  machine.nic_bandwidth = 24;
+  return machine;
+}
+
+// NICs of 400 Gb/s under every other GPU.
+inline Machine h100_4nics(int nodes) {
+  Machine machine = h100_200g(nodes);
+  set_nvls(machine, 4, 48, 48, PathType::Pix);
+  machine.nic_bandwidth = 48;
+  return machine;
+}
+
+// Two NICs of 200 Gb/s for each GPU.
+inline Machine h100_16nics(int nodes) {
+  Machine machine = h100_400g(nodes);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring.channel_count = graphs.tree.channel_count = 16;
+  graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
+  graphs.tree.bw_intra = graphs.tree.bw_inter = 24;
+  set_nvls(machine, 8, 24, 24, PathType::Pix);
+  machine.channels = 32;
+  machine.nic_bandwidth = 24;
+  return machine;
+}
+
+inline Machine h100_4gpus() {
+  Machine machine = h100_node();
+  machine.input.ranks = machine.input.most_ranks_per_node = 4;
+  set_nvls(machine, 4, 60, 60, PathType::Pix);
+  return machine;
+}
+
+inline Machine b200_node() {
+  Machine machine = machine_of(1, 8, 100, 32);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 16, 45, 45, PathType::Nvl, PathType::Pix);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 16, 45, 45, PathType::Nvl, PathType::Pix);
+  set_nvls(machine, 8, 80, 90, PathType::Pix);
+  return machine;
+}
+
+inline Machine b200_400g(int nodes) {
+  Machine machine = machine_of(nodes, 8, 100, 16);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pxn);
+  graphs.tree = found_graph(GraphPattern::Tree, 8, 96, 48, PathType::Nvl, PathType::Pix);
+  set_nvls(machine, 8, 48, 48, PathType::Pix);
+  machine.nic_bandwidth = 48;
+  return machine;
+}
+
+inline Machine b200_800g(int nodes) {
+  Machine machine = machine_of(nodes, 8, 100, 32);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 16, 48, 48, PathType::Nvl, PathType::Pix);
+  graphs.ring.cross_nic = 2;
+  graphs.ring.same_channels = false;
+  graphs.tree = found_graph(GraphPattern::Tree, 16, 48, 48, PathType::Nvl, PathType::Pix);
+  set_nvls(machine, 8, 80, 96, PathType::Pix);
+  machine.nic_bandwidth = 96;
+  return machine;
+}
+
+// AMD CPUs.
+inline Machine a100_node() {
+  Machine machine = machine_of(1, 8, 80, 24);
+  machine.input.cpu = CpuKind::Amd;
+  machine.input.nvswitch = true;
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 12, 20, 20, PathType::Nvl, PathType::Pix);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 20, 20, PathType::Nvl, PathType::Pix);
+  return machine;
+}
+
+inline Machine a100_200g(int nodes) {
+  Machine machine = machine_of(nodes, 8, 80, 16);
+  machine.input.cpu = CpuKind::Amd;
+  machine.input.nvswitch = true;
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 8, 24, 24, PathType::Nvl, PathType::Pxn);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 8, 24, 24, PathType::Nvl, PathType::Phb);
+  machine.nic_bandwidth = 24;
+  return machine;
+}
+
+// Intel CPUs.
+inline Machine a100_100g(int nodes) {
+  Machine machine = a100_200g(nodes);
+  machine.input.cpu = CpuKind::Intel;
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring.bw_intra = graphs.ring.bw_inter = 12;
+  graphs.tree.bw_inter = 12;
+  machine.nic_bandwidth = 12;
+  return machine;
+}
+
+// Two H100 with 18 NVLinks between them and no switch.
+inline Machine h100_bridge() {
+  Machine machine = machine_of(1, 2, 90, 24);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 12, 30, 30, PathType::Nvl, PathType::Pix);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 60, 30, PathType::Nvl, PathType::Pix);
+  return machine;
+}
+
+// Four GPUs of compute capability 89 on PCIe Gen4 and two sockets.
+inline Machine pcie_4gpus() {
+  Machine machine = machine_of(1, 4, 89, 2);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 1, 20, 20, PathType::Sys, PathType::Pix);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 1, 20, 20, PathType::Sys, PathType::Pix);
+  return machine;
+}
+
+// One H100 and one NIC of 400 Gb/s in each node.
+inline Machine h100_1gpu(int nodes) {
+  Machine machine = machine_of(nodes, 1, 90, 4);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 2, 24, 24, PathType::Loc, PathType::Pix);
+  graphs.tree = found_graph(GraphPattern::Tree, 2, 48, 24, PathType::Loc, PathType::Pix);
+  machine.nic_bandwidth = 48;
+  return machine;
+}
+
+// One GPU and sockets over 10 Gb/s in each node.
+inline Machine socket_1gpu(int nodes) {
+  Machine machine = machine_of(nodes, 1, 90, 2);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 1, 1.2, 1.2, PathType::Loc, PathType::Phb);
+  graphs.tree = found_graph(GraphPattern::Tree, 1, 2.4, 1.2, PathType::Loc, PathType::Phb);
+  machine.nic_bandwidth = 1.25;
+  return machine;
+}
+
+// Two ranks on one H100.
+inline Machine h100_shared() {
+  Machine machine = machine_of(1, 2, 90, 64);
+  GraphSet& graphs = machine.input.graphs;
+  graphs.ring = found_graph(GraphPattern::Ring, 32, 60, 60, PathType::Loc, PathType::Loc);
+  graphs.tree = found_graph(GraphPattern::BalancedTree, 32, 6, 6, PathType::Loc, PathType::Loc);
+  return machine;
+}
+
+inline Communicator communicator_of(const Machine& machine, const Environment& environment = {}) {
+  const TuningInput& input = machine.input;
+  Communicator communicator;
+  communicator.version = input.version;
+  communicator.ranks = input.ranks;
+  communicator.nodes = input.nodes;
+  const int ppn = input.ranks / input.nodes;
+  for (int node = 0; node <= input.nodes; ++node) {
+    communicator.first_rank.push_back(node * ppn);
+  }
+  communicator.node_kind.assign(static_cast<std::size_t>(input.nodes), 0);
+  communicator.graphs = {input.graphs};
+  communicator.aligned = input.graphs;
+  communicator.least_compute_capability = input.least_compute_capability;
+  communicator.cpu = input.cpu;
+  communicator.channels = machine.channels;
+  if (input.graphs.nvls) {
+    const NvlsSetup nvls = nvls_setup({.version = input.version,
+                                       .compute_capability = input.least_compute_capability,
+                                       .nodes = input.nodes,
+                                       .least_ranks_per_node = ppn,
+                                       .nic_bandwidth = machine.nic_bandwidth,
+                                       .nic_path = input.graphs.nvls->type_inter},
+                                      environment);
+    communicator.nvls_channels = nvls.channels;
+    communicator.nvls_heads = input.nvls_heads;
+    communicator.nvls_chunk = nvls.chunk;
+    communicator.nvls_tree_chunk = nvls.tree_chunk;
+  }
+  communicator.tuning = make_tuning_table(input, environment);
+  return communicator;
+}
+
+}  // namespace trainyard::nccl
