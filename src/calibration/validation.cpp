@@ -211,13 +211,12 @@ GroupResult group_of(std::string name, std::span<const CaseResult* const> cases)
   std::vector<ValidationRow> rows;
   for (const CaseResult* const one : cases) {
     ++group.cases;
-    if (!one->not_covered.empty()) {
-      continue;
-    }
-    ++group.covered;
-    large.add(one->errors.large, one->errors.bias_large);
-    small.add(one->errors.small, one->errors.bias_small);
     rows.insert(rows.end(), one->rows.begin(), one->rows.end());
+    if (one->not_covered.empty()) {
+      ++group.covered;
+      large.add(one->errors.large, one->errors.bias_large);
+      small.add(one->errors.small, one->errors.bias_small);
+    }
   }
   group.large = large.figures();
   group.small = small.figures();

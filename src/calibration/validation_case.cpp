@@ -92,22 +92,26 @@ std::vector<std::pair<std::string, std::string>> read_environment(const ConfigNo
   return variables;
 }
 
-Bytes read_size(const ConfigNode& node) {
+std::optional<Bytes> read_size(const ConfigNode& rows, std::string_view key) {
+  const std::optional<ConfigNode> node = rows.optional(key);
+  if (!node) {
+    return std::nullopt;
+  }
   try {
-    return parse_message_size(node.as_string());
+    return parse_message_size(node->as_string());
   } catch (const UnitError& error) {
-    node.fail(error.what());
+    node->fail(error.what());
   }
 }
 
 std::vector<ExcludedRows> read_excluded(const ConfigNode& node) {
   std::vector<ExcludedRows> all;
   for (const ConfigNode& item : node.items()) {
-    ExcludedRows rows{.from = read_size(item.required("from")),
-                      .to = read_size(item.required("to")),
+    ExcludedRows rows{.from = read_size(item, "from"),
+                      .to = read_size(item, "to"),
                       .reason = item.required("reason").as_string()};
-    if (rows.to < rows.from) {
-      item.required("to").fail(fmt::format("at least {}", to_string(rows.from)),
+    if (rows.from && rows.to && *rows.to < *rows.from) {
+      item.required("to").fail(fmt::format("at least {}", to_string(*rows.from)),
                                item.required("to").found());
     }
     all.push_back(std::move(rows));
@@ -204,6 +208,21 @@ void read_scoring(const ConfigNode& root, ValidationCase& item) {
 }
 
 }  // namespace
+
+bool ExcludedRows::holds(Bytes size) const {
+  return (!from || *from <= size) && (!to || size <= *to);
+}
+
+std::string ExcludedRows::sizes() const {
+  if (from && to) {
+    return *from == *to ? to_string(*from)
+                        : fmt::format("{} to {}", to_string(*from), to_string(*to));
+  }
+  if (from) {
+    return "from " + to_string(*from);
+  }
+  return to ? "up to " + to_string(*to) : "every size";
+}
 
 const std::string* ValidationCase::variable(std::string_view variable_name) const {
   for (const auto& [name_of_one, value] : environment) {

@@ -20,11 +20,13 @@ namespace trainyard {
 
 // Rows that do not count, both ends included.
 struct ExcludedRows {
-  Bytes from;
-  Bytes to;
+  std::optional<Bytes> from = {};  // Every smaller size, if absent.
+  std::optional<Bytes> to = {};    // Every larger size, if absent.
   std::string reason;
 
-  [[nodiscard]] bool holds(Bytes size) const { return from <= size && size <= to; }
+  [[nodiscard]] bool holds(Bytes size) const;
+  // "4KiB to 64MiB", "up to 2MiB", "every size".
+  [[nodiscard]] std::string sizes() const;
 };
 
 struct ValidationCase {

@@ -3,8 +3,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "report/json.h"
@@ -29,7 +32,7 @@ Cell bias_cell(bool known, double log_ratio) {
   return known ? Cell{signed_percent(log_ratio), log_ratio} : Cell::none();
 }
 
-Cell count_cell(std::size_t count) {
+Cell count_cell(std::integral auto count) {
   return Cell::of(static_cast<std::int64_t>(count));
 }
 
@@ -101,60 +104,105 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people) {
   return table;
 }
 
-void add_group(Table& table, const GroupResult& group) {
-  const bool large = group.large.tables > 0;
-  const bool small = group.small.tables > 0;
-  table.add_row({Cell::of(group.name),
-                 Cell::of(static_cast<std::int64_t>(group.cases)),
-                 Cell::of(static_cast<std::int64_t>(group.covered)),
-                 count_cell(group.rows.large.rows + group.rows.small.rows),
-                 count_cell(group.excluded),
-                 error_cell(large, group.large.median),
-                 error_cell(large, group.large.p90),
-                 bias_cell(large, group.large.bias),
-                 error_cell(small, group.small.median),
-                 error_cell(small, group.small.p90),
-                 bias_cell(small, group.small.bias),
-                 error_cell(group.rows.large.rows > 0, group.rows.large.median),
-                 error_cell(group.rows.large.rows > 0, group.rows.large.p90),
-                 bias_cell(group.rows.large.rows > 0, group.rows.bias_large),
-                 error_cell(group.rows.small.rows > 0, group.rows.small.median),
-                 error_cell(group.rows.small.rows > 0, group.rows.small.p90),
-                 bias_cell(group.rows.small.rows > 0, group.rows.bias_small),
-                 error_cell(group.every_row.large.rows > 0, group.every_row.large.median),
-                 error_cell(group.every_row.large.rows > 0, group.every_row.large.p90),
-                 error_cell(group.every_row.small.rows > 0, group.every_row.small.median),
-                 error_cell(group.every_row.small.rows > 0, group.every_row.small.p90)});
+// The figures of a group: over tables, over the rows that count, over every row.
+enum class Over { Tables, Rows, EveryRow };
+
+struct Figures {
+  bool known = false;
+  double median = 0.0;
+  double p90 = 0.0;
+  double bias = 0.0;
+};
+
+Figures figures_of(const GroupResult& group, Over over, bool large) {
+  if (over == Over::Tables) {
+    const TableFigures& tables = large ? group.large : group.small;
+    return {.known = tables.tables > 0,
+            .median = tables.median,
+            .p90 = tables.p90,
+            .bias = tables.bias};
+  }
+  const ErrorFigures& rows = over == Over::Rows ? group.rows : group.every_row;
+  const RegimeError& regime = large ? rows.large : rows.small;
+  return {.known = regime.rows > 0,
+          .median = regime.median,
+          .p90 = regime.p90,
+          .bias = large ? rows.bias_large : rows.bias_small};
 }
 
-Table group_table() {
-  return Table({column("class", "class", Align::Left),
-                column("cases", "cases"),
-                column("covered", "covered"),
-                column("rows", "rows"),
-                column("excluded", "excluded_rows"),
-                column("large", "median_error_large"),
-                column("p90", "p90_error_large"),
-                column("bias", "bias_large"),
-                column("small", "median_error_small"),
-                column("p90", "p90_error_small"),
-                column("bias", "bias_small"),
-                column("rows:large", "rows_median_error_large"),
-                column("p90", "rows_p90_error_large"),
-                column("bias", "rows_bias_large"),
-                column("small", "rows_median_error_small"),
-                column("p90", "rows_p90_error_small"),
-                column("bias", "rows_bias_small"),
-                column("every:large", "every_row_median_error_large"),
-                column("p90", "every_row_p90_error_large"),
-                column("small", "every_row_median_error_small"),
-                column("p90", "every_row_p90_error_small")});
-}
+struct FiguresColumns {
+  Over over;
+  bool large;
+  const char* name;
+  std::array<const char*, 3> keys;  // Median, 90th percentile, bias.
+  bool for_people;                  // The first two are; bias only over tables.
+};
 
-Table groups(const Validation& validation) {
-  Table table = group_table();
-  for (const GroupResult& group : validation.classes) {
-    add_group(table, group);
+constexpr std::array kFiguresColumns{
+    FiguresColumns{
+        Over::Tables, true, "large", {"median_error_large", "p90_error_large", "bias_large"}, true},
+    FiguresColumns{Over::Tables,
+                   false,
+                   "small",
+                   {"median_error_small", "p90_error_small", "bias_small"},
+                   true},
+    FiguresColumns{Over::Rows,
+                   true,
+                   "rows: large",
+                   {"rows_median_error_large", "rows_p90_error_large", "rows_bias_large"},
+                   true},
+    FiguresColumns{Over::Rows,
+                   false,
+                   "small",
+                   {"rows_median_error_small", "rows_p90_error_small", "rows_bias_small"},
+                   true},
+    FiguresColumns{
+        Over::EveryRow,
+        true,
+        "every row: large",
+        {"every_row_median_error_large", "every_row_p90_error_large", "every_row_bias_large"},
+        true},
+    FiguresColumns{
+        Over::EveryRow,
+        false,
+        "small",
+        {"every_row_median_error_small", "every_row_p90_error_small", "every_row_bias_small"},
+        false},
+};
+
+Table group_table(std::span<const GroupResult> groups, bool for_people) {
+  std::vector<Column> columns{column("class", "class", Align::Left), column("cases", "cases"),
+                              column("covered", "covered"), column("rows", "rows"),
+                              column("excluded", "excluded_rows")};
+  const auto shown = [&](const FiguresColumns& one) { return one.for_people || !for_people; };
+  const auto with_bias = [&](const FiguresColumns& one) {
+    return one.over == Over::Tables || !for_people;
+  };
+  for (const FiguresColumns& one : kFiguresColumns) {
+    if (shown(one)) {
+      columns.push_back(column(one.name, one.keys[0]));
+      columns.push_back(column("p90", one.keys[1]));
+    }
+    if (shown(one) && with_bias(one)) {
+      columns.push_back(column("bias", one.keys[2]));
+    }
+  }
+  Table table(std::move(columns));
+  for (const GroupResult& group : groups) {
+    std::vector<Cell> cells{
+        Cell::of(group.name), count_cell(group.cases), count_cell(group.covered),
+        count_cell(group.rows.large.rows + group.rows.small.rows), count_cell(group.excluded)};
+    for (const FiguresColumns& one : kFiguresColumns) {
+      const Figures figures = figures_of(group, one.over, one.large);
+      if (shown(one)) {
+        cells.push_back(error_cell(figures.known, figures.median));
+        cells.push_back(error_cell(figures.known, figures.p90));
+      }
+      if (shown(one) && with_bias(one)) {
+        cells.push_back(bias_cell(figures.known, figures.bias));
+      }
+    }
+    table.add_row(std::move(cells));
   }
   return table;
 }
@@ -163,8 +211,7 @@ Table groups(const Validation& validation) {
 std::string exclusions(const CaseResult& one) {
   std::string text;
   for (const ExcludedRows& rows : one.item.excluded) {
-    text += fmt::format("# excluded: {}, {} to {}: {}\n", one.item.name, to_string(rows.from),
-                        to_string(rows.to), rows.reason);
+    text += fmt::format("# excluded: {}, {}: {}\n", one.item.name, rows.sizes(), rows.reason);
   }
   return text;
 }
@@ -181,9 +228,9 @@ std::string render_for_people(const ValidationReport& report) {
   text +=
       "#\n# Classes. First over tables: medians of the tables' medians and 90th percentiles, mean\n"
       "# of their biases; then over rows; then over every row, those that do not count included.\n";
-  Table classes = groups(validation);
-  add_group(classes, validation.all);
-  text += render_text(classes);
+  std::vector<GroupResult> groups = validation.classes;
+  groups.push_back(validation.all);
+  text += render_text(group_table(groups, true));
   for (const CaseResult& one : validation.cases) {
     if (!one.not_covered.empty()) {
       text += fmt::format("# not covered: {}: {}\n", one.item.name, one.not_covered);
@@ -236,9 +283,7 @@ Json json_of(const CaseResult& one, Json json) {
 
 std::string render_for_programs(const ValidationReport& report) {
   const Validation& validation = report.validation;
-  Table all = group_table();
-  add_group(all, validation.all);
-  Json summary = to_json(all)[0];
+  Json summary = to_json(group_table(std::span(&validation.all, 1), false))[0];
   summary.erase("class");
   summary["runtime"] = report.runtime;
   summary["budgets_exceeded"] = report.exceeded;
@@ -249,7 +294,7 @@ std::string render_for_programs(const ValidationReport& report) {
   }
   Json root;
   root["summary"] = std::move(summary);
-  root["classes"] = to_json(groups(validation));
+  root["classes"] = to_json(group_table(validation.classes, false));
   root["cases"] = std::move(cases);
   return to_text(root);
 }
