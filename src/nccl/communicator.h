@@ -82,6 +82,7 @@ struct Communicator {
   Bytes nvls_tree_chunk = kib(128);  // At most, where trees join the nodes.
   int p2p_channels = 0;
   int p2p_channels_per_peer = 0;
+  Bytes p2p_chunk = kib(128);  // A step of sends and receives with Simple.
   TuningTable tuning;
   std::vector<std::string> remarks;  // What the twin is not sure about.
 
