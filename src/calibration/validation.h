@@ -30,7 +30,7 @@ namespace trainyard {
 
 struct PredictedTime {
   SimTime time;
-  std::string how;  // What ran, in a few words: "Ring LL128, 24 channels". May be empty.
+  std::string how = {};  // What ran, in a few words: "Ring LL128, 24 channels". May be empty.
 };
 
 // The times of the operation with these sizes, in their order, all positive. May throw ConfigError:
@@ -45,7 +45,7 @@ struct ValidationRow {
   bool in_place = false;       // `measured` is the in-place time.
   bool columns_apart = false;  // The two columns differ by more than a quarter.
   int stands_for = 1;          // Rows of the table, itself included.
-  std::string excluded;        // Why it does not count; empty if it does.
+  std::string excluded = {};   // Why it does not count; empty if it does.
   std::optional<PredictedTime> predicted = {};
 
   // ln(predicted / measured).

