@@ -162,6 +162,9 @@ void rescale(MeasuredTable& table, Operation operation, int ranks) {
 std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
                                  const std::optional<MeasuredTable>& measured,
                                  std::vector<std::string>& notes) {
+  if (request.operation == Operation::Barrier) {
+    return {Bytes(0)};
+  }
   const std::vector<Bytes> wanted = wanted_sizes(request, measured);
   std::vector<Bytes> sizes;
   int too_small = 0;

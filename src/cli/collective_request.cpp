@@ -71,6 +71,21 @@ void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
   }
 }
 
+// Sizes of what has none.
+void check_sizes(const OptionReader& reader, Operation operation) {
+  for (const char* option : {"minbytes", "maxbytes", "stepfactor", "against"}) {
+    if (operation == Operation::Barrier && reader.given(option)) {
+      throw ConfigError(
+          fmt::format("--{}: expected an operation that has sizes, found barrier", option));
+    }
+  }
+}
+
+std::string algorithm_help() {
+  return fmt::format("auto (all that can do OP on the cluster; the default), or some of {}",
+                     fmt::join(names_of(kAlgorithms), ","));
+}
+
 int read_root(const OptionReader& reader, Operation operation) {
   const std::optional<int> root = reader.integer("root", 0, 999'999);
   const std::vector<Operation> rooted{Operation::Broadcast, Operation::Reduce, Operation::Scatter,
@@ -106,9 +121,7 @@ options::options_description collective_options() {
   add("stepfactor,f", text("N"),
       "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
   add("runtime", text("NAME"), "plain (the default): links and latencies only");
-  add("algo", text("LIST"),
-      "auto (all that can do OP on the cluster; the default), or some of ring,tree,"
-      "halving-doubling,pairwise,direct,nvls,sharp");
+  add("algo", text("LIST"), algorithm_help().c_str());
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
   add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
   add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
@@ -131,6 +144,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.cluster = reader.required_text("cluster");
   request.overrides = cluster_overrides(reader);
   request.ranks = reader.integer("ranks", 1, 1'000'000);
+  check_sizes(reader, request.operation);
   request.least_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "collectives/rank_grid.h"
+
 namespace trainyard {
 
 namespace {
@@ -67,6 +69,51 @@ std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& obstacl
     return std::nullopt;
   }
   return SwitchPlan{.relays = switches, .trees = {}};
+}
+
+std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& obstacle) {
+  SwitchPlan plan;
+  for (const NodeId gpu : cluster.gpus) {
+    const std::vector<NodeId> switches = neighbours(cluster.topology, gpu, NodeKind::NvSwitch);
+    if (switches.size() != 1) {
+      obstacle = "a GPU is not on one NVSwitch";
+      return std::nullopt;
+    }
+    if (plan.relays.empty() || plan.relays.back() != switches.front()) {
+      plan.relays.push_back(switches.front());
+      plan.switch_ranks.push_back(0);
+    }
+    ++plan.switch_ranks.back();
+  }
+  if (plan.relays.size() < 2) {
+    obstacle = "all ranks are on one NVSwitch, for which nvls is";
+    return std::nullopt;
+  }
+  for (const NodeId relay : plan.relays) {
+    if (const auto reason = inability(cluster.topology, relay)) {
+      obstacle = *reason;
+      return std::nullopt;
+    }
+  }
+  return plan;
+}
+
+// Why the ranks of the cluster do not form the levels or dimensions of the algorithm.
+std::optional<std::string> missing_level(const Cluster& cluster, Algorithm algorithm) {
+  if (algorithm == Algorithm::MultiRing) {
+    std::string obstacle;
+    return rank_grid(cluster, obstacle) ? std::nullopt : std::optional(obstacle);
+  }
+  if (algorithm != Algorithm::Hierarchical && algorithm != Algorithm::TwoHop) {
+    return std::nullopt;
+  }
+  if (cluster.server_gpus.size() < 2) {
+    return "one server is one level";
+  }
+  if (std::ranges::max(cluster.server_gpus) < 2) {
+    return "servers of one rank are one level";
+  }
+  return std::nullopt;
 }
 
 class TreePlanner {
@@ -179,8 +226,15 @@ class TreePlanner {
 
 std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& routing,
                                         Algorithm algorithm, std::string& obstacle) {
+  if (auto reason = missing_level(cluster, algorithm)) {
+    obstacle = std::move(*reason);
+    return std::nullopt;
+  }
   if (algorithm == Algorithm::Nvls) {
     return plan_nvls(cluster, obstacle);
+  }
+  if (algorithm == Algorithm::NvlsTree) {
+    return plan_nvls_tree(cluster, obstacle);
   }
   if (algorithm != Algorithm::Sharp) {
     return SwitchPlan{};

@@ -2,6 +2,7 @@
 #include "collectives/algorithms.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace trainyard {
 
@@ -21,6 +22,22 @@ std::string_view to_string(Algorithm algorithm) {
       return "nvls";
     case Algorithm::Sharp:
       return "sharp";
+    case Algorithm::RecursiveDoubling:
+      return "recursive-doubling";
+    case Algorithm::Bruck:
+      return "bruck";
+    case Algorithm::Hierarchical:
+      return "hierarchical";
+    case Algorithm::MultiRing:
+      return "multi-ring";
+    case Algorithm::Pat:
+      return "pat";
+    case Algorithm::NvlsTree:
+      return "nvls-tree";
+    case Algorithm::TwoHop:
+      return "two-hop";
+    case Algorithm::Dissemination:
+      return "dissemination";
   }
   CHECK(false, "unknown algorithm");
 }
@@ -35,27 +52,40 @@ std::optional<Algorithm> parse_algorithm(std::string_view name) {
 }
 
 bool supports(Algorithm algorithm, Operation operation) {
-  switch (operation) {
-    case Operation::AllReduce:
-      return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree ||
-             algorithm == Algorithm::HalvingDoubling || algorithm == Algorithm::Nvls ||
-             algorithm == Algorithm::Sharp;
-    case Operation::AllGather:
-    case Operation::ReduceScatter:
-      return algorithm == Algorithm::Ring || algorithm == Algorithm::HalvingDoubling ||
-             algorithm == Algorithm::Nvls;
-    case Operation::Broadcast:
-    case Operation::Reduce:
-      return algorithm == Algorithm::Ring || algorithm == Algorithm::Tree ||
-             algorithm == Algorithm::Nvls;
-    case Operation::AllToAll:
-      return algorithm == Algorithm::Pairwise || algorithm == Algorithm::Direct;
-    case Operation::SendReceive:
-    case Operation::Scatter:
-    case Operation::Gather:
-      return algorithm == Algorithm::Direct;
+  const bool reduces_all = operation == Operation::AllReduce;
+  const bool gathers_all = operation == Operation::AllGather;
+  const bool is_half = gathers_all || operation == Operation::ReduceScatter;
+  const bool is_rooted = operation == Operation::Broadcast || operation == Operation::Reduce;
+  const bool exchanges = operation == Operation::AllToAll;
+  switch (algorithm) {
+    case Algorithm::Ring:
+    case Algorithm::Nvls:
+      return reduces_all || is_half || is_rooted;
+    case Algorithm::Tree:
+      return reduces_all || is_rooted;
+    case Algorithm::HalvingDoubling:
+    case Algorithm::Hierarchical:
+    case Algorithm::MultiRing:
+      return reduces_all || is_half;
+    case Algorithm::Pat:
+      return is_half;
+    case Algorithm::RecursiveDoubling:
+      return reduces_all || gathers_all;
+    case Algorithm::Bruck:
+      return gathers_all || exchanges;
+    case Algorithm::Sharp:
+    case Algorithm::NvlsTree:
+      return reduces_all;
+    case Algorithm::Pairwise:
+    case Algorithm::TwoHop:
+      return exchanges;
+    case Algorithm::Direct:
+      return exchanges || operation == Operation::SendReceive || operation == Operation::Scatter ||
+             operation == Operation::Gather;
+    case Algorithm::Dissemination:
+      return operation == Operation::Barrier;
   }
-  CHECK(false, "unknown operation");
+  CHECK(false, "unknown algorithm");
 }
 
 std::vector<Algorithm> algorithms_for(Operation operation) {
@@ -88,6 +118,22 @@ std::unique_ptr<Schedule> make_schedule(Algorithm algorithm, Operation operation
       return nvls_schedule(operation, options);
     case Algorithm::Sharp:
       return sharp_schedule(operation, options);
+    case Algorithm::RecursiveDoubling:
+      return recursive_doubling_schedule(operation, options);
+    case Algorithm::Bruck:
+      return bruck_schedule(operation, options);
+    case Algorithm::Hierarchical:
+      return hierarchical_schedule(operation, options);
+    case Algorithm::MultiRing:
+      return multi_ring_schedule(operation, options);
+    case Algorithm::Pat:
+      return pat_schedule(operation, options);
+    case Algorithm::NvlsTree:
+      return nvls_tree_schedule(operation, options);
+    case Algorithm::TwoHop:
+      return two_hop_schedule(operation, options);
+    case Algorithm::Dissemination:
+      return dissemination_schedule(operation, options);
   }
   CHECK(false, "unknown algorithm");
 }
@@ -97,15 +143,13 @@ bool has_pipeline(Algorithm algorithm, Operation operation) {
     case Algorithm::Tree:
     case Algorithm::Nvls:
     case Algorithm::Sharp:
+    case Algorithm::NvlsTree:
       return true;
     case Algorithm::Ring:
       return operation == Operation::Broadcast || operation == Operation::Reduce;
-    case Algorithm::HalvingDoubling:
-    case Algorithm::Pairwise:
-    case Algorithm::Direct:
+    default:
       return false;
   }
-  CHECK(false, "unknown algorithm");
 }
 
 namespace {
@@ -123,6 +167,9 @@ std::int64_t pipeline_stages(Algorithm algorithm, Operation operation, const Ran
       return operation == Operation::AllReduce ? 2 : 1;  // To the switch and back.
     case Algorithm::Sharp:
       return 4;  // To the heads, to the switches, and back.
+    case Algorithm::NvlsTree:
+      // To the switch and the heads, up and down a tree, and back.
+      return 2 + 2 * std::bit_width(static_cast<unsigned>(layout.nodes() - 1)) + 2;
     default:
       return layout.ranks() - 1;
   }

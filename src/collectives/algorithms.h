@@ -22,14 +22,33 @@ enum class Algorithm : std::uint8_t {
   Direct,
   Nvls,   // The NVSwitch of a server adds up and multicasts.
   Sharp,  // The switches of the fabric do.
+  RecursiveDoubling,
+  Bruck,
+  Hierarchical,  // Inside the servers, then between them.
+  MultiRing,     // Along the dimensions of a grid: the 2D torus and its kind.
+  Pat,
+  NvlsTree,  // NVLS inside, trees between.
+  TwoHop,    // alltoall inside the servers, then along the rails.
+  Dissemination,
 };
 
-inline constexpr std::array kAlgorithms{
-    Algorithm::Ring,     Algorithm::Tree,   Algorithm::HalvingDoubling,
-    Algorithm::Pairwise, Algorithm::Direct, Algorithm::Nvls,
-    Algorithm::Sharp};
+inline constexpr std::array kAlgorithms{Algorithm::Ring,
+                                        Algorithm::Tree,
+                                        Algorithm::HalvingDoubling,
+                                        Algorithm::Pairwise,
+                                        Algorithm::Direct,
+                                        Algorithm::Nvls,
+                                        Algorithm::Sharp,
+                                        Algorithm::RecursiveDoubling,
+                                        Algorithm::Bruck,
+                                        Algorithm::Hierarchical,
+                                        Algorithm::MultiRing,
+                                        Algorithm::Pat,
+                                        Algorithm::NvlsTree,
+                                        Algorithm::TwoHop,
+                                        Algorithm::Dissemination};
 
-// "ring", "tree", "halving-doubling", "pairwise", "direct", "nvls", "sharp".
+// "ring", "tree", "halving-doubling", ...
 [[nodiscard]] std::string_view to_string(Algorithm algorithm);
 [[nodiscard]] std::optional<Algorithm> parse_algorithm(std::string_view name);
 // On some cluster; whether on a given one, placement.h knows.
@@ -61,6 +80,12 @@ struct ScheduleOptions {
   // Of sharp: one for each NIC of a server. Empty: one switch joins all ranks, each with a NIC; the
   // ranks of a smaller node take turns at what is left over.
   std::vector<AggregationTree> trees = {};
+  // Of multi-ring: the grid of ranks, its first dimension varying fastest. Empty: ranks of a node x
+  // nodes where nodes are equal, one ring where they are not.
+  std::vector<int> dimensions = {};
+  // Of multi-ring: channel c begins with dimension c mod n of the n, and goes backwards where c / n
+  // is odd; otherwise all channels are alike.
+  bool rotate_dimensions = false;
 };
 
 // The algorithm must support the operation, the root be a rank, and there be at least one rank.
@@ -90,6 +115,28 @@ struct ScheduleOptions {
                                                       const ScheduleOptions& options);
 [[nodiscard]] std::unique_ptr<Schedule> sharp_schedule(Operation operation,
                                                        const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> recursive_doubling_schedule(Operation operation,
+                                                                    const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> bruck_schedule(Operation operation,
+                                                       const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> hierarchical_schedule(Operation operation,
+                                                              const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> multi_ring_schedule(Operation operation,
+                                                            const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> pat_schedule(Operation operation,
+                                                     const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> nvls_tree_schedule(Operation operation,
+                                                           const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> two_hop_schedule(Operation operation,
+                                                         const ScheduleOptions& options);
+[[nodiscard]] std::unique_ptr<Schedule> dissemination_schedule(Operation operation,
+                                                               const ScheduleOptions& options);
+
+// Of the double tree on n numbers: the parents in the tree of this channel (even channels have the
+// first, odd ones the second), kNoParent at the root.
+inline constexpr std::uint32_t kNoParent = 0xffff'ffff;
+[[nodiscard]] std::vector<std::uint32_t> double_tree_parents(std::uint32_t n,
+                                                             std::uint32_t channel);
 
 // The greatest number of steps between the root and a rank in the trees of tree_schedule; where
 // nodes differ, at most this: as if the farthest node were the largest.

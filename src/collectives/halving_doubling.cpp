@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursive halving and doubling: as many bytes as a ring in 2 log2 N steps.
+// Recursive halving and doubling: as many bytes as a ring in 2 log2 N steps; and recursive
+// doubling: the whole message in every one of log2 N steps.
 //
 // Let M be the greatest power of two that is not above N, and E = N - M. The first 2E ranks are
 // pairs; the even one of a pair is idle in between: it gives its data to the odd one before and
@@ -9,8 +10,11 @@
 //   range that the partner keeps, receive and reduce one's own half.
 // - doubling (all_gather): for mask = 1 .. M/2, exchange with n xor mask: send what one has,
 //   receive what the partner has.
-// all_reduce is halving, then doubling. With N = M, latency a and bandwidth B:
-//   all_reduce 2 log2(N) a + 2 (N-1)/N S/B, the halves one half of that.
+// all_reduce is halving, then doubling; or, for recursive doubling, one exchange of everything with
+// each n xor mask, mask = 1 .. M/2. all_gather by recursive doubling is the doubling above. With N
+// = M, latency a and bandwidth B:
+//   all_reduce 2 log2(N) a + 2 (N-1)/N S/B, the halves one half of that;
+//   all_reduce by recursive doubling log2(N) (a + S/B).
 // Otherwise at least two more steps of the whole message for all_reduce, 2 (a + S/B), and more in
 // the flow engine: ranks without an idle partner start at once and share links with the first step.
 //
@@ -26,8 +30,9 @@ namespace {
 
 class HalvingDoubling final : public Schedule {
  public:
-  HalvingDoubling(Operation operation, const ScheduleOptions& options)
-      : Schedule(shape_of(operation, options)),
+  HalvingDoubling(Algorithm algorithm, Operation operation, const ScheduleOptions& options)
+      : Schedule(shape_of(algorithm, operation, options)),
+        whole_(algorithm == Algorithm::RecursiveDoubling && operation == Operation::AllReduce),
         ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
         active_(std::bit_floor(ranks_)),
         idle_(ranks_ - active_),
@@ -68,12 +73,13 @@ class HalvingDoubling final : public Schedule {
   }
 
  private:
-  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options) {
+  static ScheduleShape shape_of(Algorithm algorithm, Operation operation,
+                                const ScheduleOptions& options) {
     const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
     const auto channels = static_cast<std::uint32_t>(options.layout.channels());
     const auto rounds = static_cast<std::uint32_t>(std::bit_width(std::bit_floor(ranks)) - 1);
     return {.operation = operation,
-            .algorithm = "halving-doubling",
+            .algorithm = std::string(to_string(algorithm)),
             .ranks = options.layout.ranks(),
             .channels = options.layout.channels(),
             .root = options.root,
@@ -130,7 +136,11 @@ class HalvingDoubling final : public Schedule {
                        .chunks = reduces ? everything : partners});
     }
     const std::uint32_t number = number_of(rank);
-    if (reduces) {
+    if (whole_) {
+      for (std::uint32_t round = 0; round < rounds_; ++round) {
+        exchange(steps, rank, round, everything, StepKind::Reduce, everything);
+      }
+    } else if (reduces) {
       for (std::uint32_t round = rounds_; round-- > 0;) {
         const std::uint32_t half = 1U << round;
         const std::uint32_t kept = number & ~(half - 1);
@@ -138,7 +148,7 @@ class HalvingDoubling final : public Schedule {
                  blocks(kept, half));
       }
     }
-    if (gathers) {
+    if (gathers && !whole_) {
       for (std::uint32_t round = 0; round < rounds_; ++round) {
         const std::uint32_t have = 1U << round;
         const std::uint32_t held = number & ~(have - 1);
@@ -154,6 +164,7 @@ class HalvingDoubling final : public Schedule {
     return steps;
   }
 
+  bool whole_;  // Exchanges everything every time.
   std::uint32_t ranks_;
   std::uint32_t active_;
   std::uint32_t idle_;
@@ -165,7 +176,12 @@ class HalvingDoubling final : public Schedule {
 
 std::unique_ptr<Schedule> halving_doubling_schedule(Operation operation,
                                                     const ScheduleOptions& options) {
-  return std::make_unique<HalvingDoubling>(operation, options);
+  return std::make_unique<HalvingDoubling>(Algorithm::HalvingDoubling, operation, options);
+}
+
+std::unique_ptr<Schedule> recursive_doubling_schedule(Operation operation,
+                                                      const ScheduleOptions& options) {
+  return std::make_unique<HalvingDoubling>(Algorithm::RecursiveDoubling, operation, options);
 }
 
 }  // namespace trainyard

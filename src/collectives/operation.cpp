@@ -26,6 +26,8 @@ std::string_view to_string(Operation operation) {
       return "scatter";
     case Operation::Gather:
       return "gather";
+    case Operation::Barrier:
+      return "barrier";
   }
   CHECK(false, "unknown operation");
 }
@@ -41,7 +43,7 @@ std::optional<Operation> parse_operation(std::string_view name) {
 
 std::string_view operation_names() {
   return "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, scatter, "
-         "gather";
+         "gather, barrier";
 }
 
 double bus_factor(Operation operation, int ranks) {
@@ -60,6 +62,8 @@ double bus_factor(Operation operation, int ranks) {
     case Operation::Reduce:
     case Operation::SendReceive:
       return 1.0;
+    case Operation::Barrier:
+      return 0.0;
   }
   CHECK(false, "unknown operation");
 }

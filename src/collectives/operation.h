@@ -19,15 +19,17 @@ enum class Operation {
   SendReceive,
   Scatter,
   Gather,
+  Barrier,
 };
 
 inline constexpr std::array kOperations{
-    Operation::AllReduce,   Operation::AllGather, Operation::ReduceScatter,
-    Operation::AllToAll,    Operation::Broadcast, Operation::Reduce,
-    Operation::SendReceive, Operation::Scatter,   Operation::Gather,
+    Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter, Operation::AllToAll,
+    Operation::Broadcast, Operation::Reduce,    Operation::SendReceive,   Operation::Scatter,
+    Operation::Gather,    Operation::Barrier,
 };
 
-// The nccl-tests name: "all_reduce", "alltoall", "sendrecv", ...
+// The nccl-tests name: "all_reduce", "alltoall", "sendrecv", ...; "barrier", which nccl-tests does
+// not have: nobody goes on before everybody has come.
 [[nodiscard]] std::string_view to_string(Operation operation);
 [[nodiscard]] std::optional<Operation> parse_operation(std::string_view name);
 // All names, "all_reduce, all_gather, ...", for error texts.
@@ -36,7 +38,8 @@ inline constexpr std::array kOperations{
 // Bus bandwidth over algorithm bandwidth (size / time). The size is that of nccl-tests: the bytes
 // that a rank holds when its buffer is largest, so for all_gather the gathered whole. The factor is
 // the share of it that a rank must send or receive when nothing reduces inside the network
-// (nccl-tests, doc/PERFORMANCE.md). 0 for a single rank where nothing needs to move.
+// (nccl-tests, doc/PERFORMANCE.md). 0 for a single rank where nothing needs to move, and for a
+// barrier, which moves no data.
 [[nodiscard]] double bus_factor(Operation operation, int ranks);
 
 }  // namespace trainyard

@@ -16,6 +16,7 @@
 
 #include "collectives/aggregation.h"
 #include "collectives/grid_order.h"
+#include "collectives/rank_grid.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -224,24 +225,6 @@ void lay_out_servers(const std::vector<ServerShape>& kinds, const std::vector<Se
   }
 }
 
-// The place in the grid of the switch that a GPU hangs off; nothing if it does not, or if it has
-// better links than those of the fabric.
-std::optional<int> place_in_grid(const Topology& topology, const FabricShape& grid, NodeId gpu) {
-  std::optional<int> place;
-  for (const LinkId id : topology.links_from(gpu)) {
-    const Link& link = topology.link(id);
-    if (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi) {
-      return std::nullopt;
-    }
-    const bool in_grid = link.target >= grid.first_switch &&
-                         link.target.value() - grid.first_switch.value() < grid.switches;
-    if (!place && link.spec.kind == LinkKind::Network && in_grid) {
-      place = static_cast<int>(link.target.value() - grid.first_switch.value());
-    }
-  }
-  return place;
-}
-
 // A walk over the part of the grid that holds its first `count` places: whole rows, planes, ...
 GridOrder walk(const FabricShape& grid, int count) {
   std::vector<int> dimensions = grid.dimensions;
@@ -296,8 +279,38 @@ bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement
   return true;
 }
 
+// One node for the ranks of each NVSwitch, in their natural order, and both trees.
+RankLayout layout_by_switch(const std::vector<int>& switch_ranks, std::optional<int> channels) {
+  RankLayout layout;
+  std::map<int, std::uint32_t> kinds;  // By ranks.
+  for (const int ranks : switch_ranks) {
+    const auto [kind, is_new] =
+        kinds.try_emplace(ranks, static_cast<std::uint32_t>(layout.kinds.size()));
+    if (is_new) {
+      layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(2)),
+                                natural_order(ranks));
+    }
+    layout.node_kinds.push_back(kind->second);
+  }
+  return layout;
+}
+
+// A grid fabric has a channel for each dimension and way, which use all its links at once.
+void lay_out_dimensions(const Cluster& cluster, std::optional<int> channels, Placement& placement) {
+  std::string obstacle;
+  const std::optional<RankGrid> grid = rank_grid(cluster, obstacle);
+  CHECK(grid, "a grid that was planned is not there");
+  placement.dimensions = grid->dimensions;
+  placement.rotate_dimensions = grid->is_fabric;
+  if (grid->is_fabric) {
+    placement.layout =
+        flat_layout(static_cast<int>(cluster.gpus.size()),
+                    channels.value_or(2 * static_cast<int>(grid->dimensions.size())));
+  }
+}
+
 void add_switches(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
-                  Placement& placement) {
+                  std::optional<int> channels, Placement& placement) {
   std::string obstacle;
   std::optional<SwitchPlan> plan = plan_switches(cluster, routing, algorithm, obstacle);
   if (!plan) {
@@ -306,6 +319,9 @@ void add_switches(const Cluster& cluster, const Routing& routing, Algorithm algo
   }
   placement.nodes.insert(placement.nodes.end(), plan->relays.begin(), plan->relays.end());
   placement.trees = std::move(plan->trees);
+  if (!plan->switch_ranks.empty()) {
+    placement.layout = layout_by_switch(plan->switch_ranks, channels);
+  }
 }
 
 }  // namespace
@@ -327,7 +343,10 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
       layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
                                 natural_order(kind.gpus));
     }
-    add_switches(cluster, routing, algorithm, placement);
+    add_switches(cluster, routing, algorithm, channels, placement);
+    if (algorithm == Algorithm::MultiRing) {
+      lay_out_dimensions(cluster, channels, placement);
+    }
     return placement;
   }
   std::vector<ServerRings> rings;

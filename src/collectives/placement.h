@@ -10,8 +10,11 @@
 //   Nodes may differ; each kind has rings and cuts of its own (docs/collectives.md).
 // - GPUs that hang off the switches of a grid, without NICs: rings from neighbour to neighbour, one
 //   channel each way.
-// Algorithms other than ring and tree use every link from one channel. Those that add up in the
-// network also get switches as relays (aggregation.h).
+// - multi-ring: the dimensions of rank_grid.h; on a grid fabric a channel for each dimension and
+// way.
+// - nvls-tree: the ranks of an NVSwitch are a node, and two channels use both trees.
+// Algorithms other than these use every link from one channel. Those that add up in the network
+// also get switches as relays (aggregation.h).
 #pragma once
 
 #include <optional>
@@ -29,6 +32,8 @@ struct Placement {
   RankLayout layout;
   std::vector<NodeId> nodes;  // By rank, then by relay.
   std::vector<AggregationTree> trees;
+  std::vector<int> dimensions;  // Of multi-ring; see ScheduleOptions.
+  bool rotate_dimensions = false;
   // What a user should know, such as a mesh that has no ring.
   std::vector<std::string> remarks;
 };

@@ -35,6 +35,14 @@ int RankLayout::most_ranks_per_node() const {
   return static_cast<int>(most);
 }
 
+int RankLayout::least_ranks_per_node() const {
+  std::size_t least = local_order(0, 0).size();
+  for (int node = 1; node < nodes(); ++node) {
+    least = std::min(least, local_order(node, 0).size());
+  }
+  return static_cast<int>(least);
+}
+
 std::vector<int> RankLayout::ring_order(int channel) const {
   std::vector<int> ring;
   ring.reserve(static_cast<std::size_t>(ranks()));

@@ -31,6 +31,7 @@ struct RankLayout {
   [[nodiscard]] int ranks() const;
   // Of all nodes.
   [[nodiscard]] int most_ranks_per_node() const;
+  [[nodiscard]] int least_ranks_per_node() const;
   // Local ranks of a node in the order of a channel, not reversed.
   [[nodiscard]] const std::vector<int>& local_order(int node, int channel) const {
     return kinds[node_kinds[static_cast<std::size_t>(node)]][static_cast<std::size_t>(channel)];

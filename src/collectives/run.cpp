@@ -35,26 +35,57 @@ int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
   return std::max(1, static_cast<int>(pieces));
 }
 
+// Connections of a rank on a channel, at most.
+std::int64_t partners_of(const CollectiveJob& job, const RankLayout& layout) {
+  const std::int64_t ranks = layout.ranks();
+  const std::int64_t locals = layout.most_ranks_per_node();
+  const std::int64_t rounds = std::bit_width(static_cast<std::uint32_t>(layout.ranks()));
+  switch (job.algorithm) {
+    case Algorithm::Pairwise:
+    case Algorithm::Direct:
+      return job.operation == Operation::AllToAll ? ranks : 4;
+    case Algorithm::TwoHop:  // Its server, and the ranks of its class in the others.
+      return locals + layout.nodes() * (locals / layout.least_ranks_per_node() + 1);
+    case Algorithm::Sharp:  // Both ways of every pair in a server and of its switch.
+      return 2 * locals + 2;
+    case Algorithm::Hierarchical:  // The same, and those between servers.
+      return 2 * locals + rounds + 1;
+    case Algorithm::NvlsTree:  // Two each way with the switch, and both ways of an edge.
+      return 6;
+    default:  // A partner for each round; both ways of a tree or a switch.
+      return std::max<std::int64_t>(4, rounds);
+  }
+}
+
+// Entries of the chunks of a rank on a channel, at most.
+std::int64_t chunks_of(const CollectiveJob& job, const RankLayout& layout, int pieces) {
+  const std::int64_t ranks = layout.ranks();
+  if (job.operation != Operation::AllToAll) {
+    return std::max(pieces, job.algorithm == Algorithm::Bruck ? 2 : 1);
+  }
+  switch (job.algorithm) {
+    case Algorithm::Bruck:  // Half of the blocks in each round.
+      return std::max<std::int64_t>(
+          ranks, ranks / 2 * std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
+    case Algorithm::TwoHop:
+      return 2 * ranks;
+    default:
+      return ranks;
+  }
+}
+
 // Refuses what would not fit, before anything is allocated.
 void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces) {
   const std::int64_t ranks = layout.ranks();
   const std::int64_t channels = layout.channels();
-  const bool all_pairs = job.operation == Operation::AllToAll;
-  // At most: a partner for each round of halving and doubling, both ways of a tree, four of a
-  // switch, both ways of every pair in a server and of its switch.
-  const std::int64_t partners =
-      all_pairs ? ranks
-      : job.algorithm == Algorithm::Sharp
-          ? 2 * layout.most_ranks_per_node() + 2
-          : std::max(4, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(ranks))));
-  const std::int64_t connections = channels * ranks * partners;
+  const std::int64_t connections = channels * ranks * partners_of(job, layout);
   if (connections > kMostConnections) {
     throw ConfigError(fmt::format(
         "{} of {} ranks on {} channels: expected at most {} connections, found {}; use fewer ranks "
         "or --channels",
         to_string(job.operation), ranks, channels, kMostConnections, connections));
   }
-  const std::int64_t chunks = channels * ranks * (all_pairs ? ranks : pieces);
+  const std::int64_t chunks = channels * ranks * chunks_of(job, layout, pieces);
   if (chunks > kMostChunks) {
     throw ConfigError(fmt::format(
         "{} of {} ranks on {} channels: expected at most {} chunks, found {}; use a larger --chunk "
@@ -83,9 +114,13 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   const int channels = placement.layout.channels();
   const int pieces = pieces_of(job, placement.layout);
   check_extent(job, placement.layout, pieces);
-  const auto schedule = make_schedule(
-      job.algorithm, job.operation,
-      {.layout = placement.layout, .root = job.root, .pieces = pieces, .trees = placement.trees});
+  const auto schedule = make_schedule(job.algorithm, job.operation,
+                                      {.layout = placement.layout,
+                                       .root = job.root,
+                                       .pieces = pieces,
+                                       .trees = placement.trees,
+                                       .dimensions = placement.dimensions,
+                                       .rotate_dimensions = placement.rotate_dimensions});
 
   Simulator simulator;
   const auto network = make_network(job.fidelity, simulator, routing);
@@ -116,6 +151,8 @@ Bytes aligned_size(Operation operation, Bytes size, int ranks) {
       const std::int64_t part = size.count() / ranks / kAlignment * kAlignment;
       return Bytes(part * ranks);
     }
+    case Operation::Barrier:
+      return Bytes(0);
     default:
       return size;
   }

@@ -33,6 +33,9 @@ StoredSchedule::StoredSchedule(const Schedule& other) : Schedule(other.shape()) 
   for (std::uint32_t index = 0; index < shape().connections; ++index) {
     connections_.push_back(other.connection(index));
   }
+  for (std::uint32_t entry = 0; entry < shape().entries; ++entry) {
+    listing_.push_back(other.chunk_at(entry));
+  }
 }
 
 Chunking::Chunking(const ScheduleShape& shape, Bytes size)
@@ -41,6 +44,8 @@ Chunking::Chunking(const ScheduleShape& shape, Bytes size)
   // data.
   if (shape.operation == Operation::AllToAll || shape.operation == Operation::SendReceive) {
     total_ = (size * shape.ranks).count();
+  } else if (shape.operation == Operation::Barrier) {
+    total_ = 0;
   }
   quotient_ = total_ / chunks_;
   remainder_ = total_ % chunks_;

@@ -18,9 +18,11 @@
 // They are numbered after the ranks, relay i as RankId(ranks + i), and have lanes and connections
 // like ranks, but no data of the operation before or after.
 //
-// The data of a collective are chunk_count() chunks, named alike on all ranks. Which ranks hold
+// The data of a collective are chunk_count chunks, named alike on all ranks. Which ranks hold
 // which chunks before and after is the meaning of the operation (semantics.h), which also proves
-// schedules.
+// schedules. A message is a range of chunks; where an algorithm packs chunks that are not next to
+// each other into one message (Bruck's alltoall), the schedule has a listing of chunks and a
+// message is a range of that.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,7 @@ struct ChunkRange {
 struct Step {
   StepKind kind = StepKind::Send;
   std::uint32_t connection = 0;
-  ChunkRange chunks;
+  ChunkRange chunks;  // Of entries, if the schedule has a listing.
 };
 
 struct ScheduleConnection {
@@ -69,6 +71,7 @@ struct ScheduleShape {
   // those that are behind.
   bool rendezvous = false;
   std::uint32_t chunk_count = 0;
+  std::uint32_t entries = 0;  // Of the listing; 0: there is none.
   std::uint32_t lanes = 0;
   std::uint32_t connections = 0;
 };
@@ -88,6 +91,8 @@ class Schedule {
   // `index` is less than step_count(lane).
   [[nodiscard]] virtual Step step(LaneId lane, std::uint64_t index) const = 0;
   [[nodiscard]] virtual ScheduleConnection connection(std::uint32_t index) const = 0;
+  // The chunk of an entry of the listing. The same one may be listed several times.
+  [[nodiscard]] virtual std::uint32_t chunk_at(std::uint32_t entry) const { return entry; }
 
  protected:
   explicit Schedule(ScheduleShape shape) : shape_(std::move(shape)) {}
@@ -120,6 +125,9 @@ class StoredSchedule final : public Schedule {
   [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
     return connections_[index];
   }
+  [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
+    return listing_.empty() ? entry : listing_[entry];
+  }
 
   [[nodiscard]] std::vector<Lane>& lanes() { return lanes_; }
   [[nodiscard]] std::vector<ScheduleConnection>& connections() { return connections_; }
@@ -127,10 +135,12 @@ class StoredSchedule final : public Schedule {
  private:
   std::vector<Lane> lanes_;
   std::vector<ScheduleConnection> connections_;
+  std::vector<std::uint32_t> listing_;
 };
 
 // How the bytes of a message size, in the sense of nccl-tests, are cut into the chunks of a
-// schedule. Cuts fall at size * i / chunk_count, rounded down, so that the parts add up exactly.
+// schedule. Cuts fall at size * i / chunk_count, rounded down, so that the parts add up exactly;
+// with a listing, entry i is as large as chunk i would be. A barrier has no bytes.
 class Chunking {
  public:
   Chunking(const ScheduleShape& shape, Bytes size);

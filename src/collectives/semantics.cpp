@@ -32,6 +32,7 @@ class Prover {
         shape_(schedule.shape()),
         ranks_(static_cast<std::uint32_t>(shape_.ranks)),
         participants_(ranks_ + static_cast<std::uint32_t>(shape_.relays)),
+        entries_(shape_.entries > 0 ? shape_.entries : shape_.chunk_count),
         everyone_(ranks_ == 64 ? ~Contributions{0} : (Contributions{1} << ranks_) - 1),
         held_(participants_, std::vector<Contributions>(shape_.chunk_count, 0)),
         queues_(shape_.connections),
@@ -74,6 +75,7 @@ class Prover {
       case Operation::AllReduce:
       case Operation::Reduce:
       case Operation::ReduceScatter:
+      case Operation::Barrier:
         return only(rank);
       case Operation::Broadcast:
       case Operation::Scatter:
@@ -96,6 +98,7 @@ class Prover {
     const bool is_root = rank == shape_.root.value();
     switch (shape_.operation) {
       case Operation::AllReduce:
+      case Operation::Barrier:
         return everyone_;
       case Operation::Reduce:
         return if_here(is_root, everyone_);
@@ -157,9 +160,9 @@ class Prover {
       return false;
     }
     const std::uint64_t end = std::uint64_t{step.chunks.first} + step.chunks.count;
-    if (step.chunks.count == 0 || end > shape_.chunk_count) {
+    if (step.chunks.count == 0 || end > entries_) {
       error_ = fmt::format("{}: chunks {} to {} of {}", place(lane, index), step.chunks.first, end,
-                           shape_.chunk_count);
+                           entries_);
       return false;
     }
     const ScheduleConnection ends = schedule_.connection(step.connection);
@@ -177,7 +180,7 @@ class Prover {
     const std::vector<Contributions>& held = held_[schedule_.lane_rank(lane).value()];
     Message message{.chunks = step.chunks, .values = {}};
     for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
-      const std::uint32_t chunk = step.chunks.first + i;
+      const std::uint32_t chunk = schedule_.chunk_at(step.chunks.first + i);
       if (held[chunk] == 0) {
         error_ =
             fmt::format("{}: sends chunk {}, which it does not hold", place(lane, index), chunk);
@@ -199,7 +202,7 @@ class Prover {
     }
     std::vector<Contributions>& held = held_[schedule_.lane_rank(lane).value()];
     for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
-      const std::uint32_t chunk = step.chunks.first + i;
+      const std::uint32_t chunk = schedule_.chunk_at(step.chunks.first + i);
       const Contributions value = message.values[i];
       if (step.kind == StepKind::Receive) {
         held[chunk] = value;
@@ -207,7 +210,7 @@ class Prover {
         error_ = fmt::format("{}: reduces into chunk {}, which it does not hold",
                              place(lane, index), chunk);
         return;
-      } else if ((held[chunk] & value) != 0) {
+      } else if ((held[chunk] & value) != 0 && shape_.operation != Operation::Barrier) {
         error_ = fmt::format("{}: adds contributions {} to chunk {} a second time",
                              place(lane, index), name_of(held[chunk] & value), chunk);
         return;
@@ -253,6 +256,7 @@ class Prover {
   const ScheduleShape& shape_;
   std::uint32_t ranks_;
   std::uint32_t participants_;  // Ranks and relays.
+  std::uint32_t entries_;       // Of the listing, or chunks.
   Contributions everyone_;
   std::vector<std::vector<Contributions>> held_;  // By rank or relay, then chunk.
   std::vector<std::deque<Message>> queues_;       // By connection.

@@ -24,8 +24,6 @@ namespace trainyard {
 
 namespace {
 
-constexpr std::uint32_t kNoParent = 0xffff'ffff;
-
 // Parents in the first tree on n numbers.
 std::vector<std::uint32_t> binary_tree(std::uint32_t n) {
   std::vector<std::uint32_t> parents(n, kNoParent);
@@ -49,6 +47,14 @@ std::vector<std::uint32_t> second_tree(std::uint32_t n) {
   }
   return parents;
 }
+
+}  // namespace
+
+std::vector<std::uint32_t> double_tree_parents(std::uint32_t n, std::uint32_t channel) {
+  return channel % 2 == 1 ? second_tree(n) : binary_tree(n);
+}
+
+namespace {
 
 // Whether all ranks form one binary tree, without chains.
 bool is_flat(const RankLayout& layout) {
@@ -85,8 +91,9 @@ Tree build_tree(Operation operation, const ScheduleOptions& options, int channel
   Tree tree;
   tree.parent.assign(all, kNoParent);
   tree.children.resize(all);
-  const bool second = !rooted && channel % 2 == 1;
-  const auto shape = [&](std::uint32_t n) { return second ? second_tree(n) : binary_tree(n); };
+  const auto shape = [&](std::uint32_t n) {
+    return double_tree_parents(n, rooted ? 0 : static_cast<std::uint32_t>(channel));
+  };
   if (is_flat(layout)) {
     const std::vector<std::uint32_t> ranks = ranks_of(0);
     const std::vector<std::uint32_t> parents = shape(all);

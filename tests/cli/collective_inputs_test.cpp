@@ -97,10 +97,12 @@ TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") 
     }
     return text;
   };
-  REQUIRE(names("dgx-h100", 1) == "ring tree halving-doubling nvls");
-  REQUIRE(names("dgx-h100", 2) == "ring tree halving-doubling sharp");
-  REQUIRE(names("hgx-h100-clos", 2) == "ring tree halving-doubling");
-  REQUIRE(names("dgx-a100", 1) == "ring tree halving-doubling");
+  REQUIRE(names("dgx-h100", 1) == "ring tree halving-doubling nvls recursive-doubling");
+  REQUIRE(names("dgx-h100", 2) ==
+          "ring tree halving-doubling sharp recursive-doubling hierarchical multi-ring nvls-tree");
+  REQUIRE(names("hgx-h100-clos", 2) ==
+          "ring tree halving-doubling recursive-doubling hierarchical multi-ring nvls-tree");
+  REQUIRE(names("dgx-a100", 1) == "ring tree halving-doubling recursive-doubling");
   CollectiveRequest named = on("dgx-a100");
   named.overrides.nodes = 1;
   named.algorithms = {Algorithm::Ring, Algorithm::Nvls};

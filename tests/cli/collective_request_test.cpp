@@ -95,13 +95,23 @@ TEST_CASE("a request that would silently change nothing is refused") {
                       "--against-other-ranks: expected --against FILE beside it, found none");
   REQUIRE_THROWS_WITH(with("all_reduce", {"--algo", "auto,ring"}),
                       "--algo: expected auto alone, or some of ring, tree, halving-doubling, "
-                      "pairwise, direct, nvls, sharp, found \"auto\"");
+                      "pairwise, direct, nvls, sharp, recursive-doubling, bruck, hierarchical, "
+                      "multi-ring, pat, nvls-tree, two-hop, dissemination, found \"auto\"");
 }
 
-TEST_CASE("the operation is one of nccl-tests") {
+TEST_CASE("a barrier has no sizes to choose or to compare") {
+  REQUIRE(with("barrier", {}).algorithms == std::vector<Algorithm>{Algorithm::Dissemination});
+  for (const char* option : {"--minbytes", "--maxbytes", "--stepfactor", "--against"}) {
+    REQUIRE_THROWS_WITH(
+        with("barrier", {option, "8"}),
+        std::string(option) + ": expected an operation that has sizes, found barrier");
+  }
+}
+
+TEST_CASE("the operation is one of nccl-tests, or barrier") {
   const std::string names =
       "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, scatter, "
-      "gather";
+      "gather, barrier";
   REQUIRE_THROWS_WITH(request_of({"--cluster", "dgx-h100"}),
                       "collective: expected an operation, one of " + names +
                           ", found none; see trainyard collective --help");

@@ -45,15 +45,20 @@ TEST_CASE("what each algorithm can do") {
     }
     return text;
   };
-  REQUIRE(names(Operation::AllReduce) == "ring tree halving-doubling nvls sharp");
-  REQUIRE(names(Operation::AllGather) == "ring halving-doubling nvls");
-  REQUIRE(names(Operation::ReduceScatter) == "ring halving-doubling nvls");
+  REQUIRE(
+      names(Operation::AllReduce) ==
+      "ring tree halving-doubling nvls sharp recursive-doubling hierarchical multi-ring nvls-tree");
+  REQUIRE(names(Operation::AllGather) ==
+          "ring halving-doubling nvls recursive-doubling bruck hierarchical multi-ring pat");
+  REQUIRE(names(Operation::ReduceScatter) ==
+          "ring halving-doubling nvls hierarchical multi-ring pat");
   REQUIRE(names(Operation::Broadcast) == "ring tree nvls");
   REQUIRE(names(Operation::Reduce) == "ring tree nvls");
-  REQUIRE(names(Operation::AllToAll) == "pairwise direct");
+  REQUIRE(names(Operation::AllToAll) == "pairwise direct bruck two-hop");
   REQUIRE(names(Operation::SendReceive) == "direct");
   REQUIRE(names(Operation::Scatter) == "direct");
   REQUIRE(names(Operation::Gather) == "direct");
+  REQUIRE(names(Operation::Barrier) == "dissemination");
 }
 
 TEST_CASE("pieces fill pipelines: 32 for each stage, but none below 8 KiB") {
@@ -79,6 +84,7 @@ TEST_CASE("pieces fill pipelines: 32 for each stage, but none below 8 KiB") {
   REQUIRE(pieces(Algorithm::Nvls, Operation::AllReduce, gib(1)) == 32 * 2);
   REQUIRE(pieces(Algorithm::Nvls, Operation::AllGather, gib(1)) == 32);
   REQUIRE(pieces(Algorithm::Sharp, Operation::AllReduce, gib(1)) == 32 * 4);
+  REQUIRE(pieces(Algorithm::NvlsTree, Operation::AllReduce, gib(1)) == 32 * 4);
 }
 
 }  // namespace

@@ -53,6 +53,33 @@ TEST_CASE("halving and doubling of a power of two take the sum of their rounds")
   }
 }
 
+TEST_CASE("recursive doubling of a power of two sends everything in every round") {
+  for (const int ranks : {1, 2, 4, 8, 16, 32}) {
+    const int rounds = std::bit_width(static_cast<unsigned>(ranks)) - 1;
+    for (const std::int64_t block : {0, 1, 4096, 1'000'003}) {
+      for (const Fidelity fidelity : kEngines) {
+        INFO(ranks << " ranks, blocks of " << block << ", " << to_string(fidelity));
+        const auto time = [&](Algorithm algorithm, Operation operation) {
+          return idle_time({.algorithm = algorithm, .operation = operation, .ranks = ranks},
+                           Bytes(block * ranks), fidelity);
+        };
+        REQUIRE(time(Algorithm::RecursiveDoubling, Operation::AllReduce) ==
+                (transfer_time(Bytes(block * ranks), kIdleBandwidth) + kIdleLatency) * rounds);
+        REQUIRE(time(Algorithm::RecursiveDoubling, Operation::AllGather) ==
+                time(Algorithm::HalvingDoubling, Operation::AllGather));
+      }
+    }
+  }
+}
+
+TEST_CASE("recursive doubling takes two steps more where ranks are left over") {
+  // Rank 0 to 1, 1 and 2 exchange, 1 to 0: nobody shares a link.
+  for (const Fidelity fidelity : kEngines) {
+    REQUIRE(idle_time({.algorithm = Algorithm::RecursiveDoubling, .ranks = 3}, Bytes(90'090),
+                      fidelity) == (microseconds(1) + kIdleLatency) * 3);
+  }
+}
+
 TEST_CASE("three ranks take what can be worked out by hand") {
   const SimTime a = kIdleLatency;
   SECTION("latency well above the blocks") {

@@ -36,9 +36,8 @@ std::vector<int> roots_for(Operation operation, int ranks) {
   return all;
 }
 
-bool has_pieces(Algorithm algorithm) {
-  return algorithm != Algorithm::HalvingDoubling && algorithm != Algorithm::Pairwise &&
-         algorithm != Algorithm::Direct;
+bool has_pieces(Algorithm algorithm, Operation operation) {
+  return algorithm == Algorithm::Ring || has_pipeline(algorithm, operation);
 }
 
 void prove_all(const RankLayout& layout, const std::string& name) {
@@ -46,7 +45,7 @@ void prove_all(const RankLayout& layout, const std::string& name) {
   for (const Operation operation : kOperations) {
     for (const Algorithm algorithm : algorithms_for(operation)) {
       for (const int pieces : {1, 3}) {
-        if (pieces > 1 && !has_pieces(algorithm)) {
+        if (pieces > 1 && !has_pieces(algorithm, operation)) {
           continue;
         }
         for (const int root : roots_for(operation, ranks)) {

@@ -17,12 +17,14 @@ Cluster shipped_cluster(const std::string& name, const ClusterOverrides& overrid
 
 PlacedRun run_placed(const Cluster& cluster, const PlacedJob& job) {
   Routing routing(cluster.topology, cluster.routing);
-  const Placement placement = place(cluster, routing, job.algorithm, 1);
+  const Placement placement = place(cluster, routing, job.algorithm, job.channels);
   const auto schedule = make_schedule(job.algorithm, job.operation,
                                       {.layout = placement.layout,
                                        .root = RankId(job.root),
                                        .pieces = job.pieces,
-                                       .trees = placement.trees});
+                                       .trees = placement.trees,
+                                       .dimensions = placement.dimensions,
+                                       .rotate_dimensions = placement.rotate_dimensions});
   Simulator simulator;
   const auto network = make_network(Fidelity::Flow, simulator, routing);
   Executor executor(simulator, *network, *schedule, placement.nodes, job.size);

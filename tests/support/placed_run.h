@@ -22,6 +22,7 @@ struct PlacedJob {
   Bytes size{};
   int pieces = 1;
   std::uint32_t root = 0;
+  std::optional<int> channels = 1;  // Otherwise those of place().
 };
 
 struct PlacedRun {
@@ -29,7 +30,7 @@ struct PlacedRun {
   std::map<LinkId, std::int64_t> bytes;  // Of links that carried anything.
 };
 
-// In the flow engine, on one channel; requires that the contract is kept.
+// In the flow engine; requires that the contract is kept.
 [[nodiscard]] PlacedRun run_placed(const Cluster& cluster, const PlacedJob& job);
 
 // What the links from nodes of one kind to nodes of another carried, each once, ascending; links
