@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::int64_t kMaxBuffer = std::int64_t{1} << 30;
 
-// A variable whose effect is not modelled. No remark for `harmless`, the value that NCCL has without
-// it; no value is harmless where that is empty.
+// A variable whose effect is not modelled. No remark for `harmless`, the value that NCCL has
+// without it; no value is harmless where that is empty.
 struct NotModelled {
   std::string_view harmless;
   std::string_view why;

@@ -241,8 +241,8 @@ class Model {
     const bool tree = algorithm == Algorithm::NvlsTree;
     const double inter = graph.bw_inter * (input_.nodes <= 2 && tree ? 2.0 : 1.0);
     double one = std::min(intra, inter);
-    if (tree && constants_.nvls_tree_max) {
-      one = std::min(one, (*constants_.nvls_tree_max)[generation_][scale_]);
+    if (tree) {
+      one = std::min(one, constants_.nvls_tree_max[generation_][scale_]);
     }
     return narrow(graph.channel_count * one);
   }

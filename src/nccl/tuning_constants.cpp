@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/tuning_constants.h"
 
+#include <limits>
+
 namespace trainyard::nccl {
 namespace {
 
@@ -58,7 +60,7 @@ constexpr TuningConstants newest() {
 constexpr TuningConstants release_2_28() {
   TuningConstants constants = newest();
   constants.ring_ll128_max[kBlackwell] = {73.4, 34.6, 73.4};
-  (*constants.nvls_tree_max)[kBlackwell][2] = 43.8;
+  constants.nvls_tree_max[kBlackwell][2] = 43.8;
   constants.corrects_nvls_tree = false;
   return constants;
 }
@@ -70,7 +72,7 @@ constexpr TuningConstants release_2_27() {
   constants.ring_ll128_max[kBlackwell] = equal(73.4);
   constants.tree_ll128_max[kBlackwell] = {73.4, 73.4, 58.0};
   constants.tree_simple_max[kBlackwell] = {77.4, 82.8, 72.0};
-  constants.nvls_tree_max.reset();
+  constants.nvls_tree_max.fill(equal(std::numeric_limits<double>::infinity()));
   return constants;
 }
 

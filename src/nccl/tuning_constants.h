@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 
 #include "nccl/types.h"
 
@@ -35,8 +34,8 @@ struct TuningConstants {
   ByGenerationAndScale ring_ll128_max = {};
   ByGenerationAndScale tree_ll128_max = {};
   ByGenerationAndScale tree_simple_max = {};
-  std::optional<ByGenerationAndScale> nvls_tree_max = {};  // Not in every release.
-  std::array<double, 4> nvls_efficiency = {};              // [generation]
+  ByGenerationAndScale nvls_tree_max = {};     // Infinite in releases without a limit.
+  std::array<double, 4> nvls_efficiency = {};  // [generation]
   // Whether the correction by size holds for NVLSTree on x86 from compute capability 100 on.
   bool corrects_nvls_tree = false;
 };
