@@ -243,7 +243,7 @@ class SystemBuilder {
       }
       if (!gpu.sm) {
         throw ConfigError(
-            fmt::format("the server: {}expected the attribute sm of the GPU {}, "
+            fmt::format("the server: {}expected NVIDIA GPUs with the attribute sm, at {} "
                         "found none",
                         at(gpu.place), pci.busid));
       }

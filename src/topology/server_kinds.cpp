@@ -36,6 +36,7 @@ ServerKinds::ServerKinds(const Cluster& cluster, const SwitchGraph& graph)
     if (is_new) {
       kinds_.push_back({.first = server});
     }
+    kind_of_server_.push_back(place->second);
     AlikeServers& kind = kinds_[place->second];
     if (++kind.count == 2) {
       kind.second = server;

@@ -2,6 +2,7 @@
 // Servers that are alike, so that what holds for one of them needs to be found out once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,6 +31,10 @@ class ServerKinds {
 
   // In order of their first servers.
   [[nodiscard]] const std::vector<AlikeServers>& kinds() const { return kinds_; }
+  // Index into kinds().
+  [[nodiscard]] std::size_t kind_of(ServerId server) const {
+    return kind_of_server_[server.value()];
+  }
   // All nodes of a server, in order of id.
   [[nodiscard]] std::span<const NodeId> nodes_of(ServerId server) const {
     return std::span(nodes_).subspan(offsets_[server.value()],
@@ -47,6 +52,7 @@ class ServerKinds {
   std::vector<std::uint32_t> offsets_;
   std::vector<bool> in_use_;  // By node: a GPU of some rank.
   std::vector<AlikeServers> kinds_;
+  std::vector<std::size_t> kind_of_server_;
 };
 
 }  // namespace trainyard

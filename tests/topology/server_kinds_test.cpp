@@ -37,6 +37,9 @@ TEST_CASE("a broken link makes a kind of its own, in the order of the servers") 
   const ServerKinds kinds(cluster, graph);
   REQUIRE(kinds.kinds()[0].first == ServerId(0));
   REQUIRE(kinds.kinds()[0].second == ServerId(2));
+  REQUIRE(kinds.kind_of(ServerId(2)) == 0);
+  REQUIRE(kinds.kind_of(ServerId(1)) == 1);
+  REQUIRE(kinds.kind_of(ServerId(4)) == 2);
   REQUIRE(!kinds.kinds()[2].second);
 }
 
