@@ -3,9 +3,9 @@
 // depth-first search with a budget. search.h varies speeds and types around it.
 //
 // A channel is an order of all GPUs, on several nodes with a NIC before and a NIC after it. Every
-// link that it crosses gives it its bandwidth and has that much less for the next channel, until the
-// search goes back. Results depend on the order of trial and on where the budget ends, so both are
-// NCCL's to the step. NVIDIA/nccl, src/graph/search.cc: ncclTopoSearchRec and what it calls.
+// link that it crosses gives it its bandwidth and has that much less for the next channel, until
+// the search goes back. Results depend on the order of trial and on where the budget ends, so both
+// are NCCL's to the step. NVIDIA/nccl, src/graph/search.cc: ncclTopoSearchRec and what it calls.
 #pragma once
 
 #include <array>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph of devices that NCCL makes of topology files: what is joined to what, how fast.
 //
-// A GPU of a file is a Device, and each rank on it a Gpu beside it, as since NCCL 2.30; before, with
-// one rank for each GPU, the two were one node and all else is the same. Bandwidths are NCCL's own
-// figures in GB/s (1e9 B/s), constants of its source and not those of the catalogue: they decide
-// what it chooses, not how fast it is. They are `float`, because NCCL's are, and comparisons of
-// sums are what the search is about (NVIDIA/nccl, src/graph/topo.h, topo.cc).
+// A GPU of a file is a Device, and each rank on it a Gpu beside it, as since NCCL 2.30; before,
+// with one rank for each GPU, the two were one node and all else is the same. Bandwidths are NCCL's
+// own figures in GB/s (1e9 B/s), constants of its source and not those of the catalogue: they
+// decide what it chooses, not how fast it is. They are `float`, because NCCL's are, and comparisons
+// of sums are what the search is about (NVIDIA/nccl, src/graph/topo.h, topo.cc).
 #pragma once
 
 #include <cstdint>
