@@ -33,7 +33,8 @@ ValidationRow measured_row(const MeasuredRow& row, const ValidationCase& item) {
   }
   const SimTime in_place = row.in_place->time;
   result.columns_apart = ratio(in_place, row.time) > kColumnsApart;
-  const bool take_in_place = result.columns_apart ? in_place < row.time : item.in_place;
+  const bool by_size = result.columns_apart && !item.one_row_per_doubling;
+  const bool take_in_place = by_size ? in_place < row.time : item.in_place;
   if (take_in_place) {
     result.measured = in_place;
     result.in_place = true;
@@ -124,6 +125,31 @@ void predict_rows(CaseResult& result, const Catalogue& catalogue, const Predicto
     CHECK(times[index].time > SimTime(), "a predicted time must be positive");
     result.rows[index].predicted = std::move(times[index]);
   }
+}
+
+// Where a size belongs in kSizeRanges.
+std::size_t range_of(Bytes size) {
+  std::size_t range = 0;
+  while (range + 1 < kSizeRanges.size() && kSizeRanges[range + 1] <= size) {
+    ++range;
+  }
+  return range;
+}
+
+std::vector<SizeRange> errors_by_size(const std::vector<ValidationRow>& rows) {
+  std::vector<std::vector<double>> ratios(kSizeRanges.size());
+  for (const ValidationRow& row : rows) {
+    if (row.predicted && row.excluded.empty()) {
+      ratios[range_of(row.size)].push_back(row.log_ratio());
+    }
+  }
+  std::vector<SizeRange> ranges;
+  for (std::size_t range = 0; range < kSizeRanges.size(); ++range) {
+    ranges.push_back({.from = kSizeRanges[range],
+                      .error = regime_error(magnitudes(ratios[range])),
+                      .bias = mean(ratios[range])});
+  }
+  return ranges;
 }
 
 struct Regime {
@@ -222,6 +248,7 @@ GroupResult group_of(std::string name, std::span<const CaseResult* const> cases)
   group.small = small.figures();
   group.rows = error_figures(rows, CountedRows::Counted);
   group.every_row = error_figures(rows, CountedRows::Every);
+  group.by_size = errors_by_size(rows);
   for (const ValidationRow& row : rows) {
     group.excluded += row.excluded.empty() ? 0U : 1U;
   }

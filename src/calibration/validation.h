@@ -6,7 +6,7 @@
 // smaller one counts, because a single spike is the usual reason. A row that the case excludes is
 // predicted and shown, but does not count. Of a linear sweep (`one_row_per_doubling`) the row with
 // the median time per byte stands for all whose sizes round to the same power of two, so that a
-// table counts by its range and not by its rows.
+// table counts by its range and not by its rows; the median takes care of spikes there.
 //
 // Figures of a group of tables come twice. Over tables: the median of the tables' medians, the
 // median of their 90th percentiles, the mean of their biases; every table weighs the same. Over
@@ -14,6 +14,7 @@
 // (comparison.h).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -90,15 +91,24 @@ struct TableFigures {
   double bias = 0.0;       // Mean of the tables' biases.
 };
 
+// Rows that count, of sizes from the one named to the next.
+struct SizeRange {
+  Bytes from;
+  RegimeError error;
+  double bias = 0.0;
+};
+inline constexpr std::array kSizeRanges{Bytes(0), kib(1), kib(64), mib(1), mib(16), mib(256)};
+
 struct GroupResult {
   std::string name;
   int cases = 0;
   int covered = 0;
   TableFigures large;
   TableFigures small;
-  ErrorFigures rows;         // Over the rows that count.
-  ErrorFigures every_row;    // Over all that were predicted.
-  std::size_t excluded = 0;  // Rows that do not count.
+  ErrorFigures rows;                    // Over the rows that count.
+  ErrorFigures every_row;               // Over all that were predicted.
+  std::vector<SizeRange> by_size = {};  // One for each of kSizeRanges.
+  std::size_t excluded = 0;             // Rows that the cases exclude.
 };
 [[nodiscard]] GroupResult group_of(std::string name, std::span<const CaseResult* const> cases);
 

@@ -91,20 +91,23 @@ Request read_request(const OptionReader& reader) {
   return request;
 }
 
+bool is_wanted(const Request& request, const ValidationCase& item) {
+  return request.only.empty() || std::ranges::any_of(request.only, [&](const std::string& text) {
+           return item.system_class == text || item.name.find(text) != std::string::npos;
+         });
+}
+
 std::vector<LoadedCase> load_cases(const Request& request) {
   std::vector<LoadedCase> cases;
   for (const std::filesystem::path& file : validation_case_files(request.cases)) {
-    const std::string name = file.stem().string();
-    const bool wanted =
-        request.only.empty() || std::ranges::any_of(request.only, [&](const std::string& part) {
-          return name.find(part) != std::string::npos;
-        });
-    if (wanted) {
-      cases.push_back(load_validation_case(file, project_folder()));
+    LoadedCase loaded = load_validation_case(file, project_folder());
+    if (is_wanted(request, loaded.item)) {
+      cases.push_back(std::move(loaded));
     }
   }
   if (cases.empty()) {
-    fail_option("only", fmt::format("part of the name of a case in {}", request.cases.string()),
+    fail_option("only",
+                fmt::format("a class, or part of the name of a case in {}", request.cases.string()),
                 request.only.front());
   }
   return cases;
@@ -157,7 +160,7 @@ options::options_description validate_options() {
   add("help", "this text");
   add("cases", text("DIR"), "folder of cases (default: validation/cases/nccl)");
   add("only", options::value<std::vector<std::string>>()->value_name("TEXT")->composing(),
-      "only cases whose names contain TEXT; may be repeated");
+      "only cases of the class TEXT or with TEXT in their names; may be repeated");
   add("budgets", text("FILE"),
       "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");

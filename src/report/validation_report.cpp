@@ -202,6 +202,37 @@ Table group_table(std::span<const GroupResult> groups, bool for_people) {
   return table;
 }
 
+// "< 1KiB", "1KiB to 64KiB", ..., "256MiB and up".
+std::string range_name(std::size_t range) {
+  if (range == 0) {
+    return "< " + to_string(kSizeRanges[1]);
+  }
+  return range + 1 < kSizeRanges.size() ? fmt::format("{} to {}", to_string(kSizeRanges[range]),
+                                                      to_string(kSizeRanges[range + 1]))
+                                        : to_string(kSizeRanges[range]) + " and up";
+}
+
+// Median error and bias of each range of sizes, over rows.
+Table size_table(std::span<const GroupResult> groups) {
+  std::vector<Column> columns{column("class", "class", Align::Left)};
+  for (std::size_t range = 0; range < kSizeRanges.size(); ++range) {
+    columns.push_back({.name = range_name(range), .key = "", .unit = "", .min_width = 0});
+  }
+  Table table(std::move(columns));
+  for (const GroupResult& group : groups) {
+    std::vector<Cell> cells{Cell::of(group.name)};
+    for (const SizeRange& range : group.by_size) {
+      cells.push_back(
+          range.error.rows == 0
+              ? Cell::none()
+              : Cell::of(fmt::format("{:.1f} ({:+.1f})", 100.0 * std::expm1(range.error.median),
+                                     100.0 * std::expm1(range.bias))));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
 // Reasons, each once, in the order of the rows.
 std::string exclusions(const CaseResult& one) {
   std::string text;
@@ -226,6 +257,8 @@ std::string render_for_people(const ValidationReport& report) {
   std::vector<GroupResult> groups = validation.classes;
   groups.push_back(validation.all);
   text += render_text(group_table(groups, true));
+  text += "#\n# By size, over rows: median error and, in brackets, bias, in per cent.\n";
+  text += render_text(size_table(groups));
   for (const CaseResult& one : validation.cases) {
     if (!one.not_covered.empty()) {
       text += fmt::format("# not covered: {}: {}\n", one.item.name, one.not_covered);
@@ -241,6 +274,22 @@ std::string render_for_people(const ValidationReport& report) {
     text += "# budget exceeded: " + line + "\n";
   }
   return text;
+}
+
+Json json_of(const GroupResult& group) {
+  Json json = to_json(group_table(std::span(&group, 1), false))[0];
+  Json ranges = Json::array();
+  for (const SizeRange& range : group.by_size) {
+    Json one;
+    one["from_bytes"] = range.from.count();
+    one["row_count"] = range.error.rows;
+    one["median_error"] = range.error.rows > 0 ? Json(range.error.median) : Json(nullptr);
+    one["p90_error"] = range.error.rows > 0 ? Json(range.error.p90) : Json(nullptr);
+    one["bias"] = range.error.rows > 0 ? Json(range.bias) : Json(nullptr);
+    ranges.push_back(std::move(one));
+  }
+  json["by_size"] = std::move(ranges);
+  return json;
 }
 
 Json json_of(const ValidationRow& row) {
@@ -278,7 +327,7 @@ Json json_of(const CaseResult& one, Json json) {
 
 std::string render_for_programs(const ValidationReport& report) {
   const Validation& validation = report.validation;
-  Json summary = to_json(group_table(std::span(&validation.all, 1), false))[0];
+  Json summary = json_of(validation.all);
   summary.erase("class");
   summary["runtime"] = report.runtime;
   summary["budgets_exceeded"] = report.exceeded;
@@ -289,7 +338,10 @@ std::string render_for_programs(const ValidationReport& report) {
   }
   Json root;
   root["summary"] = std::move(summary);
-  root["classes"] = to_json(group_table(validation.classes, false));
+  root["classes"] = Json::array();
+  for (const GroupResult& group : validation.classes) {
+    root["classes"].push_back(json_of(group));
+  }
   root["cases"] = std::move(cases);
   return to_text(root);
 }

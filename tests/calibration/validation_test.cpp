@@ -107,6 +107,8 @@ TEST_CASE("one row stands for the sizes of one doubling of a linear sweep") {
   REQUIRE(result.rows[0].stands_for == 3);
   REQUIRE(result.rows[1].size == 7_MiB);
   REQUIRE(run("", table).rows.size() == 4);
+  const std::string apart = with_in_place("100.0", "50.00");
+  REQUIRE(run("one_row_per_doubling: true\n", apart).rows[0].measured == 100_us);
 }
 
 TEST_CASE("groups weigh tables alike, and rows alike") {
@@ -128,6 +130,10 @@ TEST_CASE("groups weigh tables alike, and rows alike") {
   REQUIRE(validation.all.rows.large.median == Approx(std::log(2.0)));
   REQUIRE(validation.all.every_row.large.rows == 4);
   REQUIRE(validation.all.excluded == 1);
+  REQUIRE(validation.all.by_size.size() == 6);
+  REQUIRE(validation.all.by_size[1].error.rows == 2);  // 1 KiB.
+  REQUIRE(validation.all.by_size[3].error.rows == 1);  // 1 MiB, once excluded.
+  REQUIRE(validation.all.by_size[5].bias == Approx(std::log(2.0)));
 }
 
 TEST_CASE("every shipped case describes a cluster of its ranks") {

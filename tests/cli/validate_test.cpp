@@ -44,6 +44,10 @@ TEST_CASE("validate scores the cases of a folder in the order of their names") {
   REQUIRE(run(folder, {}).output == run(folder, {"--threads", "1"}).output);
   const auto one = nlohmann::json::parse(run(folder, {"--format", "json", "--only", "sec"}).output);
   REQUIRE(one["cases"].size() == 1);
+  const auto of_class =
+      nlohmann::json::parse(run(folder, {"--format", "json", "--only", "a"}).output);
+  REQUIRE(of_class["cases"].size() == 1);
+  REQUIRE(of_class["cases"][0]["case"] == "first");
 }
 
 TEST_CASE("budgets beside the folder are recorded, held and only lowered") {
@@ -65,8 +69,8 @@ TEST_CASE("budgets beside the folder are recorded, held and only lowered") {
 TEST_CASE("options of validate that cannot be met are refused") {
   const TwoCases folder;
   REQUIRE_THROWS_WITH(run(folder, {"--only", "third"}),
-                      "--only: expected part of the name of a case in " + folder.cases().string() +
-                          ", found \"third\"");
+                      "--only: expected a class, or part of the name of a case in " +
+                          folder.cases().string() + ", found \"third\"");
   REQUIRE_THROWS_WITH(run(folder, {"--only", "first", "--record-budgets"}),
                       "--record-budgets: expected all cases, found --only");
   REQUIRE_THROWS_AS(run(folder, {"--budgets", "nowhere.yaml"}), ConfigError);

@@ -32,6 +32,9 @@ CaseResult result(const std::string& name, SimTime predicted) {
 ValidationReport report() {
   CaseResult missing = result("third", 10_us);
   missing.not_covered = "needs a file";
+  for (ValidationRow& row : missing.rows) {
+    row.predicted.reset();
+  }
   ValidationReport made;
   made.validation =
       validation_of({result("first", 20_us), result("second", 11_us), std::move(missing)});
@@ -55,6 +58,7 @@ TEST_CASE("the text names errors, what is not covered, what does not count and e
   REQUIRE(holds(text, "# note: a note\n"));
   REQUIRE(holds(text, "# budget exceeded: boxes: covered: expected at least 3, found 2\n"));
   REQUIRE(holds(text, "\nboxes "));
+  REQUIRE(holds(text, " 10.0 (+48.3) "));
   REQUIRE(holds(text, "\nall "));
 }
 
@@ -75,6 +79,11 @@ TEST_CASE("JSON has the summary, the classes and every row of every case") {
   REQUIRE(json["summary"]["median_error_small"].is_null());
   REQUIRE(json["summary"]["budgets_exceeded"].size() == 1);
   REQUIRE(json["classes"].size() == 1);
+  REQUIRE(json["classes"][0]["by_size"].size() == 6);
+  REQUIRE(json["classes"][0]["by_size"][3]["from_bytes"] == 1048576);
+  REQUIRE(json["classes"][0]["by_size"][3]["row_count"] == 2);
+  REQUIRE(json["classes"][0]["by_size"][3]["bias"].get<double>() == Approx(std::log(2.2) / 2.0));
+  REQUIRE(json["classes"][0]["by_size"][5]["median_error"].is_null());
   REQUIRE(json["cases"].size() == 3);
   REQUIRE(json["cases"][0]["case"] == "first");
   REQUIRE(json["cases"][0]["rows"].size() == 2);
