@@ -204,6 +204,42 @@ TEST_CASE("CollNet is there when network, variable and number of nodes allow it"
               Algorithm::CollNetChain) == "- - -");
 }
 
+TEST_CASE("each function has its algorithms and no others", "[nccl][tuning]") {
+  for (const Golden& golden : goldens()) {
+    INFO(golden.name);
+    const TuningTable table = make_tuning_table(golden.machine.input, {});
+    for (const Function function : {Function::AllGather, Function::ReduceScatter}) {
+      for (const Algorithm algorithm :
+           {Algorithm::Tree, Algorithm::CollNetChain, Algorithm::NvlsTree}) {
+        REQUIRE(row(table, function, algorithm) == "- - -");
+      }
+    }
+    REQUIRE(row(table, Function::AllReduce, Algorithm::Pat) == "- - -");
+  }
+}
+
+TEST_CASE("variables switch NVLS and PAT and set the overhead of messages",
+          "[nccl][tuning][environment]") {
+  Environment environment;
+  environment.nvls_enable = 0;
+  environment.pat_enable = 1;
+  environment.net_overhead = 5000;
+  const TuningTable node = make_tuning_table(h100_node().input, environment);
+  REQUIRE(row(node, Function::AllReduce, Algorithm::Nvls) == "- - -");
+  const TuningTable nodes = make_tuning_table(h100_400g(2).input, environment);
+  REQUIRE(row(nodes, Function::AllReduce, Algorithm::NvlsTree) == "- - -");
+  // 8 + 14 / 3.5 + 2.8 * 16; 0.75 * 8 * 48.
+  REQUIRE(row(nodes, Function::AllGather, Algorithm::Pat) == "- - 56.8/288.0");
+  // 6.6 + 28 * 5 + 2 * 2.7; 8.4 + 28 * 15 + 2 * 14.
+  REQUIRE(row(nodes, Function::AllReduce, Algorithm::Ring) == "152.0/20.8 162.0/156.6 456.4/204.8");
+}
+
+TEST_CASE("POWER CPUs make trees over PCIe as slow as rings", "[nccl][tuning]") {
+  Machine machine = pcie_4gpus();
+  machine.input.cpu = CpuKind::Power;
+  REQUIRE(all_reduce(machine, Algorithm::Tree) == "12.8/2.4 - 42.6/9.2");
+}
+
 TEST_CASE("latency of the NIC counts for each hop, and twice for Simple", "[nccl][tuning]") {
   Machine machine = h100_400g(2);
   machine.input.graphs.ring.latency_inter = 10.0;
