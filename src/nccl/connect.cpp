@@ -230,23 +230,6 @@ std::vector<int> multiplied(const Communicator& communicator, const ChannelLimit
 
 // --- NVLS --------------------------------------------------------------------------------------
 
-// src/transport/nvls.cc: ncclNvlsTuning, NVLS_NCHANNELS_SM90 and those of SM100.
-int nvls_channels(const Communicator& communicator, const ChannelLimits& limits) {
-  const auto unlimited = [&] {
-    if (communicator.least_compute_capability < 100) {
-      return 16;
-    }
-    if (communicator.nodes == 1) {
-      return 24;
-    }
-    constexpr double kFastNic = 48.0;
-    const bool fast = communicator.aligned.nvls->bw_inter >= kFastNic;
-    return fast && communicator.nodes > 2 ? 24 : 32;
-  };
-  const int wanted = limits.nvls_channels.value_or(unlimited());
-  return std::max(limits.least_ctas, std::min(limits.most_ctas, wanted));
-}
-
 int nvls_heads(const std::vector<GraphSet>& graphs) {
   std::size_t least = std::numeric_limits<std::size_t>::max();
   for (const GraphSet& set : graphs) {
@@ -331,7 +314,6 @@ void connect(Communicator& communicator, const ChannelLimits& limits) {
     communicator.trees.push_back(trees[index(base)]);
   }
   if (communicator.aligned.nvls) {
-    communicator.nvls_channels = nvls_channels(communicator, limits);
     communicator.nvls_heads = nvls_heads(communicator.graphs);
   }
   name_nics(communicator, bases);

@@ -12,7 +12,7 @@
 // 4. Channels are doubled, then adapted to CollNet, to few fast rings, and to the user's limits.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "nccl/communicator.h"
 
@@ -22,15 +22,11 @@ inline constexpr int kMostChannels = 64;  // src/include/device.h: MAXCHANNELS.
 
 // What the user allows. First `most` cuts, then copies of what is left make up for `least`.
 struct ChannelLimits {
-  int least = 0;                          // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS.
-  int most = kMostChannels;               // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
-  std::optional<int> nvls_channels = {};  // NCCL_NVLS_NCHANNELS.
-  // NCCL_MIN_CTAS and NCCL_MAX_CTAS alone bound the channels of NVLS.
-  int least_ctas = 1;
-  int most_ctas = kMostChannels;
+  int least = 0;             // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS.
+  int most = kMostChannels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
 };
 
-// Fills aligned, nics, channels, rings, trees, nvls_channels and nvls_heads. The communicator has
+// Fills aligned, nics, channels, rings, trees and nvls_heads. The communicator has
 // its version, ranks, nodes, first_rank, node_kind, graphs and least_compute_capability already;
 // the graphs of a node name each of its ranks once in every channel. Where odd nodes swap their
 // rings they become kinds of their own: nodes of one kind have the same graphs and the same NICs.

@@ -253,26 +253,16 @@ TEST_CASE("unequal nodes agree on the least", "[nccl]") {
   }
 }
 
-TEST_CASE("channels of NVLS depend on the GPU and the nodes", "[nccl]") {
-  const auto channels = [](int nodes, int sm, double bandwidth, const ChannelLimits& limits) {
-    GraphSet set = rails(4, 0);
-    set.nvls = make_graph(GraphPattern::Nvls, 4, bandwidth);
-    for (int head = 0; head < 4; ++head) {
-      set.nvls->channels.push_back({.net_in = head, .net_out = head, .gpus = {head}});
-    }
-    Communicator made = communicator_of(nodes, 4, set, sm);
-    connect(made, limits);
-    REQUIRE(made.nvls_heads == 4);
-    return made.nvls_channels;
-  };
-  REQUIRE(channels(1, 90, 40, {}) == 16);
-  REQUIRE(channels(4, 90, 40, {}) == 16);
-  REQUIRE(channels(1, 100, 80, {}) == 24);
-  REQUIRE(channels(2, 100, 48, {}) == 32);
-  REQUIRE(channels(4, 100, 48, {}) == 24);
-  REQUIRE(channels(4, 100, 24, {}) == 32);
-  REQUIRE(channels(1, 90, 40, {.nvls_channels = 8}) == 8);
-  REQUIRE(channels(1, 90, 40, {.most_ctas = 4}) == 4);
+TEST_CASE("a head of NVLS is a GPU, even with two NICs", "[nccl]") {
+  GraphSet set = rails(4, 0);
+  set.nvls = make_graph(GraphPattern::Nvls, 4, 40);
+  for (const int head : {0, 2, 0, 2}) {
+    set.nvls->channels.push_back({.net_in = head, .net_out = head, .gpus = {head}});
+  }
+  Communicator made = communicator_of(2, 4, set);
+  connect(made, {});
+  REQUIRE(made.nvls_heads == 2);
+  REQUIRE(made.nics[0].nvls == std::vector<int>{0, 2, 0, 2});
 }
 
 TEST_CASE("a communicator of 16,384 ranks is joined as one of 16", "[nccl]") {
