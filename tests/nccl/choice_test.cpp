@@ -17,7 +17,7 @@ namespace trainyard::nccl {
 namespace {
 
 // "Ring LL, 2^21 NVLS Simple". `exponents` are of the payload of all ranks together.
-std::string selection(const Machine& machine, Function function, int first, int last) {
+std::string selection(const TunedMachine& machine, Function function, int first, int last) {
   const Communicator communicator = communicator_of(machine);
   std::string text;
   std::string before;
@@ -40,7 +40,7 @@ std::string selection(const Machine& machine, Function function, int first, int 
 
 struct Switches {
   const char* name;
-  Machine machine;
+  TunedMachine machine;
   const char* all_reduce;
   const char* all_gather;  // Null where not known.
 };
@@ -199,7 +199,7 @@ TEST_CASE("PAT keeps all channels however small the call", "[nccl][choice]") {
 }
 
 TEST_CASE("NVLS between nodes shares one loop over all channels", "[nccl][choice]") {
-  Machine machine = h100_400g(2);
+  TunedMachine machine = h100_400g(2);
   machine.input.collnet = true;
   Environment environment;
   environment.collnet_enable = true;
@@ -236,13 +236,13 @@ TEST_CASE("a call of nothing has no channels", "[nccl][choice]") {
 }
 
 TEST_CASE("parts add up and keep to the limits for any size", "[nccl][choice]") {
-  const std::vector<Machine> machines{h100_node(),    h100_400g(4),  b200_800g(2),
-                                      a100_200g(2),   pcie_4gpus(),  h100_1gpu(8),
-                                      socket_1gpu(4), h100_bridge(), h100_4gpus()};
+  const std::vector<TunedMachine> machines{h100_node(),    h100_400g(4),  b200_800g(2),
+                                           a100_200g(2),   pcie_4gpus(),  h100_1gpu(8),
+                                           socket_1gpu(4), h100_bridge(), h100_4gpus()};
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "calls");
-    const Machine& machine = machines[random.below(machines.size())];
+    const TunedMachine& machine = machines[random.below(machines.size())];
     const Communicator communicator = communicator_of(machine);
     const Function function = kFunctions[random.below(kFunctions.size())];
     const std::uint64_t scale = random.below(34);

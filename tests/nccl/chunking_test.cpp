@@ -10,8 +10,8 @@
 namespace trainyard::nccl {
 namespace {
 
-Bytes chunk_of(const Machine& machine, Function function, Algorithm algorithm, Protocol protocol,
-               Bytes bytes, int channels = 1) {
+Bytes chunk_of(const TunedMachine& machine, Function function, Algorithm algorithm,
+               Protocol protocol, Bytes bytes, int channels = 1) {
   return chunk_bytes(function, algorithm, protocol, bytes, channels, communicator_of(machine), {});
 }
 
@@ -120,9 +120,9 @@ TEST_CASE("cells are shares of 32 KiB of traffic", "[nccl][chunking]") {
 
 TEST_CASE("chunks are whole grains for any size, and never grow when bytes shrink",
           "[nccl][chunking]") {
-  const std::vector<Machine> machines{h100_node(), h100_400g(2), b200_800g(4), a100_200g(8),
-                                      h100_1gpu(16)};
-  for (const Machine& machine : machines) {
+  const std::vector<TunedMachine> machines{h100_node(), h100_400g(2), b200_800g(4), a100_200g(8),
+                                           h100_1gpu(16)};
+  for (const TunedMachine& machine : machines) {
     const Communicator communicator = communicator_of(machine);
     for (const Function function : kFunctions) {
       for (const Algorithm algorithm : kAlgorithms) {

@@ -33,11 +33,11 @@ std::string row(const TuningTable& table, Function function, Algorithm algorithm
   return text;
 }
 
-std::string all_reduce(const Machine& machine, Algorithm algorithm) {
+std::string all_reduce(const TunedMachine& machine, Algorithm algorithm) {
   return row(make_tuning_table(machine.input, {}), Function::AllReduce, algorithm);
 }
 
-std::string all_gather(const Machine& machine, Algorithm algorithm = Algorithm::Ring) {
+std::string all_gather(const TunedMachine& machine, Algorithm algorithm = Algorithm::Ring) {
   const TuningTable table = make_tuning_table(machine.input, {});
   const std::string text = row(table, Function::AllGather, algorithm);
   REQUIRE(row(table, Function::ReduceScatter, algorithm) == text);
@@ -46,7 +46,7 @@ std::string all_gather(const Machine& machine, Algorithm algorithm = Algorithm::
 
 struct Golden {
   const char* name;
-  Machine machine;
+  TunedMachine machine;
   const char* tree;
   const char* ring;
   const char* nvls;  // "-" where there is none.
@@ -115,7 +115,7 @@ TEST_CASE("sockets between nodes with one GPU", "[nccl][tuning]") {
   const std::array trees{"36.4/0.9", "64.4/0.5", "92.4/0.5"};
   const std::array gathers{"22.4/2.4", "50.4/1.6", "106.4/1.4"};
   for (std::size_t i = 0; i < 3; ++i) {
-    const Machine machine = socket_1gpu(2 << i);
+    const TunedMachine machine = socket_1gpu(2 << i);
     const TuningTable table = make_tuning_table(machine.input, {});
     REQUIRE(all_reduce(machine, Algorithm::Ring) == rings.at(i));
     REQUIRE(printed(table.cell(Function::AllReduce, Algorithm::Tree, Protocol::Simple)) ==
@@ -130,7 +130,7 @@ TEST_CASE("NVLS gathers within a node, PAT between nodes with one GPU", "[nccl][
   REQUIRE(all_gather(h100_400g(2), Algorithm::Nvls) == "- - -");
   REQUIRE(all_gather(h100_400g(2), Algorithm::Pat) == "- - -");
   REQUIRE(all_gather(h100_1gpu(2), Algorithm::Pat) == "- - 17.6/72.0");
-  Machine oldest = h100_1gpu(2);
+  TunedMachine oldest = h100_1gpu(2);
   oldest.input.version = Version::V2_27;
   REQUIRE(all_gather(oldest, Algorithm::Pat) == "- - 9.6/72.0");
 }
@@ -150,21 +150,21 @@ TEST_CASE("Broadcast and Reduce are rings, slower where channels differ", "[nccl
 }
 
 TEST_CASE("releases differ where their constants do", "[nccl][tuning]") {
-  Machine machine = b200_400g(2);
+  TunedMachine machine = b200_400g(2);
   machine.input.version = Version::V2_28;
   REQUIRE(all_reduce(machine, Algorithm::Ring) == "40.0/20.8 75.2/147.6 131.6/204.8");
   machine.input.version = Version::V2_27;
   REQUIRE(all_reduce(machine, Algorithm::Ring) == "40.0/20.8 75.2/188.4 131.6/204.8");
   REQUIRE(all_reduce(machine, Algorithm::Tree) == "25.2/16.6 48.5/249.6 92.4/281.5");
   REQUIRE(all_reduce(machine, Algorithm::NvlsTree) == "- - 53.0/265.2");
-  Machine hopper = h100_400g(2);
+  TunedMachine hopper = h100_400g(2);
   hopper.input.version = Version::V2_27;
   REQUIRE(all_reduce(hopper, Algorithm::NvlsTree) == "- - 53.0/253.9");
   REQUIRE(all_reduce(hopper, Algorithm::Ring) == all_reduce(h100_400g(2), Algorithm::Ring));
 }
 
 TEST_CASE("LL128 needs near paths and equal GPUs unless it is forced", "[nccl][tuning]") {
-  Machine machine = a100_node();
+  TunedMachine machine = a100_node();
   machine.input.greatest_compute_capability = 90;
   REQUIRE(all_reduce(machine, Algorithm::Ring) == "15.0/50.1 - 56.0/137.1");
   Environment environment;
@@ -179,7 +179,7 @@ TEST_CASE("LL128 needs near paths and equal GPUs unless it is forced", "[nccl][t
 
 TEST_CASE("CollNet is there when network, variable and number of nodes allow it",
           "[nccl][tuning]") {
-  Machine machine = h100_400g(2);
+  TunedMachine machine = h100_400g(2);
   machine.input.collnet = true;
   machine.input.graphs.collnet_chain =
       found_graph(GraphPattern::Tree, 8, 48, 48, PathType::Nvl, PathType::Pix);
@@ -235,13 +235,13 @@ TEST_CASE("variables switch NVLS and PAT and set the overhead of messages",
 }
 
 TEST_CASE("POWER CPUs make trees over PCIe as slow as rings", "[nccl][tuning]") {
-  Machine machine = pcie_4gpus();
+  TunedMachine machine = pcie_4gpus();
   machine.input.cpu = CpuKind::Power;
   REQUIRE(all_reduce(machine, Algorithm::Tree) == "12.8/2.4 - 42.6/9.2");
 }
 
 TEST_CASE("latency of the NIC counts for each hop, and twice for Simple", "[nccl][tuning]") {
-  Machine machine = h100_400g(2);
+  TunedMachine machine = h100_400g(2);
   machine.input.graphs.ring.latency_inter = 10.0;
   REQUIRE(all_reduce(machine, Algorithm::Ring) == "60.0/20.8 95.2/156.6 171.6/204.8");
 }

@@ -16,7 +16,7 @@
 
 namespace trainyard::nccl {
 
-struct Machine {
+struct TunedMachine {
   TuningInput input;
   int channels = 0;            // Of collectives.
   double nic_bandwidth = 0.0;  // GB/s
@@ -34,8 +34,8 @@ inline Graph found_graph(GraphPattern pattern, int channels, double intra, doubl
   return graph;
 }
 
-inline Machine machine_of(int nodes, int ppn, int compute_capability, int channels) {
-  Machine machine;
+inline TunedMachine machine_of(int nodes, int ppn, int compute_capability, int channels) {
+  TunedMachine machine;
   machine.input.nodes = nodes;
   machine.input.ranks = nodes * ppn;
   machine.input.most_ranks_per_node = ppn;
@@ -45,7 +45,8 @@ inline Machine machine_of(int nodes, int ppn, int compute_capability, int channe
   return machine;
 }
 
-inline void set_nvls(Machine& machine, int heads, double intra, double inter, PathType type_inter) {
+inline void set_nvls(TunedMachine& machine, int heads, double intra, double inter,
+                     PathType type_inter) {
   machine.input.graphs.nvls =
       found_graph(GraphPattern::Nvls, heads, intra, inter, PathType::Nvl, type_inter);
   machine.input.nvls_heads = heads;
@@ -53,8 +54,8 @@ inline void set_nvls(Machine& machine, int heads, double intra, double inter, Pa
 }
 
 // NVSwitch, a NIC of 400 Gb/s for each GPU on its PCIe switch.
-inline Machine h100_node() {
-  Machine machine = machine_of(1, 8, 90, 24);
+inline TunedMachine h100_node() {
+  TunedMachine machine = machine_of(1, 8, 90, 24);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 12, 30, 30, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 30, 30, PathType::Nvl, PathType::Pix);
@@ -62,8 +63,8 @@ inline Machine h100_node() {
   return machine;
 }
 
-inline Machine h100_400g(int nodes) {
-  Machine machine = machine_of(nodes, 8, 90, 16);
+inline TunedMachine h100_400g(int nodes) {
+  TunedMachine machine = machine_of(nodes, 8, 90, 16);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pix);
   graphs.ring.cross_nic = 2;
@@ -74,8 +75,8 @@ inline Machine h100_400g(int nodes) {
   return machine;
 }
 
-inline Machine h100_200g(int nodes) {
-  Machine machine = h100_400g(nodes);
+inline TunedMachine h100_200g(int nodes) {
+  TunedMachine machine = h100_400g(nodes);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
   graphs.tree.bw_inter = 24;
@@ -85,16 +86,16 @@ inline Machine h100_200g(int nodes) {
 }
 
 // NICs of 400 Gb/s under every other GPU.
-inline Machine h100_4nics(int nodes) {
-  Machine machine = h100_200g(nodes);
+inline TunedMachine h100_4nics(int nodes) {
+  TunedMachine machine = h100_200g(nodes);
   set_nvls(machine, 4, 48, 48, PathType::Pix);
   machine.nic_bandwidth = 48;
   return machine;
 }
 
 // Two NICs of 200 Gb/s for each GPU.
-inline Machine h100_16nics(int nodes) {
-  Machine machine = h100_400g(nodes);
+inline TunedMachine h100_16nics(int nodes) {
+  TunedMachine machine = h100_400g(nodes);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring.channel_count = graphs.tree.channel_count = 16;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 24;
@@ -105,15 +106,15 @@ inline Machine h100_16nics(int nodes) {
   return machine;
 }
 
-inline Machine h100_4gpus() {
-  Machine machine = h100_node();
+inline TunedMachine h100_4gpus() {
+  TunedMachine machine = h100_node();
   machine.input.ranks = machine.input.most_ranks_per_node = 4;
   set_nvls(machine, 4, 60, 60, PathType::Pix);
   return machine;
 }
 
-inline Machine b200_node() {
-  Machine machine = machine_of(1, 8, 100, 32);
+inline TunedMachine b200_node() {
+  TunedMachine machine = machine_of(1, 8, 100, 32);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 16, 45, 45, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 16, 45, 45, PathType::Nvl, PathType::Pix);
@@ -121,8 +122,8 @@ inline Machine b200_node() {
   return machine;
 }
 
-inline Machine b200_400g(int nodes) {
-  Machine machine = machine_of(nodes, 8, 100, 16);
+inline TunedMachine b200_400g(int nodes) {
+  TunedMachine machine = machine_of(nodes, 8, 100, 16);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 8, 48, 48, PathType::Nvl, PathType::Pxn);
   graphs.tree = found_graph(GraphPattern::Tree, 8, 96, 48, PathType::Nvl, PathType::Pix);
@@ -131,8 +132,8 @@ inline Machine b200_400g(int nodes) {
   return machine;
 }
 
-inline Machine b200_800g(int nodes) {
-  Machine machine = machine_of(nodes, 8, 100, 32);
+inline TunedMachine b200_800g(int nodes) {
+  TunedMachine machine = machine_of(nodes, 8, 100, 32);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 16, 48, 48, PathType::Nvl, PathType::Pix);
   graphs.ring.cross_nic = 2;
@@ -144,8 +145,8 @@ inline Machine b200_800g(int nodes) {
 }
 
 // AMD CPUs.
-inline Machine a100_node() {
-  Machine machine = machine_of(1, 8, 80, 24);
+inline TunedMachine a100_node() {
+  TunedMachine machine = machine_of(1, 8, 80, 24);
   machine.input.cpu = CpuKind::Amd;
   machine.input.nvswitch = true;
   GraphSet& graphs = machine.input.graphs;
@@ -154,8 +155,8 @@ inline Machine a100_node() {
   return machine;
 }
 
-inline Machine a100_200g(int nodes) {
-  Machine machine = machine_of(nodes, 8, 80, 16);
+inline TunedMachine a100_200g(int nodes) {
+  TunedMachine machine = machine_of(nodes, 8, 80, 16);
   machine.input.cpu = CpuKind::Amd;
   machine.input.nvswitch = true;
   GraphSet& graphs = machine.input.graphs;
@@ -166,8 +167,8 @@ inline Machine a100_200g(int nodes) {
 }
 
 // Intel CPUs.
-inline Machine a100_100g(int nodes) {
-  Machine machine = a100_200g(nodes);
+inline TunedMachine a100_100g(int nodes) {
+  TunedMachine machine = a100_200g(nodes);
   machine.input.cpu = CpuKind::Intel;
   GraphSet& graphs = machine.input.graphs;
   graphs.ring.bw_intra = graphs.ring.bw_inter = 12;
@@ -177,8 +178,8 @@ inline Machine a100_100g(int nodes) {
 }
 
 // Two H100 with 18 NVLinks between them and no switch.
-inline Machine h100_bridge() {
-  Machine machine = machine_of(1, 2, 90, 24);
+inline TunedMachine h100_bridge() {
+  TunedMachine machine = machine_of(1, 2, 90, 24);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 12, 30, 30, PathType::Nvl, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 12, 60, 30, PathType::Nvl, PathType::Pix);
@@ -186,8 +187,8 @@ inline Machine h100_bridge() {
 }
 
 // Four GPUs of compute capability 89 on PCIe Gen4 and two sockets.
-inline Machine pcie_4gpus() {
-  Machine machine = machine_of(1, 4, 89, 2);
+inline TunedMachine pcie_4gpus() {
+  TunedMachine machine = machine_of(1, 4, 89, 2);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 1, 20, 20, PathType::Sys, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 1, 20, 20, PathType::Sys, PathType::Pix);
@@ -195,8 +196,8 @@ inline Machine pcie_4gpus() {
 }
 
 // One H100 and one NIC of 400 Gb/s in each node.
-inline Machine h100_1gpu(int nodes) {
-  Machine machine = machine_of(nodes, 1, 90, 4);
+inline TunedMachine h100_1gpu(int nodes) {
+  TunedMachine machine = machine_of(nodes, 1, 90, 4);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 2, 24, 24, PathType::Loc, PathType::Pix);
   graphs.tree = found_graph(GraphPattern::Tree, 2, 48, 24, PathType::Loc, PathType::Pix);
@@ -205,8 +206,8 @@ inline Machine h100_1gpu(int nodes) {
 }
 
 // One GPU and sockets over 10 Gb/s in each node.
-inline Machine socket_1gpu(int nodes) {
-  Machine machine = machine_of(nodes, 1, 90, 2);
+inline TunedMachine socket_1gpu(int nodes) {
+  TunedMachine machine = machine_of(nodes, 1, 90, 2);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 1, 1.2, 1.2, PathType::Loc, PathType::Phb);
   graphs.tree = found_graph(GraphPattern::Tree, 1, 2.4, 1.2, PathType::Loc, PathType::Phb);
@@ -215,15 +216,16 @@ inline Machine socket_1gpu(int nodes) {
 }
 
 // Two ranks on one H100.
-inline Machine h100_shared() {
-  Machine machine = machine_of(1, 2, 90, 64);
+inline TunedMachine h100_shared() {
+  TunedMachine machine = machine_of(1, 2, 90, 64);
   GraphSet& graphs = machine.input.graphs;
   graphs.ring = found_graph(GraphPattern::Ring, 32, 60, 60, PathType::Loc, PathType::Loc);
   graphs.tree = found_graph(GraphPattern::BalancedTree, 32, 6, 6, PathType::Loc, PathType::Loc);
   return machine;
 }
 
-inline Communicator communicator_of(const Machine& machine, const Environment& environment = {}) {
+inline Communicator communicator_of(const TunedMachine& machine,
+                                    const Environment& environment = {}) {
   const TuningInput& input = machine.input;
   Communicator communicator;
   communicator.version = input.version;
