@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator as NCCL makes it, from a cluster or from NCCL's own topology files: search on each
+// kind of node, channels over all ranks, cost model, channels of sends and receives (NVIDIA/nccl,
+// src/init.cc: initTransportsRank).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "nccl/communicator.h"
+#include "nccl/environment.h"
+#include "nccl/graph_xml.h"
+#include "nccl/job_nodes.h"
+#include "nccl/types.h"
+
+namespace trainyard::nccl {
+
+struct InitOptions {
+  Version version = kNewestVersion;
+  Environment environment = {};
+  // A graph file for every node, instead of the search: its text, and its name in errors.
+  std::optional<std::string> graph_text = {};
+  std::string graph_name = {};
+};
+
+struct InitResult {
+  Communicator communicator;
+  GraphNames names;  // Of the first node, for write_graph_xml().
+};
+
+// Throws ConfigError for fewer than two ranks, for what the search cannot take, and for mistakes in
+// the graph file.
+[[nodiscard]] InitResult make_communicator(const JobNodes& nodes, const InitOptions& options);
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/job_nodes.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstddef>
+
+#include "nccl/machine_import.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+template <typename Devices, typename Visit>
+void visit_devices(Devices& devices, const Visit& visit) {
+  for (auto& device : devices) {
+    visit(device);
+    visit_devices(device.pcis, visit);
+  }
+}
+
+int gpu_count(const NcclSystem& system) {
+  std::size_t count = 0;
+  for (const NcclCpu& cpu : system.cpus) {
+    visit_devices(cpu.pcis, [&count](const NcclPci& device) { count += device.gpus.size(); });
+  }
+  return static_cast<int>(count);
+}
+
+NcclSystem first_gpus(NcclSystem system, int count) {
+  int position = 0;
+  for (NcclCpu& cpu : system.cpus) {
+    visit_devices(cpu.pcis, [&](NcclPci& device) {
+      std::erase_if(device.gpus, [&](const NcclGpu&) { return position++ >= count; });
+    });
+  }
+  return system;
+}
+
+}  // namespace
+
+JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains domains) {
+  const ClusterSystems systems = import_systems(cluster, catalogue);
+  JobNodes nodes;
+  int ranks = 0;
+  std::vector<std::size_t> first_kind;  // By kind of `systems`, where hosts stand apart.
+  for (const std::vector<NcclSystem>& files : systems.kinds) {
+    first_kind.push_back(nodes.kinds.size());
+    if (domains == Domains::Joined) {
+      nodes.kinds.push_back(files);
+      continue;
+    }
+    for (const NcclSystem& file : files) {
+      nodes.kinds.push_back({file});
+    }
+  }
+  for (const ClusterNode& node : systems.nodes) {
+    const std::size_t hosts = domains == Domains::Joined ? 1 : node.servers.size();
+    for (std::size_t host = 0; host < hosts; ++host) {
+      const std::size_t kind = first_kind[node.kind] + host;
+      nodes.kind.push_back(static_cast<int>(kind));
+      nodes.first_rank.push_back(ranks);
+      ranks += domains == Domains::Joined ? node.ranks : gpu_count(nodes.kinds[kind].front());
+    }
+  }
+  nodes.first_rank.push_back(ranks);
+  return nodes;
+}
+
+JobNodes job_nodes(const NcclSystem& server, const ServerJob& job) {
+  const int has = gpu_count(server);
+  const int used = job.gpus_per_node.value_or(has);
+  if (used > has) {
+    throw ConfigError(
+        fmt::format("--gpus-per-node: expected at most {}, the GPUs of the topology file, found {}",
+                    has, used));
+  }
+  const int all = job.nodes * used;
+  const int ranks = job.ranks.value_or(all);
+  if (ranks > all) {
+    throw ConfigError(fmt::format(
+        "--ranks: expected at most {} ({} nodes of {} GPUs; --nodes gives more), found {}", all,
+        job.nodes, used, ranks));
+  }
+  JobNodes nodes;
+  const auto add_node = [&](int first, int gpus) {
+    nodes.kind.push_back(static_cast<int>(nodes.kinds.size()) - 1);
+    nodes.first_rank.push_back(first);
+    return first + gpus;
+  };
+  int next = 0;
+  if (ranks >= used) {
+    nodes.kinds.push_back({first_gpus(server, used)});
+    while (next + used <= ranks) {
+      next = add_node(next, used);
+    }
+  }
+  if (next < ranks) {
+    nodes.kinds.push_back({first_gpus(server, ranks - next)});
+    next = add_node(next, ranks - next);
+  }
+  nodes.first_rank.push_back(next);
+  return nodes;
+}
+
+}  // namespace trainyard::nccl
