@@ -6,14 +6,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <mutex>
 #include <thread>
 
 #include "report/output.h"
 #include "sim/config.h"
+#include "sim/config_error.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -105,6 +110,26 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
 
 Catalogue load_default_catalogue() {
   return Catalogue::load(configs_folder() / "hardware");
+}
+
+std::string read_input(const std::string& name) {
+  constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+  std::error_code error;
+  if (std::filesystem::is_directory(name, error)) {
+    throw ConfigError(fmt::format("{}: expected a file, found a directory", name));
+  }
+  errno = 0;
+  std::ifstream stream(name, std::ios::binary);
+  if (!stream) {
+    throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
+  }
+  std::string text(kMostBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMostBytes) {
+    throw ConfigError(fmt::format("{}: expected at most 4 MiB, found more", name));
+  }
+  return text;
 }
 
 void write_output(const std::optional<std::string>& file, const std::string& text,

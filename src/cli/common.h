@@ -25,6 +25,9 @@ namespace trainyard {
 // The catalogue of the configs folder.
 [[nodiscard]] Catalogue load_default_catalogue();
 
+// All of a file of at most 4 MiB. Throws ConfigError for what cannot be read.
+[[nodiscard]] std::string read_input(const std::string& name);
+
 // To the file, whole or not at all, or to `out`.
 void write_output(const std::optional<std::string>& file, const std::string& text,
                   std::ostream& out);

@@ -4,10 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <boost/program_options.hpp>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -23,8 +20,6 @@ namespace trainyard {
 namespace {
 
 namespace options = boost::program_options;
-
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kExample = R"(
 FILE is a topology file of NCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine) or the output of
@@ -49,25 +44,6 @@ options::options_description described_options() {
       "write to FILE instead of standard output");
   add_log_option(all);
   return all;
-}
-
-std::string read_file(const std::string& name) {
-  std::error_code error;
-  if (std::filesystem::is_directory(name, error)) {
-    throw ConfigError(fmt::format("{}: expected a file, found a directory", name));
-  }
-  errno = 0;
-  std::ifstream stream(name, std::ios::binary);
-  if (!stream) {
-    throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
-  }
-  std::string text(kMostBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMostBytes) {
-    throw ConfigError(fmt::format("{}: expected at most 4 MiB, found more", name));
-  }
-  return text;
 }
 
 struct Imported {
@@ -111,7 +87,7 @@ int run_import(std::span<const std::string> arguments, std::ostream& out) {
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
   const std::optional<std::string> output = output_file(reader, "output");
   const Catalogue catalogue = load_default_catalogue();
-  const Imported imported = import_text(read_file(file), file, catalogue, parts);
+  const Imported imported = import_text(read_input(file), file, catalogue, parts);
   const std::filesystem::path path(file);
   spdlog::logger logger = make_logger(reader);
   for (const std::string& remark : imported.server.remarks) {

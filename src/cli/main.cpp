@@ -13,6 +13,7 @@
 #include "cli/check.h"
 #include "cli/collective.h"
 #include "cli/import.h"
+#include "cli/plan.h"
 #include "cli/topology.h"
 #include "cli/transfer.h"
 #include "cli/validate.h"
@@ -29,6 +30,7 @@ constexpr std::string_view kIntroduction =
 from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
+  trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
   trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
@@ -48,8 +50,9 @@ struct Command {
 
 constexpr std::array kCommands{
     Command{"check", run_check},       Command{"collective", run_collective_command},
-    Command{"import", run_import},     Command{"topology", run_topology},
-    Command{"transfer", run_transfer}, Command{"validate", run_validate},
+    Command{"import", run_import},     Command{"plan", run_plan},
+    Command{"topology", run_topology}, Command{"transfer", run_transfer},
+    Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {
