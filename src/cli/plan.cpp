@@ -22,6 +22,7 @@
 #include "report/plan_json.h"
 #include "report/plan_report.h"
 #include "sim/check.h"
+#include "sim/printable.h"
 #include "topology/nccl_xml.h"
 
 namespace trainyard {
@@ -59,6 +60,9 @@ Machine load_machine(PlanRequest& request) {
       load_cluster(find_config("clusters", *request.cluster), catalogue, request.overrides);
   if (request.ranks) {
     keep_first_ranks(cluster, *request.ranks);
+  }
+  for (const std::string& setting : request.overrides.settings) {
+    request.notes.push_back("changed in the cluster: " + escaped(setting));
   }
   request.notes.insert(request.notes.end(), cluster.warnings.begin(), cluster.warnings.end());
   const nccl::Domains domains =

@@ -26,10 +26,10 @@ struct ChannelLimits {
   int most = kMostChannels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
 };
 
-// Fills aligned, nics, channels, rings, trees and nvls_heads. The communicator has
-// its version, ranks, nodes, first_rank, node_kind, graphs and least_compute_capability already;
-// the graphs of a node name each of its ranks once in every channel. Where odd nodes swap their
-// rings they become kinds of their own: nodes of one kind have the same graphs and the same NICs.
+// Fills aligned, nics, channels, rings, trees and nvls_heads. The communicator has its version,
+// ranks, nodes, first_rank, node_kind, graphs and least_compute_capability already; the graphs of a
+// node name each of its ranks once in every channel. Where odd nodes swap their rings they become
+// kinds of their own: nodes of one kind have the same graphs and the same NICs.
 void connect(Communicator& communicator, const ChannelLimits& limits);
 
 // What all ranks agree on: step 1 of the above.

@@ -90,6 +90,7 @@ class Init {
     connect(made_, {.least = std::max(environment.min_channels, environment.min_ctas),
                     .most = std::min(environment.max_channels, environment.max_ctas)});
     set_up_nvls();
+    remark_assumptions();
     tune();
     set_up_point_to_point();
     GraphNames names = names_of(parts_.front().front().machine, made_.nodes > 1);
@@ -267,6 +268,18 @@ class Init {
     input.collnet = made_.aligned.collnet_chain.has_value() &&
                     made_.nodes >= options_.environment.collnet_node_threshold;
     made_.tuning = make_tuning_table(input, options_.environment);
+  }
+
+  // What no topology file tells.
+  void remark_assumptions() {
+    if (made_.aligned.nvls && options_.environment.nvls_enable == 2) {
+      remark(
+          "NVLS is planned as if the driver offered multicast memory; --env NCCL_NVLS_ENABLE=0 "
+          "plans without");
+    }
+    if (made_.aligned.collnet_chain) {
+      remark("CollNet is planned as if switches and network plugin could reduce");
+    }
   }
 
   void set_up_nvls() {

@@ -16,10 +16,10 @@ struct TreePlace {
   std::array<std::optional<int>, 2> children = {};
 };
 
-// Where `position` of 0 .. count - 1 stands in one binary tree whose inner places are the even ones:
-// with b the lowest set bit of p, the parent of p is p with that bit cleared and the next one set,
-// or only cleared where there is no such place; the children are p - b/2 and p + b/2, the second
-// one nearer where there is none. Place 0 is the root and has one child, its second.
+// Where `position` of 0 .. count - 1 stands in one binary tree whose inner places are the even
+// ones: with b the lowest set bit of p, the parent of p is p with that bit cleared and the next one
+// set, or only cleared where there is no such place; the children are p - b/2 and p + b/2, the
+// second one nearer where there is none. Place 0 is the root and has one child, its second.
 [[nodiscard]] TreePlace binary_tree(int count, int position);
 
 // Where `position` stands in both trees. The second is the first one mirrored for an even count,

@@ -350,6 +350,9 @@ std::string render_plan_info(const PlanReport& report) {
   for (const PlannedCall& call : report.calls) {
     text += call_line(call.plan);
   }
+  for (const std::string& note : report.notes) {
+    text += fmt::format("# {}\n", note);
+  }
   return text;
 }
 

@@ -32,7 +32,7 @@ struct PlanReport {
 
 // The lines that NCCL prints at NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING, without
 // what stands before a message ("host:pid:tid [0] NCCL INFO "): graphs, rings, trees of rank 0, the
-// cost model, the counts of channels, and the choice for each call.
+// cost model, the counts of channels, and the choice for each call. Notes follow behind "# ".
 [[nodiscard]] std::string render_plan_info(const PlanReport& report);
 
 }  // namespace trainyard

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/collective_request.h"
+#include "cli/plan_request.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -131,13 +132,16 @@ TEST_CASE("the examples of the documentation print what it says", "[golden]") {
   REQUIRE(compared >= 2);
 }
 
-TEST_CASE("the page about the command collective names every option") {
-  const std::string page = read_text_file(kRoot / "docs/collective-command.md");
-  const boost::program_options::options_description described = collective_options();
-  for (const auto& option : described.options()) {
-    INFO(option->long_name());
-    REQUIRE(page.find("`--" + option->long_name()) != std::string::npos);
-  }
+TEST_CASE("the pages about commands name every option") {
+  const auto require_named = [](const char* page, const auto& described) {
+    const std::string text = read_text_file(kRoot / "docs" / page);
+    for (const auto& option : described.options()) {
+      INFO(page << ": " << option->long_name());
+      REQUIRE(text.find("`--" + option->long_name()) != std::string::npos);
+    }
+  };
+  require_named("collective-command.md", collective_options());
+  require_named("plan-command.md", plan_options());
 }
 
 }  // namespace trainyard

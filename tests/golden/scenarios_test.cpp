@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/collective.h"
+#include "cli/plan.h"
 #include "cli/topology.h"
 #include "cli/transfer.h"
 #include "support/program.h"
@@ -46,6 +47,7 @@ std::string run_here(std::vector<std::string> arguments) {
   std::ostringstream out;
   const auto run = command == "topology"   ? run_topology
                    : command == "transfer" ? run_transfer
+                   : command == "plan"     ? run_plan
                                            : run_collective_command;
   const int status = run(arguments, out);
   REQUIRE(status == 0);

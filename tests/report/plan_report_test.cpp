@@ -79,7 +79,7 @@ TEST_CASE("the log of a plan has NCCL's lines in NCCL's order", "[nccl]") {
   for (const char* const start :
        {"Pattern 4,", "\nPattern 3,", "\nChannel 00/02 : 0 1 2 3", "\nTrees [0] ",
         "\n  Algorithm   |", "\nthreadThresholds ", "\n2 coll channels,",
-        "\nAllReduce: 1024 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}"}) {
+        "\nAllReduce: 1024 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n# a remark\n"}) {
     INFO(start);
     at = text.find(start, at);
     REQUIRE(at != std::string::npos);
