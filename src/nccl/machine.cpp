@@ -325,7 +325,7 @@ std::vector<std::vector<int>> Machine::groups() const {
 
 std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
                                        const SearchOptions& options) {
-  const Machine whole(build_system(servers, {}), options);
+  const Machine whole(build_system(servers, {.merge_ports = options.merge_ports}), options);
   const std::vector<std::vector<int>> groups = whole.groups();
   SearchOptions part_options = options;
   part_options.multi_node = options.multi_node || groups.size() > 1;
@@ -340,7 +340,9 @@ std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
     }
     std::sort(ranks.begin(), ranks.end());
     // NCCL forgets the NICs where it does not need them.
-    System system = build_system(servers, {.ranks = ranks, .nets = part_options.multi_node});
+    System system = build_system(
+        servers,
+        {.ranks = ranks, .nets = part_options.multi_node, .merge_ports = options.merge_ports});
     parts.push_back(
         {.ranks = std::move(ranks), .machine = Machine(std::move(system), part_options)});
   }

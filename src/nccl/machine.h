@@ -41,6 +41,7 @@ struct SearchOptions {
   bool collnet = false;                        // NCCL_COLLNET_ENABLE.
   bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE.
   NetDevsPolicy netdevs_policy = {};
+  bool merge_ports = true;  // NCCL_NET_MERGE_LEVEL=PORT.
 };
 
 class Machine {
@@ -103,7 +104,7 @@ class Machine {
   std::vector<bool> peer_access_;
 };
 
-// One GPU or several, as NCCL divides the hosts of one NVLink domain; `ranks` are counted over all
+// One node or several, as NCCL divides the hosts of one NVLink domain; `ranks` are counted over all
 // of them. Throws what build_system throws, and ConfigError where several nodes are to be joined
 // without a NIC.
 struct MachinePart {

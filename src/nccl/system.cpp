@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 
+#include "nccl/gpu_ranks.h"
 #include "nccl/link_rates.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -33,20 +33,27 @@ std::string at(const XmlPlace& place) {
   return place.line > 0 ? fmt::format("line {}: ", place.line) : "";
 }
 
-// The generation of the Broadcom PEX switches that show one chip as several bridges, else 0. The
-// low bits of the subsystem number the bridges (topo.cc: getBcmGen).
+// The generation of the Broadcom PEX switches that show one chip as several bridges, PEX880xx and
+// PEX890xx, else 0. They differ in the device of the subsystem (topo.cc:
+// ncclTopoFlattenBcmSwitches).
 int broadcom_generation(std::uint64_t pci_id) {
-  const std::uint64_t chip = pci_id & 0xffff'ffff'ffff'f000;
-  return chip == 0x1000'c010'1000'a000 ? 4 : chip == 0x1000'c030'1000'0000 ? 5 : 0;
+  const std::uint64_t chip = pci_id >> 16;
+  return chip == 0x1000'c010'1000 ? 4 : chip == 0x1000'c030'1000 ? 5 : 0;
 }
 
 class SystemBuilder {
  public:
   SystemBuilder(const std::vector<NcclSystem>& servers, const SystemSelection& selection)
-      : servers_(servers), selection_(selection) {}
+      : servers_(servers), selection_(selection), rank_of_(number_gpus(servers)) {}
 
   System build() {
-    number_ranks();
+    for (std::size_t index = 0; index < rank_of_.size(); ++index) {
+      if (!selection_.ranks) {
+        new_rank_.emplace(static_cast<int>(index), static_cast<int>(index));
+      } else if (index < selection_.ranks->size()) {
+        new_rank_.emplace((*selection_.ranks)[index], static_cast<int>(index));
+      }
+    }
     for (const NcclSystem& server : servers_) {
       next_dev_ = 0;
       for (const NcclCpu& cpu : server.cpus) {
@@ -87,52 +94,6 @@ class SystemBuilder {
     int host = 0;
     std::string target = {};
   };
-
-  // --- Ranks -----------------------------------------------------------------------------------
-
-  static void find_gpus(const std::vector<NcclPci>& pcis, std::vector<const NcclGpu*>& gpus) {
-    for (const NcclPci& pci : pcis) {
-      for (const NcclGpu& gpu : pci.gpus) {
-        gpus.push_back(&gpu);
-      }
-      find_gpus(pci.pcis, gpus);
-    }
-  }
-
-  void number_ranks() {
-    int first = 0;
-    std::vector<int> all;
-    for (const NcclSystem& server : servers_) {
-      std::vector<const NcclGpu*> gpus;
-      for (const NcclCpu& cpu : server.cpus) {
-        find_gpus(cpu.pcis, gpus);
-      }
-      std::vector<int> order(gpus.size());
-      std::iota(order.begin(), order.end(), 0);
-      const auto position = [&](int gpu) { return static_cast<std::size_t>(gpu); };
-      std::vector<int> stated;
-      for (const NcclGpu* gpu : gpus) {
-        stated.push_back(gpu->rank.value_or(-1));
-      }
-      std::vector<int> sorted = stated;
-      std::sort(sorted.begin(), sorted.end());
-      const bool is_stated = !sorted.empty() && sorted[0] >= 0 &&
-                             std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-      if (is_stated) {
-        std::sort(order.begin(), order.end(),
-                  [&](int a, int b) { return stated[position(a)] < stated[position(b)]; });
-      }
-      for (std::size_t rank = 0; rank < order.size(); ++rank) {
-        rank_of_[gpus[position(order[rank])]] = first + static_cast<int>(rank);
-        all.push_back(first + static_cast<int>(rank));
-      }
-      first += static_cast<int>(gpus.size());
-    }
-    const std::vector<int>& chosen = selection_.ranks ? *selection_.ranks : all;
-    for (std::size_t index = 0; index < chosen.size(); ++index) {
-      new_rank_[chosen[index]] = static_cast<int>(index);
-    }
-  }
 
   // --- Devices ---------------------------------------------------------------------------------
 
@@ -184,7 +145,7 @@ class SystemBuilder {
         nics_[key] = add_vertex(VertexKind::Nic);
         connect_both(vertex, nics_[key], EdgeKind::Pci, kLocalBandwidth);
       }
-      add_nets(nic, nics_[key]);
+      add_nets(nic, nics_[key], false);
     }
   }
 
@@ -205,7 +166,7 @@ class SystemBuilder {
         connect_both(nics_[key], parent, EdgeKind::Pci, bandwidth);
       }
       for (const NcclNic& nic : pci.nics) {
-        add_nets(nic, nics_[key]);
+        add_nets(nic, nics_[key], selection_.merge_ports);
       }
       return;
     }
@@ -274,7 +235,28 @@ class SystemBuilder {
     return device;
   }
 
-  void add_nets(const NcclNic& nic, int vertex) {
+  // Adds a port to the NIC that the adapter has already, if it has.
+  bool merge_into(int adapter, float bandwidth, const NcclNet& port) {
+    constexpr int kMostPorts = 4;  // net_ib: NCCL_IB_MAX_DEVS_PER_NIC.
+    for (const int index : edges_of(adapter)) {
+      const Vertex& vertex = system_.vertices[static_cast<std::size_t>(edge(index).to)];
+      if (vertex.kind != VertexKind::Net) {
+        continue;
+      }
+      SystemNet& net = system_.nets[static_cast<std::size_t>(vertex.index)];
+      if (net.ports < kMostPorts) {
+        ++net.ports;
+        net.bandwidth += bandwidth;
+        net.gdr = net.gdr && port.gdr.value_or(0) == 1;
+        net.collnet = net.collnet && port.coll.value_or(0) == 1;
+        connect_both(adapter, net.vertex, EdgeKind::Net, bandwidth);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void add_nets(const NcclNic& nic, int vertex, bool may_merge) {
     for (const NcclNet& xml : nic.nets) {
       if (!xml.dev || !selection_.nets) {
         continue;
@@ -282,12 +264,16 @@ class SystemBuilder {
       next_dev_ = std::max(next_dev_, *xml.dev + 1);
       constexpr int kUnknownSpeed = 10'000;  // Some adapters say -1.
       const int speed = xml.speed.value_or(0) > 0 ? *xml.speed : kUnknownSpeed;
+      const float bandwidth = static_cast<float>(speed / 8000.0);
+      if (may_merge && merge_into(vertex, bandwidth, xml)) {
+        continue;
+      }
       SystemNet net{.vertex = add_vertex(VertexKind::Net, static_cast<int>(system_.nets.size())),
                     .host = system_.hosts,
                     .dev = dev_offset_ + *xml.dev,
                     .asic = xml.guid ? hex(xml.guid) : static_cast<std::uint64_t>(*xml.dev),
                     .port = xml.port.value_or(0),
-                    .bandwidth = static_cast<float>(speed / 8000.0),
+                    .bandwidth = bandwidth,
                     .latency = static_cast<float>(xml.latency.value_or(0.0)),
                     .gdr = xml.gdr.value_or(0) == 1,
                     .collnet = xml.coll.value_or(0) == 1,
@@ -376,7 +362,7 @@ class SystemBuilder {
           lift(sub, static_cast<int>(top), down);
         }
       }
-      system_.vertices[top].pci_id |= 0xffff;
+      system_.vertices[top].pci_id = 0;
     }
   }
 
@@ -461,8 +447,8 @@ class SystemBuilder {
 
   const std::vector<NcclSystem>& servers_;
   const SystemSelection& selection_;
-  System system_;
   std::map<const NcclGpu*, int> rank_of_;  // Only looked up.
+  System system_;
   std::map<int, int> new_rank_;
   std::map<std::pair<int, std::string>, int> nics_;
   std::map<std::pair<int, std::string>, int> device_of_bus_id_;

@@ -51,7 +51,9 @@ struct SystemGpu {
 struct SystemNet {
   int vertex = 0;
   int host = 0;
-  int dev = 0;  // As in the file; those of a further host are counted on.
+  // As in the file; those of a further host are counted on. Of merged ports, the first.
+  int dev = 0;
+  int ports = 1;  // That are used as one.
   std::uint64_t asic = 0;
   int port = 0;
   float bandwidth = 0.0F;
@@ -88,6 +90,9 @@ struct System {
 struct SystemSelection {
   std::optional<std::vector<int>> ranks = {};  // All if absent; they are numbered anew, in order.
   bool nets = true;
+  // Ports of one adapter are one NIC with the sum of their rates: NCCL_NET_MERGE_LEVEL=PORT, which
+  // is NCCL's way where the network plugin can do it (InfiniBand, RoCE).
+  bool merge_ports = true;
 };
 
 // `servers` are the hosts of one NVLink domain, mostly one. Ranks are counted host by host, on a

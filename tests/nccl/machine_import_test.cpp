@@ -88,6 +88,12 @@ TEST_CASE("the cube mesh of the DGX-1 carries six rings each way", "[nccl]") {
   REQUIRE(graphs.ring.type_intra == PathType::Nvl);
 }
 
+TEST_CASE("two ports of one adapter are one NIC unless told otherwise", "[nccl]") {
+  const std::vector<NcclSystem> kind = systems_of("alibaba-hpn").kinds[0];
+  REQUIRE(search_graphs(kind, {.multi_node = true}).ring.channel_count == 8);
+  REQUIRE(search_graphs(kind, {.multi_node = true, .merge_ports = false}).ring.channel_count == 16);
+}
+
 TEST_CASE("what is not NVIDIA's is refused", "[nccl]") {
   REQUIRE_THROWS_AS(search_graphs(systems_of("mi300x").kinds[0], {}), ConfigError);
   REQUIRE_THROWS_AS(search_graphs(systems_of("ascend-910b").kinds[0], {}), ConfigError);

@@ -32,6 +32,12 @@ float bandwidth_between(const System& system, int from, int to) {
   return sum;
 }
 
+// The last edge of a PCIe device leads up.
+int above(const System& system, int vertex) {
+  const int edge = system.vertices[static_cast<std::size_t>(vertex)].edges.back();
+  return system.edges[static_cast<std::size_t>(edge)].to;
+}
+
 TEST_CASE("all NVSwitches are one, and links to it add up", "[nccl]") {
   NcclSystem file = plain_server(h100_server());
   // Six switches of three links each.
@@ -120,13 +126,18 @@ TEST_CASE("functions of one card are one adapter, and unknown speeds 10 Gb/s", "
   second.nics[0].nets[0].dev = 8;
   second.nics[0].nets[0].speed = -1;
   bridge.pcis.push_back(second);
-  const System system = build_system({file}, {});
+  const System system = build_system({file}, {.merge_ports = false});
   REQUIRE(system.nets.size() == 9);
   REQUIRE(system.nets[1].bandwidth == 1.25F);
   const auto adapters =
       std::count_if(system.vertices.begin(), system.vertices.end(),
                     [](const Vertex& vertex) { return vertex.kind == VertexKind::Nic; });
   REQUIRE(adapters == 8);
+  const System merged = build_system({file}, {});
+  REQUIRE(merged.nets.size() == 8);
+  REQUIRE(merged.nets[0].bandwidth == 51.25F);
+  REQUIRE(merged.nets[0].dev == 0);
+  REQUIRE(merged.nets[0].ports == 2);
 }
 
 TEST_CASE("Broadcom's bridges below bridges of one chip become one switch", "[nccl]") {
@@ -139,17 +150,17 @@ TEST_CASE("Broadcom's bridges below bridges of one chip become one switch", "[nc
   for (NcclPci* bridge : {&top, &top.pcis[0], &top.pcis[1]}) {
     bridge->device = "0xc010";
     bridge->subsystem_vendor = "0x1000";
-    bridge->subsystem_device = "0xa000";
+    bridge->subsystem_device = bridge == &top ? "0xa096" : "0xb096";
   }
   cpu.pcis.insert(cpu.pcis.begin(), top);
   const System system = build_system({file}, {});
-  const auto up = [&](int vertex) {
-    const int edge = system.vertices[static_cast<std::size_t>(vertex)].edges.back();
-    return system.edges[static_cast<std::size_t>(edge)].to;
-  };
-  REQUIRE(up(system.gpus[0].device) == up(system.gpus[1].device));
-  REQUIRE(up(up(system.gpus[0].device)) == system.cpus[0].vertex);
-  REQUIRE(up(system.gpus[2].device) != up(system.gpus[3].device));
+  REQUIRE(above(system, system.gpus[0].device) == above(system, system.gpus[1].device));
+  REQUIRE(above(system, above(system, system.gpus[0].device)) == system.cpus[0].vertex);
+  REQUIRE(above(system, system.gpus[2].device) != above(system, system.gpus[3].device));
+  // One of another maker stays a level of its own.
+  file.cpus[0].pcis[0].pcis[0].subsystem_vendor = "0x10de";
+  const System apart = build_system({file}, {});
+  REQUIRE(above(apart, apart.gpus[0].device) != above(apart, apart.gpus[1].device));
 }
 
 TEST_CASE("chip-to-chip links lead to the CPU above the GPU", "[nccl]") {
