@@ -296,6 +296,37 @@ std::optional<int> Machine::gpu_of(int net) const {
   return std::nullopt;
 }
 
+// search.cc: ncclTopoGetNetDev without a graph.
+std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer_dev) const {
+  const std::optional<int> own = net_of(gpu, channel);
+  if (!own) {
+    return std::nullopt;
+  }
+  SendWay way{.net = *own, .gpu = gpu};
+  const int level = options_.pxn_disable ? 0 : options_.p2p_pxn_level;
+  const SystemGpu& sender = system_.gpus[static_cast<std::size_t>(gpu)];
+  const auto twin = std::find_if(
+      system_.gpus.begin(), system_.gpus.end(),
+      [&](const SystemGpu& other) { return other.host == sender.host && other.dev == peer_dev; });
+  if ((options_.cross_nic != 0 && level == 0) || twin == system_.gpus.end()) {
+    return way;
+  }
+  const int rail = net_of(static_cast<int>(twin - system_.gpus.begin()), channel).value_or(*own);
+  if (options_.cross_nic == 0) {
+    way.net = rail;
+  }
+  if (level == 1 && paths_.gpu_net.at(gpu, rail).type <= PathType::Pxn) {
+    return SendWay{.net = rail, .gpu = pxn_gpu(gpu, rail).value_or(gpu)};
+  }
+  const std::optional<int> relay = gpu_of(rail);
+  const PathType farthest = options_.pxn_c2c ? PathType::P2c : PathType::Pxb;
+  if (level == 2 && relay && paths_.gpu_gpu.at(*relay, gpu).type <= PathType::Nvl &&
+      paths_.gpu_net.at(*relay, rail).type <= farthest) {
+    return SendWay{.net = rail, .gpu = *relay};
+  }
+  return way;
+}
+
 // paths.cc: ncclTopoTrimSystem.
 std::vector<std::vector<int>> Machine::groups() const {
   std::vector<int> group(system_.gpus.size());

@@ -36,6 +36,7 @@ struct SearchOptions {
   bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA.
   bool pxn_disable = false;                    // NCCL_PXN_DISABLE.
   bool pxn_c2c = true;                         // NCCL_PXN_C2C.
+  int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL.
   bool nvb_disable = false;                    // NCCL_NVB_DISABLE.
   bool nvls = true;                            // NCCL_NVLS_ENABLE, and multicast works.
   bool collnet = false;                        // NCCL_COLLNET_ENABLE.
@@ -79,6 +80,16 @@ class Machine {
   [[nodiscard]] std::optional<int> net_of(int gpu, int channel) const;
   // The GPU whose own NIC this is.
   [[nodiscard]] std::optional<int> gpu_of(int net) const;
+
+  // How a GPU sends to one of another node outside of collectives: by the NIC of the rail of the
+  // receiver, whose NVML index on its host is `peer_dev`, where a GPU of the host can hand over to
+  // it; else by its own. Receives always use the receiver's own NIC. Nothing without NICs.
+  struct SendWay {
+    int net = 0;
+    int gpu = 0;  // Whose proxy sends; the sender's own or the one that hands over.
+    [[nodiscard]] bool operator==(const SendWay&) const = default;
+  };
+  [[nodiscard]] std::optional<SendWay> send_way(int gpu, int channel, int peer_dev) const;
 
   // GPUs that reach each other without the network, each group a node of its own for NCCL: one, but
   // where NICs are faster than the way between the GPUs.

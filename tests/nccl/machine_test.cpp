@@ -155,6 +155,23 @@ TEST_CASE("GPUs that share NICs spread over them, far apart first", "[nccl]") {
   REQUIRE(nets == std::vector{0, 2, 1, 3});
 }
 
+TEST_CASE("sends leave on the rail of the receiver", "[nccl]") {
+  using Way = Machine::SendWay;
+  const Machine machine = machine_of(h100_server());
+  REQUIRE(machine.send_way(0, 0, 5) == Way{.net = 5, .gpu = 5});
+  REQUIRE(machine.send_way(5, 3, 5) == Way{.net = 5, .gpu = 5});
+  // No such GPU here.
+  REQUIRE(machine.send_way(0, 0, 12) == Way{.net = 0, .gpu = 0});
+  const Machine needed = machine_of(h100_server(), {.p2p_pxn_level = 1});
+  REQUIRE(needed.send_way(0, 0, 5) == Way{.net = 5, .gpu = 5});
+  const Machine never = machine_of(h100_server(), {.p2p_pxn_level = 0});
+  REQUIRE(never.send_way(0, 0, 5) == Way{.net = 0, .gpu = 0});
+  const Machine same_rail = machine_of(h100_server(), {.cross_nic = 0, .pxn_disable = true});
+  REQUIRE(same_rail.send_way(0, 0, 5) == Way{.net = 5, .gpu = 0});
+  // Without NVLink nobody hands over.
+  REQUIRE(machine_of(pcie_server()).send_way(0, 0, 2) == Way{.net = 0, .gpu = 0});
+}
+
 TEST_CASE("NICs that are faster than the way between sockets divide the server", "[nccl]") {
   PlainServer plain = pcie_server();
   plain.nic_every = 1;
