@@ -242,6 +242,17 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
   return paths_.gpu_net.at(relay.value_or(gpu), net).type <= level;
 }
 
+// paths.cc: ncclTopoNeedFlush.
+bool Machine::needs_flush(int gpu, int net) const {
+  constexpr int kHopper = 90;
+  if (!has_gpudirect(gpu, net, false)) {
+    return false;
+  }
+  const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
+  return system_.gpus[static_cast<std::size_t>(gpu)].sm < kHopper ||
+         (is_on_c2c && paths_.net_gpu.at(net, gpu).type <= PathType::Pxb);
+}
+
 std::vector<int> Machine::nearest_nets(int gpu) const {
   return nearest(paths_.gpu_net, gpu);
 }

@@ -68,6 +68,9 @@ class Machine {
   // Whether the NIC reads (a send) or writes (a receive) the memory of the GPU; of the GPU that
   // hands over where there is one.
   [[nodiscard]] bool has_gpudirect(int gpu, int net, bool is_send) const;
+  // Whether a receive into the GPU must be followed by a read of it, so that the data are there
+  // when the flag is: before Hopper, and where a GPU on C2C has its NIC on PCIe.
+  [[nodiscard]] bool needs_flush(int gpu, int net) const;
   // The GPU through which this one sends over the NIC (PXN), if the path is of that type.
   [[nodiscard]] std::optional<int> pxn_gpu(int gpu, int net) const;
 

@@ -94,6 +94,18 @@ TEST_CASE("before Ampere a NIC reads only from GPUs with NVLink", "[nccl]") {
   REQUIRE_FALSE(machine_of(pcie_server(), {.net_gdr_read = false}).has_gpudirect(0, 0, true));
 }
 
+TEST_CASE("receives by GPUDirect are flushed before Hopper", "[nccl]") {
+  REQUIRE(machine_of(a100_server()).needs_flush(0, 0));
+  REQUIRE_FALSE(machine_of(h100_server()).needs_flush(0, 0));
+  PlainServer staged = a100_server();
+  staged.gpudirect = false;
+  REQUIRE_FALSE(machine_of(staged).needs_flush(0, 0));
+  NcclSystem file = plain_server(h100_server());
+  file.cpus[0].pcis[0].pcis[0].gpus[0].c2cs.push_back({.bw = 44'712, .count = 10});
+  const Machine beside(build_system({file}, {}), {.multi_node = true});
+  REQUIRE(beside.needs_flush(0, 0));
+}
+
 TEST_CASE("Ampere pulls over NVLink, others push", "[nccl]") {
   REQUIRE(machine_of(a100_server()).reads_from_peer(0, 1));
   REQUIRE_FALSE(machine_of(h100_server()).reads_from_peer(0, 1));
