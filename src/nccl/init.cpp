@@ -40,6 +40,7 @@ SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   search.net_disable_intra = environment.net_disable_intra;
   search.pxn_disable = environment.pxn_disable;
   search.pxn_c2c = environment.pxn_c2c;
+  search.p2p_pxn_level = environment.p2p_pxn_level;
   search.nvb_disable = environment.nvb_disable;
   search.nvls = environment.nvls_enable != 0;
   search.collnet = environment.collnet_enable;
@@ -58,8 +59,16 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
     names.gpus[index(gpu.rank)] =
         graph_device(static_cast<std::uint64_t>(gpu.host), static_cast<std::uint64_t>(gpu.dev));
   }
+  // Numbers of NICs go on from host to host; a file counts on each host from zero.
+  std::vector<int> first_nic(index(system.hosts), std::numeric_limits<int>::max());
   for (const SystemNet& net : system.nets) {
-    names.nics[net.dev] = graph_device(0, static_cast<std::uint64_t>(net.dev));
+    int& first = first_nic[index(net.host)];
+    first = net.host == 0 ? 0 : std::min(first, net.dev);
+  }
+  for (const SystemNet& net : system.nets) {
+    names.nics[net.dev] =
+        graph_device(static_cast<std::uint64_t>(net.host),
+                     static_cast<std::uint64_t>(net.dev - first_nic[index(net.host)]));
   }
   return names;
 }
@@ -86,6 +95,8 @@ class Init {
     search();
     lay_out();
     use_graph_file();
+    InitResult result;
+    result.node_machine = made_.node_kind;  // Connecting makes kinds of swapped nodes.
     const Environment& environment = options_.environment;
     connect(made_, {.least = std::max(environment.min_channels, environment.min_ctas),
                     .most = std::min(environment.max_channels, environment.max_ctas)});
@@ -93,8 +104,14 @@ class Init {
     remark_assumptions();
     tune();
     set_up_point_to_point();
-    GraphNames names = names_of(parts_.front().front().machine, made_.nodes > 1);
-    return {.communicator = std::move(made_), .names = std::move(names)};
+    result.names = names_of(parts_.front().front().machine, made_.nodes > 1);
+    for (std::vector<NodePart>& parts : parts_) {
+      for (NodePart& part : parts) {
+        result.machines.push_back(std::move(part.machine));
+      }
+    }
+    result.communicator = std::move(made_);
+    return result;
   }
 
  private:
@@ -113,16 +130,17 @@ class Init {
 
   // Nodes as NCCL counts, and their graphs.
   void lay_out() {
-    std::vector<std::vector<int>> kind_of(parts_.size());
+    std::vector<std::vector<int>> kind_of;
+    for (const std::vector<NodePart>& parts : parts_) {
+      kind_of.emplace_back();
+      for (const NodePart& part : parts) {
+        kind_of.back().push_back(static_cast<int>(made_.graphs.size()));
+        made_.graphs.push_back(part.graphs);
+      }
+    }
     made_.nodes = 0;
     for (std::size_t node = 0; node < nodes_.kind.size(); ++node) {
       const std::size_t kind = index(nodes_.kind[node]);
-      if (kind_of[kind].empty()) {
-        for (const NodePart& part : parts_[kind]) {
-          kind_of[kind].push_back(static_cast<int>(made_.graphs.size()));
-          made_.graphs.push_back(part.graphs);
-        }
-      }
       int next = 0;
       for (std::size_t part = 0; part < parts_[kind].size(); ++part) {
         const std::vector<int>& ranks = parts_[kind][part].ranks;

@@ -6,11 +6,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nccl/communicator.h"
 #include "nccl/environment.h"
 #include "nccl/graph_xml.h"
 #include "nccl/job_nodes.h"
+#include "nccl/machine.h"
 #include "nccl/types.h"
 
 namespace trainyard::nccl {
@@ -25,7 +27,9 @@ struct InitOptions {
 
 struct InitResult {
   Communicator communicator;
-  GraphNames names;  // Of the first node, for write_graph_xml().
+  GraphNames names;               // Of the first node, for write_graph_xml().
+  std::vector<Machine> machines;  // What the search ran on, one for each kind of node.
+  std::vector<int> node_machine;  // By node: index into `machines`.
 };
 
 // Throws ConfigError for fewer than two ranks, for what the search cannot take, and for mistakes in

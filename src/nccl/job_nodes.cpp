@@ -4,7 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstddef>
+#include <map>
+#include <utility>
 
+#include "nccl/gpu_ranks.h"
 #include "nccl/machine_import.h"
 #include "sim/config_error.h"
 
@@ -27,14 +30,25 @@ int gpu_count(const NcclSystem& system) {
   return static_cast<int>(count);
 }
 
-NcclSystem first_gpus(NcclSystem system, int count) {
-  int position = 0;
-  for (NcclCpu& cpu : system.cpus) {
-    visit_devices(cpu.pcis, [&](NcclPci& device) {
-      std::erase_if(device.gpus, [&](const NcclGpu&) { return position++ >= count; });
+// The GPUs of the first ranks.
+NcclSystem first_gpus(const NcclSystem& system, int count) {
+  std::vector<NcclSystem> servers{system};
+  const std::map<const NcclGpu*, int> ranks = number_gpus(servers);
+  std::vector<bool> kept;  // In the order of the file.
+  for (const NcclCpu& cpu : servers.front().cpus) {
+    visit_devices(cpu.pcis, [&](const NcclPci& device) {
+      for (const NcclGpu& gpu : device.gpus) {
+        kept.push_back(ranks.at(&gpu) < count);
+      }
     });
   }
-  return system;
+  std::size_t position = 0;
+  for (NcclCpu& cpu : servers.front().cpus) {
+    visit_devices(cpu.pcis, [&](NcclPci& device) {
+      std::erase_if(device.gpus, [&](const NcclGpu&) { return !kept[position++]; });
+    });
+  }
+  return std::move(servers.front());
 }
 
 }  // namespace

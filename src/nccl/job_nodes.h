@@ -25,8 +25,8 @@ enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are
 [[nodiscard]] JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue,
                                  Domains domains);
 
-// `nodes` servers of one file and the first GPUs of each, as the file lists them; of the last node
-// perhaps fewer.
+// `nodes` servers of one file and the GPUs of the first ranks of each; of the last node perhaps
+// fewer.
 struct ServerJob {
   int nodes = 1;
   std::optional<int> gpus_per_node = {};  // All if absent.

@@ -47,6 +47,21 @@ TEST_CASE("nodes of one file have the first GPUs of it, the last node perhaps fe
   REQUIRE(gpus_of(few, 0) == 3);
 }
 
+TEST_CASE("the first GPUs are those of the first ranks, wherever they stand in the file",
+          "[nccl]") {
+  NcclSystem server = plain_server({.gpus = 4, .sockets = 1});
+  std::vector<NcclPci>& bridges = server.cpus[0].pcis;
+  for (std::size_t gpu = 0; gpu < 4; ++gpu) {
+    bridges[gpu].pcis[0].gpus[0].rank = 3 - static_cast<int>(gpu);
+  }
+  const JobNodes nodes = job_nodes(server, {.gpus_per_node = 2});
+  const std::vector<NcclPci>& left = nodes.kinds[0][0].cpus[0].pcis;
+  REQUIRE(left[0].pcis[0].gpus.empty());
+  REQUIRE(left[1].pcis[0].gpus.empty());
+  REQUIRE(left[2].pcis[0].gpus[0].rank == 1);
+  REQUIRE(left[3].pcis[0].gpus[0].rank == 0);
+}
+
 TEST_CASE("more GPUs than the file has are refused", "[nccl]") {
   const NcclSystem server = plain_server(h100_server());
   REQUIRE_THROWS_WITH(
