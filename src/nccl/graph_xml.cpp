@@ -242,20 +242,18 @@ class GraphReader {
     return value;
   }
 
-  // NCCL's own precision is that of float.
   [[nodiscard]] double number(const pugi::xml_node& node, const std::string& path,
                               std::string_view key, bool positive) const {
     const Attribute found = attribute(node, path, key);
-    float value = 0.0F;
+    double value = 0.0;
     const char* const end = found.text.data() + found.text.size();
     const auto result = std::from_chars(found.text.data(), end, value);
-    const auto wide = static_cast<double>(value);
     const bool is_number = result.ec == std::errc() && result.ptr == end;
     // NaN is refused too.
-    if (!is_number || !(wide >= 0.0 && wide <= kMostSpeed) || (positive && wide == 0.0)) {
+    if (!is_number || !(value >= 0.0 && value <= kMostSpeed) || (positive && value == 0.0)) {
       fail(found, positive ? "a number above 0" : "a number of at least 0");
     }
-    return wide;
+    return value;
   }
 
   [[nodiscard]] PathType path_type(const pugi::xml_node& node, const std::string& path,

@@ -49,11 +49,13 @@ std::vector<Algorithm> block_of(std::size_t block) {
 }  // namespace
 
 std::string graph_line(const nccl::Graph& graph) {
+  // NCCL's are float, which shows in 45.099998.
+  const auto intra = static_cast<float>(graph.bw_intra);
+  const auto inter = static_cast<float>(graph.bw_inter);
   return fmt::format(
       "Pattern {}, crossNic {}, nChannels {}, bw {:f}/{:f}, type {}/{}, sameChannels {}\n",
-      static_cast<int>(graph.pattern), graph.cross_nic, graph.channel_count, graph.bw_intra,
-      graph.bw_inter, to_string(graph.type_intra), to_string(graph.type_inter),
-      graph.same_channels ? 1 : 0);
+      static_cast<int>(graph.pattern), graph.cross_nic, graph.channel_count, intra, inter,
+      to_string(graph.type_intra), to_string(graph.type_inter), graph.same_channels ? 1 : 0);
 }
 
 std::string ring_lines(const nccl::Communicator& communicator) {

@@ -19,7 +19,7 @@ Graph ring() {
   graph.pattern = GraphPattern::Ring;
   graph.cross_nic = 2;
   graph.channel_count = 2;
-  graph.bw_intra = static_cast<double>(2.4F);
+  graph.bw_intra = 2.4;
   graph.bw_inter = 17.5;
   graph.latency_inter = 1.5;
   graph.type_intra = PathType::Nvl;

@@ -33,6 +33,8 @@ TEST_CASE("the line of a graph is that of NCCL", "[nccl]") {
   REQUIRE(graph_line(graph) ==
           "Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type NVL/PIX, "
           "sameChannels 1\n");
+  graph.bw_inter = 45.1;
+  REQUIRE(graph_line(graph).find("bw 30.000000/45.099998,") != std::string::npos);
 }
 
 TEST_CASE("rings are printed in equal widths and cut as NCCL cuts them", "[nccl]") {
