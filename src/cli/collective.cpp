@@ -23,9 +23,9 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kExample = R"(
-OP is all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, scatter, gather
-or barrier; sizes and columns are those of nccl-tests. With several algorithms, the fastest of each
-size has a *.
+OP is all_reduce, all_gather, reduce_scatter, alltoall, alltoallv, broadcast, reduce, sendrecv,
+scatter, gather or barrier; sizes and columns are those of nccl-tests. With several algorithms, the
+fastest of each size has a *.
 
 Examples:
   trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G --algo ring,tree,halving-doubling
@@ -45,7 +45,8 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
                       .root = RankId(static_cast<std::uint32_t>(request.root)),
                       .channels = request.channels,
                       .piece = request.piece,
-                      .fidelity = request.fidelity});
+                      .fidelity = request.fidelity,
+                      .matrix = inputs.matrix ? &*inputs.matrix : nullptr});
     }
   }
   return jobs;

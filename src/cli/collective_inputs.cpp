@@ -127,6 +127,39 @@ std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
   return sizes;
 }
 
+std::optional<TrafficMatrix> load_matrix(const CollectiveRequest& request, int ranks,
+                                         std::vector<std::string>& notes) {
+  if (!request.matrix) {
+    return std::nullopt;
+  }
+  constexpr std::size_t kMostMatrixBytes = std::size_t{256} << 20;
+  TrafficMatrix matrix =
+      read_traffic_matrix(read_file(*request.matrix, kMostMatrixBytes), *request.matrix);
+  if (matrix.ranks != ranks) {
+    throw ConfigError(
+        fmt::format("--matrix: expected a line for each of the {} ranks, found {} of {}", ranks,
+                    *request.matrix, matrix.ranks));
+  }
+  int sender = 0;
+  int receiver = 0;
+  Bytes sum;
+  for (int rank = 0; rank < ranks; ++rank) {
+    sender = matrix.sent(rank) > matrix.sent(sender) ? rank : sender;
+    receiver = matrix.received(rank) > matrix.received(receiver) ? rank : receiver;
+    sum += matrix.sent(rank);
+  }
+  if (sum == Bytes(0)) {
+    throw ConfigError(
+        fmt::format("--matrix: expected bytes to exchange, found {} of zeros", *request.matrix));
+  }
+  notes.push_back(fmt::format(
+      "matrix: rank {} sends most, {}, rank {} receives most, {}; the mean is {}; the size is the "
+      "most of all",
+      sender, to_string(matrix.sent(sender)), receiver, to_string(matrix.received(receiver)),
+      to_string(Bytes(sum.count() / ranks))));
+  return matrix;
+}
+
 }  // namespace
 
 void keep_first_ranks(Cluster& cluster, int ranks) {
@@ -213,10 +246,13 @@ CollectiveInputs load_collective_inputs(const CollectiveRequest& request) {
   Cluster cluster = load_ranks(request, notes);
   std::vector<Algorithm> algorithms = runnable_algorithms(request, cluster);
   const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  std::optional<TrafficMatrix> matrix = load_matrix(request, ranks, notes);
   std::vector<Bytes> sizes =
-      message_sizes(request, static_cast<int>(cluster.gpus.size()), measured, notes);
+      matrix ? std::vector{matrix->largest()} : message_sizes(request, ranks, measured, notes);
   return {.cluster = std::move(cluster),
           .measured = measured,
+          .matrix = std::move(matrix),
           .algorithms = std::move(algorithms),
           .sizes = std::move(sizes),
           .notes = std::move(notes)};

@@ -15,6 +15,7 @@ namespace trainyard {
 struct CollectiveInputs {
   Cluster cluster;  // Cut to the ranks that take part; its topology stays whole.
   std::optional<MeasuredTable> measured;
+  std::optional<TrafficMatrix> matrix;
   // Those of the request; of `auto` only those that the cluster can run.
   std::vector<Algorithm> algorithms;
   std::vector<Bytes> sizes;        // Ascending, each once, at least one.

@@ -71,13 +71,26 @@ void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
   }
 }
 
-// Sizes of what has none.
-void check_sizes(const OptionReader& reader, Operation operation) {
+// Sizes of what has none, or others.
+void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
+  const bool has_matrix = request.operation == Operation::AllToAllV;
   for (const char* option : {"minbytes", "maxbytes", "stepfactor", "against"}) {
-    if (operation == Operation::Barrier && reader.given(option)) {
+    if (request.operation == Operation::Barrier && reader.given(option)) {
       throw ConfigError(
           fmt::format("--{}: expected an operation that has sizes, found barrier", option));
     }
+    if (has_matrix && reader.given(option)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected an operation that has sizes, found alltoallv, of which --matrix says all",
+          option));
+    }
+  }
+  if (has_matrix && !request.matrix) {
+    throw ConfigError("alltoallv: expected --matrix FILE, found none");
+  }
+  if (!has_matrix && request.matrix) {
+    throw ConfigError(
+        fmt::format("--matrix: expected alltoallv, found {}", to_string(request.operation)));
   }
 }
 
@@ -120,6 +133,8 @@ options::options_description collective_options() {
   add("maxbytes,e", text("SIZE"), "greatest message size (default 1G, or that of --against)");
   add("stepfactor,f", text("N"),
       "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
+  add("matrix", text("FILE"),
+      "of alltoallv: a line for each source, a number of bytes for each target");
   add("runtime", text("NAME"), "plain (the default): links and latencies only");
   add("algo", text("LIST"), algorithm_help().c_str());
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
@@ -144,7 +159,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.cluster = reader.required_text("cluster");
   request.overrides = cluster_overrides(reader);
   request.ranks = reader.integer("ranks", 1, 1'000'000);
-  check_sizes(reader, request.operation);
+  request.matrix = reader.text("matrix");
+  check_sizes(reader, request);
   request.least_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);

@@ -29,6 +29,7 @@ struct CollectiveRequest {
   std::optional<Bytes> piece;
   int root = 0;
   Fidelity fidelity = Fidelity::Flow;
+  std::optional<std::string> matrix;  // Of alltoallv, which needs one.
   std::optional<std::string> against;
   bool against_other_ranks = false;
   std::optional<std::string> trace;

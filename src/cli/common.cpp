@@ -18,7 +18,6 @@
 
 #include "report/output.h"
 #include "sim/config.h"
-#include "sim/config_error.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -112,8 +111,7 @@ Catalogue load_default_catalogue() {
   return Catalogue::load(configs_folder() / "hardware");
 }
 
-std::string read_input(const std::string& name) {
-  constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+std::string read_file(const std::string& name, std::size_t most_bytes) {
   std::error_code error;
   if (std::filesystem::is_directory(name, error)) {
     throw ConfigError(fmt::format("{}: expected a file, found a directory", name));
@@ -123,11 +121,12 @@ std::string read_input(const std::string& name) {
   if (!stream) {
     throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
   }
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(most_bytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMostBytes) {
-    throw ConfigError(fmt::format("{}: expected at most 4 MiB, found more", name));
+  if (text.size() > most_bytes) {
+    throw ConfigError(
+        fmt::format("{}: expected at most {} MiB, found more", name, most_bytes >> 20));
   }
   return text;
 }

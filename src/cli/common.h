@@ -25,8 +25,9 @@ namespace trainyard {
 // The catalogue of the configs folder.
 [[nodiscard]] Catalogue load_default_catalogue();
 
-// All of a file of at most 4 MiB. Throws ConfigError for what cannot be read.
-[[nodiscard]] std::string read_input(const std::string& name);
+// The text of a file that the user names. Throws ConfigError if it cannot be read or has more than
+// `most_bytes`, a number of MiB.
+[[nodiscard]] std::string read_file(const std::string& name, std::size_t most_bytes);
 
 // To the file, whole or not at all, or to `out`.
 void write_output(const std::optional<std::string>& file, const std::string& text,

@@ -21,6 +21,8 @@ namespace {
 
 namespace options = boost::program_options;
 
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+
 constexpr std::string_view kExample = R"(
 FILE is a topology file of NCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine) or the output of
 nvidia-smi topo -m. The result is a cluster file of one server (docs/import-export.md).
@@ -87,7 +89,7 @@ int run_import(std::span<const std::string> arguments, std::ostream& out) {
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
   const std::optional<std::string> output = output_file(reader, "output");
   const Catalogue catalogue = load_default_catalogue();
-  const Imported imported = import_text(read_input(file), file, catalogue, parts);
+  const Imported imported = import_text(read_file(file, kMostBytes), file, catalogue, parts);
   const std::filesystem::path path(file);
   spdlog::logger logger = make_logger(reader);
   for (const std::string& remark : imported.server.remarks) {

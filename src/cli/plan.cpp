@@ -28,6 +28,9 @@
 namespace trainyard {
 namespace {
 
+// Of a topology or graph file.
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+
 namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
@@ -50,7 +53,7 @@ Machine load_machine(PlanRequest& request) {
   if (request.topology_file) {
     const std::string& file = *request.topology_file;
     return {.source = file,
-            .nodes = nccl::job_nodes(read_nccl_xml(read_input(file), file),
+            .nodes = nccl::job_nodes(read_nccl_xml(read_file(file, kMostBytes), file),
                                      {.nodes = request.overrides.nodes.value_or(1),
                                       .gpus_per_node = request.overrides.gpus_per_node,
                                       .ranks = request.ranks})};
@@ -75,7 +78,7 @@ nccl::InitResult make_communicator(const PlanRequest& request, const nccl::JobNo
   nccl::InitOptions init{.version = request.version, .environment = request.environment};
   if (request.graph_file) {
     init.graph_name = *request.graph_file;
-    init.graph_text = read_input(*request.graph_file);
+    init.graph_text = read_file(*request.graph_file, kMostBytes);
   }
   return nccl::make_communicator(nodes, init);
 }

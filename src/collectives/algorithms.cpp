@@ -57,6 +57,7 @@ bool supports(Algorithm algorithm, Operation operation) {
   const bool is_half = gathers_all || operation == Operation::ReduceScatter;
   const bool is_rooted = operation == Operation::Broadcast || operation == Operation::Reduce;
   const bool exchanges = operation == Operation::AllToAll;
+  const bool exchanges_any = exchanges || operation == Operation::AllToAllV;
   switch (algorithm) {
     case Algorithm::Ring:
     case Algorithm::Nvls:
@@ -76,12 +77,13 @@ bool supports(Algorithm algorithm, Operation operation) {
     case Algorithm::Sharp:
     case Algorithm::NvlsTree:
       return reduces_all;
-    case Algorithm::Pairwise:
     case Algorithm::TwoHop:
       return exchanges;
+    case Algorithm::Pairwise:
+      return exchanges_any;
     case Algorithm::Direct:
-      return exchanges || operation == Operation::SendReceive || operation == Operation::Scatter ||
-             operation == Operation::Gather;
+      return exchanges_any || operation == Operation::SendReceive ||
+             operation == Operation::Scatter || operation == Operation::Gather;
     case Algorithm::Dissemination:
       return operation == Operation::Barrier;
   }
@@ -103,6 +105,10 @@ std::unique_ptr<Schedule> make_schedule(Algorithm algorithm, Operation operation
   CHECK(options.root.value() < static_cast<std::uint32_t>(options.layout.ranks()),
         "the root is no rank");
   CHECK(options.pieces >= 1, "a collective of no pieces");
+  CHECK(options.matrix == nullptr || operation == Operation::AllToAllV,
+        "a matrix is for alltoallv");
+  CHECK(options.matrix == nullptr || options.matrix->ranks == options.layout.ranks(),
+        "a matrix has a row for each rank");
   switch (algorithm) {
     case Algorithm::Ring:
       return ring_schedule(operation, options);

@@ -11,6 +11,7 @@
 
 #include "collectives/rank_layout.h"
 #include "collectives/schedule.h"
+#include "collectives/traffic_matrix.h"
 
 namespace trainyard {
 
@@ -86,6 +87,8 @@ struct ScheduleOptions {
   // Of multi-ring: channel c begins with dimension c mod n of the n, and goes backwards where c / n
   // is odd; otherwise all channels are alike.
   bool rotate_dimensions = false;
+  // Of alltoallv: the bytes from each source to each target. None: the same everywhere.
+  const TrafficMatrix* matrix = nullptr;
 };
 
 // The algorithm must support the operation, the root be a rank, and there be at least one rank.

@@ -16,6 +16,8 @@ std::string_view to_string(Operation operation) {
       return "reduce_scatter";
     case Operation::AllToAll:
       return "alltoall";
+    case Operation::AllToAllV:
+      return "alltoallv";
     case Operation::Broadcast:
       return "broadcast";
     case Operation::Reduce:
@@ -42,8 +44,9 @@ std::optional<Operation> parse_operation(std::string_view name) {
 }
 
 std::string_view operation_names() {
-  return "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, scatter, "
-         "gather, barrier";
+  return "all_reduce, all_gather, reduce_scatter, alltoall, alltoallv, broadcast, reduce, "
+         "sendrecv, "
+         "scatter, gather, barrier";
 }
 
 double bus_factor(Operation operation, int ranks) {
@@ -55,6 +58,7 @@ double bus_factor(Operation operation, int ranks) {
     case Operation::AllGather:
     case Operation::ReduceScatter:
     case Operation::AllToAll:
+    case Operation::AllToAllV:
     case Operation::Scatter:
     case Operation::Gather:
       return others;

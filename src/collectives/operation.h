@@ -14,6 +14,7 @@ enum class Operation {
   AllGather,
   ReduceScatter,
   AllToAll,
+  AllToAllV,  // Every pair of ranks has its own number of bytes.
   Broadcast,
   Reduce,
   SendReceive,
@@ -24,8 +25,8 @@ enum class Operation {
 
 inline constexpr std::array kOperations{
     Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter, Operation::AllToAll,
-    Operation::Broadcast, Operation::Reduce,    Operation::SendReceive,   Operation::Scatter,
-    Operation::Gather,    Operation::Barrier,
+    Operation::AllToAllV, Operation::Broadcast, Operation::Reduce,        Operation::SendReceive,
+    Operation::Scatter,   Operation::Gather,    Operation::Barrier,
 };
 
 // The nccl-tests name: "all_reduce", "alltoall", "sendrecv", ...; "barrier", which nccl-tests does

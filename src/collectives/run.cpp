@@ -35,6 +35,10 @@ int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
   return std::max(1, static_cast<int>(pieces));
 }
 
+bool exchanges(Operation operation) {
+  return operation == Operation::AllToAll || operation == Operation::AllToAllV;
+}
+
 // Connections of a rank on a channel, at most.
 std::int64_t partners_of(const CollectiveJob& job, const RankLayout& layout) {
   const std::int64_t ranks = layout.ranks();
@@ -43,7 +47,7 @@ std::int64_t partners_of(const CollectiveJob& job, const RankLayout& layout) {
   switch (job.algorithm) {
     case Algorithm::Pairwise:
     case Algorithm::Direct:
-      return job.operation == Operation::AllToAll ? ranks : 4;
+      return exchanges(job.operation) ? ranks : 4;
     case Algorithm::TwoHop:  // Its server, and the ranks of its class in the others.
       return locals + layout.nodes() * (locals / layout.least_ranks_per_node() + 1);
     case Algorithm::Sharp:  // Both ways of every pair in a server and of its switch.
@@ -60,7 +64,7 @@ std::int64_t partners_of(const CollectiveJob& job, const RankLayout& layout) {
 // Entries of the chunks of a rank on a channel, at most.
 std::int64_t chunks_of(const CollectiveJob& job, const RankLayout& layout, int pieces) {
   const std::int64_t ranks = layout.ranks();
-  if (job.operation != Operation::AllToAll) {
+  if (!exchanges(job.operation)) {
     return std::max(pieces, job.algorithm == Algorithm::Bruck ? 2 : 1);
   }
   switch (job.algorithm) {
@@ -120,7 +124,8 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
                                        .pieces = pieces,
                                        .trees = placement.trees,
                                        .dimensions = placement.dimensions,
-                                       .rotate_dimensions = placement.rotate_dimensions});
+                                       .rotate_dimensions = placement.rotate_dimensions,
+                                       .matrix = job.matrix});
 
   Simulator simulator;
   const auto network = make_network(job.fidelity, simulator, routing);
@@ -145,6 +150,7 @@ Bytes aligned_size(Operation operation, Bytes size, int ranks) {
     case Operation::AllGather:
     case Operation::ReduceScatter:
     case Operation::AllToAll:
+    case Operation::AllToAllV:
     case Operation::Scatter:
     case Operation::Gather: {
       constexpr std::int64_t kAlignment = 16;

@@ -24,6 +24,9 @@ struct CollectiveJob {
   std::optional<Bytes> piece = {};   // Pipeline piece; otherwise default_pieces().
   Fidelity fidelity = Fidelity::Flow;
   TraceRecorder* trace = nullptr;
+  // Of alltoallv, for as many ranks as the cluster has; `size` is then its largest(). Without one
+  // every pair exchanges size / ranks.
+  const TrafficMatrix* matrix = nullptr;
 };
 
 // The link that was busy for the largest share of the time.
@@ -49,7 +52,8 @@ struct CollectiveResult {
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job);
 
 // The size that nccl-tests would run for a wanted one: operations that give every rank its own part
-// (all_gather, reduce_scatter, alltoall, scatter, gather) round that part down to 16 bytes
+// (all_gather, reduce_scatter, alltoall, scatter, gather) round that part down to 16 bytes; so does
+// alltoallv without a matrix
 // (common.cu and the *GetCollByteCount functions of nccl-tests). Zero if nothing is left.
 [[nodiscard]] Bytes aligned_size(Operation operation, Bytes size, int ranks);
 

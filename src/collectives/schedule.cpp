@@ -39,19 +39,25 @@ StoredSchedule::StoredSchedule(const Schedule& other) : Schedule(other.shape()) 
 }
 
 Chunking::Chunking(const ScheduleShape& shape, Bytes size)
-    : total_(size.count()), chunks_(std::max<std::int64_t>(1, shape.chunk_count)) {
+    : cuts_(shape.chunk_cuts),
+      total_(size.count()),
+      chunks_(std::max<std::int64_t>(1, shape.chunk_count)) {
   // Of an all-to-all, and of sendrecv, nccl-tests gives the bytes of one rank; every rank has other
   // data.
-  if (shape.operation == Operation::AllToAll || shape.operation == Operation::SendReceive) {
+  if (shape.operation == Operation::AllToAll || shape.operation == Operation::AllToAllV ||
+      shape.operation == Operation::SendReceive) {
     total_ = (size * shape.ranks).count();
   } else if (shape.operation == Operation::Barrier) {
     total_ = 0;
   }
   quotient_ = total_ / chunks_;
-  remainder_ = total_ % chunks_;
+  remainder_ = cuts_.empty() ? total_ % chunks_ : 1;
 }
 
 std::int64_t Chunking::uneven_cut(std::uint64_t chunk) const {
+  if (!cuts_.empty()) {
+    return cuts_[chunk];
+  }
   const auto product = static_cast<__int128>(total_) * static_cast<__int128>(chunk);
   return static_cast<std::int64_t>(product / chunks_);
 }

@@ -72,6 +72,9 @@ struct ScheduleShape {
   bool rendezvous = false;
   std::uint32_t chunk_count = 0;
   std::uint32_t entries = 0;  // Of the listing; 0: there is none.
+  // Where chunks have sizes of their own: chunk i goes from byte [i] to byte [i + 1]. Otherwise
+  // empty, and the size of the message is cut evenly.
+  std::vector<std::int64_t> chunk_cuts = {};
   std::uint32_t lanes = 0;
   std::uint32_t connections = 0;
 };
@@ -140,7 +143,8 @@ class StoredSchedule final : public Schedule {
 
 // How the bytes of a message size, in the sense of nccl-tests, are cut into the chunks of a
 // schedule. Cuts fall at size * i / chunk_count, rounded down, so that the parts add up exactly;
-// with a listing, entry i is as large as chunk i would be. A barrier has no bytes.
+// with a listing, entry i is as large as chunk i would be. A barrier has no bytes, and chunks that
+// have sizes of their own keep them.
 class Chunking {
  public:
   Chunking(const ScheduleShape& shape, Bytes size);
@@ -155,7 +159,8 @@ class Chunking {
   }
   [[nodiscard]] std::int64_t uneven_cut(std::uint64_t chunk) const;
 
-  std::int64_t total_;  // Over all distinct chunks.
+  std::vector<std::int64_t> cuts_;  // Those of the shape.
+  std::int64_t total_;              // Over all distinct chunks.
   std::int64_t chunks_;
   std::int64_t quotient_;
   std::int64_t remainder_;

@@ -70,6 +70,11 @@ class Prover {
   [[nodiscard]] std::uint32_t owner(std::uint32_t chunk) const { return chunk % ranks_; }
   [[nodiscard]] static Contributions only(std::uint32_t rank) { return Contributions{1} << rank; }
 
+  [[nodiscard]] bool has_bytes(std::uint32_t chunk) const {
+    return shape_.chunk_cuts.empty() ||
+           shape_.chunk_cuts[chunk] < shape_.chunk_cuts[std::size_t{chunk} + 1];
+  }
+
   [[nodiscard]] Contributions before(std::uint32_t rank, std::uint32_t chunk) const {
     switch (shape_.operation) {
       case Operation::AllReduce:
@@ -85,6 +90,7 @@ class Prover {
       case Operation::SendReceive:
         return rank == owner(chunk) ? only(rank) : 0;
       case Operation::AllToAll:
+      case Operation::AllToAllV:
         return rank == chunk / ranks_ % ranks_ ? only(rank) : 0;
     }
     CHECK(false, "unknown operation");
@@ -115,7 +121,8 @@ class Prover {
       case Operation::SendReceive:
         return if_here(rank == (owner(chunk) + 1) % ranks_, only(owner(chunk)));
       case Operation::AllToAll:
-        return if_here(rank == owner(chunk), only(chunk / ranks_ % ranks_));
+      case Operation::AllToAllV:
+        return if_here(rank == owner(chunk) && has_bytes(chunk), only(chunk / ranks_ % ranks_));
     }
     CHECK(false, "unknown operation");
   }

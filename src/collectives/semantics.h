@@ -12,6 +12,7 @@
 //   gather                     before: {c mod N} there         after: {c mod N} on the root
 //   sendrecv                   before: {c mod N} there         after: the same on rank c mod N + 1
 //   alltoall (c / N) mod N = s before: {s} on rank s           after: {s} on rank c mod N
+//   alltoallv                  the same, for chunks that have bytes
 //   barrier                    before: {r} on every rank r     after: all ranks, on every rank
 // A barrier's chunk has no data: that somebody has come may be said twice, so sets are united.
 // Relays hold nothing before; they and other ranks may hold anything in the end. A step may not

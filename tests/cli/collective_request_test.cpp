@@ -108,10 +108,20 @@ TEST_CASE("a barrier has no sizes to choose or to compare") {
   }
 }
 
+TEST_CASE("alltoallv has a matrix instead of sizes, and nothing else has one") {
+  REQUIRE(with("alltoallv", {"--matrix", "m.csv"}).matrix == "m.csv");
+  REQUIRE_THROWS_WITH(with("alltoallv", {}), "alltoallv: expected --matrix FILE, found none");
+  REQUIRE_THROWS_WITH(with("alltoall", {"--matrix", "m.csv"}),
+                      "--matrix: expected alltoallv, found alltoall");
+  REQUIRE_THROWS_WITH(with("alltoallv", {"--matrix", "m.csv", "-b", "8"}),
+                      "--minbytes: expected an operation that has sizes, found alltoallv, of which "
+                      "--matrix says all");
+}
+
 TEST_CASE("the operation is one of nccl-tests, or barrier") {
   const std::string names =
-      "all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv, scatter, "
-      "gather, barrier";
+      "all_reduce, all_gather, reduce_scatter, alltoall, alltoallv, broadcast, reduce, sendrecv, "
+      "scatter, gather, barrier";
   REQUIRE_THROWS_WITH(request_of({"--cluster", "dgx-h100"}),
                       "collective: expected an operation, one of " + names +
                           ", found none; see trainyard collective --help");

@@ -55,6 +55,7 @@ TEST_CASE("what each algorithm can do") {
   REQUIRE(names(Operation::Broadcast) == "ring tree nvls");
   REQUIRE(names(Operation::Reduce) == "ring tree nvls");
   REQUIRE(names(Operation::AllToAll) == "pairwise direct bruck two-hop");
+  REQUIRE(names(Operation::AllToAllV) == "pairwise direct");
   REQUIRE(names(Operation::SendReceive) == "direct");
   REQUIRE(names(Operation::Scatter) == "direct");
   REQUIRE(names(Operation::Gather) == "direct");

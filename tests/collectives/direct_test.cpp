@@ -11,7 +11,9 @@
 #include "support/catch.h"
 
 #include <array>
+#include <vector>
 
+#include "collectives/semantics.h"
 #include "support/collective_run.h"
 
 namespace trainyard {
@@ -58,6 +60,41 @@ TEST_CASE("sendrecv takes one message") {
                           Bytes(size), fidelity) == message_time(size));
       }
     }
+  }
+}
+
+TrafficMatrix matrix_of(int ranks, std::vector<std::int64_t> bytes) {
+  return {.ranks = ranks, .bytes = std::move(bytes)};
+}
+
+CollectiveRun exchange(Algorithm algorithm, const TrafficMatrix& matrix, int channels = 1) {
+  const auto schedule = make_schedule(
+      algorithm, Operation::AllToAllV,
+      {.layout = flat_layout(matrix.ranks, channels), .root = RankId(0), .matrix = &matrix});
+  REQUIRE(disprove(*schedule).value_or("proved") == "proved");
+  return run_schedule(idle_switch(matrix.ranks), *schedule, matrix.largest(), Fidelity::Flow);
+}
+
+TEST_CASE("alltoallv takes what the rank with most to send or receive takes, and skips zeros") {
+  // Rank 2 receives three microseconds' worth in all.
+  const TrafficMatrix skewed = matrix_of(3, {7, 0, 90'090, 0, 0, 180'180, 0, 0, 0});
+  const CollectiveRun run = exchange(Algorithm::Direct, skewed);
+  REQUIRE_FALSE(run.violation.has_value());
+  REQUIRE(run.stats.messages == 2);
+  REQUIRE(run.finish == message_time(270'270));
+  // In rounds: 1 sends to 2 in the first, 0 to 2 in the second.
+  REQUIRE(exchange(Algorithm::Pairwise, skewed).finish ==
+          message_time(180'180) + message_time(90'090));
+  REQUIRE(exchange(Algorithm::Direct, skewed, 3).stats.messages == 6);
+  REQUIRE(exchange(Algorithm::Direct, matrix_of(2, {5, 0, 0, 5})).stats.messages == 0);
+}
+
+TEST_CASE("an even matrix takes the time of alltoall") {
+  for (const Algorithm algorithm : {Algorithm::Pairwise, Algorithm::Direct}) {
+    const TrafficMatrix even = matrix_of(5, std::vector<std::int64_t>(25, 4096));
+    REQUIRE(exchange(algorithm, even).finish ==
+            idle_time({.algorithm = algorithm, .operation = Operation::AllToAll, .ranks = 5},
+                      Bytes(5 * 4096), Fidelity::Flow));
   }
 }
 

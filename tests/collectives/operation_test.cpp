@@ -13,7 +13,7 @@ TEST_CASE("every operation's name is read back as the operation") {
   for (const Operation operation : kOperations) {
     REQUIRE(parse_operation(to_string(operation)) == operation);
   }
-  REQUIRE(kOperations.size() == 10);
+  REQUIRE(kOperations.size() == 11);
 }
 
 TEST_CASE("other spellings are not operations") {
@@ -38,6 +38,8 @@ TEST_CASE("bus bandwidth factors are those of nccl-tests") {
   REQUIRE(bus_factor(Operation::AllGather, 8) == 0.875);
   REQUIRE(bus_factor(Operation::ReduceScatter, 8) == 0.875);
   REQUIRE(bus_factor(Operation::AllToAll, 4) == 0.75);
+  REQUIRE(bus_factor(Operation::AllToAllV, 4) == 0.75);
+  REQUIRE(bus_factor(Operation::Barrier, 4) == 0.0);
   REQUIRE(bus_factor(Operation::Scatter, 2) == 0.5);
   REQUIRE(bus_factor(Operation::Gather, 2) == 0.5);
   REQUIRE(bus_factor(Operation::Broadcast, 12) == 1.0);

@@ -59,7 +59,8 @@ TEST_CASE(
       REQUIRE(chunking.bytes({.first = 0, .count = 8}) == Bytes(0));
       continue;
     }
-    const bool per_rank = operation == Operation::AllToAll || operation == Operation::SendReceive;
+    const bool per_rank = operation == Operation::AllToAll || operation == Operation::AllToAllV ||
+                          operation == Operation::SendReceive;
     REQUIRE(chunking.bytes({.first = 0, .count = 8}) == Bytes(per_rank ? 64'008 : 8001));
   }
 }
