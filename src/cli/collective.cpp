@@ -33,23 +33,32 @@ Examples:
   trainyard collective alltoall --cluster hgx-h100-clos --nodes 16 --format csv --output a2a.csv
 )";
 
-// Size by size, the algorithms in the order asked for.
+// Size by size, the algorithms in the order asked for, then that of a file.
 std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
                                    const CollectiveInputs& inputs) {
   std::vector<CollectiveJob> jobs;
   for (const Bytes size : inputs.sizes) {
-    for (const Algorithm algorithm : inputs.algorithms) {
-      jobs.push_back({.operation = request.operation,
-                      .algorithm = algorithm,
+    CollectiveJob job{.operation = request.operation,
                       .size = size,
                       .root = RankId(static_cast<std::uint32_t>(request.root)),
                       .channels = request.channels,
                       .piece = request.piece,
                       .fidelity = request.fidelity,
-                      .matrix = inputs.matrix ? &*inputs.matrix : nullptr});
+                      .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+    for (const Algorithm algorithm : inputs.algorithms) {
+      job.algorithm = algorithm;
+      jobs.push_back(job);
+    }
+    if (inputs.imported) {
+      job.schedule = inputs.imported.get();
+      jobs.push_back(job);
     }
   }
   return jobs;
+}
+
+std::string_view name_of(const CollectiveJob& job) {
+  return job.schedule != nullptr ? job.schedule->shape().algorithm : to_string(job.algorithm);
 }
 
 std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
@@ -61,8 +70,8 @@ std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
     CollectiveResult& result = results[index];
     result = run_collective(cluster, job);
     log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
-              to_string(job.algorithm), to_string(job.size), to_string(result.time),
-              result.channels, result.pieces, result.network.messages);
+              name_of(job), to_string(job.size), to_string(result.time), result.channels,
+              result.pieces, result.network.messages);
   });
   return results;
 }
@@ -71,7 +80,7 @@ CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
                      const CollectiveInputs& inputs) {
   CollectiveRow row;
   row.size = job.size;
-  row.algorithm = to_string(job.algorithm);
+  row.algorithm = name_of(job);
   row.channels = result.channels;
   row.protocol = "-";
   row.time = result.time;
@@ -118,7 +127,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
 // For each algorithm at the largest size: how it was laid out and what bounds it.
 void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const CollectiveResult& result,
                    std::vector<std::string>& notes) {
-  const std::string_view algorithm = to_string(job.algorithm);
+  const std::string_view algorithm = name_of(job);
   for (const std::string& remark : result.remarks) {
     notes.push_back(fmt::format("{}: {}", algorithm, remark));
   }
@@ -167,7 +176,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   mark_best(report.rows);
   report.notes = std::move(inputs.notes);
   add_request_notes(request, inputs, report.notes);
-  for (std::size_t index = jobs.size() - inputs.algorithms.size(); index < jobs.size(); ++index) {
+  for (std::size_t index = jobs.size() - inputs.runs(); index < jobs.size(); ++index) {
     add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
   }
   add_estimate_note(inputs.cluster, report.notes);
@@ -200,7 +209,7 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
       run_jobs(inputs.cluster, jobs, request.threads, log);
   const CollectiveReport report = report_of(request, inputs, jobs, results);
   if (request.trace) {
-    const std::size_t largest_of_first = jobs.size() - inputs.algorithms.size();
+    const std::size_t largest_of_first = jobs.size() - inputs.runs();
     write_file(*request.trace, trace_of(inputs.cluster, jobs[largest_of_first]));
   }
   write_output(request.output, render(report, request.format), out);

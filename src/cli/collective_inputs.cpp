@@ -9,6 +9,7 @@
 #include "calibration/comparison.h"
 #include "cli/common.h"
 #include "collectives/aggregation.h"
+#include "collectives/msccl_schedule.h"
 #include "collectives/run.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
@@ -160,6 +161,38 @@ std::optional<TrafficMatrix> load_matrix(const CollectiveRequest& request, int r
   return matrix;
 }
 
+std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int ranks,
+                                         std::vector<std::string>& notes) {
+  if (!request.algorithm_file) {
+    return nullptr;
+  }
+  constexpr std::size_t kMostAlgorithmBytes = std::size_t{16} << 20;
+  const std::string& file = *request.algorithm_file;
+  const MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMostAlgorithmBytes), file);
+  if (algorithm.operation != request.operation) {
+    throw ConfigError(fmt::format("--algo-file: expected an algorithm for {}, found {} for {}",
+                                  to_string(request.operation), file,
+                                  to_string(algorithm.operation)));
+  }
+  const auto gpus = static_cast<int>(algorithm.gpus.size());
+  if (gpus != ranks) {
+    throw ConfigError(fmt::format(
+        "--algo-file: expected an algorithm for {} ranks, found {} for {}", ranks, file, gpus));
+  }
+  if (algorithm.root != request.root) {
+    throw ConfigError(fmt::format("--algo-file: expected an algorithm for root {}, found {} for {}",
+                                  request.root, file, algorithm.root));
+  }
+  notes.push_back(fmt::format(
+      "{}: proved; its protocol{} and its loops over long messages are not in this runtime", file,
+      algorithm.protocol.empty() ? "" : ", " + escaped(algorithm.protocol) + ","));
+  if (algorithm.most_bytes > 0) {
+    notes.push_back(fmt::format("{}: MSCCL would take it for {} to {} bytes only", file,
+                                algorithm.least_bytes, algorithm.most_bytes));
+  }
+  return msccl_schedule(algorithm, file);
+}
+
 }  // namespace
 
 void keep_first_ranks(Cluster& cluster, int ranks) {
@@ -248,12 +281,14 @@ CollectiveInputs load_collective_inputs(const CollectiveRequest& request) {
   const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
   const auto ranks = static_cast<int>(cluster.gpus.size());
   std::optional<TrafficMatrix> matrix = load_matrix(request, ranks, notes);
+  std::unique_ptr<Schedule> imported = load_algorithm(request, ranks, notes);
   std::vector<Bytes> sizes =
       matrix ? std::vector{matrix->largest()} : message_sizes(request, ranks, measured, notes);
   return {.cluster = std::move(cluster),
           .measured = measured,
           .matrix = std::move(matrix),
           .algorithms = std::move(algorithms),
+          .imported = std::move(imported),
           .sizes = std::move(sizes),
           .notes = std::move(notes)};
 }

@@ -2,6 +2,7 @@
 // What a request of `trainyard collective` is run on: the ranks, the measured table, the sizes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,10 +19,13 @@ struct CollectiveInputs {
   std::optional<TrafficMatrix> matrix;
   // Those of the request; of `auto` only those that the cluster can run.
   std::vector<Algorithm> algorithms;
-  std::vector<Bytes> sizes;        // Ascending, each once, at least one.
-  std::vector<std::string> notes;  // What a reader of the results should know about the above.
+  std::unique_ptr<Schedule> imported;  // The algorithm of a file.
+  std::vector<Bytes> sizes;            // Ascending, each once, at least one.
+  std::vector<std::string> notes;      // What a reader of the results should know about the above.
 
   [[nodiscard]] int ranks() const { return static_cast<int>(cluster.gpus.size()); }
+  // Runs of each size.
+  [[nodiscard]] std::size_t runs() const { return algorithms.size() + (imported ? 1 : 0); }
 };
 
 // Reads and checks the files that the request names. Throws ConfigError.

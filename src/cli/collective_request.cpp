@@ -56,6 +56,10 @@ Algorithm read_algorithm(const std::string& name, Operation operation) {
 }
 
 void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
+  request.algorithm_file = reader.text("algo-file");
+  if (request.algorithm_file && !reader.given("algo")) {
+    return;
+  }
   const std::string list = reader.text("algo").value_or("auto");
   if (list == "auto") {
     request.auto_algorithms = true;
@@ -137,6 +141,8 @@ options::options_description collective_options() {
       "of alltoallv: a line for each source, a number of bytes for each target");
   add("runtime", text("NAME"), "plain (the default): links and latencies only");
   add("algo", text("LIST"), algorithm_help().c_str());
+  add("algo-file", text("FILE"),
+      "an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, if given");
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
   add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
   add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");

@@ -24,6 +24,7 @@ struct CollectiveRequest {
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
   std::vector<Algorithm> algorithms;
+  std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.
   std::optional<int> channels;
   std::optional<Bytes> piece;

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace trainyard {
 
@@ -49,8 +50,31 @@ void Executor::start() {
   last_end_ = simulator_.now();
   std::ranges::fill(waiting_since_, simulator_.now());
   for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-    run_lane(lane);
+    advance(lane);
   }
+}
+
+void Executor::advance(std::uint32_t lane) {
+  run_lane(lane);
+  while (!ready_.empty()) {
+    const std::uint32_t next = ready_.back();
+    ready_.pop_back();
+    run_lane(next);
+  }
+}
+
+void Executor::wake_waiters(std::uint32_t lane) {
+  if (lane >= waiters_.size() || waiters_[lane].empty()) {
+    return;
+  }
+  const auto is_early = [&](std::uint32_t waiter) {
+    return next_[lane] < schedule_.step(LaneId(waiter), next_[waiter]).chunks.first;
+  };
+  std::vector<std::uint32_t>& waiting = waiters_[lane];
+  const auto woken = std::stable_partition(waiting.begin(), waiting.end(), is_early);
+  // The first to wait runs first.
+  ready_.insert(ready_.end(), waiting.rbegin(), std::make_reverse_iterator(woken));
+  waiting.erase(woken, waiting.end());
 }
 
 void Executor::on_event(std::uint64_t token) {
@@ -60,7 +84,7 @@ void Executor::on_event(std::uint64_t token) {
   if (link.waiting != kNoLane) {
     const std::uint32_t lane = link.waiting;
     link.waiting = kNoLane;
-    run_lane(lane);
+    advance(lane);
   }
 }
 
@@ -69,6 +93,15 @@ void Executor::run_lane(std::uint32_t lane) {
   std::uint64_t& index = next_[lane];
   for (; index < steps; ++index) {
     const Step step = schedule_.step(LaneId(lane), index);
+    if (!is_message(step.kind)) {
+      if (step.kind == StepKind::Wait && next_[step.connection] < step.chunks.first) {
+        waiters_.resize(schedule_.shape().lanes);
+        waiters_[step.connection].push_back(lane);
+        wake_waiters(lane);
+        return;
+      }
+      continue;
+    }
     Link& link = links_[step.connection];
     const Bytes bytes = chunking_.bytes(step.chunks);
     if (step.kind == StepKind::Send) {
@@ -83,6 +116,7 @@ void Executor::run_lane(std::uint32_t lane) {
         link.held = false;
         start_message(step.connection, link.held_size);
       }
+      wake_waiters(lane);
       return;
     }
     --link.arrived;
@@ -94,6 +128,7 @@ void Executor::run_lane(std::uint32_t lane) {
   }
   --lanes_left_;
   last_end_ = simulator_.now();
+  wake_waiters(lane);
 }
 
 void Executor::send(std::uint32_t index, Bytes size) {
@@ -132,11 +167,13 @@ std::optional<std::string> Executor::contract_violation() const {
     if (next_[lane] < schedule_.step_count(LaneId(lane))) {
       const Step step = schedule_.step(LaneId(lane), next_[lane]);
       const ScheduleShape& shape = schedule_.shape();
+      const std::string whom =
+          step.kind == StepKind::Wait
+              ? fmt::format("lane {}", step.connection)
+              : participant_name(shape, schedule_.connection(step.connection).source);
       return fmt::format("{} (lane {}, step {}) still waits for {}; {} of {} lanes ended",
                          participant_name(shape, schedule_.lane_rank(LaneId(lane))), lane,
-                         next_[lane],
-                         participant_name(shape, schedule_.connection(step.connection).source),
-                         shape.lanes - lanes_left_, shape.lanes);
+                         next_[lane], whom, shape.lanes - lanes_left_, shape.lanes);
     }
   }
   if (bytes_sent_ != bytes_received_ || messages_sent_ != messages_received_) {

@@ -2,9 +2,9 @@
 // Runs a schedule over a network: the plain runtime, with nothing but links and latencies.
 //
 // A lane goes through its steps: Send hands the bytes to the connection and goes on, Receive and
-// Reduce wait for the next message. Reducing and copying take no time. The state is a step number a
-// lane and a count of arrived messages a connection; nothing is kept of a message that was
-// received.
+// Reduce wait for the next message, Wait for another lane. Reducing and copying take no time. The
+// state is a step number a lane and a count of arrived messages a connection; nothing is kept of a
+// message that was received.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,10 @@ class Executor final : private EventHandler {
 
  private:
   void on_event(std::uint64_t token) override;
+  // Runs a lane, and those that wait for it, as far as they go.
+  void advance(std::uint32_t lane);
   void run_lane(std::uint32_t lane);
+  void wake_waiters(std::uint32_t lane);
   void record(std::uint32_t lane, const Step& step);
 
   static constexpr std::uint32_t kNoLane = 0xffff'ffff;
@@ -70,6 +73,10 @@ class Executor final : private EventHandler {
   std::vector<std::uint64_t> next_;        // By lane: the step to run.
   std::vector<SimTime> waiting_since_;     // By lane, with a trace only.
   std::vector<TraceTrackId> lane_tracks_;  // The same.
+  // By lane, if the schedule has Wait steps: the lanes that wait for it, in the order in which they
+  // began to.
+  std::vector<std::vector<std::uint32_t>> waiters_;
+  std::vector<std::uint32_t> ready_;  // Lanes to run at this instant.
   std::uint32_t lanes_left_ = 0;
   SimTime last_end_;
   Bytes bytes_sent_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "collectives/executor.h"
 #include "collectives/placement.h"
@@ -112,10 +113,37 @@ std::optional<Bottleneck> busiest_link(const Network& network, const Topology& t
 
 }  // namespace
 
+namespace {
+
+CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const CollectiveJob& job,
+                              const Schedule& schedule, std::span<const NodeId> nodes) {
+  Simulator simulator;
+  const auto network = make_network(job.fidelity, simulator, routing);
+  Executor executor(simulator, *network, schedule, nodes, job.size, job.trace);
+  executor.start();
+  simulator.run();
+  const std::optional<std::string> violation = executor.contract_violation();
+  CHECK(!violation, *violation);
+
+  const SimTime time = executor.finish_time();
+  return {.time = time,
+          .channels = schedule.shape().channels,
+          .pieces = 1,
+          .remarks = {},
+          .fingerprint = simulator.fingerprint(),
+          .network = network->stats(),
+          .bottleneck = busiest_link(*network, cluster.topology, time)};
+}
+
+}  // namespace
+
 CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
   Routing routing(cluster.topology, cluster.routing);
+  if (job.schedule != nullptr) {
+    CHECK(job.schedule->shape().operation == job.operation, "a schedule of another operation");
+    return run_schedule(cluster, routing, job, *job.schedule, cluster.gpus);
+  }
   const Placement placement = place(cluster, routing, job.algorithm, job.channels);
-  const int channels = placement.layout.channels();
   const int pieces = pieces_of(job, placement.layout);
   check_extent(job, placement.layout, pieces);
   const auto schedule = make_schedule(job.algorithm, job.operation,
@@ -126,23 +154,10 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
                                        .dimensions = placement.dimensions,
                                        .rotate_dimensions = placement.rotate_dimensions,
                                        .matrix = job.matrix});
-
-  Simulator simulator;
-  const auto network = make_network(job.fidelity, simulator, routing);
-  Executor executor(simulator, *network, *schedule, placement.nodes, job.size, job.trace);
-  executor.start();
-  simulator.run();
-  const std::optional<std::string> violation = executor.contract_violation();
-  CHECK(!violation, *violation);
-
-  const SimTime time = executor.finish_time();
-  return {.time = time,
-          .channels = channels,
-          .pieces = pieces,
-          .remarks = placement.remarks,
-          .fingerprint = simulator.fingerprint(),
-          .network = network->stats(),
-          .bottleneck = busiest_link(*network, cluster.topology, time)};
+  CollectiveResult result = run_schedule(cluster, routing, job, *schedule, placement.nodes);
+  result.pieces = pieces;
+  result.remarks = placement.remarks;
+  return result;
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {

@@ -27,6 +27,8 @@ struct CollectiveJob {
   // Of alltoallv, for as many ranks as the cluster has; `size` is then its largest(). Without one
   // every pair exchanges size / ranks.
   const TrafficMatrix* matrix = nullptr;
+  // Instead of `algorithm`: a schedule of as many ranks as the cluster has, without relays.
+  const Schedule* schedule = nullptr;
 };
 
 // The link that was busy for the largest share of the time.

@@ -50,6 +50,10 @@ Chunking::Chunking(const ScheduleShape& shape, Bytes size)
   } else if (shape.operation == Operation::Barrier) {
     total_ = 0;
   }
+  if (shape.size_chunks > 0) {
+    const std::int64_t pieces = shape.size_chunks;
+    total_ = (size.count() + pieces - 1) / pieces * chunks_;
+  }
   quotient_ = total_ / chunks_;
   remainder_ = cuts_.empty() ? total_ % chunks_ : 1;
 }

@@ -10,9 +10,12 @@
 // Steps of a lane:
 //   Send     hands the chunks, as they are now, to the connection and goes on at once;
 //   Receive  waits for the next message of the connection and stores it;
-//   Reduce   the same, but adds it to what the rank holds.
-// Order within a lane and the messages between lanes are all dependencies there are: together, a
-// DAG.
+//   Reduce   the same, but adds it to what the rank holds;
+//   Wait     waits until another lane of the same rank has taken so many steps;
+//   Copy     writes what the rank holds in some chunks over others of its own, in no time;
+//   Add      the same, but adds it to what they hold.
+// Order within a lane, messages between lanes and waits are all dependencies there are: together, a
+// DAG. The last three are for imported schedules; the algorithms here need none of them.
 //
 // Beside its ranks a schedule may have relays: switches that add up and multicast in the network.
 // They are numbered after the ranks, relay i as RankId(ranks + i), and have lanes and connections
@@ -22,7 +25,9 @@
 // which chunks before and after is the meaning of the operation (semantics.h), which also proves
 // schedules. A message is a range of chunks; where an algorithm packs chunks that are not next to
 // each other into one message (Bruck's alltoall), the schedule has a listing of chunks and a
-// message is a range of that.
+// message is a range of that. Imported schedules have chunks that are places in the buffers of a
+// rank, so that data may change their place on the way; what a place holds has a number
+// (datum_before).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +42,7 @@
 
 namespace trainyard {
 
-enum class StepKind : std::uint8_t { Send, Receive, Reduce };
+enum class StepKind : std::uint8_t { Send, Receive, Reduce, Wait, Copy, Add };
 
 struct ChunkRange {
   std::uint32_t first = 0;
@@ -47,9 +52,15 @@ struct ChunkRange {
 
 struct Step {
   StepKind kind = StepKind::Send;
+  // Of Wait it is the lane, and chunks.first the steps that this has taken; of Copy and Add the
+  // first of the chunks that are read, chunks being those that are written.
   std::uint32_t connection = 0;
   ChunkRange chunks;  // Of entries, if the schedule has a listing.
 };
+
+[[nodiscard]] constexpr bool is_message(StepKind kind) {
+  return kind == StepKind::Send || kind == StepKind::Receive || kind == StepKind::Reduce;
+}
 
 struct ScheduleConnection {
   RankId source;
@@ -72,6 +83,9 @@ struct ScheduleShape {
   bool rendezvous = false;
   std::uint32_t chunk_count = 0;
   std::uint32_t entries = 0;  // Of the listing; 0: there is none.
+  // 0: chunks are named alike on all ranks, and the size is cut into chunk_count of them. Otherwise
+  // chunks are places, each of the size over this number, rounded up to whole bytes.
+  std::uint32_t size_chunks = 0;
   // Where chunks have sizes of their own: chunk i goes from byte [i] to byte [i + 1]. Otherwise
   // empty, and the size of the message is cut evenly.
   std::vector<std::int64_t> chunk_cuts = {};
@@ -96,6 +110,20 @@ class Schedule {
   [[nodiscard]] virtual ScheduleConnection connection(std::uint32_t index) const = 0;
   // The chunk of an entry of the listing. The same one may be listed several times.
   [[nodiscard]] virtual std::uint32_t chunk_at(std::uint32_t entry) const { return entry; }
+  // Of places: the number of the chunk, in the sense of the operation (semantics.h), that a place
+  // holds before, and that it must hold after; none if that does not matter.
+  [[nodiscard]] virtual std::optional<std::uint32_t> datum_before(RankId /*rank*/,
+                                                                  std::uint32_t chunk) const {
+    return chunk;
+  }
+  [[nodiscard]] virtual std::optional<std::uint32_t> datum_after(RankId /*rank*/,
+                                                                 std::uint32_t chunk) const {
+    return chunk;
+  }
+  // "chunk 3": how messages name it.
+  [[nodiscard]] virtual std::string chunk_name(std::uint32_t chunk) const {
+    return "chunk " + std::to_string(chunk);
+  }
 
  protected:
   explicit Schedule(ScheduleShape shape) : shape_(std::move(shape)) {}

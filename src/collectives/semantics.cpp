@@ -25,6 +25,12 @@ std::string name_of(Contributions value) {
   return text + "}";
 }
 
+// What a rank holds somewhere.
+struct Value {
+  std::uint32_t datum = 0;  // Of which chunk of the operation.
+  Contributions set = 0;
+};
+
 class Prover {
  public:
   explicit Prover(const Schedule& schedule)
@@ -34,14 +40,17 @@ class Prover {
         participants_(ranks_ + static_cast<std::uint32_t>(shape_.relays)),
         entries_(shape_.entries > 0 ? shape_.entries : shape_.chunk_count),
         everyone_(ranks_ == 64 ? ~Contributions{0} : (Contributions{1} << ranks_) - 1),
-        held_(participants_, std::vector<Contributions>(shape_.chunk_count, 0)),
+        held_(participants_, std::vector<Value>(shape_.chunk_count)),
         queues_(shape_.connections),
+        last_sends_(shape_.connections),
         next_(shape_.lanes, 0) {}
 
-  std::optional<std::string> run(bool backwards) {
+  std::optional<Flaw> run(bool backwards) {
     for (std::uint32_t chunk = 0; chunk < shape_.chunk_count; ++chunk) {
       for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-        held_[rank][chunk] = before(rank, chunk);
+        if (const auto datum = schedule_.datum_before(RankId(rank), chunk)) {
+          held_[rank][chunk] = {.datum = *datum, .set = before(rank, *datum)};
+        }
       }
     }
     bool moved = true;
@@ -51,21 +60,30 @@ class Prover {
         moved |= run_lane(LaneId(backwards ? shape_.lanes - 1 - i : i));
       }
       if (!error_.empty()) {
-        return error_;
+        return flaw();
       }
     }
     check_finished();
     if (error_.empty()) {
       check_result();
     }
-    return error_.empty() ? std::nullopt : std::optional(error_);
+    return error_.empty() ? std::nullopt : std::optional(flaw());
   }
 
  private:
   struct Message {
     ChunkRange chunks;
-    std::vector<Contributions> values;
+    std::vector<Value> values;
   };
+
+  struct Where {
+    std::optional<LaneId> lane;
+    std::uint64_t step = 0;
+  };
+
+  [[nodiscard]] Flaw flaw() const {
+    return {.text = error_, .lane = where_.lane, .step = where_.step, .rank = wrong_rank_};
+  }
 
   [[nodiscard]] std::uint32_t owner(std::uint32_t chunk) const { return chunk % ranks_; }
   [[nodiscard]] static Contributions only(std::uint32_t rank) { return Contributions{1} << rank; }
@@ -127,7 +145,9 @@ class Prover {
     CHECK(false, "unknown operation");
   }
 
-  [[nodiscard]] std::string place(LaneId lane, std::uint64_t index) const {
+  // Names where an error is, and remembers it.
+  [[nodiscard]] std::string place(LaneId lane, std::uint64_t index) {
+    where_ = {.lane = lane, .step = index};
     return fmt::format("{}, lane {}, step {}", name(schedule_.lane_rank(lane)), lane.value(),
                        index);
   }
@@ -143,7 +163,13 @@ class Prover {
       if (!well_formed(lane, index, step)) {
         break;
       }
-      if (step.kind == StepKind::Send) {
+      if (step.kind == StepKind::Wait) {
+        if (next_[step.connection] < step.chunks.first) {
+          break;
+        }
+      } else if (!is_message(step.kind)) {
+        write(lane, index, step);
+      } else if (step.kind == StepKind::Send) {
         send(lane, index, step);
       } else if (queues_[step.connection].empty()) {
         break;
@@ -162,7 +188,10 @@ class Prover {
           fmt::format("lane {} is of rank {}, which does not exist", lane.value(), here.value());
       return false;
     }
-    if (step.connection >= shape_.connections) {
+    if (step.kind == StepKind::Wait) {
+      return well_formed_wait(lane, index, step);
+    }
+    if (is_message(step.kind) && step.connection >= shape_.connections) {
       error_ = fmt::format("{}: connection {} does not exist", place(lane, index), step.connection);
       return false;
     }
@@ -171,6 +200,12 @@ class Prover {
       error_ = fmt::format("{}: chunks {} to {} of {}", place(lane, index), step.chunks.first, end,
                            entries_);
       return false;
+    }
+    if (!is_message(step.kind)) {
+      const bool fits = std::uint64_t{step.connection} + step.chunks.count <= entries_;
+      error_ =
+          fits ? "" : fmt::format("{}: reads beyond the {} chunks", place(lane, index), entries_);
+      return fits;
     }
     const ScheduleConnection ends = schedule_.connection(step.connection);
     const bool sends = step.kind == StepKind::Send;
@@ -183,47 +218,87 @@ class Prover {
     return true;
   }
 
+  bool well_formed_wait(LaneId lane, std::uint64_t index, const Step& step) {
+    if (step.connection >= shape_.lanes ||
+        schedule_.lane_rank(LaneId(step.connection)) != schedule_.lane_rank(lane)) {
+      error_ = fmt::format("{}: waits for lane {}, which is none of its rank", place(lane, index),
+                           step.connection);
+    } else if (schedule_.step_count(LaneId(step.connection)) < step.chunks.first) {
+      error_ = fmt::format("{}: waits for {} steps of lane {}, which has {}", place(lane, index),
+                           step.chunks.first, step.connection,
+                           schedule_.step_count(LaneId(step.connection)));
+    }
+    return error_.empty();
+  }
+
   void send(LaneId lane, std::uint64_t index, const Step& step) {
-    const std::vector<Contributions>& held = held_[schedule_.lane_rank(lane).value()];
+    const std::vector<Value>& held = held_[schedule_.lane_rank(lane).value()];
     Message message{.chunks = step.chunks, .values = {}};
     for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
       const std::uint32_t chunk = schedule_.chunk_at(step.chunks.first + i);
-      if (held[chunk] == 0) {
-        error_ =
-            fmt::format("{}: sends chunk {}, which it does not hold", place(lane, index), chunk);
+      if (held[chunk].set == 0) {
+        error_ = fmt::format("{}: sends {}, which it does not hold", place(lane, index),
+                             schedule_.chunk_name(chunk));
         return;
       }
       message.values.push_back(held[chunk]);
     }
     queues_[step.connection].push_back(std::move(message));
+    last_sends_[step.connection] = {.lane = lane, .step = index};
   }
 
   void receive(LaneId lane, std::uint64_t index, const Step& step) {
     const Message message = std::move(queues_[step.connection].front());
     queues_[step.connection].pop_front();
-    if (message.chunks != step.chunks) {
-      error_ = fmt::format("{}: expects chunks {}+{}, but chunks {}+{} were sent",
-                           place(lane, index), step.chunks.first, step.chunks.count,
-                           message.chunks.first, message.chunks.count);
+    const bool fits = shape_.size_chunks > 0 ? message.chunks.count == step.chunks.count
+                                             : message.chunks == step.chunks;
+    if (!fits) {
+      error_ = fmt::format("{}: expects {}, but {} were sent", place(lane, index),
+                           range_name(step.chunks), range_name(message.chunks));
       return;
     }
-    std::vector<Contributions>& held = held_[schedule_.lane_rank(lane).value()];
-    for (std::uint32_t i = 0; i < step.chunks.count; ++i) {
-      const std::uint32_t chunk = schedule_.chunk_at(step.chunks.first + i);
-      const Contributions value = message.values[i];
-      if (step.kind == StepKind::Receive) {
-        held[chunk] = value;
-      } else if (held[chunk] == 0) {
-        error_ = fmt::format("{}: reduces into chunk {}, which it does not hold",
-                             place(lane, index), chunk);
+    for (std::uint32_t i = 0; i < step.chunks.count && error_.empty(); ++i) {
+      store(lane, index, step.kind == StepKind::Reduce, schedule_.chunk_at(step.chunks.first + i),
+            message.values[i]);
+    }
+  }
+
+  [[nodiscard]] std::string range_name(ChunkRange range) const {
+    return shape_.size_chunks > 0 ? fmt::format("{} chunk(s)", range.count)
+                                  : fmt::format("chunks {}+{}", range.first, range.count);
+  }
+
+  // Copy and Add.
+  void write(LaneId lane, std::uint64_t index, const Step& step) {
+    const std::vector<Value> held = held_[schedule_.lane_rank(lane).value()];
+    for (std::uint32_t i = 0; i < step.chunks.count && error_.empty(); ++i) {
+      const std::uint32_t from = schedule_.chunk_at(step.connection + i);
+      if (held[from].set == 0) {
+        error_ = fmt::format("{}: reads {}, which it does not hold", place(lane, index),
+                             schedule_.chunk_name(from));
         return;
-      } else if ((held[chunk] & value) != 0 && shape_.operation != Operation::Barrier) {
-        error_ = fmt::format("{}: adds contributions {} to chunk {} a second time",
-                             place(lane, index), name_of(held[chunk] & value), chunk);
-        return;
-      } else {
-        held[chunk] |= value;
       }
+      store(lane, index, step.kind == StepKind::Add, schedule_.chunk_at(step.chunks.first + i),
+            held[from]);
+    }
+  }
+
+  void store(LaneId lane, std::uint64_t index, bool adds, std::uint32_t chunk, Value value) {
+    Value& held = held_[schedule_.lane_rank(lane).value()][chunk];
+    if (!adds) {
+      held = value;
+    } else if (held.set == 0) {
+      error_ = fmt::format("{}: reduces into {}, which it does not hold", place(lane, index),
+                           schedule_.chunk_name(chunk));
+    } else if (held.datum != value.datum) {
+      error_ =
+          fmt::format("{}: adds a part of chunk {} to a part of chunk {} in {}", place(lane, index),
+                      value.datum, held.datum, schedule_.chunk_name(chunk));
+    } else if ((held.set & value.set) != 0 && shape_.operation != Operation::Barrier) {
+      error_ = fmt::format("{}: adds contributions {} to {} a second time", place(lane, index),
+                           name_of(held.set & value.set), schedule_.chunk_name(chunk));
+    } else {
+      held.set |= value.set;
     }
   }
 
@@ -231,14 +306,17 @@ class Prover {
     for (std::uint32_t lane = 0; lane < shape_.lanes; ++lane) {
       if (next_[lane] < schedule_.step_count(LaneId(lane))) {
         const Step step = schedule_.step(LaneId(lane), next_[lane]);
-        error_ = fmt::format("{}: waits for ever for {}", place(LaneId(lane), next_[lane]),
-                             name(schedule_.connection(step.connection).source));
+        const std::string whom = step.kind == StepKind::Wait
+                                     ? fmt::format("lane {}", step.connection)
+                                     : name(schedule_.connection(step.connection).source);
+        error_ = fmt::format("{}: waits for ever for {}", place(LaneId(lane), next_[lane]), whom);
         return;
       }
     }
     for (std::uint32_t index = 0; index < shape_.connections; ++index) {
       if (!queues_[index].empty()) {
         const ScheduleConnection ends = schedule_.connection(index);
+        where_ = last_sends_[index];
         error_ = fmt::format("{} sends {} message(s) to {} that it never receives",
                              name(ends.source), queues_[index].size(), name(ends.target));
         return;
@@ -249,10 +327,16 @@ class Prover {
   void check_result() {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       for (std::uint32_t chunk = 0; chunk < shape_.chunk_count; ++chunk) {
-        const std::optional<Contributions> wanted = after(rank, chunk);
-        if (wanted && held_[rank][chunk] != *wanted) {
-          error_ = fmt::format("rank {} ends with {} in chunk {} instead of {}", rank,
-                               name_of(held_[rank][chunk]), chunk, name_of(*wanted));
+        const std::optional<std::uint32_t> datum = schedule_.datum_after(RankId(rank), chunk);
+        const std::optional<Contributions> wanted = datum ? after(rank, *datum) : std::nullopt;
+        const Value& held = held_[rank][chunk];
+        if (wanted && (held.set != *wanted || held.datum != *datum)) {
+          wrong_rank_ = RankId(rank);
+          error_ = fmt::format("rank {} ends with {} in {} instead of {}", rank, name_of(held.set),
+                               schedule_.chunk_name(chunk), name_of(*wanted));
+          error_ += held.set == 0 || held.datum == *datum
+                        ? ""
+                        : fmt::format(", of chunk {} instead of {}", held.datum, *datum);
           return;
         }
       }
@@ -265,19 +349,27 @@ class Prover {
   std::uint32_t participants_;  // Ranks and relays.
   std::uint32_t entries_;       // Of the listing, or chunks.
   Contributions everyone_;
-  std::vector<std::vector<Contributions>> held_;  // By rank or relay, then chunk.
-  std::vector<std::deque<Message>> queues_;       // By connection.
-  std::vector<std::uint64_t> next_;               // By lane.
+  std::vector<std::vector<Value>> held_;     // By rank or relay, then chunk.
+  std::vector<std::deque<Message>> queues_;  // By connection.
+  std::vector<Where> last_sends_;            // By connection.
+  std::vector<std::uint64_t> next_;          // By lane.
   std::string error_;
+  Where where_;
+  std::optional<RankId> wrong_rank_;
 };
 
 }  // namespace
 
-std::optional<std::string> disprove(const Schedule& schedule) {
+std::optional<Flaw> find_flaw(const Schedule& schedule) {
   CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMostRanks,
         "the prover takes 1 to 64 ranks");
-  std::optional<std::string> error = Prover(schedule).run(false);
-  return error ? error : Prover(schedule).run(true);
+  std::optional<Flaw> flaw = Prover(schedule).run(false);
+  return flaw ? flaw : Prover(schedule).run(true);
+}
+
+std::optional<std::string> disprove(const Schedule& schedule) {
+  const std::optional<Flaw> flaw = find_flaw(schedule);
+  return flaw ? std::optional(flaw->text) : std::nullopt;
 }
 
 }  // namespace trainyard

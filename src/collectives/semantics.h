@@ -23,9 +23,15 @@
 // A schedule has no choices and its connections are FIFOs, so the order in which the prover picks
 // lanes makes no difference to what a rank receives. Where two lanes of a rank touch the same chunk
 // without a message between them, the order would matter; the prover runs the lanes in both
-// directions, first to last and last to first, and each must give the right result.
+// directions, first to last and last to first, and each must give the right result. That finds a
+// race if one of the two orders goes wrong, not if it takes a third.
+//
+// Where chunks are places (ScheduleShape::size_chunks), a value also says which chunk c of the
+// operation it is part of; a message is stored where its receiver says, and only parts of the same
+// chunk are added up.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -33,8 +39,19 @@
 
 namespace trainyard {
 
+// What is wrong with a schedule.
+struct Flaw {
+  std::string text;  // One line, with the place in it.
+  // The step at which it shows; none for a wrong result, of which the rank is known.
+  std::optional<LaneId> lane = {};
+  std::uint64_t step = 0;
+  std::optional<RankId> rank = {};
+};
+
 // Nothing if the schedule performs its operation; otherwise the first thing wrong with it, in one
 // line that names ranks, steps and chunks. At most 64 ranks.
+[[nodiscard]] std::optional<Flaw> find_flaw(const Schedule& schedule);
+// Its text.
 [[nodiscard]] std::optional<std::string> disprove(const Schedule& schedule);
 
 }  // namespace trainyard

@@ -57,6 +57,27 @@ TEST_CASE("the help of collective shows every option and an example") {
   }
 }
 
+TEST_CASE("an algorithm of a file runs beside the others, and alone if none is named") {
+  const std::string file =
+      std::string(TRAINYARD_SOURCE_DIR) + "/configs/algorithms/allreduce_ring_8.xml";
+  const std::vector<std::string> common{"--ranks", "8",   "-b",          "64M",
+                                        "-e",      "64M", "--algo-file", file};
+  const Json alone = json_of("all_reduce", common);
+  REQUIRE(alone["rows"].size() == 1);
+  REQUIRE(alone["rows"][0]["algorithm"] == "ring");
+  std::vector<std::string> both = common;
+  both.insert(both.end(), {"--algo", "ring", "--channels", "1"});
+  const Json rows = json_of("all_reduce", both)["rows"];
+  REQUIRE(rows.size() == 2);
+  // The same ring, so the same time.
+  REQUIRE(rows[0]["time_us"] == rows[1]["time_us"]);
+  REQUIRE_THROWS_WITH(
+      json_of("all_gather", common),
+      "--algo-file: expected an algorithm for all_gather, found " + file + " for all_reduce");
+  REQUIRE_THROWS_WITH(json_of("all_reduce", {"--ranks", "4", "--algo-file", file}),
+                      "--algo-file: expected an algorithm for 4 ranks, found " + file + " for 8");
+}
+
 TEST_CASE("a report has a row for each size and algorithm, and marks the best of each size") {
   const Json report = json_of("all_reduce", {"-b", "1K", "-e", "64M", "-f", "256"});
   REQUIRE(report["ranks"] == 32);

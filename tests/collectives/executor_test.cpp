@@ -50,6 +50,49 @@ TEST_CASE("a schedule that keeps its contract ends without a complaint") {
                        1_MiB) == "none");
 }
 
+// A wait until `steps` steps of a lane are done.
+Step wait_for(std::uint32_t lane, std::uint32_t steps) {
+  return {.kind = StepKind::Wait, .connection = lane, .chunks = {.first = steps, .count = 0}};
+}
+
+TEST_CASE("a lane waits for another one of its rank, whichever is first") {
+  // Rank 0 answers in another lane than the one that receives.
+  const auto answer = [](bool first) {
+    const std::uint32_t receiver = first ? 1 : 0;
+    std::vector<StoredSchedule::Lane> lanes{
+        {.rank = RankId(0), .steps = {kReceive10}},
+        {.rank = RankId(0), .steps = {wait_for(receiver, 1), kSend01}},
+        {.rank = RankId(1), .steps = {kSend10, kReceive01}}};
+    if (first) {
+      std::swap(lanes[0], lanes[1]);
+    }
+    return run_schedule(idle_switch(2), two_ranks(std::move(lanes)), 90'090_B, Fidelity::Flow);
+  };
+  for (const bool first : {false, true}) {
+    REQUIRE(answer(first).violation.value_or("none") == "none");
+    REQUIRE(answer(first).finish == (1_us + kIdleLatency) * 2);
+  }
+}
+
+TEST_CASE("lanes that wait for one another, or for more than there is, are reported") {
+  REQUIRE(violation_of({{.rank = RankId(0), .steps = {wait_for(1, 1)}},
+                        {.rank = RankId(0), .steps = {wait_for(0, 1)}}},
+                       1_MiB) ==
+          "rank 0 (lane 0, step 0) still waits for lane 1; 0 of 2 lanes "
+          "ended");
+}
+
+TEST_CASE("copies and sums within a rank take no time") {
+  const Step copy{.kind = StepKind::Copy, .connection = 0, .chunks = kWhole};
+  const Step add{.kind = StepKind::Add, .connection = 0, .chunks = kWhole};
+  const StoredSchedule schedule =
+      two_ranks({{.rank = RankId(0), .steps = {copy, kSend01, kReceive10, add}},
+                 {.rank = RankId(1), .steps = {kReceive01, add, kSend10, copy}}});
+  const CollectiveRun run = run_schedule(idle_switch(2), schedule, 90'090_B, Fidelity::Flow);
+  REQUIRE(run.violation.value_or("none") == "none");
+  REQUIRE(run.finish == (1_us + kIdleLatency) * 2);
+}
+
 TEST_CASE("a deadlock ends and names who waits for whom") {
   REQUIRE(violation_of({{.rank = RankId(0), .steps = {kReceive10, kSend01}},
                         {.rank = RankId(1), .steps = {kReceive01, kSend10}}},

@@ -294,6 +294,28 @@ TEST_CASE("the prover finds two lanes of a rank that race for a chunk") {
           "rank 1, lane 2, step 1: adds contributions {1} to chunk 0 a second time");
 }
 
+TEST_CASE("the prover finds waits and copies that cannot be") {
+  const auto with = [](const Step& step) {
+    return ring_error([&](StoredSchedule& s) {
+      s.lanes()[2].steps.insert(s.lanes()[2].steps.begin() + 1, step);
+    });
+  };
+  REQUIRE(with({.kind = StepKind::Wait, .connection = 4, .chunks = {}}) ==
+          "rank 2, lane 2, step 1: waits for lane 4, which is none of its rank");
+  REQUIRE(with({.kind = StepKind::Wait, .connection = 1, .chunks = {}}) ==
+          "rank 2, lane 2, step 1: waits for lane 1, which is none of its rank");
+  REQUIRE(with({.kind = StepKind::Wait, .connection = 2, .chunks = {.first = 14, .count = 0}}) ==
+          "rank 2, lane 2, step 1: waits for 14 steps of lane 2, which has 13");
+  REQUIRE(with({.kind = StepKind::Wait, .connection = 2, .chunks = {.first = 2, .count = 0}}) ==
+          "rank 0, lane 0, step 5: waits for ever for rank 3");
+  REQUIRE(with({.kind = StepKind::Copy, .connection = 4, .chunks = {.first = 0, .count = 1}}) ==
+          "rank 2, lane 2, step 1: reads beyond the 4 chunks");
+  REQUIRE(with({.kind = StepKind::Copy, .connection = 1, .chunks = {.first = 0, .count = 1}}) ==
+          "rank 2, lane 2, step 4: adds a part of chunk 0 to a part of chunk 1 in chunk 0");
+  REQUIRE(with({.kind = StepKind::Add, .connection = 1, .chunks = {.first = 0, .count = 1}}) ==
+          "rank 2, lane 2, step 1: adds a part of chunk 1 to a part of chunk 0 in chunk 0");
+}
+
 // Four ranks and the switch. Lane 4 is the switch's on the way up: it receives from rank 0, reduces
 // from ranks 1 to 3 and sends chunk h to rank h; lane 9 the one on the way down.
 std::string nvls_error(const std::function<void(StoredSchedule&)>& change) {

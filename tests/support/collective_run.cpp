@@ -66,6 +66,7 @@ SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes s
     for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
       for (; next[lane] < schedule.step_count(LaneId(lane)); ++next[lane]) {
         const Step step = schedule.step(LaneId(lane), next[lane]);
+        CHECK(is_message(step.kind), "the naive walk knows messages only");
         if (step.kind == StepKind::Send) {
           held[step.connection].push_back(chunking.bytes(step.chunks));
         } else if (arrived[step.connection] > 0) {
