@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "calibration/budgets.h"
-#include "calibration/plain_prediction.h"
+#include "calibration/nccl_prediction.h"
 #include "calibration/validation.h"
 #include "cli/common.h"
 #include "cli/log.h"
@@ -116,6 +116,7 @@ std::vector<LoadedCase> load_cases(const Request& request) {
 // The largest first, so that none is left for the end; results stay in the order of the cases.
 std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, unsigned threads) {
   const Catalogue catalogue = load_default_catalogue();
+  const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
   std::vector<std::size_t> order(cases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t one, std::size_t other) {
@@ -124,7 +125,7 @@ std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, unsigned
   std::vector<CaseResult> results(cases.size());
   run_tasks(cases.size(), threads, "validate", [&](std::size_t turn) {
     const std::size_t index = order[turn];
-    results[index] = run_case(cases[index], catalogue, predict_plain);
+    results[index] = run_case(cases[index], catalogue, NcclPredictor(catalogue, profile));
   });
   return results;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <queue>
 
@@ -11,12 +12,14 @@
 namespace trainyard::nccl {
 namespace {
 
-// An instant at which a lane goes on, or a message comes to the host that posts it.
+// A lane goes on; a message comes to the host that posts it, or to the host that it is for.
+enum class EventKind : std::uint8_t { Lane, Post, Deliver };
+
 struct Event {
   std::int64_t time = 0;  // Picoseconds.
   std::uint64_t order = 0;
   std::uint32_t subject = 0;  // A lane, or a connection.
-  bool message = false;
+  EventKind kind = EventKind::Lane;
   [[nodiscard]] bool operator>(const Event& other) const {
     return time != other.time ? time > other.time : order > other.order;
   }
@@ -54,8 +57,8 @@ struct ConnectionState {
   std::uint32_t waiting_receiver = kNone;  // A lane that waits for an arrival.
   std::uint32_t waiting_sender = kNone;    // A lane that waits for a free slot.
   Message filling = {};
-  std::vector<Message> to_post = {};
-  std::size_t posted = 0;
+  std::deque<Message> to_post = {};
+  std::deque<Message> under_way = {};
 };
 
 class Replay {
@@ -77,16 +80,22 @@ class Replay {
 
   SimTime run() {
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-      push(0, lane, false);
+      push(0, lane, EventKind::Lane);
     }
     while (!events_.empty()) {
       const Event event = events_.top();
       events_.pop();
       clock_ = event.time;
-      if (event.message) {
-        post(event.subject, event.time);
-      } else {
-        advance(event.subject, event.time);
+      switch (event.kind) {
+        case EventKind::Lane:
+          advance(event.subject, event.time);
+          break;
+        case EventKind::Post:
+          post(event.subject, event.time);
+          break;
+        case EventKind::Deliver:
+          deliver(event.subject, event.time);
+          break;
       }
     }
     std::int64_t end = 0;
@@ -102,8 +111,8 @@ class Replay {
     return std::min(most_units_, lanes_[lane].program->units());
   }
 
-  void push(std::int64_t time, std::uint32_t subject, bool message) {
-    events_.push({.time = time, .order = order_++, .subject = subject, .message = message});
+  void push(std::int64_t time, std::uint32_t subject, EventKind kind) {
+    events_.push({.time = time, .order = order_++, .subject = subject, .kind = kind});
   }
 
   // When the lane can begin the unit; nothing, and the lane waits, where that is not known yet.
@@ -147,15 +156,16 @@ class Replay {
       return;
     }
     if (start > now) {  // Others may want the ports before.
-      push(start, lane, false);
+      push(start, lane, EventKind::Lane);
       return;
     }
     const std::int64_t end = carry(lane, unit, now);
     ++next_[lane];
     free_[lane] = end;
     take_from(unit, end);
-    hand_on(unit, end);
-    push(end, lane, false);
+    // Where the replay is cut off, so is the message.
+    hand_on(unit, unit.ends_message || next_[lane] == wanted(lane), end);
+    push(end, lane, EventKind::Lane);
   }
 
   // The unit's bytes through the block and, where it stores at the receiver, over the links.
@@ -210,7 +220,7 @@ class Replay {
     }
   }
 
-  void hand_on(const ReplayUnit& unit, std::int64_t end) {
+  void hand_on(const ReplayUnit& unit, bool ends_message, std::int64_t end) {
     for (const std::uint32_t index : unit.sends) {
       if (index == kNone) {
         continue;
@@ -226,10 +236,10 @@ class Replay {
       }
       state.filling.bytes += unit.bytes;
       ++state.filling.units;
-      if (unit.ends_message) {
+      if (ends_message) {
         state.to_post.push_back(state.filling);
         state.filling = {};
-        push(end, index, true);
+        push(end, index, EventKind::Post);
       }
     }
   }
@@ -247,7 +257,7 @@ class Replay {
 
   void wake(std::uint32_t& waiting) {
     if (waiting != kNone) {
-      push(clock_, waiting, false);
+      push(clock_, waiting, EventKind::Lane);
       waiting = kNone;
     }
   }
@@ -256,15 +266,20 @@ class Replay {
   void post(std::uint32_t index, std::int64_t now) {
     const ReplayConnection& connection = network_.connections[index];
     ConnectionState& state = connections_[index];
-    const Message message = state.to_post[state.posted++];
-    if (state.posted == state.to_post.size()) {
-      state.to_post.clear();
-      state.posted = 0;
-    }
+    const Message message = state.to_post.front();
+    state.to_post.pop_front();
+    state.under_way.push_back(message);
     const std::int64_t posted = serve(connection.sending_host, connection.host_cost, now);
     const Passage passage = pass_ports(connection, message.bytes, posted);
-    const std::int64_t seen = serve(connection.receiving_host, connection.host_cost,
-                                    passage.end + connection.latency.picoseconds());
+    push(passage.end + connection.latency.picoseconds(), index, EventKind::Deliver);
+  }
+
+  void deliver(std::uint32_t index, std::int64_t now) {
+    const ReplayConnection& connection = network_.connections[index];
+    ConnectionState& state = connections_[index];
+    const Message message = state.under_way.front();
+    state.under_way.pop_front();
+    const std::int64_t seen = serve(connection.receiving_host, connection.host_cost, now);
     for (std::uint32_t unit = 0; unit < message.units; ++unit) {
       arrive(state, seen, seen);
     }

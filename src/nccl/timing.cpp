@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/timing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+#include "nccl/timing_state.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+// A host that only just keeps up with its GPU makes it wait now and then, so that the two take a
+// little longer than the longer one: the eighth root of the sum of the eighth powers, which is at
+// most 9 % more.
+SimTime overlapped(SimTime device, SimTime host) {
+  const double d = device.microseconds();
+  const double h = host.microseconds();
+  const double largest = std::max(d, h);
+  if (largest <= 0.0) {
+    return {};
+  }
+  const double sum = std::pow(d / largest, 8) + std::pow(h / largest, 8);
+  return SimTime(static_cast<std::int64_t>(largest * std::pow(sum, 0.125) * 1e6));
+}
+
+const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
+  const char* const name = compute_capability >= 100  ? "blackwell"
+                           : compute_capability >= 90 ? "hopper"
+                           : compute_capability >= 89 ? "ada"
+                           : compute_capability >= 80 ? "ampere"
+                           : compute_capability >= 75 ? "turing"
+                                                      : "volta";
+  const auto entry = profile.gpus.find(name);
+  if (entry == profile.gpus.end()) {
+    throw ConfigError(std::string("the profile has no GPU \"") + name + "\"");
+  }
+  return entry->second;
+}
+
+// Data bytes over bytes on the wire.
+double wire_share(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::LL:
+      return 0.5;  // 8 of 16 bytes are flags.
+    case Protocol::LL128:
+      return 120.0 / 128.0;
+    case Protocol::Simple:
+      break;
+  }
+  return 1.0;
+}
+
+}  // namespace
+
+std::vector<ChannelShare> channel_shares(const CallPlan& plan) {
+  std::vector<ChannelShare> shares;
+  for (const ChannelPart& part : plan.parts) {
+    for (int i = 0; i < part.channels; ++i) {
+      shares.push_back({.bytes = part.bytes, .chunk = part.chunk});
+    }
+  }
+  return shares;
+}
+
+std::uint64_t exact_units(std::size_t lanes) {
+  // About a tenth of a second for all of them; enough of each to see past the filling of the FIFOs.
+  constexpr std::uint64_t kAll = 400'000;
+  return std::clamp<std::uint64_t>(kAll / std::max<std::size_t>(1, lanes), 64, 1'536);
+}
+
+Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_in,
+                    const Profile& profile_in, const Environment& environment_in,
+                    const LaunchMode& mode_in)
+    : cluster(cluster_in),
+      communicator(communicator_in),
+      profile(profile_in),
+      environment(environment_in),
+      mode(mode_in),
+      gpu(gpu_profile(profile_in, communicator_in.least_compute_capability)),
+      folded(cluster_in, communicator_in),
+      complete(cluster_in, communicator_in) {
+  complete.fold(communicator.nodes);
+}
+
+const NetworkProfile& Timer::State::network(NodeId nic) const {
+  const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
+  const auto name = profile.network_of_nic.find(part);
+  return profile.networks.at(name == profile.network_of_nic.end() ? "rdma" : name->second);
+}
+
+std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol protocol) const {
+  std::vector<Bandwidth> rates;
+  for (const Port& port : wiring.ports()) {
+    const bool nvlink = port.kind == LinkKind::NvLink && protocol == Protocol::LL128;
+    rates.push_back(port.rate.scaled(nvlink ? gpu.ll128_link : wire_share(protocol)));
+  }
+  return rates;
+}
+
+ReplayConnection Timer::State::connection(const Wire& wire, Protocol protocol, std::uint32_t slots,
+                                          int host_of_sender, int host_of_receiver) const {
+  ReplayConnection made;
+  made.ports = wire.ports;
+  made.cap = wire.cap;
+  made.slots = slots;
+  if (wire.transport == Transport::Network) {
+    const NetworkProfile& plugin = network(wire.sending_nic);
+    made.proxied = true;
+    made.latency = plugin.latency[protocol] + wire.latency;
+    made.credit_latency = wire.latency;
+    made.sending_host = static_cast<std::uint32_t>(host_of_sender);
+    made.receiving_host = static_cast<std::uint32_t>(host_of_receiver);
+    made.host_cost = plugin.host_cost;
+    return made;
+  }
+  const TransportProfile& transport = wire.transport == Transport::NvLink ? profile.nvlink
+                                      : wire.transport == Transport::Pcie ? profile.pcie
+                                                                          : profile.host;
+  made.latency = transport.latency[protocol] + profile.nvswitch * wire.switches;
+  made.credit_latency = transport.latency[Protocol::LL];
+  return made;
+}
+
+UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
+                                 const std::vector<const Wire*>& wires) const {
+  UnitRule rule;
+  rule.protocol = plan.protocol;
+  switch (plan.protocol) {
+    case Protocol::LL:
+      rule.quantum = Bytes(threads) * 8;
+      rule.unit_cost = gpu.ll_cost;
+      for (const Wire* const wire : wires) {
+        if (wire->transport == Transport::Host) {
+          rule.unit_cost = gpu.ll_cost + profile.host.ll_pass_extra;
+        }
+      }
+      break;
+    case Protocol::LL128:
+      // A warp holds 2 KiB of lines, 120 of 128 bytes of which are data.
+      rule.quantum = Bytes(threads / 32) * 1920;
+      rule.chunk_cost = gpu.ll128_cost;
+      break;
+    case Protocol::Simple:
+      rule.slices = plan.slices;
+      rule.unit_cost = gpu.simple_cost;
+      // NVIDIA/nccl, src/device/prims_simple.h: sliceSize.
+      rule.quantum = Bytes(plan.step.count() * plan.chunk_steps / plan.slices / 32);
+      break;
+  }
+  return rule;
+}
+
+Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
+  switch (plan.protocol) {
+    case Protocol::LL: {
+      // In `ll_pass` every thread moves 8 bytes.
+      const double seconds = gpu.ll_pass.seconds();
+      return Bandwidth(static_cast<std::int64_t>(static_cast<double>(threads) * 64.0 / seconds));
+    }
+    case Protocol::LL128:
+      return gpu.ll128_rate.scaled(std::min(1.0, threads / 640.0));
+    case Protocol::Simple:
+      break;
+  }
+  return gpu.simple_rate.scaled(std::min(1.0, threads / 512.0));
+}
+
+std::uint32_t Timer::State::slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const {
+  constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
+  return std::max(1U, kSteps / static_cast<std::uint32_t>(plan.chunk_steps)) *
+         static_cast<std::uint32_t>(rule.units(chunk));
+}
+
+Bandwidth Timer::State::scale_up_rate() {
+  const Wire wire = complete.connect(0, std::min(1, communicator.ranks - 1), 0, {}, {});
+  Bandwidth rate = wire.cap;
+  for (const std::uint32_t port : wire.ports) {
+    rate = std::min(rate, complete.ports()[port].rate);
+  }
+  return rate;
+}
+
+Timer::State::NodeNetwork Timer::State::node_network() {
+  NodeNetwork made;
+  std::vector<std::uint32_t> used;
+  std::int64_t total = 0;
+  std::int64_t first = 0;
+  const int ranks = communicator.first_rank[1];
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int turn = 0; turn < 8; ++turn) {
+      const Wire wire =
+          complete.connect(rank, communicator.first_rank[1] + rank % ranks, turn, {}, {});
+      made.wire = wire;
+      // The slowest port is the NIC's or the PCIe link to it; the first NIC on a port counts.
+      std::uint32_t slowest = wire.ports.front();
+      for (const std::uint32_t port : wire.ports) {
+        if (complete.ports()[port].rate < complete.ports()[slowest].rate) {
+          slowest = port;
+        }
+      }
+      if (std::find(used.begin(), used.end(), slowest) == used.end()) {
+        used.push_back(slowest);
+        total += complete.ports()[slowest].rate.bits_per_second();
+      }
+    }
+    if (rank == 0) {
+      first = total;
+    }
+  }
+  const double share = network(made.wire.sending_nic).rate;
+  made.rate = Bandwidth(total).scaled(share);
+  made.one_gpu = Bandwidth(first).scaled(share);
+  return made;
+}
+
+Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
+             const Environment& environment, const LaunchMode& mode)
+    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode)) {}
+
+Timer::~Timer() = default;
+
+Timing Timer::collective(const CallPlan& plan) {
+  State& state = *state_;
+  Timing timing;
+  switch (plan.algorithm) {
+    case Algorithm::Ring:
+      timing.device = state.profile.ring_base[plan.protocol];
+      timing.device += plan.function == Function::Broadcast || plan.function == Function::Reduce
+                           ? state.chain(plan)
+                           : state.ring(plan);
+      break;
+    case Algorithm::Tree:
+      timing.device = state.profile.tree_base[plan.protocol] + state.tree(plan);
+      break;
+    case Algorithm::Nvls:
+      timing.device = state.nvls(plan);
+      break;
+    case Algorithm::NvlsTree:
+      timing.device = state.nvls_tree(plan);
+      break;
+    case Algorithm::Pat:
+      timing.device = state.pat(plan);
+      break;
+    case Algorithm::CollNetDirect:
+    case Algorithm::CollNetChain:
+      throw ConfigError("the event model does not have CollNet");
+  }
+  timing.device += state.profile.per_channel * plan.channels;
+  state.finish(timing, plan.channels);
+  return timing;
+}
+
+Timing Timer::point_to_point(Operation operation, Bytes size) {
+  Timing timing;
+  timing.device = state_->exchange(operation, size);
+  state_->finish(timing, state_->communicator.p2p_channels);
+  return timing;
+}
+
+void Timer::State::finish(Timing& timing, int channels) const {
+  const LaunchProfile& launch = profile.launch;
+  timing.host = mode.cuda_graph ? launch.graph
+                : mode.gpus_per_process == 1
+                    ? launch.process_per_gpu
+                    : launch.shared_process +
+                          (launch.per_gpu + launch.per_channel * channels) * mode.gpus_per_process;
+  timing.time =
+      mode.back_to_back ? overlapped(timing.device, timing.host) : timing.host + timing.device;
+}
+
+}  // namespace trainyard::nccl

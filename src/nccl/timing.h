@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long NCCL's collectives take: the event model (docs/nccl-timing.md).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nccl/call_plan.h"
+#include "nccl/communicator.h"
+#include "nccl/environment.h"
+#include "nccl/profile.h"
+#include "nccl/wiring.h"
+#include "topology/cluster.h"
+
+namespace trainyard::nccl {
+
+// How the program that calls NCCL runs it.
+struct LaunchMode {
+  int gpus_per_process = 1;
+  bool cuda_graph = false;
+  // Calls follow one another without waiting, as in nccl-tests, and the time is that between two of
+  // them. Otherwise one call by itself, with its launch.
+  bool back_to_back = true;
+};
+
+struct Timing {
+  SimTime time;    // What nccl-tests would print.
+  SimTime device;  // Of the kernel, from its start on the first rank to its end on the last.
+  SimTime host;    // That launching takes, which back to back runs beside the kernel.
+};
+
+// The times of one communicator on one cluster. All arguments must outlive it.
+class Timer {
+ public:
+  Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
+        const Environment& environment, const LaunchMode& mode);
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer();
+
+  // Of a collective. Throws ConfigError for an algorithm that the event model does not have.
+  [[nodiscard]] Timing collective(const CallPlan& plan);
+  // Of the operation of this size in the sense of nccl-tests, made of sends and receives.
+  [[nodiscard]] Timing point_to_point(Operation operation, Bytes size);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rings and chains, replayed.
+#include <algorithm>
+#include <cstddef>
+
+#include "nccl/timing_state.h"
+#include "sim/check.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// A ring goes at the rate of its slowest connection.
+void limit_by_fabric(std::vector<RingWires>& rings, Wiring& wiring,
+                     const std::vector<Wire>& between, const std::vector<std::size_t>& channels) {
+  std::vector<Bandwidth> least(rings.size(), kMaxBandwidth);
+  const std::vector<Bandwidth> shares = wiring.fabric_shares(between);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    least[channels[i]] = std::min(least[channels[i]], shares[i]);
+  }
+  for (std::size_t c = 0; c < rings.size(); ++c) {
+    for (Wire& wire : rings[c].wires) {
+      if (wire.transport == Transport::Network) {
+        wire.cap = least[c];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const {
+  wiring.fold(period);
+  std::vector<Wire> between;  // Nodes, of all nodes and channels.
+  std::vector<std::size_t> channels;
+  for (std::size_t c = 0; c < communicator.rings.size(); ++c) {
+    const std::vector<int>& order = communicator.rings[c].order;
+    const int channel = static_cast<int>(c);
+    // Begin where the ring enters the first node.
+    std::size_t begin = 0;
+    while (communicator.nodes > 1 &&
+           (wiring.node_of(order[begin]) != 0 ||
+            wiring.node_of(order[(begin + order.size() - 1) % order.size()]) == 0)) {
+      ++begin;
+    }
+    RingWires ring;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const int rank = order[(begin + i) % order.size()];
+      const bool stands_for_others = period < communicator.nodes && wiring.node_of(rank) >= period;
+      const int next = order[(begin + i + 1) % order.size()];
+      const int from = wiring.node_of(rank);
+      const int to = wiring.node_of(next);
+      std::optional<int> out;
+      std::optional<int> in;
+      if (from != to && !communicator.nics.empty()) {
+        const NodeNics& leaving = communicator.nics[at(communicator.node_kind[at(from)])];
+        const NodeNics& entering = communicator.nics[at(communicator.node_kind[at(to)])];
+        out = c < leaving.ring_out.size() ? std::optional(leaving.ring_out[c]) : std::nullopt;
+        in = c < entering.ring_in.size() ? std::optional(entering.ring_in[c]) : std::nullopt;
+      }
+      if (from != to) {
+        between.push_back(wiring.connect(rank, next, channel, out, in));
+        channels.push_back(c);
+      }
+      if (!stands_for_others) {
+        ring.ranks.push_back(rank);
+        ring.wires.push_back(from != to ? between.back()
+                                        : wiring.connect(rank, next, channel, out, in));
+      }
+    }
+    made.push_back(std::move(ring));
+  }
+  limit_by_fabric(made, wiring, between, channels);
+}
+
+SimTime Timer::State::ring(const CallPlan& plan) {
+  if (communicator.ranks == 1) {
+    return {};
+  }
+  if (rings.empty()) {
+    make_rings(rings, folded, folded.ring_period());
+  }
+  const int ranks = communicator.ranks;
+  const bool reduces_and_gathers = plan.function == Function::AllReduce;
+  const int primitives = reduces_and_gathers ? 2 * ranks - 1 : ranks;
+  ReplayNetwork network_model;
+  network_model.ports = port_rates(folded, plan.protocol);
+  network_model.hosts = static_cast<std::uint32_t>(ranks);
+  std::vector<ReplayLane> lanes;
+  const std::vector<ChannelShare> shares = channel_shares(plan);
+  for (std::size_t c = 0; c < shares.size(); ++c) {
+    const RingWires& wires = rings[c % rings.size()];
+    std::vector<const Wire*> pointers;
+    for (const Wire& wire : wires.wires) {
+      pointers.push_back(&wire);
+    }
+    const UnitRule rule = unit_rule(plan, plan.threads, pointers);
+    const Bytes bytes = reduces_and_gathers ? shares[c].bytes : shares[c].bytes * ranks;
+    const ChunkLoops loops = ring_loops(bytes, ranks, shares[c].chunk);
+    const auto first = static_cast<std::uint32_t>(network_model.connections.size());
+    const auto count = static_cast<std::uint32_t>(wires.ranks.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const int next = wires.ranks[(i + 1) % count];
+      network_model.connections.push_back(connection(
+          wires.wires[i], plan.protocol,
+          slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest), wires.ranks[i], next));
+      lanes.push_back({.rate = block_rate(plan, plan.threads),
+                       .program = ring_program(primitives, loops, rule,
+                                               first + (i + count - 1) % count, first + i)});
+    }
+  }
+  return replay_long(network_model, lanes, exact_units(lanes.size()));
+}
+
+// Data pass from the root through all ranks, or from all to it, in pieces. Calls that follow one
+// another overlap: the first rank begins the next while the last still ends this one. So the time
+// between two is the longest that any rank is busy, but not less than the way of one piece.
+SimTime Timer::State::chain(const CallPlan& plan) {
+  if (communicator.ranks == 1) {
+    return {};
+  }
+  if (chains.empty()) {
+    make_rings(chains, complete, communicator.nodes);
+  }
+  ReplayNetwork network_model;
+  network_model.ports = port_rates(complete, plan.protocol);
+  network_model.hosts = static_cast<std::uint32_t>(communicator.ranks);
+  std::vector<ReplayLane> lanes;
+  const std::vector<ChannelShare> shares = channel_shares(plan);
+  for (std::size_t c = 0; c < shares.size(); ++c) {
+    const RingWires& wires = chains[c % chains.size()];
+    std::vector<const Wire*> pointers;
+    for (const Wire& wire : wires.wires) {
+      pointers.push_back(&wire);
+    }
+    const UnitRule rule = unit_rule(plan, plan.threads, pointers);
+    const ChunkLoops loops = pipeline_loops(shares[c].bytes, shares[c].chunk);
+    const auto first = static_cast<std::uint32_t>(network_model.connections.size());
+    const auto count = static_cast<std::uint32_t>(wires.ranks.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (i + 1 < count) {
+        network_model.connections.push_back(connection(wires.wires[i], plan.protocol,
+                                                       slots(plan, rule, shares[c].chunk),
+                                                       wires.ranks[i], wires.ranks[i + 1]));
+      }
+      const std::uint32_t receive = i == 0 ? kNone : first + i - 1;
+      const std::uint32_t send = i + 1 == count ? kNone : first + i;
+      lanes.push_back({.rate = block_rate(plan, plan.threads),
+                       .program = pipeline_program(loops, rule, {receive, kNone, kNone},
+                                                   {send, kNone, kNone})});
+    }
+  }
+  const SimTime all = replay_long(network_model, lanes, exact_units(lanes.size()));
+  if (!mode.back_to_back) {
+    return all;
+  }
+  const SimTime first_unit = replay(network_model, lanes, 1);
+  return std::max(first_unit, all - first_unit);
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the event model share: inside of timing.h, for timing*.cpp alone.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nccl/programs.h"
+#include "nccl/timing.h"
+
+namespace trainyard::nccl {
+
+// One channel of a ring: its lanes in order, each with the wire to the next; the last leads back to
+// the first.
+struct RingWires {
+  std::vector<int> ranks;
+  std::vector<Wire> wires;
+};
+
+// One channel of a tree, by rank: the wires to and from its parent.
+struct TreeWires {
+  std::vector<std::optional<Wire>> up;
+  std::vector<std::optional<Wire>> down;
+};
+
+struct Timer::State {
+  State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
+        const Environment& environment_in, const LaunchMode& mode_in);
+
+  const Cluster& cluster;
+  const Communicator& communicator;
+  const Profile& profile;
+  const Environment& environment;
+  LaunchMode mode;
+  const GpuProfile& gpu;
+  Wiring folded;                  // For rings.
+  Wiring complete;                // For what has a beginning and an end.
+  std::vector<RingWires> rings;   // By channel, of the folded nodes; made at first use.
+  std::vector<RingWires> chains;  // The same of all nodes.
+  std::vector<TreeWires> trees;
+
+  [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
+  // The rates of the ports for a protocol: data bytes, not those of the wire.
+  [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;
+  [[nodiscard]] ReplayConnection connection(const Wire& wire, Protocol protocol,
+                                            std::uint32_t slots, int host_of_sender,
+                                            int host_of_receiver) const;
+  // How a block of `threads` walks through chunks, over these wires.
+  [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
+                                   const std::vector<const Wire*>& wires) const;
+  [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
+  [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
+
+  // Of the kernel, without its base.
+  [[nodiscard]] SimTime ring(const CallPlan& plan);
+  [[nodiscard]] SimTime chain(const CallPlan& plan);
+  [[nodiscard]] SimTime tree(const CallPlan& plan);
+  // With it.
+  [[nodiscard]] SimTime nvls(const CallPlan& plan);
+  [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
+  [[nodiscard]] SimTime pat(const CallPlan& plan);
+
+  // From the time of the device to that of a call.
+  void finish(Timing& timing, int channels) const;
+  // Of sends and receives, with the base of the kernel.
+  [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
+
+  void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
+  void make_trees();
+  // The least rate of a port between two GPUs of a node in one direction.
+  [[nodiscard]] Bandwidth scale_up_rate();
+  // All NICs of the smallest node in one direction, and the latency between two nodes.
+  struct NodeNetwork {
+    Bandwidth rate;
+    Bandwidth one_gpu;  // The NICs of one GPU.
+    Wire wire;
+  };
+  [[nodiscard]] NodeNetwork node_network();
+};
+
+// Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.
+[[nodiscard]] std::uint64_t exact_units(std::size_t lanes);
+
+// The bytes of each channel in use, in order, with its chunk.
+struct ChannelShare {
+  Bytes bytes;
+  Bytes chunk;
+};
+[[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/wiring.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "network/max_min.h"
+#include "network/network.h"
+#include "sim/check.h"
+#include "topology/path.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// The place of `link` among the links of the same two ends' kind that leave its source.
+std::int64_t ordinal(const Topology& topology, LinkId link) {
+  std::int64_t place = 0;
+  for (const LinkId other : topology.links_from(topology.link(link).source)) {
+    if (other == link) {
+      return place;
+    }
+    ++place;
+  }
+  return place;
+}
+
+// The link of the other direction.
+std::optional<LinkId> opposite(const Topology& topology, LinkId link) {
+  for (const LinkId other : topology.links_from(topology.link(link).target)) {
+    if (topology.link(other).target == topology.link(link).source) {
+      return other;
+    }
+  }
+  return std::nullopt;
+}
+
+Transport transport_of(const Topology& topology, const std::vector<LinkId>& path) {
+  if (is_staged(topology, path)) {
+    return Transport::Host;
+  }
+  for (const LinkId link : path) {
+    const LinkKind kind = topology.link(link).spec.kind;
+    if (kind == LinkKind::Pcie || kind == LinkKind::Socket) {
+      return Transport::Pcie;
+    }
+  }
+  return Transport::NvLink;
+}
+
+}  // namespace
+
+Wiring::Wiring(const Cluster& cluster, const Communicator& communicator)
+    : cluster_(cluster),
+      communicator_(communicator),
+      routing_(cluster.topology, cluster.routing),
+      places_(cluster.topology.node_count()),
+      nics_(at(communicator.nodes)) {
+  std::vector<int> node_of_server(cluster.topology.server_count(), -1);
+  std::vector<int> servers_of_node(at(communicator.nodes), 0);
+  std::vector<int> server_in_node(cluster.topology.server_count(), 0);
+  int node = 0;
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    while (rank >= communicator.first_rank[at(node + 1)]) {
+      ++node;
+    }
+    node_of_.push_back(node);
+    const auto server = cluster.topology.node(cluster.gpus[at(rank)]).server;
+    if (server && node_of_server[server->value()] < 0) {
+      node_of_server[server->value()] = node;
+      server_in_node[server->value()] = servers_of_node[at(node)]++;
+    }
+  }
+  std::vector<int> devices(cluster.topology.server_count(), 0);
+  for (std::uint32_t id = 0; id < cluster.topology.node_count(); ++id) {
+    const Node& device = cluster.topology.node(NodeId(id));
+    if (!device.server) {
+      continue;
+    }
+    const std::uint32_t server = device.server->value();
+    places_[id] = {.node = node_of_server[server],
+                   .server = server_in_node[server],
+                   .index = devices[server]++};
+    if (device.kind == NodeKind::Nic && node_of_server[server] >= 0) {
+      nics_[at(node_of_server[server])].push_back(NodeId(id));
+    }
+  }
+  ring_period_ = find_ring_period();
+  fold(ring_period_);
+}
+
+int Wiring::local_rank(int rank) const {
+  return rank - communicator_.first_rank[at(node_of(rank))];
+}
+
+int Wiring::find_ring_period() const {
+  const int nodes = communicator_.nodes;
+  // The local orders of each node, over all channels.
+  std::vector<std::vector<int>> orders(at(nodes));
+  for (const RingChannel& ring : communicator_.rings) {
+    for (const int rank : ring.order) {
+      orders[at(node_of(rank))].push_back(local_rank(rank));
+    }
+  }
+  for (const int period : {1, 2}) {
+    bool repeats = period < nodes;
+    for (int node = period; node < nodes && repeats; ++node) {
+      repeats = orders[at(node)] == orders[at(node - period)] &&
+                communicator_.node_kind[at(node)] == communicator_.node_kind[at(node - period)];
+    }
+    if (repeats) {
+      return period;
+    }
+  }
+  return nodes;
+}
+
+void Wiring::fold(int period) {
+  CHECK(period >= 1 && period <= communicator_.nodes, "no such period");
+  period_ = period;
+  port_numbers_.clear();
+  ports_.clear();
+  loads_.clear();
+}
+
+std::optional<std::uint32_t> Wiring::port(LinkId id) {
+  const Topology& topology = cluster_.topology;
+  const Link& link = topology.link(id);
+  const Place& source = places_[link.source.value()];
+  const Place& target = places_[link.target.value()];
+  if (source.node < 0 && target.node < 0) {
+    return std::nullopt;  // Between switches of the fabric.
+  }
+  // A link is known by the device of a server that it leaves, or else by that it leads to.
+  const bool leaves = source.node >= 0;
+  const std::optional<LinkId> known = leaves ? id : opposite(topology, id);
+  const Place& place = leaves ? source : target;
+  const std::vector<std::int64_t> key = {place.node % period_, place.server, place.index,
+                                         known ? ordinal(topology, *known) : -1, leaves ? 1 : 0};
+  const auto [entry, fresh] =
+      port_numbers_.try_emplace(key, static_cast<std::uint32_t>(ports_.size()));
+  if (fresh) {
+    ports_.push_back({.rate = link.spec.bandwidth, .kind = link.spec.kind});
+    loads_.push_back(0);
+  }
+  return entry->second;
+}
+
+NodeId Wiring::nic(int rank, std::optional<int> number, int channel) const {
+  const std::vector<NodeId>& of_node = nics_[at(node_of(rank))];
+  if (number && *number >= 0 && at(*number) < of_node.size()) {
+    return of_node[at(*number)];
+  }
+  const NodeId gpu = cluster_.gpus[at(rank)];
+  const std::vector<NodeId> own = routing_.nics(gpu);
+  if (own.empty()) {
+    throw_unreachable(cluster_.topology, gpu, gpu);
+  }
+  return own[at(channel) % own.size()];
+}
+
+// From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
+void Wiring::append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path) {
+  if (gpu == nic) {
+    return;
+  }
+  std::vector<LinkId> part;
+  if (!routing_.route(gpu, nic, 0, part)) {
+    throw_unreachable(cluster_.topology, gpu, nic);
+  }
+  const Distance own = path_distance(cluster_.topology, part);
+  const auto server = cluster_.topology.node(gpu).server;
+  if (own > Distance::Pxb && server && cluster_.topology.server(*server).pxn) {
+    for (const NodeId other : cluster_.gpus) {
+      std::vector<LinkId> first;
+      std::vector<LinkId> second;
+      if (other == gpu || cluster_.topology.node(other).server != server ||
+          !routing_.route(gpu, other, 0, first) || !routing_.route(other, nic, 0, second)) {
+        continue;
+      }
+      if (transport_of(cluster_.topology, first) == Transport::NvLink &&
+          path_distance(cluster_.topology, second) <= Distance::Pxb) {
+        path.insert(path.end(), first.begin(), first.end());
+        part = second;
+        break;
+      }
+    }
+  }
+  path.insert(path.end(), part.begin(), part.end());
+}
+
+void Wiring::append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path) {
+  if (gpu == nic) {
+    return;
+  }
+  std::vector<LinkId> part;
+  if (!routing_.route(nic, gpu, 0, part)) {
+    throw_unreachable(cluster_.topology, nic, gpu);
+  }
+  path.insert(path.end(), part.begin(), part.end());
+}
+
+Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path) {
+  Wire wire;
+  wire.transport = transport;
+  wire.latency = path_latency(cluster_.topology, path);
+  if (const auto staged = staging_bandwidth(cluster_.topology, path)) {
+    wire.cap = *staged;
+  }
+  for (const LinkId link : path) {
+    const NodeKind kind = cluster_.topology.node(cluster_.topology.link(link).target).kind;
+    wire.switches += kind == NodeKind::NvSwitch ? 1 : 0;
+    if (const auto number = port(link)) {
+      wire.ports.push_back(*number);
+      ++loads_[*number];
+    }
+  }
+  return wire;
+}
+
+Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
+                     std::optional<int> nic_in) {
+  const NodeId source = cluster_.gpus[at(from)];
+  const NodeId target = cluster_.gpus[at(to)];
+  std::vector<LinkId> path;
+  if (node_of(from) == node_of(to)) {
+    if (!routing_.route(source, target, static_cast<std::uint32_t>(channel), path)) {
+      throw_unreachable(cluster_.topology, source, target);
+    }
+    return finish(transport_of(cluster_.topology, path), path);
+  }
+  const NodeId out = nic(from, nic_out, channel);
+  const NodeId in = nic(to, nic_in, channel);
+  append_to_nic(source, out, path);
+  std::vector<LinkId> between;
+  if (!routing_.route(out, in, static_cast<std::uint32_t>(channel), between)) {
+    throw_unreachable(cluster_.topology, out, in);
+  }
+  path.insert(path.end(), between.begin(), between.end());
+  append_from_nic(in, target, path);
+  Wire wire = finish(Transport::Network, path);
+  wire.latency = path_latency(cluster_.topology, between);
+  wire.sending_nic = out;
+  wire.receiving_nic = in;
+  wire.flow_label = static_cast<std::uint32_t>(channel);
+  return wire;
+}
+
+std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
+  const Topology& topology = cluster_.topology;
+  std::vector<Bandwidth> capacities;
+  std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // By LinkId.
+  std::vector<std::vector<MaxMinSolver::LinkIndex>> paths;
+  std::vector<LinkId> path;
+  for (const Wire& wire : wires) {
+    paths.emplace_back();
+    if (!routing_.route(wire.sending_nic, wire.receiving_nic, wire.flow_label, path)) {
+      throw_unreachable(topology, wire.sending_nic, wire.receiving_nic);
+    }
+    for (const LinkId id : path) {
+      const Link& link = topology.link(id);
+      if (topology.node(link.source).server || topology.node(link.target).server) {
+        continue;
+      }
+      const auto [entry, fresh] =
+          indices.try_emplace(id.value(), static_cast<MaxMinSolver::LinkIndex>(capacities.size()));
+      if (fresh) {
+        capacities.push_back(link.spec.bandwidth);
+      }
+      paths.back().push_back(entry->second);
+    }
+  }
+  MaxMinSolver solver(capacities);
+  std::vector<std::optional<MaxMinSolver::ClassIndex>> classes;
+  for (const std::vector<MaxMinSolver::LinkIndex>& links : paths) {
+    classes.emplace_back();
+    if (!links.empty()) {
+      classes.back() = solver.add_class(links);
+      solver.set_multiplicity(*classes.back(), 1);
+    }
+  }
+  static_cast<void>(solver.solve());
+  std::vector<Bandwidth> shares;
+  for (const std::optional<MaxMinSolver::ClassIndex>& index : classes) {
+    shares.push_back(
+        index ? Bandwidth(static_cast<std::int64_t>(solver.rate(*index) >> kFlowRateFractionBits))
+              : kMaxBandwidth);
+  }
+  return shares;
+}
+
+}  // namespace trainyard::nccl

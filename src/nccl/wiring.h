@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections between ranks over the links of a cluster, with equal nodes folded into one.
+//
+// In a ring over equal nodes every node does at any time what every other does: what comes in from
+// the node before is what goes out to the node behind. So one node, or as many as make up a period,
+// whose last rank sends to its own first one, takes exactly as long as all of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nccl/communicator.h"
+#include "nccl/replay.h"
+#include "sim/ids.h"
+#include "topology/cluster.h"
+#include "topology/routing.h"
+
+namespace trainyard::nccl {
+
+// What carries the data of a connection (NVIDIA/nccl, src/transport): the block's own stores into
+// the memory of another GPU over NVLink and the like, or over PCIe; buffers in host memory; NICs.
+enum class Transport : std::uint8_t { NvLink, Pcie, Host, Network };
+
+struct Wire {
+  Transport transport = Transport::NvLink;
+  std::vector<std::uint32_t> ports = {};
+  Bandwidth cap = kMaxBandwidth;  // Of staging in host memory.
+  SimTime latency;                // Of links and switches.
+  int switches = 0;               // NVSwitches on the way.
+  // Network only.
+  NodeId sending_nic{};
+  NodeId receiving_nic{};
+  std::uint32_t flow_label = 0;
+};
+
+struct Port {
+  Bandwidth rate;
+  LinkKind kind = LinkKind::NvLink;
+};
+
+class Wiring {
+ public:
+  // Both must outlive the wiring. Ranks are the first GPUs of the cluster.
+  Wiring(const Cluster& cluster, const Communicator& communicator);
+
+  [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int local_rank(int rank) const;
+  // Nodes after which the ring of every channel repeats itself; all of them if it does not.
+  [[nodiscard]] int ring_period() const { return ring_period_; }
+
+  // The links of a node stand for those of every `period`-th node. Ports are then numbered anew.
+  void fold(int period);
+  // NICs by their number in the node; otherwise those nearest to the GPUs take turns by channel.
+  [[nodiscard]] Wire connect(int from, int to, int channel, std::optional<int> nic_out,
+                             std::optional<int> nic_in);
+  [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
+
+  // What each of these connections between nodes gets of the links between switches when all of
+  // them send at once, with max-min fairness; kMaxBandwidth where there is no such link on the way.
+  [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
+  // How many connections cross each port, of those made since fold().
+  [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
+
+ private:
+  [[nodiscard]] std::optional<std::uint32_t> port(LinkId link);
+  [[nodiscard]] int find_ring_period() const;
+  [[nodiscard]] NodeId nic(int rank, std::optional<int> number, int channel) const;
+  void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
+  void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
+  [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path);
+
+  struct Place {     // Of a device of a server.
+    int node = -1;   // NCCL's node; -1: of no rank.
+    int server = 0;  // Among the servers of the node.
+    int index = 0;   // Among the devices of the server.
+  };
+
+  const Cluster& cluster_;
+  const Communicator& communicator_;
+  Routing routing_;
+  std::vector<int> node_of_;               // By rank.
+  std::vector<Place> places_;              // By NodeId.
+  std::vector<std::vector<NodeId>> nics_;  // By node: its NICs, in order.
+  int ring_period_ = 1;
+  int period_ = 1;
+  // By (node in the period, server, device, its link): the port of that link, and of the opposite.
+  std::map<std::vector<std::int64_t>, std::uint32_t> port_numbers_;
+  std::vector<Port> ports_;
+  std::vector<int> loads_;
+};
+
+}  // namespace trainyard::nccl
