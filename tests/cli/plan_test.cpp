@@ -107,6 +107,49 @@ TEST_CASE("a graph file that was written is read back", "[nccl]") {
   REQUIRE(searched.rfind("Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000", 0) == 0);
 }
 
+// The log is public: nccl-eBPF by yunwei37, NCCL 2.29.7, two processes that take themselves for two
+// hosts of one RTX 5090, sockets of which the file below is the least that explains it.
+TEST_CASE("a plan has the lines of a real log", "[nccl]") {
+  const ScratchFolder folder;
+  const std::string file = folder
+                               .write("server.xml", R"(<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="183">
+    <pci busid="0000:02:00.0" class="0x030000" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="120" gdr="0"/>
+    </pci>
+    <nic>
+      <net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/>
+      <net name="eth1" dev="1" speed="10000" port="0" guid="0x1" maxconn="65536" gdr="0"/>
+    </nic>
+  </cpu>
+</system>
+)")
+                               .string();
+  const std::string plan = run({"broadcast", "--topo", file, "--nodes", "2", "--nccl-version",
+                                "2.29.7", "-b", "1K", "-e", "128M", "--format", "info"});
+  // What is not available is left out; NCCL prints latencies there too.
+  for (const char* const cells :
+       {"\n Max NThreads |            512 |            640 |            512 |            512 |"
+        "            640 |            256 |              0 |              0 |            640 |\n",
+        "\n    Broadcast |     0.0/   0.0 |     0.0/   0.0 |     0.0/   0.0 |     9.3/   1.2 |",
+        "|    11.6/   2.4 |", "|    22.4/   4.8 |", "\n    AllReduce |    16.8/   0.5 |",
+        "|    36.4/   1.9 |    16.6/   1.2 |", "|    36.4/   2.4 |",
+        "\n    AllGather |     0.0/   0.0 |     0.0/   0.0 |    17.6/   3.6 |\n"}) {
+    INFO(cells);
+    REQUIRE(plan.find(cells) != std::string::npos);
+  }
+  const std::size_t calls = plan.find("Broadcast: 1024 Bytes");
+  REQUIRE(plan.substr(calls, plan.find("Broadcast: 262144 Bytes") - calls) ==
+          "Broadcast: 1024 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
+          "Broadcast: 2048 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
+          "Broadcast: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
+          "Broadcast: 8192 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
+          "Broadcast: 16384 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}\n"
+          "Broadcast: 32768 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..0}\n"
+          "Broadcast: 65536 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..1}\n"
+          "Broadcast: 131072 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}\n");
+}
+
 TEST_CASE("mistakes in a plan's input are one line", "[nccl]") {
   REQUIRE(error({"--topo", "missing.xml"}) ==
           "missing.xml: cannot be read: No such file or directory");

@@ -7,6 +7,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -191,6 +193,27 @@ TEST_CASE("what a graph file cannot do here is told", "[nccl]") {
               "the graph file's ring crosses NICs, which NCCL_CROSS_NIC=0 forbids: it was searched "
               "for",
               "the graph file's NVLS is of no use here: the nodes cannot do it"});
+}
+
+TEST_CASE("rings and trees of H100 nodes are those of public logs", "[nccl]") {
+  // NVIDIA/nccl issue 1453: three nodes without crossing NICs, rings 5 and 7; the log cuts them.
+  const Communicator three = made(h100_server(), 3, with({"NCCL_CROSS_NIC=0"}));
+  const auto begins = [&](int channel, const std::vector<int>& ranks) {
+    const std::vector<int>& order = three.rings[static_cast<std::size_t>(channel)].order;
+    return std::equal(ranks.begin(), ranks.end(), order.begin());
+  };
+  REQUIRE(begins(5, {0, 7, 6, 13, 12, 11, 10, 9, 8, 15, 14, 21, 20, 19, 18, 17, 16, 23, 22, 5}));
+  REQUIRE(begins(7, {0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16, 7, 6, 5}));
+  REQUIRE(begins(8, {0, 7, 6, 5, 4, 3, 2, 1, 8, 15, 14, 13, 12, 11, 10, 9, 16, 23, 22, 21}));
+  // Two nodes: "Trees [0] 1/8/-1->0->-1 [1] -1/-1/-1->0->7 [2] 1/-1/-1->0->7 ... [8] 1/-1/-1->0->8"
+  // and of rank 6 "[6] 7/14/-1->6->-1 [7] -1/-1/-1->6->5 ... [14] 7/-1/-1->6->14".
+  const Communicator two = made(h100_server(), 2);
+  REQUIRE(two.trees[0].down[0] == std::array<int, 3>{1, 8, kNoRank});
+  REQUIRE(two.trees[1].up[0] == 7);
+  REQUIRE(two.trees[1].down[0] == std::array<int, 3>{kNoRank, kNoRank, kNoRank});
+  REQUIRE(two.trees[8].up[0] == 8);
+  REQUIRE(two.trees[6].down[6] == std::array<int, 3>{7, 14, kNoRank});
+  REQUIRE(two.trees[14].up[6] == 14);
 }
 
 TEST_CASE("one rank is no communicator", "[nccl]") {
