@@ -18,6 +18,21 @@ namespace {
 const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/clusters/";
 const std::string kH100 = kConfigs + "dgx-h100.yaml";
 
+// The least server that explains logs that are public: nccl-eBPF by yunwei37, NCCL 2.29.7, two
+// processes that take themselves for two hosts of one RTX 5090, sockets.
+const std::string kSocketServer = R"(<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="183">
+    <pci busid="0000:02:00.0" class="0x030000" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="120" gdr="0"/>
+    </pci>
+    <nic>
+      <net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/>
+      <net name="eth1" dev="1" speed="10000" port="0" guid="0x1" maxconn="65536" gdr="0"/>
+    </nic>
+  </cpu>
+</system>
+)";
+
 std::string run(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   REQUIRE(run_plan(arguments, out) == 0);
@@ -107,24 +122,9 @@ TEST_CASE("a graph file that was written is read back", "[nccl]") {
   REQUIRE(searched.rfind("Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000", 0) == 0);
 }
 
-// The log is public: nccl-eBPF by yunwei37, NCCL 2.29.7, two processes that take themselves for two
-// hosts of one RTX 5090, sockets of which the file below is the least that explains it.
 TEST_CASE("a plan has the lines of a real log", "[nccl]") {
   const ScratchFolder folder;
-  const std::string file = folder
-                               .write("server.xml", R"(<system version="1">
-  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="183">
-    <pci busid="0000:02:00.0" class="0x030000" link_speed="32.0 GT/s PCIe" link_width="16">
-      <gpu dev="0" sm="120" gdr="0"/>
-    </pci>
-    <nic>
-      <net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/>
-      <net name="eth1" dev="1" speed="10000" port="0" guid="0x1" maxconn="65536" gdr="0"/>
-    </nic>
-  </cpu>
-</system>
-)")
-                               .string();
+  const std::string file = folder.write("server.xml", kSocketServer).string();
   const std::string plan = run({"broadcast", "--topo", file, "--nodes", "2", "--nccl-version",
                                 "2.29.7", "-b", "1K", "-e", "128M", "--format", "info"});
   // What is not available is left out; NCCL prints latencies there too.
@@ -148,6 +148,29 @@ TEST_CASE("a plan has the lines of a real log", "[nccl]") {
           "Broadcast: 32768 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..0}\n"
           "Broadcast: 65536 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..1}\n"
           "Broadcast: 131072 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}\n");
+}
+
+TEST_CASE("a plan chooses as the same machine's logs of other operations say", "[nccl]") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("server.xml", kSocketServer).string();
+  const auto plan = [&](const std::string& operation) {
+    return run({operation, "--topo", file, "--nodes", "2", "--nccl-version", "2.29.7", "-b", "16K",
+                "-e", "128K", "--format", "info"});
+  };
+  const std::string all_reduce = plan("all_reduce");
+  REQUIRE(all_reduce.substr(all_reduce.find("AllReduce: "))
+              .rfind("AllReduce: 16384 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}\n"
+                     "AllReduce: 32768 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}\n"
+                     "AllReduce: 65536 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}\n"
+                     "AllReduce: 131072 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}\n",
+                     0) == 0);
+  const std::string all_gather = plan("all_gather");
+  REQUIRE(all_gather.substr(all_gather.find("AllGather: "))
+              .rfind("AllGather: 8192 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}\n"
+                     "AllGather: 16384 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}\n"
+                     "AllGather: 32768 Bytes -> Algo PAT proto SIMPLE channel{Lo..Hi}={0..1}\n"
+                     "AllGather: 65536 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}\n",
+                     0) == 0);
 }
 
 TEST_CASE("mistakes in a plan's input are one line", "[nccl]") {
