@@ -98,7 +98,10 @@ struct Environment {
   std::string topology_file;                   // NCCL_TOPO_FILE
   std::string graph_file;                      // NCCL_GRAPH_FILE
 
-  // Network plugins.
+  // Network plugins. The event model takes their latencies by these; NICs of a kind of their own
+  // need neither.
+  std::string network;                           // NCCL_NET: "IB", "Socket", "AWS Libfabric", ...
+  bool ib_disable = false;                       // NCCL_IB_DISABLE
   int ib_qps_per_connection = 1;                 // NCCL_IB_QPS_PER_CONNECTION
   bool ib_split_data_on_qps = false;             // NCCL_IB_SPLIT_DATA_ON_QPS
   Bytes ib_adaptive_threshold{8192};             // NCCL_IB_AR_THRESHOLD

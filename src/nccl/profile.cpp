@@ -78,7 +78,9 @@ TransportProfile read_transport(const Reader& reader, const ConfigNode& node) {
 NetworkProfile read_network(const Reader& reader, const ConfigNode& node) {
   return {.latency = reader.times(node, "latency"),
           .host_cost = reader.time(node, "host_cost"),
-          .rate = reader.share(node, "rate")};
+          .rate = reader.share(node, "rate"),
+          .connection_rate = node.optional("connection_rate") ? reader.rate(node, "connection_rate")
+                                                              : kMaxBandwidth};
 }
 
 }  // namespace
@@ -94,6 +96,7 @@ Profile Profile::load(const std::filesystem::path& file) {
   profile.per_channel = reader.time(kernel, "per_channel");
   profile.pat_base = reader.time(kernel, "pat_base");
   profile.point_to_point_base = reader.time(kernel, "point_to_point_base");
+  profile.tree_network_extra = reader.times(kernel, "tree_network_extra");
   profile.nvls_tree_sync = reader.time(kernel, "nvls_tree_sync");
   for (const auto& [name, node] : root.required("gpus").entries()) {
     profile.gpus.emplace(name, read_gpu(reader, node));

@@ -52,6 +52,7 @@ struct NetworkProfile {
   ProtocolTimes latency;  // From the sender's block to the receiver's, without the wire.
   SimTime host_cost;      // Of each message for the thread that posts or completes it.
   double rate = 1.0;      // Share of the NIC's payload rate.
+  Bandwidth connection_rate = kMaxBandwidth;  // Of one channel: of its thread that copies.
 };
 
 struct LaunchProfile {
@@ -70,6 +71,7 @@ struct Profile {
   SimTime pat_base;
   SimTime point_to_point_base;
   SimTime nvls_tree_sync;
+  ProtocolTimes tree_network_extra;  // Of a tree's hop over the network, more than that of a ring.
   std::map<std::string, GpuProfile> gpus;  // By architecture, as in configs/hardware/gpus.yaml.
   TransportProfile nvlink;
   SimTime nvswitch;  // Latency of an NVSwitch on the way.

@@ -197,9 +197,6 @@ class Replay {
   [[nodiscard]] Passage pass_ports(const ReplayConnection& connection, Bytes bytes,
                                    std::int64_t begin) {
     Passage passage{.begin = begin, .end = begin};
-    if (connection.cap < kMaxBandwidth) {
-      passage.end += transfer_time(bytes, connection.cap).picoseconds();
-    }
     for (const std::uint32_t port : connection.ports) {
       const std::int64_t entry = std::max(ports_[port], begin);
       ports_[port] = entry + transfer_time(bytes, network_.ports[port]).picoseconds();

@@ -35,7 +35,6 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 
 struct ReplayConnection {
   std::vector<std::uint32_t> ports = {};  // That its bytes pass.
-  Bandwidth cap = kMaxBandwidth;          // Of this connection alone.
   // Until the receiver sees what has left.
   SimTime latency = {};
   // The receiver sees flags in each line and need not wait for the last one (LL, LL128). Otherwise

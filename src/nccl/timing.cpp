@@ -85,9 +85,25 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
       folded(cluster_in, communicator_in),
       complete(cluster_in, communicator_in) {
   complete.fold(communicator.nodes);
+  if (communicator.nodes > 1) {
+    network_rate =
+        network(complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic).rate;
+    complete.fold(communicator.nodes);
+  }
 }
 
 const NetworkProfile& Timer::State::network(NodeId nic) const {
+  // What the user says of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
+  const std::string& plugin = environment.network;
+  if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
+    return profile.networks.at("socket");
+  }
+  if (plugin == "FasTrak") {
+    return profile.networks.at("tcpxo");
+  }
+  if (plugin == "GPUDirectTCPX" || plugin == "GPUDirectTCPX_v7") {
+    return profile.networks.at("tcpx");
+  }
   const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
   const auto name = profile.network_of_nic.find(part);
   return profile.networks.at(name == profile.network_of_nic.end() ? "rdma" : name->second);
@@ -97,33 +113,43 @@ std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol p
   std::vector<Bandwidth> rates;
   for (const Port& port : wiring.ports()) {
     const bool nvlink = port.kind == LinkKind::NvLink && protocol == Protocol::LL128;
-    rates.push_back(port.rate.scaled(nvlink ? gpu.ll128_link : wire_share(protocol)));
+    const double share = nvlink ? gpu.ll128_link : wire_share(protocol);
+    rates.push_back(
+        port.rate.scaled(port.kind == LinkKind::Network ? share * network_rate : share));
   }
   return rates;
 }
 
-ReplayConnection Timer::State::connection(const Wire& wire, Protocol protocol, std::uint32_t slots,
-                                          int host_of_sender, int host_of_receiver) const {
-  ReplayConnection made;
-  made.ports = wire.ports;
-  made.cap = wire.cap;
-  made.slots = slots;
+std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire,
+                                           const ConnectionPlan& plan) const {
+  ReplayConnection connection;
+  connection.slots = plan.slots;
+  Bandwidth own_rate = plan.own_port.value_or(wire.cap);
   if (wire.transport == Transport::Network) {
     const NetworkProfile& plugin = network(wire.sending_nic);
-    made.proxied = true;
-    made.latency = plugin.latency[protocol] + wire.latency;
-    made.credit_latency = wire.latency;
-    made.sending_host = static_cast<std::uint32_t>(host_of_sender);
-    made.receiving_host = static_cast<std::uint32_t>(host_of_receiver);
-    made.host_cost = plugin.host_cost;
-    return made;
+    connection.proxied = true;
+    connection.latency = plugin.latency[plan.protocol] + wire.latency + plan.extra_latency;
+    connection.credit_latency = wire.latency;
+    connection.sending_host = static_cast<std::uint32_t>(plan.sender);
+    connection.receiving_host = static_cast<std::uint32_t>(plan.receiver);
+    connection.host_cost = plugin.host_cost;
+    own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
+  } else {
+    const TransportProfile& transport = wire.transport == Transport::NvLink ? profile.nvlink
+                                        : wire.transport == Transport::Pcie ? profile.pcie
+                                                                            : profile.host;
+    connection.latency = transport.latency[plan.protocol] + profile.nvswitch * wire.switches;
+    connection.credit_latency = transport.latency[Protocol::LL];
   }
-  const TransportProfile& transport = wire.transport == Transport::NvLink ? profile.nvlink
-                                      : wire.transport == Transport::Pcie ? profile.pcie
-                                                                          : profile.host;
-  made.latency = transport.latency[protocol] + profile.nvswitch * wire.switches;
-  made.credit_latency = transport.latency[Protocol::LL];
-  return made;
+  if (!plan.own_port) {
+    connection.ports = wire.ports;
+  }
+  if (own_rate < kMaxBandwidth) {
+    connection.ports.push_back(static_cast<std::uint32_t>(made.ports.size()));
+    made.ports.push_back(own_rate);
+  }
+  made.connections.push_back(std::move(connection));
+  return static_cast<std::uint32_t>(made.connections.size() - 1);
 }
 
 UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,

@@ -104,9 +104,12 @@ SimTime Timer::State::ring(const CallPlan& plan) {
     const auto count = static_cast<std::uint32_t>(wires.ranks.size());
     for (std::uint32_t i = 0; i < count; ++i) {
       const int next = wires.ranks[(i + 1) % count];
-      network_model.connections.push_back(connection(
-          wires.wires[i], plan.protocol,
-          slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest), wires.ranks[i], next));
+      static_cast<void>(add_connection(
+          network_model, wires.wires[i],
+          {.protocol = plan.protocol,
+           .slots = slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest),
+           .sender = wires.ranks[i],
+           .receiver = next}));
       lanes.push_back({.rate = block_rate(plan, plan.threads),
                        .program = ring_program(primitives, loops, rule,
                                                first + (i + count - 1) % count, first + i)});
@@ -142,9 +145,11 @@ SimTime Timer::State::chain(const CallPlan& plan) {
     const auto count = static_cast<std::uint32_t>(wires.ranks.size());
     for (std::uint32_t i = 0; i < count; ++i) {
       if (i + 1 < count) {
-        network_model.connections.push_back(connection(wires.wires[i], plan.protocol,
-                                                       slots(plan, rule, shares[c].chunk),
-                                                       wires.ranks[i], wires.ranks[i + 1]));
+        static_cast<void>(add_connection(network_model, wires.wires[i],
+                                         {.protocol = plan.protocol,
+                                          .slots = slots(plan, rule, shares[c].chunk),
+                                          .sender = wires.ranks[i],
+                                          .receiver = wires.ranks[i + 1]}));
       }
       const std::uint32_t receive = i == 0 ? kNone : first + i - 1;
       const std::uint32_t send = i + 1 == count ? kNone : first + i;

@@ -35,6 +35,7 @@ struct Timer::State {
   const Environment& environment;
   LaunchMode mode;
   const GpuProfile& gpu;
+  double network_rate = 1.0;      // Share of the NICs' payload rate that the plugin gets.
   Wiring folded;                  // For rings.
   Wiring complete;                // For what has a beginning and an end.
   std::vector<RingWires> rings;   // By channel, of the folded nodes; made at first use.
@@ -44,9 +45,18 @@ struct Timer::State {
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
   // The rates of the ports for a protocol: data bytes, not those of the wire.
   [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;
-  [[nodiscard]] ReplayConnection connection(const Wire& wire, Protocol protocol,
-                                            std::uint32_t slots, int host_of_sender,
-                                            int host_of_receiver) const;
+  // Adds a connection with `slots` units under way, over the ports of the wire or over one of its
+  // own with this rate. Hosts are numbers of ranks. Returns its number.
+  struct ConnectionPlan {
+    Protocol protocol = Protocol::Simple;
+    std::uint32_t slots = 1;
+    int sender = 0;
+    int receiver = 0;
+    std::optional<Bandwidth> own_port = {};
+    SimTime extra_latency = {};
+  };
+  std::uint32_t add_connection(ReplayNetwork& made, const Wire& wire,
+                               const ConnectionPlan& plan) const;
   // How a block of `threads` walks through chunks, over these wires.
   [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
                                    const std::vector<const Wire*>& wires) const;

@@ -120,15 +120,18 @@ SimTime Timer::State::tree(const CallPlan& plan) {
     UnitRule rule = unit_rule(plan, reducing, pointers);
     rule.slices = 1;
     const auto connect = [&](const Wire& wire, int from, int to) {
-      ReplayConnection made =
-          connection(wire, plan.protocol, slots(plan, rule, shares[c].chunk), from, to);
-      for (const std::uint32_t port : made.ports) {
-        made.cap =
-            std::min(made.cap, Bandwidth(rates[port].bits_per_second() / std::max(1, loads[port])));
+      Bandwidth share = wire.cap;
+      for (const std::uint32_t port : wire.ports) {
+        share =
+            std::min(share, Bandwidth(rates[port].bits_per_second() / std::max(1, loads[port])));
       }
-      made.ports.clear();
-      network_model.connections.push_back(std::move(made));
-      return static_cast<std::uint32_t>(network_model.connections.size() - 1);
+      return add_connection(network_model, wire,
+                            {.protocol = plan.protocol,
+                             .slots = slots(plan, rule, shares[c].chunk),
+                             .sender = from,
+                             .receiver = to,
+                             .own_port = share,
+                             .extra_latency = profile.tree_network_extra[plan.protocol]});
     };
     for (int rank = 0; rank < communicator.ranks; ++rank) {
       const int parent = tree.up[at(rank)];
