@@ -14,6 +14,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "collectives/bounds.h"
 #include "collectives/run.h"
 #include "report/collective_report.h"
 #include "report/output.h"
@@ -98,6 +99,25 @@ CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
   return row;
 }
 
+void add_comparison(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                    CollectiveReport& report) {
+  if (!request.compare) {
+    return;
+  }
+  report.show_bounds = true;
+  const CollectiveBounds bounds(inputs.cluster, request.operation,
+                                RankId(static_cast<std::uint32_t>(request.root)),
+                                inputs.matrix ? &*inputs.matrix : nullptr);
+  for (CollectiveRow& row : report.rows) {
+    row.bound = bounds.at(row.size).time();
+  }
+  std::vector<std::string> fastest;
+  for (const Crossover& each : crossovers(report.rows)) {
+    fastest.push_back(fmt::format("{} from {}", each.algorithm, to_string(each.size)));
+  }
+  report.notes.push_back(fmt::format("fastest: {}", fmt::join(fastest, ", ")));
+}
+
 // What was assumed or left out, and options that changed nothing.
 void add_request_notes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                        std::vector<std::string>& notes) {
@@ -175,6 +195,7 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   }
   mark_best(report.rows);
   report.notes = std::move(inputs.notes);
+  add_comparison(request, inputs, report);
   add_request_notes(request, inputs, report.notes);
   for (std::size_t index = jobs.size() - inputs.runs(); index < jobs.size(); ++index) {
     add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);

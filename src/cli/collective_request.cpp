@@ -153,6 +153,9 @@ options::options_description collective_options() {
   add("trace", text("FILE"), "a Chrome/Perfetto timeline: first algorithm, largest size");
   add("seed", text("N"), "of ECMP hashing (default: fabric.routing_seed of the cluster)");
   add("threads", text("N"), "sizes simulated at once (default: all cores); never changes a result");
+  add("compare",
+      "columns with the lower bound of any algorithm and how close each comes; which is fastest "
+      "from which size");
   add("fingerprint", "a column with a hash of every run");
   add_output_options(all);
   add_log_option(all);
@@ -186,6 +189,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   }
   request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   request.fingerprint = reader.given("fingerprint");
+  request.compare = reader.given("compare");
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
   check_files(request);

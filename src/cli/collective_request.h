@@ -37,6 +37,7 @@ struct CollectiveRequest {
   std::optional<std::uint64_t> seed;
   unsigned threads = 0;  // 0: as many as the machine has.
   bool fingerprint = false;
+  bool compare = false;  // Lower bounds and crossover sizes.
   Format format = Format::Table;
   std::optional<std::string> output;
 };

@@ -120,6 +120,10 @@ class Layout {
           {.name = "measured_busbw", .key = "measured_busbw_gb_per_s", .unit = "(GB/s)"});
       columns.push_back({.name = "error", .key = "error_percent", .unit = "(%)"});
     }
+    if (report_.show_bounds) {
+      columns.push_back({.name = "bound", .key = "bound_us", .unit = "(us)"});
+      columns.push_back({.name = "efficiency", .key = "efficiency", .unit = ""});
+    }
     if (report_.show_fingerprint) {
       columns.push_back({.name = "fingerprint", .key = "fingerprint", .unit = ""});
     }
@@ -145,10 +149,23 @@ class Layout {
     if (measured_) {
       add_measured(row, cells);
     }
+    if (report_.show_bounds) {
+      add_bound(row, cells);
+    }
     if (report_.show_fingerprint) {
       cells.push_back(Cell::of(fmt::format("{:016x}", row.fingerprint)));
     }
     return cells;
+  }
+
+  static void add_bound(const CollectiveRow& row, std::vector<Cell>& cells) {
+    if (!row.bound || row.time <= SimTime()) {
+      cells.insert(cells.end(), 2, Cell::none());
+      return;
+    }
+    const double efficiency = *row.bound / row.time;
+    cells.push_back(number(row.bound->microseconds(), 7));
+    cells.push_back({fmt::format("{:.3f}", efficiency), efficiency});
   }
 
   static void add_measured(const CollectiveRow& row, std::vector<Cell>& cells) {
@@ -294,6 +311,13 @@ std::string render_report_json(const CollectiveReport& report) {
                  {"error_percent", summary.largest->relative_error() * 100.0}};
     }
   }
+  if (layout.several()) {
+    json["crossovers"] = Json::array();
+    for (const Crossover& each : crossovers(report.rows)) {
+      json["crossovers"].push_back(
+          {{"from_bytes", each.size.count()}, {"algorithm", each.algorithm}});
+    }
+  }
   json["notes"] = report.notes;
   return to_text(json);
 }
@@ -312,6 +336,22 @@ void mark_best(std::vector<CollectiveRow>& rows) {
   for (const auto& [size, row] : best) {
     row->best = true;
   }
+}
+
+std::vector<Crossover> crossovers(const std::vector<CollectiveRow>& rows) {
+  std::map<Bytes, std::string> best;
+  for (const CollectiveRow& row : rows) {
+    if (row.best) {
+      best.emplace(row.size, row.algorithm);
+    }
+  }
+  std::vector<Crossover> found;
+  for (const auto& [size, algorithm] : best) {
+    if (found.empty() || found.back().algorithm != algorithm) {
+      found.push_back({.size = size, .algorithm = algorithm});
+    }
+  }
+  return found;
 }
 
 std::string render(const CollectiveReport& report, Format format) {

@@ -32,6 +32,7 @@ struct CollectiveRow {
   bool best = false;
   std::optional<MeasuredRow> measured;
   std::uint64_t fingerprint = 0;
+  std::optional<SimTime> bound;  // No algorithm is faster.
 };
 
 struct CollectiveReport {
@@ -49,7 +50,17 @@ struct CollectiveReport {
   std::optional<std::string> measured_name;
   std::optional<std::string> measured_source;
   bool show_fingerprint = false;
+  bool show_bounds = false;  // Rows have bounds: adds them, and how close each row comes.
 };
+
+// From this size on, up to the next one, the algorithm is the fastest.
+struct Crossover {
+  Bytes size;
+  std::string algorithm;
+};
+
+// Ascending; of rows that are marked.
+[[nodiscard]] std::vector<Crossover> crossovers(const std::vector<CollectiveRow>& rows);
 
 // Marks the fastest row of each size (the first of equals) as best, and no other.
 void mark_best(std::vector<CollectiveRow>& rows);
