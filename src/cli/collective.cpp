@@ -14,6 +14,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "cli/plot.h"
 #include "collectives/bounds.h"
 #include "collectives/run.h"
 #include "report/collective_report.h"
@@ -232,6 +233,9 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   if (request.trace) {
     const std::size_t largest_of_first = jobs.size() - inputs.runs();
     write_file(*request.trace, trace_of(inputs.cluster, jobs[largest_of_first]));
+  }
+  if (request.plot) {
+    write_plot(*request.plot, render(report, Format::Json));
   }
   write_output(request.output, render(report, request.format), out);
   return 0;

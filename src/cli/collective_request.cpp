@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/log.h"
+#include "cli/plot.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -118,6 +119,9 @@ void check_files(const CollectiveRequest& request) {
   if (request.against_other_ranks && !request.against) {
     throw ConfigError("--against-other-ranks: expected --against FILE beside it, found none");
   }
+  if (request.plot && (request.plot == request.output || request.plot == request.trace)) {
+    fail_option("plot", "another file than those of --output and --trace", *request.plot);
+  }
   if (request.output && request.output == request.trace) {
     fail_option("trace", "another file than that of --output", *request.trace);
   }
@@ -151,6 +155,9 @@ options::options_description collective_options() {
       "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
   add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
   add("trace", text("FILE"), "a Chrome/Perfetto timeline: first algorithm, largest size");
+  add("plot", text("FILE"),
+      "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs "
+      "python3-matplotlib");
   add("seed", text("N"), "of ECMP hashing (default: fabric.routing_seed of the cluster)");
   add("threads", text("N"), "sizes simulated at once (default: all cores); never changes a result");
   add("compare",
@@ -184,6 +191,10 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.against = reader.text("against");
   request.against_other_ranks = reader.given("against-other-ranks");
   request.trace = output_file(reader, "trace");
+  request.plot = output_file(reader, "plot");
+  if (request.plot) {
+    check_plot(*request.plot);
+  }
   if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }

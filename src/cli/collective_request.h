@@ -34,6 +34,7 @@ struct CollectiveRequest {
   std::optional<std::string> against;
   bool against_other_ranks = false;
   std::optional<std::string> trace;
+  std::optional<std::string> plot;
   std::optional<std::uint64_t> seed;
   unsigned threads = 0;  // 0: as many as the machine has.
   bool fingerprint = false;

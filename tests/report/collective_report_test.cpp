@@ -74,6 +74,31 @@ TEST_CASE("the root stands in its column where the operation has one") {
   REQUIRE(render(report, Format::Csv).find(",sum,3,") != std::string::npos);
 }
 
+TEST_CASE("crossovers are the sizes from which another algorithm is the fastest") {
+  CollectiveReport report = sample_with_two_algorithms();  // Tree is faster at 1 KiB alone.
+  const std::vector<Crossover> found = crossovers(report.rows);
+  REQUIRE(found.size() == 2);
+  REQUIRE(found[0].size == 1_KiB);
+  REQUIRE(found[0].algorithm == "tree");
+  REQUIRE(found[1].size == 64_MiB);
+  REQUIRE(found[1].algorithm == "ring");
+  const nlohmann::json json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["crossovers"][1]["from_bytes"] == 64 << 20);
+  REQUIRE(json["crossovers"][1]["algorithm"] == "ring");
+  REQUIRE_FALSE(nlohmann::json::parse(render(sample(), Format::Json)).contains("crossovers"));
+}
+
+TEST_CASE("bounds are shown with how close a row comes") {
+  CollectiveReport report = sample();
+  REQUIRE(render(report, Format::Csv).find("bound_us") == std::string::npos);
+  report.show_bounds = true;
+  report.rows[0].bound = 7_us;
+  const nlohmann::json rows = nlohmann::json::parse(render(report, Format::Json))["rows"];
+  REQUIRE(rows[0]["bound_us"] == 7.0);
+  REQUIRE(rows[0]["efficiency"] == 0.25);
+  REQUIRE(rows[1]["efficiency"].is_null());
+}
+
 TEST_CASE("nodes with different numbers of ranks are listed as runs") {
   const auto line_of = [](const std::vector<int>& node_gpus) {
     CollectiveReport report = sample();
