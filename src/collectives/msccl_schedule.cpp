@@ -15,7 +15,6 @@
 namespace trainyard {
 namespace {
 
-using Step32 = std::uint32_t;
 using Data = std::vector<std::vector<std::optional<std::uint32_t>>>;  // By rank, then place.
 
 // Places of a rank: input, output, scratch and, behind these, a few for each thread block.
@@ -24,14 +23,18 @@ class Places {
   explicit Places(const MscclAlgorithm& algorithm)
       : algorithm_(algorithm),
         ranks_(static_cast<int>(algorithm.gpus.size())),
-        part_(algorithm.chunks / ranks_),
+        part_(std::max(1, algorithm.chunks / ranks_)),
         inputs_(algorithm.operation == Operation::AllGather ? part_ : algorithm.chunks),
-        outputs_(algorithm.operation == Operation::ReduceScatter ? part_ : algorithm.chunks) {}
+        outputs_(algorithm.operation == Operation::ReduceScatter ? part_ : algorithm.chunks) {
+    for (const MscclGpu& gpu : algorithm.gpus) {
+      scratches_ = std::max(scratches_, gpu.scratch_chunks);
+    }
+  }
 
   [[nodiscard]] int inputs() const { return inputs_; }
   [[nodiscard]] int outputs() const { return outputs_; }
-  // Behind input and output.
-  [[nodiscard]] std::uint32_t scratch() const { return to_place(inputs_ + outputs_); }
+  // Behind input, output and scratch: the first of those of the thread blocks.
+  [[nodiscard]] std::uint32_t own() const { return to_place(inputs_ + outputs_ + scratches_); }
 
   [[nodiscard]] std::uint32_t at(int rank, MscclBuffer buffer, int offset) const {
     const bool is_half = algorithm_.operation == Operation::AllGather ||
@@ -87,7 +90,8 @@ class Places {
     const auto number = static_cast<int>(place);
     return number < inputs_              ? fmt::format("i[{}]", number)
            : number < inputs_ + outputs_ ? fmt::format("o[{}]", number - inputs_)
-                                         : fmt::format("s[{}]", number - inputs_ - outputs_);
+           : place < own()               ? fmt::format("s[{}]", number - inputs_ - outputs_)
+                                         : "a sum on its way";
   }
 
  private:
@@ -98,6 +102,7 @@ class Places {
   int part_;  // Chunks of a rank's part.
   int inputs_;
   int outputs_;
+  int scratches_ = 0;  // Of the GPU with most.
 };
 
 class MscclSchedule final : public Schedule {
@@ -163,7 +168,7 @@ class MscclBuilder {
     for (int rank = 0; rank < ranks(); ++rank) {
       const MscclGpu& gpu = algorithm_.gpus[static_cast<std::size_t>(rank)];
       check_gpu(rank, gpu);
-      own_ = places_.scratch() + static_cast<std::uint32_t>(gpu.scratch_chunks);
+      own_ = places_.own();
       count_steps(gpu);
       for (std::size_t block = 0; block < gpu.blocks.size(); ++block) {
         add_block(rank, block, first_lane);
@@ -177,7 +182,7 @@ class MscclBuilder {
                       .ranks = ranks(),
                       .channels = algorithm_.channels,
                       .root = RankId(static_cast<std::uint32_t>(algorithm_.root)),
-                      .chunk_count = std::max(most_places_, places_.scratch()),
+                      .chunk_count = std::max(most_places_, places_.own()),
                       .size_chunks = static_cast<std::uint32_t>(algorithm_.chunks),
                       .lanes = first_lane,
                       .connections = static_cast<std::uint32_t>(connections_.size())},
@@ -278,8 +283,8 @@ class MscclBuilder {
                       step.type == MscclStepType::ReceiveReduceCopySend));
   }
   // Steps of ours for one of the file.
-  [[nodiscard]] static Step32 length(const MscclStep& step) {
-    const Step32 wait = step.depends_on_block >= 0 ? 1 : 0;
+  [[nodiscard]] static std::uint32_t length(const MscclStep& step) {
+    const std::uint32_t wait = step.depends_on_block >= 0 ? 1 : 0;
     switch (step.type) {
       case MscclStepType::Nothing:
         return wait;
@@ -294,8 +299,8 @@ class MscclBuilder {
   void count_steps(const MscclGpu& gpu) {
     done_.clear();
     for (const MscclBlock& block : gpu.blocks) {
-      Step32 sum = 0;
-      std::vector<Step32>& done = done_.emplace_back();
+      std::uint32_t sum = 0;
+      std::vector<std::uint32_t>& done = done_.emplace_back();
       for (const MscclStep& step : block.steps) {
         sum += length(step);
         done.push_back(sum);
@@ -325,8 +330,8 @@ class MscclBuilder {
       check_step(rank, block, step, at);
       if (step.depends_on_block >= 0) {
         const auto lane = first_lane + static_cast<std::uint32_t>(step.depends_on_block);
-        const Step32 count = done_[static_cast<std::size_t>(step.depends_on_block)]
-                                  [static_cast<std::size_t>(step.depends_on_step)];
+        const std::uint32_t count = done_[static_cast<std::size_t>(step.depends_on_block)]
+                                         [static_cast<std::size_t>(step.depends_on_step)];
         push({.kind = StepKind::Wait, .connection = lane, .chunks = {.first = count, .count = 0}});
       }
       add_step(rank, block, step);
@@ -444,8 +449,8 @@ class MscclBuilder {
   std::vector<std::vector<Origin>> origins_;                    // By lane and step.
   std::map<std::tuple<int, int, int>, std::uint32_t> numbers_;  // Source, target, channel.
   std::vector<ScheduleConnection> connections_;
-  std::vector<std::vector<Step32>> done_;  // Of the GPU at hand.
-  std::uint32_t own_ = 0;                  // The next place for a thread block.
+  std::vector<std::vector<std::uint32_t>> done_;  // Of the GPU at hand.
+  std::uint32_t own_ = 0;                         // The next place for a thread block.
   std::uint32_t most_places_ = 0;
 };
 

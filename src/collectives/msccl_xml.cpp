@@ -25,7 +25,7 @@ constexpr int kMostSteps = 256;
 constexpr int kMostBlocksOfChannel = 32;
 constexpr int kMostCount = 72;
 constexpr int kMostChannels = 32;
-constexpr int kMostChunks = 1 << 20;
+constexpr int kMostChunks = 1 << 16;
 
 using Words = std::span<const std::string_view>;
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "collectives/semantics.h"
 #include "sim/config_error.h"
@@ -77,6 +78,85 @@ TEST_CASE("imported algorithms take the time of the same ones here") {
               own(Algorithm::Direct, Operation::AllToAll) * 2);
     }
   }
+}
+
+// Two GPUs with a thread block each that is joined to the other's. Of a step: type, source, target
+// and count, such as "rrc i0 o0 1".
+std::string pair_of(const std::string& collective, int chunks,
+                    const std::vector<std::vector<std::string>>& steps) {
+  std::string text = "<algo nchannels=\"1\" ngpus=\"2\" inplace=\"0\" nchunksperloop=\"" +
+                     std::to_string(chunks) + "\" coll=" + collective + ">\n";
+  const bool is_scatter = collective.find("scatter") != std::string::npos;
+  const bool is_gather = collective.find("gather") != std::string::npos;
+  for (std::size_t gpu = 0; gpu < 2; ++gpu) {
+    text += "<gpu id=\"" + std::to_string(gpu) + "\" s_chunks=\"0\" i_chunks=\"" +
+            std::to_string(is_gather ? chunks / 2 : chunks) + "\" o_chunks=\"" +
+            std::to_string(is_scatter ? chunks / 2 : chunks) + "\">\n<tb id=\"0\" chan=\"0\"";
+    for (const char* key : {"send", "recv"}) {
+      text += " " + std::string(key) + "=\"" + std::to_string(1 - gpu) + "\"";
+    }
+    text += ">\n";
+    for (std::size_t index = 0; index < steps[gpu].size(); ++index) {
+      std::istringstream words(steps[gpu][index]);
+      std::string type;
+      std::string source;
+      std::string target;
+      std::string count;
+      words >> type >> source >> target >> count;
+      text += "<step s=\"" + std::to_string(index) + "\" type=\"" + type + "\" srcbuf=\"" +
+              source[0] + "\" srcoff=\"" + source.substr(1) + "\" dstbuf=\"" + target[0] +
+              "\" dstoff=\"" + target.substr(1) + "\" cnt=\"" + count + "\"/>\n";
+    }
+    text += "</tb>\n</gpu>\n";
+  }
+  return text + "</algo>\n";
+}
+
+TEST_CASE("every collective is proved for what it means, out of place") {
+  const auto error = [](const std::string& text) {
+    try {
+      (void)schedule_of(text);
+    } catch (const ConfigError& found) {
+      return std::string(found.what());
+    }
+    return std::string("proved");
+  };
+  // Two chunks of each GPU for each: the first two are those for, or of, GPU 0.
+  REQUIRE(error(pair_of("\"alltoall\"", 4,
+                        {{"cpy i0 o0 2", "s i2 i2 2", "r o2 o2 2"},
+                         {"cpy i2 o2 2", "s i0 i0 2", "r o0 o0 2"}})) == "proved");
+  REQUIRE(error(pair_of("\"alltoall\"", 4,
+                        {{"cpy i0 o0 2", "s i2 i2 2", "r o2 o2 2"},
+                         {"cpy i2 o2 2", "s i0 i0 1", "s i1 i1 1", "r o0 o0 2"}})) ==
+          "a.xml:6:2: gpu[0].tb[0].step[2]: expects 2 chunk(s), but 1 chunk(s) were sent");
+  REQUIRE(error(pair_of("\"alltoall\"", 4,
+                        {{"cpy i0 o0 2", "s i3 i3 1", "s i2 i2 1", "r o2 o2 2"},
+                         {"cpy i2 o2 2", "s i0 i0 2", "r o0 o0 1", "r o1 o1 1"}})) ==
+          "a.xml:10:2: gpu[1]: rank 1 ends with {0} in o[0] instead of {0}, of chunk 5 instead of "
+          "1");
+  REQUIRE(error(pair_of("\"allgather\"", 4,
+                        {{"cpy i0 o0 2", "s i0 i0 2", "r o2 o2 2"},
+                         {"cpy i0 o2 2", "s i0 i0 2", "r o0 o0 2"}})) == "proved");
+  // The sum is kept elsewhere than what it is made of.
+  REQUIRE(error(pair_of("\"reduce_scatter\"", 4,
+                        {{"s i2 i2 2", "rrc i0 o0 2"}, {"s i0 i0 2", "rrc i2 o0 2"}})) == "proved");
+  REQUIRE(error(pair_of("\"reduce_scatter\"", 2,
+                        {{"s i1 i1 1", "rrc i0 o0 1"}, {"s i0 i0 1", "rrc i0 o0 1"}})) ==
+          "a.xml:11:2: gpu[1].tb[0].step[1]: adds a part of chunk 0 to a part of chunk 1 in a sum "
+          "on its way");
+  // GPU 0 sends the sum on without keeping it, and gets it back.
+  REQUIRE(error(pair_of("\"allreduce\"", 1,
+                        {{"rrs i0 i0 1", "r o0 o0 1"}, {"s i0 i0 1", "rcs o0 o0 1"}})) == "proved");
+  REQUIRE(error(pair_of("\"allreduce\"", 1, {{"rrcs i0 o0 1"}, {"s i0 i0 1", "r o0 o0 1"}})) ==
+          "proved");
+  REQUIRE(error(pair_of("\"broadcast\" root=\"1\"", 2,
+                        {{"r o0 o0 2"}, {"s i0 i0 2", "cpy i0 o0 2"}})) == "proved");
+  REQUIRE(error(pair_of("\"broadcast\" root=\"0\"", 2,
+                        {{"r o0 o0 2"}, {"s i0 i0 2", "cpy i0 o0 2"}})) ==
+          "a.xml:9:2: gpu[1].tb[0].step[0]: sends i[0], which it does not hold");
+  REQUIRE(error(pair_of("\"reduce\" root=\"1\"", 2, {{"s i0 i0 2"}, {"rrc i0 o0 2"}})) == "proved");
+  REQUIRE(error(pair_of("\"reduce\" root=\"1\"", 2, {{"s i0 i0 2"}, {"r o0 o0 2"}})) ==
+          "a.xml:7:2: gpu[1]: rank 1 ends with {0} in o[0] instead of {0, 1}");
 }
 
 // Two GPUs: each sends the other its half and its sum. Line 3 is the thread block of GPU 0, whose
