@@ -49,8 +49,8 @@ nccl::InitOptions init_options(const ValidationCase& item) {
 std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
                                                      const Cluster& cluster, Operation operation,
                                                      std::span<const Bytes> sizes) const {
-  if (item.symmetric) {
-    throw ConfigError("symmetric memory is not modelled");
+  if (item.symmetric && operation != Operation::AllReduce) {
+    throw ConfigError("symmetric memory is modelled for all_reduce only");
   }
   const nccl::InitOptions options = init_options(item);
   const nccl::JobNodes nodes = nccl::job_nodes(
@@ -72,6 +72,10 @@ std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
       function == nccl::Function::AllGather || function == nccl::Function::ReduceScatter;
   std::vector<PredictedTime> times;
   for (const Bytes size : sizes) {
+    if (item.symmetric) {
+      times.push_back({.time = timer.symmetric(size).time, .how = "symmetric memory"});
+      continue;
+    }
     if (!function) {
       times.push_back(
           {.time = timer.point_to_point(operation, size).time, .how = "sends and receives"});

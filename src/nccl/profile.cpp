@@ -66,6 +66,7 @@ GpuProfile read_gpu(const Reader& reader, const ConfigNode& node) {
           .ll128_link = reader.share(node, "ll128_link"),
           .nvls_link = reader.share(node, "nvls_link"),
           .point_to_point_link = reader.share(node, "point_to_point_link"),
+          .symmetric_base = reader.time(node, "symmetric_base"),
           .nvls_base = reader.time(node, "nvls_base"),
           .nvls_sync = reader.time(node, "nvls_sync")};
 }
@@ -106,6 +107,10 @@ Profile Profile::load(const std::filesystem::path& file) {
   profile.nvswitch = reader.time(transports.required("nvlink"), "switch_latency");
   profile.pcie = read_transport(reader, transports.required("pcie"));
   profile.host = read_transport(reader, transports.required("host"));
+  profile.pcie_rate = reader.share(transports.required("pcie"), "rate");
+  profile.pcie_ll_rate = reader.share(transports.required("pcie"), "ll_rate");
+  profile.staging_rate = reader.share(transports.required("host"), "rate");
+  profile.host_bridge_rate = reader.share(transports, "host_bridge_rate");
   const ConfigNode networks = root.required("networks");
   for (const auto& [name, node] : networks.entries()) {
     profile.networks.emplace(name, read_network(reader, node));

@@ -37,8 +37,9 @@ struct GpuProfile {
   double ll128_link = 1.0;
   double nvls_link = 1.0;
   double point_to_point_link = 1.0;
-  SimTime nvls_base;  // Of a collective by NVLS beside its loops.
-  SimTime nvls_sync;  // Of each loop with eight heads.
+  SimTime symmetric_base;  // Of AllReduce in symmetric memory beside its bytes.
+  SimTime nvls_base;       // Of a collective by NVLS beside its loops.
+  SimTime nvls_sync;       // Of each loop with eight heads.
 };
 
 // Beside what the receiver's block costs, until it sees a unit.
@@ -77,6 +78,10 @@ struct Profile {
   SimTime nvswitch;  // Latency of an NVSwitch on the way.
   TransportProfile pcie;
   TransportProfile host;
+  double pcie_rate = 1.0;         // Share of a PCIe link that kernels get with both ways in use.
+  double pcie_ll_rate = 0.5;      // Data of LL over the rate of a PCIe link.
+  double staging_rate = 1.0;      // Share of what copies through host memory get (ServerTraits).
+  double host_bridge_rate = 1.0;  // Share of the path between GPU and NIC across a host bridge.
   std::map<std::string, NetworkProfile> networks;     // By name: "rdma", "socket", ...
   std::map<std::string, std::string> network_of_nic;  // By NIC of the catalogue; others: "rdma".
   LaunchProfile launch;

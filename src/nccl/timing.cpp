@@ -42,6 +42,13 @@ const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
   return entry->second;
 }
 
+// What fewer threads than a whole block get of its rate: each has more bytes under way when there
+// are fewer of them, so it is more than their number (a group of 192 of 640 threads broadcasts
+// LL128 at more than half of the rate of a block: all_reduce by Tree between two GPUs).
+double thread_share(int threads, int all) {
+  return std::min(1.0, std::sqrt(static_cast<double>(threads) / all));
+}
+
 // Data bytes over bytes on the wire.
 double wire_share(Protocol protocol) {
   switch (protocol) {
@@ -82,8 +89,8 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
       environment(environment_in),
       mode(mode_in),
       gpu(gpu_profile(profile_in, communicator_in.least_compute_capability)),
-      folded(cluster_in, communicator_in),
-      complete(cluster_in, communicator_in) {
+      folded(cluster_in, communicator_in, environment_in),
+      complete(cluster_in, communicator_in, environment_in) {
   complete.fold(communicator.nodes);
   if (communicator.nodes > 1) {
     network_rate =
@@ -112,10 +119,24 @@ const NetworkProfile& Timer::State::network(NodeId nic) const {
 std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol protocol) const {
   std::vector<Bandwidth> rates;
   for (const Port& port : wiring.ports()) {
-    const bool nvlink = port.kind == LinkKind::NvLink && protocol == Protocol::LL128;
-    const double share = nvlink ? gpu.ll128_link : wire_share(protocol);
-    rates.push_back(
-        port.rate.scaled(port.kind == LinkKind::Network ? share * network_rate : share));
+    double share = wire_share(protocol);
+    if (port.kind == LinkKind::NvLink && protocol == Protocol::LL128) {
+      share = gpu.ll128_link;
+    } else if (port.kind == LinkKind::Pcie && protocol == Protocol::LL) {
+      share = profile.pcie_ll_rate;
+    } else if (port.kind == LinkKind::Network) {
+      share *= network_rate;
+    }
+    if (port.kind == LinkKind::Pcie) {
+      share *= profile.pcie_rate;
+    }
+    if (port.crosses_host_bridge) {
+      share *= profile.host_bridge_rate;
+    }
+    if (port.staging_share < 1.0) {
+      share *= port.staging_share * profile.staging_rate;
+    }
+    rates.push_back(port.rate.scaled(share));
   }
   return rates;
 }
@@ -124,7 +145,8 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
                                            const ConnectionPlan& plan) const {
   ReplayConnection connection;
   connection.slots = plan.slots;
-  Bandwidth own_rate = plan.own_port.value_or(wire.cap);
+  Bandwidth own_rate =
+      wire.cap < kMaxBandwidth ? wire.cap.scaled(wire_share(plan.protocol)) : kMaxBandwidth;
   if (wire.transport == Transport::Network) {
     const NetworkProfile& plugin = network(wire.sending_nic);
     connection.proxied = true;
@@ -133,17 +155,20 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     connection.sending_host = static_cast<std::uint32_t>(plan.sender);
     connection.receiving_host = static_cast<std::uint32_t>(plan.receiver);
     connection.host_cost = plugin.host_cost;
-    own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
+    if (plugin.connection_rate < kMaxBandwidth) {
+      own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
+    }
   } else {
     const TransportProfile& transport = wire.transport == Transport::NvLink ? profile.nvlink
                                         : wire.transport == Transport::Pcie ? profile.pcie
                                                                             : profile.host;
     connection.latency = transport.latency[plan.protocol] + profile.nvswitch * wire.switches;
     connection.credit_latency = transport.latency[Protocol::LL];
+    // LL waits for all lines of a pass at once; a pass of LL128 is ten times as long, and its lines
+    // are passed on as they come.
+    connection.flags_in_line = plan.protocol == Protocol::LL128;
   }
-  if (!plan.own_port) {
-    connection.ports = wire.ports;
-  }
+  connection.ports = wire.ports;
   if (own_rate < kMaxBandwidth) {
     connection.ports.push_back(static_cast<std::uint32_t>(made.ports.size()));
     made.ports.push_back(own_rate);
@@ -189,11 +214,11 @@ Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
       return Bandwidth(static_cast<std::int64_t>(static_cast<double>(threads) * 64.0 / seconds));
     }
     case Protocol::LL128:
-      return gpu.ll128_rate.scaled(std::min(1.0, threads / 640.0));
+      return gpu.ll128_rate.scaled(thread_share(threads, 640));
     case Protocol::Simple:
       break;
   }
-  return gpu.simple_rate.scaled(std::min(1.0, threads / 512.0));
+  return gpu.simple_rate.scaled(thread_share(threads, 256));
 }
 
 std::uint32_t Timer::State::slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const {
@@ -278,6 +303,13 @@ Timing Timer::collective(const CallPlan& plan) {
   }
   timing.device += state.profile.per_channel * plan.channels;
   state.finish(timing, plan.channels);
+  return timing;
+}
+
+Timing Timer::symmetric(Bytes size) {
+  Timing timing;
+  timing.device = state_->symmetric(size);
+  state_->finish(timing, 1);
   return timing;
 }
 

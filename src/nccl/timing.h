@@ -43,6 +43,9 @@ class Timer {
 
   // Of a collective. Throws ConfigError for an algorithm that the event model does not have.
   [[nodiscard]] Timing collective(const CallPlan& plan);
+  // Of AllReduce in symmetric memory, by the kernel that reduces and multicasts in the NVSwitch.
+  // Throws ConfigError without NVLS or on several nodes.
+  [[nodiscard]] Timing symmetric(Bytes size);
   // Of the operation of this size in the sense of nccl-tests, made of sends and receives.
   [[nodiscard]] Timing point_to_point(Operation operation, Bytes size);
 

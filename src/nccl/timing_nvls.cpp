@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nccl/timing_state.h"
+#include "sim/config_error.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -48,6 +49,16 @@ SimTime Timer::State::nvls(const CallPlan& plan) {
   // 48 us for 32, a power of 1.5.
   const double sync = loops.count() * std::pow(heads / 8.0, heads > 8 ? 1.5 : 1.0);
   return gpu.nvls_base + carried + scaled(gpu.nvls_sync, sync);
+}
+
+// The kernel works on the buffers of the users themselves: no copies, no loops to be in step.
+SimTime Timer::State::symmetric(Bytes size) {
+  if (communicator.nvls_heads == 0 || communicator.nodes > 1) {
+    throw ConfigError("symmetric memory is modelled on one node with NVLS only");
+  }
+  const Bandwidth rate = scale_up_rate().scaled(gpu.nvls_link);
+  return gpu.symmetric_base +
+         scaled(transfer_time(size, rate), nvls_traffic(Function::AllReduce, communicator.ranks));
 }
 
 SimTime Timer::State::nvls_tree(const CallPlan& plan) {

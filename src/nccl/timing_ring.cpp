@@ -104,12 +104,12 @@ SimTime Timer::State::ring(const CallPlan& plan) {
     const auto count = static_cast<std::uint32_t>(wires.ranks.size());
     for (std::uint32_t i = 0; i < count; ++i) {
       const int next = wires.ranks[(i + 1) % count];
-      static_cast<void>(add_connection(
-          network_model, wires.wires[i],
-          {.protocol = plan.protocol,
-           .slots = slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest),
-           .sender = wires.ranks[i],
-           .receiver = next}));
+      static_cast<void>(
+          add_connection(network_model, wires.wires[i],
+                         {.protocol = plan.protocol,
+                          .slots = slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest),
+                          .sender = wires.ranks[i],
+                          .receiver = next}));
       lanes.push_back({.rate = block_rate(plan, plan.threads),
                        .program = ring_program(primitives, loops, rule,
                                                first + (i + count - 1) % count, first + i)});
@@ -162,8 +162,13 @@ SimTime Timer::State::chain(const CallPlan& plan) {
   if (!mode.back_to_back) {
     return all;
   }
-  const SimTime first_unit = replay(network_model, lanes, 1);
-  return std::max(first_unit, all - first_unit);
+  // The way of all units but the first is over when the last rank has had them; a rank itself is
+  // busy for one more.
+  const SimTime way = replay(network_model, lanes, 1);
+  const SimTime busy = all - way + SimTime(way.picoseconds() / communicator.ranks);
+  const UnitRule rule = unit_rule(plan, plan.threads, {});
+  const SimTime hop = rule.unit_cost + rule.chunk_cost + profile.nvlink.latency[plan.protocol];
+  return std::max(hop * (communicator.ranks - 1), busy);
 }
 
 }  // namespace trainyard::nccl

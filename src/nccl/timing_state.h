@@ -25,6 +25,12 @@ struct TreeWires {
   std::vector<std::optional<Wire>> down;
 };
 
+// The bytes of each channel in use, in order, with its chunk.
+struct ChannelShare {
+  Bytes bytes;
+  Bytes chunk;
+};
+
 struct Timer::State {
   State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
         const Environment& environment_in, const LaunchMode& mode_in);
@@ -45,14 +51,13 @@ struct Timer::State {
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
   // The rates of the ports for a protocol: data bytes, not those of the wire.
   [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;
-  // Adds a connection with `slots` units under way, over the ports of the wire or over one of its
-  // own with this rate. Hosts are numbers of ranks. Returns its number.
+  // Adds a connection over the ports of the wire, and one of its own where it is limited by itself.
+  // Hosts are numbers of ranks. Returns the number of the connection.
   struct ConnectionPlan {
     Protocol protocol = Protocol::Simple;
     std::uint32_t slots = 1;
     int sender = 0;
     int receiver = 0;
-    std::optional<Bandwidth> own_port = {};
     SimTime extra_latency = {};
   };
   std::uint32_t add_connection(ReplayNetwork& made, const Wire& wire,
@@ -69,6 +74,7 @@ struct Timer::State {
   [[nodiscard]] SimTime tree(const CallPlan& plan);
   // With it.
   [[nodiscard]] SimTime nvls(const CallPlan& plan);
+  [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
   [[nodiscard]] SimTime pat(const CallPlan& plan);
 
@@ -79,6 +85,8 @@ struct Timer::State {
 
   void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
   void make_trees();
+  void add_tree_channel(const CallPlan& plan, const ChannelShare& share, std::size_t channel,
+                        ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;
   // The least rate of a port between two GPUs of a node in one direction.
   [[nodiscard]] Bandwidth scale_up_rate();
   // All NICs of the smallest node in one direction, and the latency between two nodes.
@@ -93,11 +101,7 @@ struct Timer::State {
 // Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.
 [[nodiscard]] std::uint64_t exact_units(std::size_t lanes);
 
-// The bytes of each channel in use, in order, with its chunk.
-struct ChannelShare {
-  Bytes bytes;
-  Bytes chunk;
-};
+// The shares of the channels in use, in order.
 [[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);
 
 }  // namespace trainyard::nccl

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double trees, replayed.
 //
-// A block is divided: one group of warps reduces up the tree while another broadcasts down. All
-// connections of a tree carry the same bytes, so over long times the links are shared evenly: each
-// connection gets the least of rate over connections on its way, for good. Two channels are
-// replayed, one of each tree; the others have the same trees on other NICs.
+// A block is divided: one group of warps reduces up the tree while another broadcasts down. Where
+// there are too many ranks to replay all channels, a few stand for all, as many of the first tree
+// as of the second, and get of each port the share of the connections on it that are theirs.
 #include <algorithm>
 #include <cstddef>
 
@@ -17,8 +16,11 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-// Of 640 threads, those that reduce; the others broadcast (NVIDIA/nccl, src/device/all_reduce.h:
-// runTreeSplit).
+// Lanes that are replayed at most, but for two channels.
+constexpr std::size_t kMostLanes = 8'192;
+
+// Of the threads of a block, those that reduce; the others broadcast (NVIDIA/nccl,
+// src/device/all_reduce.h: runTreeSplit, of 640).
 int reducing_threads(Protocol protocol, int threads) {
   return protocol == Protocol::Simple ? threads * 3 / 5 : threads * 7 / 10;
 }
@@ -42,6 +44,44 @@ void limit_by_fabric(std::vector<TreeWires>& trees, Wiring& wiring) {
   }
 }
 
+// How many connections of these channels cross each port.
+std::vector<int> port_loads(const std::vector<TreeWires>& trees,
+                            const std::vector<std::size_t>& channels, std::size_t ports) {
+  std::vector<int> loads(ports, 0);
+  for (const std::size_t c : channels) {
+    for (const auto* const direction : {&trees[c].up, &trees[c].down}) {
+      for (const std::optional<Wire>& wire : *direction) {
+        if (wire) {
+          for (const std::uint32_t port : wire->ports) {
+            ++loads[port];
+          }
+        }
+      }
+    }
+  }
+  return loads;
+}
+
+// Of the channels in use, equally many of each tree: channel c and its copy c + half.
+std::vector<std::size_t> replayed_channels(std::size_t in_use, std::size_t all, std::size_t ranks) {
+  const std::size_t most = std::max<std::size_t>(2, kMostLanes / (2 * ranks));
+  std::vector<std::size_t> chosen;
+  if (in_use <= most) {
+    for (std::size_t c = 0; c < in_use; ++c) {
+      chosen.push_back(c);
+    }
+    return chosen;
+  }
+  const std::size_t half = all / 2;
+  for (std::size_t c = 0; c < most / 2 && c < std::max<std::size_t>(1, half); ++c) {
+    chosen.push_back(c);
+    if (half > 0 && c + half < in_use) {
+      chosen.push_back(c + half);
+    }
+  }
+  return chosen;
+}
+
 }  // namespace
 
 void Timer::State::make_trees() {
@@ -50,28 +90,82 @@ void Timer::State::make_trees() {
     TreeWires made;
     made.up.resize(at(communicator.ranks));
     made.down.resize(at(communicator.ranks));
-    for (int rank = 0; rank < communicator.ranks; ++rank) {
-      const int parent = tree.up[at(rank)];
-      if (parent == kNoRank) {
-        continue;
+    const auto nic = [&](int end, int other) -> std::optional<int> {
+      if (complete.node_of(end) == complete.node_of(other) || communicator.nics.empty()) {
+        return std::nullopt;
       }
-      const auto nic = [&](int end, int other) -> std::optional<int> {
-        if (complete.node_of(end) == complete.node_of(other) || communicator.nics.empty()) {
-          return std::nullopt;
-        }
-        const NodeNics& nics =
-            communicator.nics[at(communicator.node_kind[at(complete.node_of(end))])];
-        return c < nics.tree.size() ? std::optional(nics.tree[c]) : std::nullopt;
-      };
-      const int channel = static_cast<int>(c);
-      made.up[at(rank)] =
-          complete.connect(rank, parent, channel, nic(rank, parent), nic(parent, rank));
-      made.down[at(rank)] =
-          complete.connect(parent, rank, channel, nic(parent, rank), nic(rank, parent));
+      const NodeNics& nics =
+          communicator.nics[at(communicator.node_kind[at(complete.node_of(end))])];
+      return c < nics.tree.size() ? std::optional(nics.tree[c]) : std::nullopt;
+    };
+    const int channel = static_cast<int>(c);
+    for (int rank = 0; rank < communicator.ranks; ++rank) {
+      if (const int parent = tree.up[at(rank)]; parent != kNoRank) {
+        made.up[at(rank)] =
+            complete.connect(rank, parent, channel, nic(rank, parent), nic(parent, rank));
+        made.down[at(rank)] =
+            complete.connect(parent, rank, channel, nic(parent, rank), nic(rank, parent));
+      }
     }
     trees.push_back(std::move(made));
   }
   limit_by_fabric(trees, complete);
+}
+
+// The lanes of one channel: for each rank but the root a group that reduces and one that
+// broadcasts, for the root the whole block.
+void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& share,
+                                    std::size_t channel, ReplayNetwork& network_model,
+                                    std::vector<ReplayLane>& lanes) const {
+  const TreeChannel& tree = communicator.trees[channel];
+  const TreeWires& wires = trees[channel];
+  const int reducing = reducing_threads(plan.protocol, plan.threads);
+  std::vector<const Wire*> pointers;
+  for (const std::optional<Wire>& wire : wires.up) {
+    if (wire) {
+      pointers.push_back(&*wire);
+    }
+  }
+  UnitRule rule = unit_rule(plan, reducing, pointers);
+  rule.slices = 1;
+  const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
+  const auto connect = [&](const Wire& wire, int from, int to) {
+    return add_connection(network_model, wire,
+                          {.protocol = plan.protocol,
+                           .slots = slots(plan, rule, share.chunk),
+                           .sender = from,
+                           .receiver = to,
+                           .extra_latency = profile.tree_network_extra[plan.protocol]});
+  };
+  std::vector<std::uint32_t> up(at(communicator.ranks), kNone);    // To the parent.
+  std::vector<std::uint32_t> down(at(communicator.ranks), kNone);  // From it.
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    if (const int parent = tree.up[at(rank)]; parent != kNoRank) {
+      up[at(rank)] = connect(*wires.up[at(rank)], rank, parent);
+      down[at(rank)] = connect(*wires.down[at(rank)], parent, rank);
+    }
+  }
+  const auto add = [&](int threads, const std::array<std::uint32_t, 3>& receives,
+                       const std::array<std::uint32_t, 3>& sends) {
+    lanes.push_back({.rate = block_rate(plan, threads),
+                     .program = pipeline_program(loops, rule, receives, sends)});
+  };
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    std::array<std::uint32_t, 3> from_children = {kNone, kNone, kNone};
+    std::array<std::uint32_t, 3> to_children = {kNone, kNone, kNone};
+    for (std::size_t i = 0; i < from_children.size(); ++i) {
+      if (const int child = tree.down[at(rank)][i]; child != kNoRank) {
+        from_children[i] = up[at(child)];
+        to_children[i] = down[at(child)];
+      }
+    }
+    if (tree.up[at(rank)] == kNoRank) {
+      add(plan.threads, from_children, to_children);
+    } else {
+      add(reducing, from_children, {up[at(rank)], kNone, kNone});
+      add(plan.threads - reducing, {down[at(rank)], kNone, kNone}, to_children);
+    }
+  }
 }
 
 SimTime Timer::State::tree(const CallPlan& plan) {
@@ -82,86 +176,27 @@ SimTime Timer::State::tree(const CallPlan& plan) {
     make_trees();
   }
   const std::vector<ChannelShare> shares = channel_shares(plan);
-  std::vector<int> loads(complete.ports().size(), 0);
-  for (std::size_t c = 0; c < shares.size(); ++c) {
-    const TreeWires& wires = trees[c % trees.size()];
-    for (const auto* const direction : {&wires.up, &wires.down}) {
-      for (const std::optional<Wire>& wire : *direction) {
-        if (wire) {
-          for (const std::uint32_t port : wire->ports) {
-            ++loads[port];
-          }
-        }
-      }
-    }
+  std::vector<std::size_t> in_use;
+  for (std::size_t c = 0; c < std::min(shares.size(), trees.size()); ++c) {
+    in_use.push_back(c);
   }
-  const std::vector<Bandwidth> rates = port_rates(complete, plan.protocol);
+  const std::vector<std::size_t> replayed =
+      replayed_channels(in_use.size(), trees.size(), at(communicator.ranks));
+  const std::size_t ports = complete.ports().size();
+  const std::vector<int> all = port_loads(trees, in_use, ports);
+  const std::vector<int> own = port_loads(trees, replayed, ports);
   ReplayNetwork network_model;
   network_model.hosts = static_cast<std::uint32_t>(communicator.ranks);
-  std::vector<ReplayLane> lanes;
-  // One channel of each tree: the first, and the copy that has the second tree.
-  std::vector<std::size_t> replayed = {0};
-  if (const std::size_t second = trees.size() / 2; second > 0 && second < shares.size()) {
-    replayed.push_back(second);
+  network_model.ports = port_rates(complete, plan.protocol);
+  for (std::size_t port = 0; port < ports; ++port) {
+    if (own[port] > 0) {
+      network_model.ports[port] = network_model.ports[port].scaled(static_cast<double>(own[port]) /
+                                                                   static_cast<double>(all[port]));
+    }
   }
-  const int reducing = reducing_threads(plan.protocol, plan.threads);
+  std::vector<ReplayLane> lanes;
   for (const std::size_t c : replayed) {
-    const TreeChannel& tree = communicator.trees[c];
-    const ChunkLoops loops = pipeline_loops(shares[c].bytes, shares[c].chunk);
-    // By rank: the connection up to its parent, and the one down from it.
-    std::vector<std::uint32_t> up(at(communicator.ranks), kNone);
-    std::vector<std::uint32_t> down(at(communicator.ranks), kNone);
-    std::vector<const Wire*> pointers;
-    for (const std::optional<Wire>& wire : trees[c].up) {
-      if (wire) {
-        pointers.push_back(&*wire);
-      }
-    }
-    UnitRule rule = unit_rule(plan, reducing, pointers);
-    rule.slices = 1;
-    const auto connect = [&](const Wire& wire, int from, int to) {
-      Bandwidth share = wire.cap;
-      for (const std::uint32_t port : wire.ports) {
-        share =
-            std::min(share, Bandwidth(rates[port].bits_per_second() / std::max(1, loads[port])));
-      }
-      return add_connection(network_model, wire,
-                            {.protocol = plan.protocol,
-                             .slots = slots(plan, rule, shares[c].chunk),
-                             .sender = from,
-                             .receiver = to,
-                             .own_port = share,
-                             .extra_latency = profile.tree_network_extra[plan.protocol]});
-    };
-    for (int rank = 0; rank < communicator.ranks; ++rank) {
-      const int parent = tree.up[at(rank)];
-      if (parent != kNoRank) {
-        up[at(rank)] = connect(*trees[c].up[at(rank)], rank, parent);
-        down[at(rank)] = connect(*trees[c].down[at(rank)], parent, rank);
-      }
-    }
-    for (int rank = 0; rank < communicator.ranks; ++rank) {
-      std::array<std::uint32_t, 3> from_children = {kNone, kNone, kNone};
-      std::array<std::uint32_t, 3> to_children = {kNone, kNone, kNone};
-      for (std::size_t i = 0; i < 3; ++i) {
-        const int child = tree.down[at(rank)][i];
-        if (child != kNoRank) {
-          from_children[i] = up[at(child)];
-          to_children[i] = down[at(child)];
-        }
-      }
-      const auto add = [&](int threads, const std::array<std::uint32_t, 3>& receives,
-                           const std::array<std::uint32_t, 3>& sends) {
-        lanes.push_back({.rate = block_rate(plan, threads),
-                         .program = pipeline_program(loops, rule, receives, sends)});
-      };
-      if (tree.up[at(rank)] == kNoRank) {
-        add(plan.threads, from_children, to_children);
-      } else {
-        add(reducing, from_children, {up[at(rank)], kNone, kNone});
-        add(plan.threads - reducing, {down[at(rank)], kNone, kNone}, to_children);
-      }
-    }
+    add_tree_channel(plan, shares[c], c, network_model, lanes);
   }
   return replay_long(network_model, lanes, exact_units(lanes.size()));
 }

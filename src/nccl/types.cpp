@@ -113,7 +113,7 @@ std::optional<ParsedVersion> parse_version(std::string_view text) {
     return std::nullopt;
   }
   ParsedVersion parsed;
-  parsed.known = *minor >= 30 ? Version::V2_30 : *minor >= 28 ? Version::V2_28 : Version::V2_27;
+  parsed.known = *minor >= 29 ? Version::V2_30 : *minor >= 28 ? Version::V2_28 : Version::V2_27;
   parsed.exact = *minor == 27 || *minor == 28 || *minor == 30;
   return parsed;
 }

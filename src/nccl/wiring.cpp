@@ -53,9 +53,11 @@ Transport transport_of(const Topology& topology, const std::vector<LinkId>& path
 
 }  // namespace
 
-Wiring::Wiring(const Cluster& cluster, const Communicator& communicator)
+Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
+               const Environment& environment)
     : cluster_(cluster),
       communicator_(communicator),
+      environment_(environment),
       routing_(cluster.topology, cluster.routing),
       places_(cluster.topology.node_count()),
       nics_(at(communicator.nodes)) {
@@ -173,7 +175,7 @@ void Wiring::append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path) {
   }
   const Distance own = path_distance(cluster_.topology, part);
   const auto server = cluster_.topology.node(gpu).server;
-  if (own > Distance::Pxb && server && cluster_.topology.server(*server).pxn) {
+  if (own > Distance::Pxb && server && !environment_.pxn_disable) {
     for (const NodeId other : cluster_.gpus) {
       std::vector<LinkId> first;
       std::vector<LinkId> second;
@@ -207,18 +209,31 @@ Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path) {
   Wire wire;
   wire.transport = transport;
   wire.latency = path_latency(cluster_.topology, path);
-  if (const auto staged = staging_bandwidth(cluster_.topology, path)) {
-    wire.cap = *staged;
-  }
+  const bool staged = is_staged(cluster_.topology, path);
   for (const LinkId link : path) {
     const NodeKind kind = cluster_.topology.node(cluster_.topology.link(link).target).kind;
     wire.switches += kind == NodeKind::NvSwitch ? 1 : 0;
     if (const auto number = port(link)) {
       wire.ports.push_back(*number);
+      const auto server = cluster_.topology.node(cluster_.topology.link(link).source).server;
+      if (staged && server && ports_[*number].kind != LinkKind::Network) {
+        ports_[*number].staging_share = cluster_.topology.server(*server).staging_share;
+      }
       ++loads_[*number];
     }
   }
   return wire;
+}
+
+void Wiring::mark_host_bridge(const std::vector<LinkId>& path) {
+  if (path_distance(cluster_.topology, path) <= Distance::Pxb) {
+    return;
+  }
+  for (const LinkId link : path) {
+    if (const auto number = port(link); number && ports_[*number].kind == LinkKind::Pcie) {
+      ports_[*number].crosses_host_bridge = true;
+    }
+  }
 }
 
 Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
@@ -239,10 +254,15 @@ Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
   if (!routing_.route(out, in, static_cast<std::uint32_t>(channel), between)) {
     throw_unreachable(cluster_.topology, out, in);
   }
+  const std::vector<LinkId> outward = path;
   path.insert(path.end(), between.begin(), between.end());
-  append_from_nic(in, target, path);
+  std::vector<LinkId> inward;
+  append_from_nic(in, target, inward);
+  path.insert(path.end(), inward.begin(), inward.end());
   Wire wire = finish(Transport::Network, path);
   wire.latency = path_latency(cluster_.topology, between);
+  mark_host_bridge(outward);
+  mark_host_bridge(inward);
   wire.sending_nic = out;
   wire.receiving_nic = in;
   wire.flow_label = static_cast<std::uint32_t>(channel);
@@ -251,6 +271,10 @@ Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
 
 std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   const Topology& topology = cluster_.topology;
+  // Switches that choose by load, or packet by packet, spread over all ways what one way lacks.
+  if (routing_.policy() == RoutingPolicy::Adaptive || routing_.policy() == RoutingPolicy::Spray) {
+    return std::vector<Bandwidth>(wires.size(), kMaxBandwidth);
+  }
   std::vector<Bandwidth> capacities;
   std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // By LinkId.
   std::vector<std::vector<MaxMinSolver::LinkIndex>> paths;

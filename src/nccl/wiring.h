@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nccl/communicator.h"
+#include "nccl/environment.h"
 #include "nccl/replay.h"
 #include "sim/ids.h"
 #include "topology/cluster.h"
@@ -27,7 +28,7 @@ enum class Transport : std::uint8_t { NvLink, Pcie, Host, Network };
 struct Wire {
   Transport transport = Transport::NvLink;
   std::vector<std::uint32_t> ports = {};
-  Bandwidth cap = kMaxBandwidth;  // Of staging in host memory.
+  Bandwidth cap = kMaxBandwidth;  // What the fabric leaves it (fabric_shares).
   SimTime latency;                // Of links and switches.
   int switches = 0;               // NVSwitches on the way.
   // Network only.
@@ -39,12 +40,14 @@ struct Wire {
 struct Port {
   Bandwidth rate;
   LinkKind kind = LinkKind::NvLink;
+  bool crosses_host_bridge = false;  // PCIe, on the way between a GPU and its NIC.
+  double staging_share = 1.0;        // What copies through host memory get of it (ServerTraits).
 };
 
 class Wiring {
  public:
-  // Both must outlive the wiring. Ranks are the first GPUs of the cluster.
-  Wiring(const Cluster& cluster, const Communicator& communicator);
+  // All must outlive the wiring. Ranks are the first GPUs of the cluster.
+  Wiring(const Cluster& cluster, const Communicator& communicator, const Environment& environment);
 
   [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int local_rank(int rank) const;
@@ -59,7 +62,9 @@ class Wiring {
   [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
 
   // What each of these connections between nodes gets of the links between switches when all of
-  // them send at once, with max-min fairness; kMaxBandwidth where there is no such link on the way.
+  // them send at once, with max-min fairness; kMaxBandwidth where there is no such link on the way,
+  // or the fabric spreads the load (adaptive routing, spraying): no way is then a bottleneck alone,
+  // and an oversubscribed fabric of this kind comes out too fast.
   [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
   // How many connections cross each port, of those made since fold().
   [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
@@ -71,6 +76,7 @@ class Wiring {
   void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
   void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
   [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path);
+  void mark_host_bridge(const std::vector<LinkId>& path);
 
   struct Place {     // Of a device of a server.
     int node = -1;   // NCCL's node; -1: of no rank.
@@ -80,6 +86,7 @@ class Wiring {
 
   const Cluster& cluster_;
   const Communicator& communicator_;
+  const Environment& environment_;
   Routing routing_;
   std::vector<int> node_of_;               // By rank.
   std::vector<Place> places_;              // By NodeId.
