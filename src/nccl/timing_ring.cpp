@@ -39,13 +39,7 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
   for (std::size_t c = 0; c < communicator.rings.size(); ++c) {
     const std::vector<int>& order = communicator.rings[c].order;
     const int channel = static_cast<int>(c);
-    // Begin where the ring enters the first node.
-    std::size_t begin = 0;
-    while (communicator.nodes > 1 &&
-           (wiring.node_of(order[begin]) != 0 ||
-            wiring.node_of(order[(begin + order.size() - 1) % order.size()]) == 0)) {
-      ++begin;
-    }
+    const std::size_t begin = wiring.ring_begin(order);
     RingWires ring;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const int rank = order[(begin + i) % order.size()];

@@ -98,12 +98,26 @@ int Wiring::local_rank(int rank) const {
   return rank - communicator_.first_rank[at(node_of(rank))];
 }
 
+std::size_t Wiring::ring_begin(const std::vector<int>& order) const {
+  if (communicator_.nodes == 1) {
+    return 0;
+  }
+  std::size_t begin = 0;
+  while (node_of(order[begin]) != 0 ||
+         node_of(order[(begin + order.size() - 1) % order.size()]) == 0) {
+    ++begin;
+  }
+  return begin;
+}
+
 int Wiring::find_ring_period() const {
   const int nodes = communicator_.nodes;
   // The local orders of each node, over all channels.
   std::vector<std::vector<int>> orders(at(nodes));
   for (const RingChannel& ring : communicator_.rings) {
-    for (const int rank : ring.order) {
+    const std::size_t begin = ring_begin(ring.order);
+    for (std::size_t i = 0; i < ring.order.size(); ++i) {
+      const int rank = ring.order[(begin + i) % ring.order.size()];
       orders[at(node_of(rank))].push_back(local_rank(rank));
     }
   }

@@ -6,6 +6,7 @@
 // whose last rank sends to its own first one, takes exactly as long as all of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -51,6 +52,8 @@ class Wiring {
 
   [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int local_rank(int rank) const;
+  // Place in the order of a ring at which it enters the first node; 0 on a single node.
+  [[nodiscard]] std::size_t ring_begin(const std::vector<int>& order) const;
   // Nodes after which the ring of every channel repeats itself; all of them if it does not.
   [[nodiscard]] int ring_period() const { return ring_period_; }
 
