@@ -33,7 +33,6 @@ void limit_by_fabric(std::vector<RingWires>& rings, Wiring& wiring,
 }  // namespace
 
 void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const {
-  wiring.fold(period);
   std::vector<Wire> between;  // Nodes, of all nodes and channels.
   std::vector<std::size_t> channels;
   for (std::size_t c = 0; c < communicator.rings.size(); ++c) {
