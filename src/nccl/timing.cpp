@@ -241,11 +241,17 @@ Timer::State::NodeNetwork Timer::State::node_network() {
   std::vector<std::uint32_t> used;
   std::int64_t total = 0;
   std::int64_t first = 0;
-  const int ranks = communicator.first_rank[1];
-  for (int rank = 0; rank < ranks; ++rank) {
+  const std::vector<int>& begins = communicator.first_rank;
+  std::size_t node = 0;
+  for (std::size_t other = 1; other + 1 < begins.size(); ++other) {
+    if (begins[other + 1] - begins[other] < begins[node + 1] - begins[node]) {
+      node = other;
+    }
+  }
+  const int peer = begins[node == 0 ? 1 : 0];  // Of a node that has at least as many ranks.
+  for (int rank = 0; rank < begins[node + 1] - begins[node]; ++rank) {
     for (int turn = 0; turn < 8; ++turn) {
-      const Wire wire =
-          complete.connect(rank, communicator.first_rank[1] + rank % ranks, turn, {}, {});
+      const Wire wire = complete.connect(begins[node] + rank, peer + rank, turn, {}, {});
       made.wire = wire;
       // The slowest port is the NIC's or the PCIe link to it; the first NIC on a port counts.
       std::uint32_t slowest = wire.ports.front();
