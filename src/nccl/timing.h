@@ -49,8 +49,9 @@ class Timer {
   // Of the operation of this size in the sense of nccl-tests, made of sends and receives.
   [[nodiscard]] Timing point_to_point(Operation operation, Bytes size);
 
+  struct State;  // timing_state.h; public for tests.
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the event model share: inside of timing.h, for timing*.cpp alone.
+// What the parts of the event model share: inside of timing.h, for timing*.cpp and their tests
+// alone.
 #pragma once
 
 #include <map>

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rings and chains. Where chunks or slices change with the size a larger call may be a little
+// faster: two per cent are let through.
+#include "support/catch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "support/nccl_timing.h"
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr double kChunkTolerance = 0.02;
+
+Cluster single_gpus(int nodes) {
+  return shipped_cluster("h100-1gpu-400g", {.nodes = nodes});
+}
+
+Cluster hopper_server(int gpus) {
+  return shipped_cluster("dgx-h100", {.nodes = 1, .gpus_per_node = gpus});
+}
+
+// What limits an AllReduce of Simple in one direction: the slowest port, shared by all channels, or
+// the blocks, which pay their cost once in each slice and in every loop do one primitive more than
+// they send.
+double simple_limit(const Timer::State& state, const CallPlan& plan) {
+  double port = 1e9;
+  for (const RingWires& ring : state.rings) {
+    for (const Wire& wire : ring.wires) {
+      for (const std::uint32_t number : wire.ports) {
+        port = std::min(port, state.folded.ports()[number].rate.gigabytes_per_second());
+      }
+    }
+  }
+  const Bytes slice(plan.parts.front().chunk.count() / plan.slices);
+  const SimTime copy = transfer_time(slice, state.block_rate(plan, plan.threads));
+  const double sent = 2.0 * state.communicator.ranks - 2.0;
+  const double block = bandwidth(slice, copy + state.gpu.simple_cost) * sent / (sent + 1.0);
+  return std::min(port, block * plan.channels);
+}
+
+}  // namespace
+
+TEST_CASE("a ring of LL with little to carry is its steps", "[nccl][timing]") {
+  for (const int gpus : {2, 4, 8}) {
+    const TimedJob job(hopper_server(gpus), forced("Ring", "LL", 1));
+    Timer::State state = job.state();
+    const CallPlan plan = job.plan(Function::AllReduce, Bytes(gpus * 16));
+    const Profile& profile = default_profile();
+    const SimTime primitive = state.gpu.ll_cost;
+    const SimTime hop = profile.nvlink.latency[Protocol::LL] + profile.nvswitch;
+    const SimTime expected = primitive * (2 * gpus - 1) + hop * (2 * gpus - 2);
+    REQUIRE(state.ring(plan) / expected == Approx(1.0).margin(0.05));
+  }
+}
+
+TEST_CASE("more bytes in the same ring take no less time", "[nccl][timing]") {
+  for (const char* const protocol : {"LL", "LL128", "Simple"}) {
+    for (const Function function :
+         {Function::AllReduce, Function::AllGather, Function::Broadcast}) {
+      const TimedJob job(hopper_server(4), forced("Ring", protocol, 4));
+      Timer timer = job.timer();
+      CallPlan before;
+      SimTime time_before;
+      for (std::int64_t size = 1 << 12; size <= 1 << 28; size *= 4) {
+        const CallPlan plan = job.plan(function, Bytes(size));
+        const SimTime time = timer.collective(plan).device;
+        INFO(protocol << " " << to_string(function) << " " << size);
+        REQUIRE((!alike(plan, before) || time / time_before >= 1.0 - kChunkTolerance));
+        before = plan;
+        time_before = time;
+      }
+    }
+  }
+}
+
+TEST_CASE("a large ring comes near to its slowest port and never above", "[nccl][timing]") {
+  const auto require_near = [](Cluster cluster, const Variables& variables) {
+    const TimedJob job(std::move(cluster), variables);
+    Timer::State state = job.state();
+    const Bytes size = gib(2);
+    const CallPlan plan = job.plan(Function::AllReduce, size);
+    const SimTime time = state.ring(plan);
+    const double n = job.communicator.ranks;
+    const double bus = bandwidth(size, time) * 2.0 * (n - 1.0) / n;
+    const double limit = simple_limit(state, plan);
+    INFO(bus << " of " << limit << " GB/s, " << plan.channels << " channels");
+    REQUIRE(bus <= limit * 1.001);
+    REQUIRE(bus >= limit * 0.9);
+  };
+  require_near(hopper_server(4), forced("Ring", "Simple"));
+  require_near(hopper_server(4), forced("Ring", "Simple", 2));
+  require_near(single_gpus(4), forced("Ring", "Simple"));
+}
+
+TEST_CASE("a folded ring takes exactly as long as all of its nodes", "[nccl][timing]") {
+  const auto require_same = [](Cluster cluster, const char* protocol, Bytes size) {
+    const TimedJob job(std::move(cluster), forced("Ring", protocol));
+    Timer::State folded = job.state();
+    Timer::State whole = job.state();
+    whole.folded.fold(job.communicator.nodes);
+    whole.make_rings(whole.rings, whole.folded, job.communicator.nodes);
+    const CallPlan plan = job.plan(Function::AllReduce, size);
+    INFO(protocol << ", " << job.communicator.nodes << " nodes, " << plan.channels << " channels");
+    const SimTime time = folded.ring(plan);
+    REQUIRE(folded.rings.front().ranks.size() < whole.rings.front().ranks.size());
+    REQUIRE(time == whole.ring(plan));
+  };
+  for (const char* const protocol : {"LL", "LL128", "Simple"}) {
+    require_same(single_gpus(4), protocol, mib(1));
+    require_same(shipped_cluster("dgx-h100", {.nodes = 4}), protocol, mib(4));
+  }
+}
+
+TEST_CASE("more nodes take longer", "[nccl][timing]") {
+  for (const char* const protocol : {"LL", "LL128", "Simple"}) {
+    SimTime before;
+    for (const int nodes : {2, 3, 4, 6}) {
+      const TimedJob job(single_gpus(nodes), forced("Ring", protocol, 2));
+      const SimTime time = job.timer().collective(job.plan(Function::AllReduce, mib(1))).device;
+      INFO(protocol << ", " << nodes << " nodes");
+      REQUIRE(time > before);
+      before = time;
+    }
+  }
+}
+
+TEST_CASE("a fabric that is oversubscribed slows rings down", "[nccl][timing]") {
+  const auto time = [](int oversubscription) {
+    const TimedJob job(
+        shipped_cluster(
+            "hgx-h100-clos",
+            {.nodes = 4,
+             .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=static",
+                          "fabric.oversubscription=" + std::to_string(oversubscription)}}),
+        forced("Ring", "Simple"));
+    return job.timer().collective(job.plan(Function::AllReduce, gib(1))).device;
+  };
+  REQUIRE(time(8) / time(1) > 1.5);
+}
+
+TEST_CASE("calls of a chain that follow one another overlap", "[nccl][timing]") {
+  const TimedJob job(hopper_server(4), forced("Ring", "Simple"));
+  const CallPlan plan = job.plan(Function::Broadcast, mib(256));
+  const SimTime row = job.timer().collective(plan).device;
+  const SimTime alone = job.timer({.back_to_back = false}).collective(plan).device;
+  REQUIRE(row < alone);
+  REQUIRE(row / alone > 0.5);
+}
+
+}  // namespace trainyard::nccl
