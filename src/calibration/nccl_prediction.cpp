@@ -68,8 +68,6 @@ std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
   nccl::CallOptions call;
   call.tuner = tuner ? &*tuner : nullptr;
   const std::optional<nccl::Function> function = nccl::function_of(operation);
-  const bool by_rank =
-      function == nccl::Function::AllGather || function == nccl::Function::ReduceScatter;
   std::vector<PredictedTime> times;
   for (const Bytes size : sizes) {
     if (item.symmetric) {
@@ -81,7 +79,7 @@ std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
           {.time = timer.point_to_point(operation, size).time, .how = "sends and receives"});
       continue;
     }
-    const Bytes bytes = by_rank ? Bytes(size.count() / communicator.ranks) : size;
+    const Bytes bytes = nccl::call_bytes(*function, size, communicator.ranks);
     const nccl::CallPlan plan =
         nccl::plan_call(communicator, options.environment, *function, bytes, call);
     times.push_back({.time = timer.collective(plan).time,

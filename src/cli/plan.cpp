@@ -65,37 +65,22 @@ Machine load_machine(PlanRequest& request) {
     keep_first_ranks(cluster, *request.ranks);
   }
   for (const std::string& setting : request.overrides.settings) {
-    request.notes.push_back("changed in the cluster: " + escaped(setting));
+    request.nccl.notes.push_back("changed in the cluster: " + escaped(setting));
   }
-  request.notes.insert(request.notes.end(), cluster.warnings.begin(), cluster.warnings.end());
+  request.nccl.notes.insert(request.nccl.notes.end(), cluster.warnings.begin(),
+                            cluster.warnings.end());
   const nccl::Domains domains =
-      request.environment.mnnvl_enable == 0 ? nccl::Domains::Apart : nccl::Domains::Joined;
+      request.nccl.environment.mnnvl_enable == 0 ? nccl::Domains::Apart : nccl::Domains::Joined;
   return {.source = "cluster " + cluster.name,
           .nodes = nccl::job_nodes(cluster, catalogue, domains)};
-}
-
-nccl::InitResult make_communicator(const PlanRequest& request, const nccl::JobNodes& nodes) {
-  nccl::InitOptions init{.version = request.version, .environment = request.environment};
-  if (request.graph_file) {
-    init.graph_name = *request.graph_file;
-    init.graph_text = read_file(*request.graph_file, kMostBytes);
-  }
-  return nccl::make_communicator(nodes, init);
-}
-
-// What one rank gives to the call: nccl-tests counts what all ranks give or get together.
-Bytes call_bytes(nccl::Function function, Bytes size, int ranks) {
-  const bool split =
-      function == nccl::Function::AllGather || function == nccl::Function::ReduceScatter;
-  return split ? Bytes(size.count() / ranks) : size;
 }
 
 std::vector<PlannedCall> plan_calls(const PlanRequest& request,
                                     const nccl::Communicator& communicator,
                                     std::vector<std::string>& notes) {
   std::optional<nccl::TunerTable> tuner;
-  if (request.tuner_file) {
-    tuner = nccl::TunerTable::load(*request.tuner_file);
+  if (request.nccl.tuner_file) {
+    tuner = nccl::TunerTable::load(*request.nccl.tuner_file);
   }
   const nccl::CallOptions call_options{.tuner = tuner ? &*tuner : nullptr};
   std::vector<PlannedCall> calls;
@@ -108,11 +93,11 @@ std::vector<PlannedCall> plan_calls(const PlanRequest& request,
     const auto function = nccl::function_of(operation);
     CHECK(function.has_value(), "only operations with an algorithm are planned");
     for (const Bytes size : message_sizes(sizes, communicator.ranks, std::nullopt, notes)) {
-      calls.push_back(
-          {.operation = operation,
-           .size = size,
-           .plan = nccl::plan_call(communicator, request.environment, *function,
-                                   call_bytes(*function, size, communicator.ranks), call_options)});
+      calls.push_back({.operation = operation,
+                       .size = size,
+                       .plan = nccl::plan_call(
+                           communicator, request.nccl.environment, *function,
+                           nccl::call_bytes(*function, size, communicator.ranks), call_options)});
     }
   }
   return calls;
@@ -153,9 +138,9 @@ int run_plan(std::span<const std::string> arguments, std::ostream& out) {
   }
   PlanRequest request = read_plan_request(reader);
   const Machine machine = load_machine(request);
-  const nccl::InitResult made = make_communicator(request, machine.nodes);
+  const nccl::InitResult made = nccl::make_communicator(machine.nodes, request.nccl.init_options());
   PlanReport report{.source = machine.source, .communicator = made.communicator};
-  report.notes = request.notes;
+  report.notes = request.nccl.notes;
   report.calls = plan_calls(request, made.communicator, report.notes);
   report.notes.insert(report.notes.end(), made.communicator.remarks.begin(),
                       made.communicator.remarks.end());

@@ -68,47 +68,6 @@ void read_machine(const OptionReader& reader, PlanRequest& request) {
   request.ranks = reader.integer("ranks", 2, 1'000'000);
 }
 
-void read_version(const OptionReader& reader, PlanRequest& request) {
-  const std::optional<std::string> text = reader.text("nccl-version");
-  if (!text) {
-    return;
-  }
-  const std::optional<nccl::ParsedVersion> version = nccl::parse_version(*text);
-  if (!version) {
-    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7", *text);
-  }
-  request.version = version->known;
-  if (!version->exact) {
-    request.notes.push_back(
-        fmt::format("NCCL {} is planned as {}, the nearest release whose rules are known", *text,
-                    to_string(version->known)));
-  }
-}
-
-// A file that an option and a variable can name.
-std::optional<std::string> file_of(const OptionReader& reader, std::string_view option,
-                                   std::string_view variable, const std::string& value) {
-  std::optional<std::string> file = reader.text(option);
-  if (file && !value.empty()) {
-    throw ConfigError(fmt::format("--{}: expected without --env {}, found both", option, variable));
-  }
-  if (!file && !value.empty()) {
-    file = value;
-  }
-  return file;
-}
-
-void read_environment(const OptionReader& reader, PlanRequest& request) {
-  request.environment = nccl::Environment::parse(reader.texts("env"));
-  if (!request.environment.topology_file.empty()) {
-    throw ConfigError("--env: expected --topo FILE, found NCCL_TOPO_FILE");
-  }
-  request.graph_file =
-      file_of(reader, "graph-file", "NCCL_GRAPH_FILE", request.environment.graph_file);
-  request.tuner_file =
-      file_of(reader, "tuner-csv", "NCCL_TUNER_CONFIG_FILE", request.environment.tuner_config_file);
-}
-
 }  // namespace
 
 options::options_description plan_options() {
@@ -117,16 +76,12 @@ options::options_description plan_options() {
     return options::value<std::string>()->value_name(name);
   };
   add_cluster_options(all);
+  add_nccl_options(all);
   auto add = all.add_options();
   add("topo", text("FILE.xml"),
       "instead of --cluster: NCCL's topology file of a server, and --nodes of them (default 1)");
   add("ranks", text("N"), "GPUs that take part: the first ones (default: all)");
-  add("nccl-version", text("V"), "2.30.7 (the default), 2.28.9 or 2.27.7");
-  add("env", options::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
-      "an environment variable of NCCL; may be given again");
-  add("graph-file", text("FILE.xml"), "channels from NCCL's graph file instead of the search");
   add("graph-out", text("FILE.xml"), "write what was searched there, for NCCL_GRAPH_FILE");
-  add("tuner-csv", text("FILE.csv"), "rows of NCCL's example tuner plugin, which override");
   add("minbytes,b", text("SIZE"), "least message size (default 8)");
   add("maxbytes,e", text("SIZE"), "greatest message size (default 1G)");
   add("stepfactor,f", text("N"), "factor between sizes (default 2)");
@@ -139,8 +94,7 @@ PlanRequest read_plan_request(const OptionReader& reader) {
   PlanRequest request;
   request.operations = read_operations(reader);
   read_machine(reader, request);
-  read_version(reader, request);
-  read_environment(reader, request);
+  request.nccl = read_nccl_options(reader, "--topo FILE");
   request.least_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/nccl_options.h"
 #include "cli/options.h"
 #include "collectives/operation.h"
-#include "nccl/environment.h"
-#include "nccl/types.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -25,17 +24,13 @@ struct PlanRequest {
   std::optional<std::string> topology_file;
   ClusterOverrides overrides;
   std::optional<int> ranks;  // The first ones; otherwise all.
-  nccl::Version version = nccl::kNewestVersion;
-  nccl::Environment environment = {};
-  std::optional<std::string> graph_file;
+  NcclOptions nccl = {};
   std::optional<std::string> graph_output;
-  std::optional<std::string> tuner_file;
   std::optional<Bytes> least_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
   PlanFormat format = PlanFormat::Table;
   std::optional<std::string> output;
-  std::vector<std::string> notes;  // What a reader of the results should know about the above.
 };
 
 [[nodiscard]] boost::program_options::options_description plan_options();

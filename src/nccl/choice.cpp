@@ -214,6 +214,11 @@ Bytes total_bytes(Function function, Bytes bytes, int ranks) {
                                                                                 : bytes;
 }
 
+Bytes call_bytes(Function function, Bytes size, int ranks) {
+  const bool split = function == Function::AllGather || function == Function::ReduceScatter;
+  return split ? Bytes(size.count() / ranks) : size;
+}
+
 CallPlan plan_call(const Communicator& communicator, const Environment& environment,
                    Function function, Bytes bytes, const CallOptions& options) {
   CHECK(bytes >= Bytes(0) && options.operations >= 1, "a call of less than nothing");

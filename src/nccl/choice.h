@@ -37,5 +37,7 @@ struct CallOptions {
 // Payload of all ranks together, which is what NCCL's model compares by: `bytes`, times the ranks
 // for AllGather and ReduceScatter.
 [[nodiscard]] Bytes total_bytes(Function function, Bytes bytes, int ranks);
+// The other way round: the bytes of a call from the size in the sense of nccl-tests.
+[[nodiscard]] Bytes call_bytes(Function function, Bytes size, int ranks);
 
 }  // namespace trainyard::nccl

@@ -50,10 +50,11 @@ TEST_CASE("a plan is of a cluster or of a topology file", "[nccl]") {
 }
 
 TEST_CASE("a release that is not known stands for its nearest one, and a note says so", "[nccl]") {
-  REQUIRE(read({"--topo", "a.xml", "--nccl-version", "2.27.7"}).version == nccl::Version::V2_27);
+  REQUIRE(read({"--topo", "a.xml", "--nccl-version", "2.27.7"}).nccl.version ==
+          nccl::Version::V2_27);
   const PlanRequest near = read({"--topo", "a.xml", "--nccl-version", "2.29.3"});
-  REQUIRE(near.version == nccl::Version::V2_28);
-  REQUIRE(near.notes ==
+  REQUIRE(near.nccl.version == nccl::Version::V2_28);
+  REQUIRE(near.nccl.notes ==
           std::vector<std::string>{
               "NCCL 2.29.3 is planned as 2.28.9, the nearest release whose rules are known"});
   require_refused(
@@ -62,12 +63,14 @@ TEST_CASE("a release that is not known stands for its nearest one, and a note sa
 }
 
 TEST_CASE("variables that name files are options too", "[nccl]") {
-  REQUIRE(read({"--topo", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml"}).graph_file == "g.xml");
+  REQUIRE(read({"--topo", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml"}).nccl.graph_file == "g.xml");
   require_refused({"--topo", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml", "--graph-file", "h.xml"},
                   "--graph-file: expected without --env NCCL_GRAPH_FILE, found both");
   require_refused({"--cluster", "a", "--env", "NCCL_TOPO_FILE=a.xml"},
                   "--env: expected --topo FILE, found NCCL_TOPO_FILE");
-  REQUIRE(read({"--topo", "a.xml", "--env", "NCCL_MAX_NCHANNELS=4"}).environment.max_channels == 4);
+  REQUIRE(
+      read({"--topo", "a.xml", "--env", "NCCL_MAX_NCHANNELS=4"}).nccl.environment.max_channels ==
+      4);
 }
 
 TEST_CASE("what cannot be written is refused at once", "[nccl]") {
