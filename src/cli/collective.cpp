@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "calibration/comparison.h"
 #include "cli/collective_inputs.h"
+#include "cli/collective_nccl.h"
 #include "cli/collective_request.h"
+#include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
@@ -31,7 +32,7 @@ fastest of each size has a *.
 
 Examples:
   trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G --algo ring,tree,halving-doubling
-  trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --against my-nccl-tests.log
+  trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --runtime nccl --against my.log
   trainyard collective alltoall --cluster hgx-h100-clos --nodes 16 --format csv --output a2a.csv
 )";
 
@@ -80,23 +81,12 @@ std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
 
 CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
                      const CollectiveInputs& inputs) {
-  CollectiveRow row;
-  row.size = job.size;
+  CollectiveRow row = timed_row(job.operation, job.size, result.time, inputs);
   row.algorithm = name_of(job);
   row.channels = result.channels;
   row.protocol = "-";
-  row.time = result.time;
-  if (result.time > SimTime()) {
-    row.algbw_gbps = static_cast<double>(job.size.count()) / result.time.seconds() / 1e9;
-    row.busbw_gbps = row.algbw_gbps * bus_factor(job.operation, inputs.ranks());
-  }
   row.transfers = result.network.messages;
   row.fingerprint = result.fingerprint;
-  if (inputs.measured) {
-    if (const MeasuredRow* found = find_row(*inputs.measured, job.size)) {
-      row.measured = *found;
-    }
-  }
   return row;
 }
 
@@ -163,34 +153,13 @@ void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const Colle
       link.spec.bandwidth.gigabytes_per_second(), 100.0 * result.bottleneck->utilisation));
 }
 
-void add_estimate_note(const Cluster& cluster, std::vector<std::string>& notes) {
-  if (cluster.estimates.empty()) {
-    return;
-  }
-  std::vector<std::string> values;
-  for (const std::string& estimate : cluster.estimates) {  // "PART: KEY = VALUE: SOURCE"
-    values.push_back(estimate.substr(0, estimate.find(": ", estimate.find(": ") + 1)));
-  }
-  notes.push_back(fmt::format("estimates used (sources: trainyard topology --format json): {}",
-                              fmt::join(values, "; ")));
-}
-
 CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& inputs,
                            const std::vector<CollectiveJob>& jobs,
                            const std::vector<CollectiveResult>& results) {
-  CollectiveReport report;
-  report.operation = request.operation;
-  report.cluster = inputs.cluster.name;
+  CollectiveReport report = empty_report(request, inputs);
   report.runtime = "plain";
   report.fidelity = to_string(request.fidelity);
-  report.ranks = inputs.ranks();
-  report.node_gpus = inputs.cluster.server_gpus;
-  report.root = request.root;
   report.show_fingerprint = request.fingerprint;
-  if (inputs.measured) {
-    report.measured_name = inputs.measured->name;
-    report.measured_source = inputs.measured->source;
-  }
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     report.rows.push_back(row_of(jobs[index], results[index], inputs));
   }
@@ -226,6 +195,11 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request);
   log_warnings(log, inputs.cluster.warnings);
+  if (request.nccl) {
+    const CollectiveReport report = run_nccl(request, inputs, log);
+    write_output(request.output, render(report, request.format), out);
+    return 0;
+  }
   const std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
   const std::vector<CollectiveResult> results =
       run_jobs(inputs.cluster, jobs, request.threads, log);

@@ -76,6 +76,15 @@ void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
   }
 }
 
+void read_runtime(const OptionReader& reader, CollectiveRequest& request) {
+  if (reader.choice("runtime", {"plain", "nccl"}) == 1) {
+    request.nccl = read_nccl_request(reader, request.operation);
+  } else {
+    refuse_nccl_options(reader);
+    read_algorithms(reader, request);
+  }
+}
+
 // Sizes of what has none, or others.
 void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
   const bool has_matrix = request.operation == Operation::AllToAllV;
@@ -100,8 +109,10 @@ void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
 }
 
 std::string algorithm_help() {
-  return fmt::format("auto (all that can do OP on the cluster; the default), or some of {}",
-                     fmt::join(names_of(kAlgorithms), ","));
+  return fmt::format(
+      "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
+      "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat",
+      fmt::join(names_of(kAlgorithms), ","));
 }
 
 int read_root(const OptionReader& reader, Operation operation) {
@@ -143,7 +154,8 @@ options::options_description collective_options() {
       "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
   add("matrix", text("FILE"),
       "of alltoallv: a line for each source, a number of bytes for each target");
-  add("runtime", text("NAME"), "plain (the default): links and latencies only");
+  add("runtime", text("NAME"),
+      "plain (the default): links and latencies only; nccl: as NCCL chooses and runs it");
   add("algo", text("LIST"), algorithm_help().c_str());
   add("algo-file", text("FILE"),
       "an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, if given");
@@ -164,6 +176,7 @@ options::options_description collective_options() {
       "columns with the lower bound of any algorithm and how close each comes; which is fastest "
       "from which size");
   add("fingerprint", "a column with a hash of every run");
+  add_nccl_run_options(all);
   add_output_options(all);
   add_log_option(all);
   return all;
@@ -180,8 +193,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.least_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
-  (void)reader.choice("runtime", {"plain"}, "this version has no other runtime");
-  read_algorithms(reader, request);
+  read_runtime(reader, request);
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");
   request.root = read_root(reader, request.operation);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/nccl_request.h"
 #include "cli/options.h"
 #include "collectives/algorithms.h"
 #include "network/network.h"
@@ -23,6 +24,7 @@ struct CollectiveRequest {
   std::optional<Bytes> least_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
+  std::optional<NcclRequest> nccl;  // Of the runtime nccl; otherwise plain, with the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.

@@ -79,8 +79,10 @@ Cell number(double value, int width) {
 
 class Layout {
  public:
-  explicit Layout(const CollectiveReport& report)
+  Layout(const CollectiveReport& report, Format format)
       : report_(report),
+        nccl_(!report.rows.empty() && report.rows.front().nccl),
+        nccl_details_(nccl_ && format != Format::Table),
         several_(has_several_per_size(report.rows)),
         measured_(report.measured_name.has_value()) {}
 
@@ -108,8 +110,18 @@ class Layout {
         {.name = "busbw", .key = "busbw_gb_per_s", .unit = "(GB/s)", .min_width = 6},
         {.name = "algorithm", .key = "algorithm", .unit = ""},
         {.name = "protocol", .key = "protocol", .unit = ""},
-        {.name = "channels", .key = "channels", .unit = ""},
-        {.name = "transfers", .key = "transfers", .unit = ""}};
+        {.name = "channels", .key = "channels", .unit = ""}};
+    if (!nccl_) {
+      columns.push_back({.name = "transfers", .key = "transfers", .unit = ""});
+    }
+    if (nccl_details_) {
+      columns.push_back({.name = "threads", .key = "threads", .unit = ""});
+      columns.push_back({.name = "chunk", .key = "chunk_bytes", .unit = "(B)"});
+      columns.push_back({.name = "device", .key = "device_us", .unit = "(us)"});
+      columns.push_back({.name = "host", .key = "host_us", .unit = "(us)"});
+      columns.push_back({.name = "estimate", .key = "nccl_estimate_us", .unit = "(us)"});
+      columns.push_back({.name = "reason", .key = "reason", .unit = ""});
+    }
     if (several_) {
       columns.push_back({.name = "best", .key = "best", .unit = ""});
     }
@@ -141,8 +153,13 @@ class Layout {
                                number(row.busbw_gbps, 6),
                                word(row.algorithm),
                                word(row.protocol),
-                               Cell::of(std::int64_t{row.channels}),
-                               Cell::of(static_cast<std::int64_t>(row.transfers))};
+                               Cell::of(std::int64_t{row.channels})};
+    if (!nccl_) {
+      cells.push_back(Cell::of(static_cast<std::int64_t>(row.transfers)));
+    }
+    if (nccl_details_) {
+      add_nccl(*row.nccl, cells);
+    }
     if (several_) {
       cells.push_back({row.best ? "*" : "-", row.best});
     }
@@ -168,6 +185,15 @@ class Layout {
     cells.push_back({fmt::format("{:.3f}", efficiency), efficiency});
   }
 
+  static void add_nccl(const NcclCall& call, std::vector<Cell>& cells) {
+    cells.push_back(call.threads ? Cell::of(std::int64_t{*call.threads}) : Cell::none());
+    cells.push_back(Cell::of(call.chunk.count()));
+    cells.push_back(number(call.device.microseconds(), 7));
+    cells.push_back(number(call.host.microseconds(), 7));
+    cells.push_back(call.estimate_us ? number(*call.estimate_us, 7) : Cell::none());
+    cells.push_back(Cell::of(call.reason));
+  }
+
   static void add_measured(const CollectiveRow& row, std::vector<Cell>& cells) {
     if (!row.measured) {
       cells.insert(cells.end(), 3, Cell::none());
@@ -180,6 +206,8 @@ class Layout {
   }
 
   const CollectiveReport& report_;
+  bool nccl_;
+  bool nccl_details_;
   bool several_;
   bool measured_;
 };
@@ -250,7 +278,7 @@ Json node_gpus_json(const std::vector<int>& node_gpus) {
 }
 
 std::string render_report_text(const CollectiveReport& report) {
-  const Layout layout(report);
+  const Layout layout(report, Format::Table);
   std::string text =
       fmt::format("# Collective test starting: {}_perf\n", to_string(report.operation));
   text += fmt::format("# Simulated by Trainyard: cluster {}, runtime {}, fidelity {}\n",
@@ -288,7 +316,7 @@ Json regime_json(const RegimeError& error) {
 }
 
 std::string render_report_json(const CollectiveReport& report) {
-  const Layout layout(report);
+  const Layout layout(report, Format::Json);
   Json json;
   json["operation"] = to_string(report.operation);
   json["cluster"] = report.cluster;
@@ -359,7 +387,7 @@ std::string render(const CollectiveReport& report, Format format) {
     case Format::Table:
       return render_report_text(report);
     case Format::Csv:
-      return render_csv(Layout(report).table());
+      return render_csv(Layout(report, Format::Csv).table());
     case Format::Json:
       return render_report_json(report);
   }

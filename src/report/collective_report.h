@@ -19,6 +19,16 @@
 
 namespace trainyard {
 
+// What NCCL decided for a row, and the parts of its time. Columns of CSV and JSON.
+struct NcclCall {
+  std::optional<int> threads = {};  // Of one channel's block; sends and receives: nothing.
+  Bytes chunk;
+  SimTime device;                          // Of the kernel.
+  SimTime host;                            // Of launching it.
+  std::optional<double> estimate_us = {};  // NCCL's own, by which it chooses.
+  std::string reason = {};                 // Why this way.
+};
+
 struct CollectiveRow {
   Bytes size;
   std::string algorithm;
@@ -33,6 +43,7 @@ struct CollectiveRow {
   std::optional<MeasuredRow> measured;
   std::uint64_t fingerprint = 0;
   std::optional<SimTime> bound;  // No algorithm is faster.
+  std::optional<NcclCall> nccl = {};  // Of all rows or of none, which then have transfers.
 };
 
 struct CollectiveReport {

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective_nccl.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/collective_rows.h"
+#include "cli/common.h"
+#include "nccl/choice.h"
+#include "nccl/init.h"
+#include "nccl/job_nodes.h"
+#include "nccl/point_to_point.h"
+#include "nccl/timing.h"
+#include "nccl/tuner_csv.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+struct Prepared {
+  const NcclChoice* choice = nullptr;
+  nccl::Communicator communicator;
+};
+
+// "NCCL_ALGO=Ring NCCL_PROTO=LL".
+std::string forced_text(const NcclChoice& choice) {
+  return choice.options.environment.selection.text();
+}
+
+bool is_available(const nccl::Communicator& communicator, nccl::Function function,
+                  const NcclChoice& choice) {
+  for (const nccl::Algorithm algorithm : nccl::kAlgorithms) {
+    for (const nccl::Protocol protocol : nccl::kProtocols) {
+      const bool meant = choice.algorithm.value_or(algorithm) == algorithm &&
+                         choice.protocol.value_or(protocol) == protocol;
+      if (meant && communicator.tuning.cell(function, algorithm, protocol).bandwidth > 0.0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Throws for a name of which no choice is left.
+template <typename Value>
+void require_each(const std::vector<NcclChoice>& choices, const std::vector<Prepared>& left,
+                  std::optional<Value> NcclChoice::*part, std::string_view option,
+                  std::string_view function) {
+  for (const NcclChoice& choice : choices) {
+    const bool found = std::ranges::any_of(
+        left, [&](const Prepared& one) { return one.choice->*part == choice.*part; });
+    if (choice.*part && !found) {
+      fail_option(option, fmt::format("what NCCL has for {} on this cluster", function),
+                  to_string(*(choice.*part)));
+    }
+  }
+}
+
+// A communicator for each choice that NCCL has. Of several algorithms with several protocols some
+// pairs may be left out, with a note.
+std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& cluster,
+                              std::vector<std::string>& notes) {
+  const Catalogue catalogue = load_default_catalogue();
+  const std::vector<NcclChoice>& choices = request.nccl->choices;
+  const int mnnvl = choices.front().options.environment.mnnvl_enable;
+  const nccl::JobNodes nodes = nccl::job_nodes(
+      cluster, catalogue, mnnvl == 0 ? nccl::Domains::Apart : nccl::Domains::Joined);
+  std::vector<Prepared> made(choices.size());
+  run_tasks(choices.size(), request.threads, "communicators", [&](std::size_t index) {
+    made[index] = {
+        .choice = &choices[index],
+        .communicator =
+            nccl::make_communicator(nodes, choices[index].options.init_options()).communicator};
+  });
+  const std::optional<nccl::Function> function = nccl::function_of(request.operation);
+  if (!function) {
+    return made;
+  }
+  std::erase_if(made, [&](const Prepared& one) {
+    const bool forced = one.choice->algorithm || one.choice->protocol;
+    const bool left_out = forced && !is_available(one.communicator, *function, *one.choice);
+    if (left_out) {
+      notes.push_back(fmt::format("left out: {}, which NCCL does not have for {} here",
+                                  forced_text(*one.choice), to_string(*function)));
+    }
+    return left_out;
+  });
+  require_each(choices, made, &NcclChoice::algorithm, "algo", to_string(*function));
+  require_each(choices, made, &NcclChoice::protocol, "proto", to_string(*function));
+  return made;
+}
+
+CollectiveRow collective_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                             const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size,
+                             nccl::Timer& timer) {
+  const nccl::Function function = *nccl::function_of(request.operation);
+  const nccl::CallPlan plan =
+      nccl::plan_call(prepared.communicator, prepared.choice->options.environment, function,
+                      nccl::call_bytes(function, size, inputs.ranks()), {.tuner = tuner});
+  const nccl::Timing timing = timer.collective(plan);
+  CollectiveRow row = timed_row(request.operation, size, timing.time, inputs);
+  row.algorithm = to_string(plan.algorithm);
+  row.protocol = to_string(plan.protocol);
+  row.channels = plan.channels;
+  row.nccl = {.threads = plan.threads,
+              .chunk = plan.parts.empty() ? Bytes(0) : plan.parts.front().chunk,
+              .device = timing.device,
+              .host = timing.host,
+              .estimate_us = plan.time_us,
+              .reason = plan.reason};
+  return row;
+}
+
+// An operation that is made of sends and receives. Of those inside nodes and between them, what is
+// shown is of those between, if there are any.
+CollectiveRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                           const Prepared& prepared, Bytes size, nccl::Timer& timer) {
+  const nccl::Communicator& communicator = prepared.communicator;
+  const Bytes of_peer =
+      request.operation == Operation::SendReceive ? size : Bytes(size.count() / inputs.ranks());
+  const nccl::PointToPointPlan plan = nccl::plan_point_to_point(
+      communicator, prepared.choice->options.environment, of_peer, communicator.nodes > 1);
+  const nccl::Timing timing = timer.point_to_point(request.operation, size);
+  CollectiveRow row = timed_row(request.operation, size, timing.time, inputs);
+  row.algorithm = "SendRecv";
+  row.protocol = to_string(plan.protocol);
+  row.channels = communicator.p2p_channels;
+  row.nccl = {.chunk = plan.chunk,
+              .device = timing.device,
+              .host = timing.host,
+              .reason = "sends and receives"};
+  return row;
+}
+
+unsigned workers_of(unsigned threads, std::size_t sizes) {
+  const unsigned all = threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : threads;
+  return static_cast<unsigned>(std::min<std::size_t>(all, sizes));
+}
+
+// Size by size, the choices in their order. A timer is of one thread and keeps what sizes share, so
+// each works through every so many sizes.
+std::vector<CollectiveRow> run_sizes(const CollectiveRequest& request,
+                                     const CollectiveInputs& inputs,
+                                     const std::vector<Prepared>& prepared, spdlog::logger& log) {
+  const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
+  const NcclOptions& options = request.nccl->choices.front().options;
+  std::optional<nccl::TunerTable> tuner;
+  if (options.tuner_file) {
+    tuner = nccl::TunerTable::load(*options.tuner_file);
+  }
+  const std::size_t workers = workers_of(request.threads, inputs.sizes.size());
+  std::vector<CollectiveRow> rows(inputs.sizes.size() * prepared.size());
+  run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
+    const std::size_t choice = task % prepared.size();
+    const Prepared& one = prepared[choice];
+    nccl::Timer timer(inputs.cluster, one.communicator, profile, one.choice->options.environment,
+                      request.nccl->mode);
+    for (std::size_t index = task / prepared.size(); index < inputs.sizes.size();
+         index += workers) {
+      const Bytes size = inputs.sizes[index];
+      CollectiveRow& row = rows[index * prepared.size() + choice];
+      row = nccl::function_of(request.operation)
+                ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer)
+                : exchange_row(request, inputs, one, size, timer);
+      log.debug("{} {} {} of {}: {}, {} channels", to_string(request.operation), row.algorithm,
+                row.protocol, to_string(size), to_string(row.time), row.channels);
+    }
+  });
+  return rows;
+}
+
+void check_processes(const NcclRequest& request, const Cluster& cluster) {
+  const int most = std::ranges::max(cluster.server_gpus);
+  if (request.mode.gpus_per_process > most) {
+    fail_option("gpus-per-process", fmt::format("at most {}, the GPUs of a node", most),
+                std::to_string(request.mode.gpus_per_process));
+  }
+}
+
+void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& notes) {
+  const NcclOptions& options = request.choices.front().options;
+  notes.push_back(
+      fmt::format("nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in "
+                  "configs/nccl/profile.yaml",
+                  to_string(options.version)));
+  notes.insert(notes.end(), options.notes.begin(), options.notes.end());
+  const nccl::LaunchMode& mode = request.mode;
+  const std::string launch =
+      mode.cuda_graph ? "replayed from CUDA graphs"
+      : mode.gpus_per_process == 1
+          ? "launched by one process for each GPU"
+          : fmt::format("launched by processes of {} GPUs", mode.gpus_per_process);
+  notes.push_back(
+      mode.back_to_back
+          ? fmt::format("times are between calls back to back, as of nccl-tests, {}", launch)
+          : fmt::format("times are of one call by itself, {}", launch));
+}
+
+void append_once(const std::vector<std::string>& more, std::vector<std::string>& notes) {
+  for (const std::string& note : more) {
+    if (std::ranges::find(notes, note) == notes.end()) {
+      notes.push_back(note);
+    }
+  }
+}
+
+}  // namespace
+
+CollectiveReport run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
+                          spdlog::logger& log) {
+  CHECK(request.nccl.has_value(), "the runtime is another one");
+  check_processes(*request.nccl, inputs.cluster);
+  CollectiveReport report = empty_report(request, inputs);
+  report.runtime = "nccl";
+  report.fidelity = "events";
+  report.notes = std::move(inputs.notes);
+  add_runtime_notes(*request.nccl, report.notes);
+  const std::vector<Prepared> prepared = prepare(request, inputs.cluster, report.notes);
+  report.rows = run_sizes(request, inputs, prepared, log);
+  mark_best(report.rows);
+  for (const Prepared& one : prepared) {
+    append_once(one.communicator.remarks, report.notes);
+  }
+  add_estimate_note(inputs.cluster, report.notes);
+  return report;
+}
+
+}  // namespace trainyard
