@@ -73,12 +73,15 @@ std::string clos(int oversubscription) {
          std::to_string(oversubscription) + "}\n";
 }
 
+// NCCL's own settings.
+const Environment kDefaults;
+
 }  // namespace
 
 TEST_CASE("after fold() equal nodes share their ports", "[nccl][timing]") {
   const Cluster cluster = two_gpus_a_node(3);
   const Communicator communicator = equal_nodes(3, 2);
-  Wiring wiring(cluster, communicator);
+  Wiring wiring(cluster, communicator, kDefaults);
   const auto connect = [&](int from, int to) { return wiring.connect(from, to, 0, {}, {}).ports; };
   wiring.fold(1);
   const std::vector<std::uint32_t> inside = connect(0, 1);
@@ -104,7 +107,7 @@ TEST_CASE("after fold() equal nodes share their ports", "[nccl][timing]") {
 TEST_CASE("the way out of a NIC and the way in are two ports", "[nccl][timing]") {
   const Cluster cluster = shipped_cluster("h100-1gpu-400g", {.nodes = 2});
   const Communicator communicator = equal_nodes(2, 1);
-  Wiring wiring(cluster, communicator);
+  Wiring wiring(cluster, communicator, kDefaults);
   wiring.fold(1);
   const Wire there = wiring.connect(0, 1, 0, {}, {});
   const Wire back = wiring.connect(1, 0, 0, {}, {});
@@ -118,7 +121,7 @@ TEST_CASE("the way out of a NIC and the way in are two ports", "[nccl][timing]")
 TEST_CASE("a connection passes the links that routing says", "[nccl][timing]") {
   const Cluster cluster = two_gpus_a_node(2);
   const Communicator communicator = equal_nodes(2, 2);
-  Wiring wiring(cluster, communicator);
+  Wiring wiring(cluster, communicator, kDefaults);
   Routing routing(cluster.topology, cluster.routing);
   std::vector<LinkId> path;
 
@@ -143,10 +146,11 @@ TEST_CASE("a connection passes the links that routing says", "[nccl][timing]") {
 
 TEST_CASE("with PXN data leave by the GPU that is near to the NIC", "[nccl][timing]") {
   for (const bool pxn : {false, true}) {
-    const Cluster cluster =
-        two_gpus_a_node(2, {std::string("server.pxn=") + (pxn ? "true" : "false")});
+    const Cluster cluster = two_gpus_a_node(2);
     const Communicator communicator = equal_nodes(2, 2);
-    Wiring wiring(cluster, communicator);
+    Environment environment;
+    environment.pxn_disable = !pxn;
+    Wiring wiring(cluster, communicator, environment);
     const auto has_nvlink = [&](const Wire& wire) {
       const std::vector<LinkKind> kinds = kinds_of(wiring, wire);
       return std::find(kinds.begin(), kinds.end(), LinkKind::NvLink) != kinds.end();
@@ -161,27 +165,31 @@ TEST_CASE("with PXN data leave by the GPU that is near to the NIC", "[nccl][timi
   }
 }
 
-TEST_CASE("what host memory stages has a rate of its own", "[nccl][timing]") {
+TEST_CASE("what host memory stages gets a share of the links", "[nccl][timing]") {
   const Cluster cluster = shipped_cluster("v100-pcie-staged");
   const Communicator communicator = equal_nodes(1, 4);
-  Wiring wiring(cluster, communicator);
-  Routing routing(cluster.topology, cluster.routing);
-  std::vector<LinkId> path;
-  REQUIRE(routing.route(cluster.gpus[0], cluster.gpus[1], 0, path));
+  Wiring wiring(cluster, communicator, kDefaults);
   const Wire wire = wiring.connect(0, 1, 0, {}, {});
   REQUIRE(wire.transport == Transport::Host);
-  REQUIRE(wire.cap < kMaxBandwidth);
-  REQUIRE(wire.cap == staging_bandwidth(cluster.topology, path));
+  const double share = cluster.topology.server(ServerId(0)).staging_share;
+  REQUIRE(share < 1.0);
+  for (const std::uint32_t port : wire.ports) {
+    REQUIRE(wiring.ports()[port].staging_share == share);
+  }
 
   const Cluster direct = shipped_cluster("rtx4090-pcie");
-  Wiring peers(direct, communicator);
-  REQUIRE(peers.connect(0, 1, 0, {}, {}).transport == Transport::Pcie);
+  Wiring peers(direct, communicator, kDefaults);
+  const Wire straight = peers.connect(0, 1, 0, {}, {});
+  REQUIRE(straight.transport == Transport::Pcie);
+  for (const std::uint32_t port : straight.ports) {
+    REQUIRE(peers.ports()[port].staging_share == 1.0);
+  }
 }
 
 TEST_CASE("connections share the links between switches", "[nccl][timing]") {
   const auto shares = [](const Cluster& cluster) {
     const Communicator communicator = equal_nodes(4, 1);
-    Wiring wiring(cluster, communicator);
+    Wiring wiring(cluster, communicator, kDefaults);
     // All leave their leaf.
     std::vector<Wire> wires;
     for (const auto& [from, to] : {std::pair{0, 2}, std::pair{1, 3}}) {
@@ -205,7 +213,7 @@ TEST_CASE("a ring repeats itself after one node, after two, or never", "[nccl][t
   const auto period = [&](const Orders& rings, int kind_of_last = 0) {
     Communicator communicator = equal_nodes(4, 2, rings);
     communicator.node_kind.back() = kind_of_last;
-    return Wiring(cluster, communicator).ring_period();
+    return Wiring(cluster, communicator, kDefaults).ring_period();
   };
   const std::vector<int> same = {0, 1, 2, 3, 4, 5, 6, 7};
   const std::vector<int> alternating = {0, 1, 3, 2, 4, 5, 7, 6};
