@@ -56,18 +56,18 @@ class Model {
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
 
+  // What is switched off keeps its latency, as NCCL prints it, and loses its bandwidth.
   [[nodiscard]] TuningCell cell(Function function, Algorithm algorithm, Protocol protocol) const {
-    const Graph* const graph = graph_of(algorithm);
-    if (graph == nullptr || !exists(function, algorithm, protocol) ||
-        !enabled(function, algorithm, protocol, *graph)) {
+    const Graph& graph = graph_of(algorithm);
+    if (!exists(function, algorithm, protocol, graph)) {
       return {};
     }
-    const float bandwidth =
-        bus_bandwidth(function, algorithm, protocol, *graph) * ratio(function, algorithm);
-    if (bandwidth <= 0.0F) {
-      return {};
+    TuningCell cell{.latency = latency(function, algorithm, protocol, graph), .bandwidth = 0.0};
+    if (graph.channel_count > 0 && enabled(function, algorithm, protocol, graph)) {
+      cell.bandwidth =
+          bus_bandwidth(function, algorithm, protocol, graph) * ratio(function, algorithm);
     }
-    return {.latency = latency(function, algorithm, protocol, *graph), .bandwidth = bandwidth};
+    return cell;
   }
 
   [[nodiscard]] int steps(Function function) const {
@@ -83,16 +83,17 @@ class Model {
   }
 
  private:
-  [[nodiscard]] const Graph* graph_of(Algorithm algorithm) const {
-    const auto found = [](const std::optional<Graph>& graph) {
-      return graph && graph->channel_count > 0 ? &*graph : nullptr;
+  // One without channels where the search found none.
+  [[nodiscard]] const Graph& graph_of(Algorithm algorithm) const {
+    const auto found = [this](const std::optional<Graph>& graph) -> const Graph& {
+      return graph && graph->channel_count > 0 ? *graph : none_;
     };
     switch (algorithm) {
       case Algorithm::Tree:
       case Algorithm::Pat:
-        return &input_.graphs.tree;
+        return input_.graphs.tree;
       case Algorithm::Ring:
-        return &input_.graphs.ring;
+        return input_.graphs.ring;
       case Algorithm::CollNetDirect:
         return found(input_.graphs.collnet_direct);
       case Algorithm::CollNetChain:
@@ -104,19 +105,22 @@ class Model {
     return found(input_.graphs.nvls);
   }
 
-  [[nodiscard]] static bool exists(Function function, Algorithm algorithm, Protocol protocol) {
+  // What NCCL passes over, so that its latency too is zero.
+  [[nodiscard]] bool exists(Function function, Algorithm algorithm, Protocol protocol,
+                            const Graph& graph) const {
     if (algorithm == Algorithm::Ring) {
       return true;
     }
-    if (algorithm != Algorithm::Tree && protocol != Protocol::Simple) {
+    if (algorithm == Algorithm::Pat) {
+      return gathers_or_scatters(function) && protocol == Protocol::Simple && pat();
+    }
+    if (uses_nvls(algorithm) && (protocol != Protocol::Simple || graph.channel_count < 2 ||
+                                 environment_.nvls_enable == 0)) {
       return false;
     }
-    if (function == Function::AllReduce) {
-      return algorithm != Algorithm::Pat;
-    }
-    return gathers_or_scatters(function) &&
-           (algorithm == Algorithm::Pat || algorithm == Algorithm::Nvls ||
-            algorithm == Algorithm::CollNetDirect);
+    return function == Function::AllReduce ||
+           (gathers_or_scatters(function) &&
+            (algorithm == Algorithm::Nvls || algorithm == Algorithm::CollNetDirect));
   }
 
   [[nodiscard]] bool collnet() const {
@@ -149,20 +153,20 @@ class Model {
     switch (algorithm) {
       case Algorithm::Tree:
       case Algorithm::Ring:
-        return true;
       case Algorithm::Pat:
-        return pat();
+        return true;
       case Algorithm::CollNetChain:
-        return collnet();
+        return collnet() && protocol == Protocol::Simple;
       case Algorithm::CollNetDirect:
-        return collnet() && input_.nvswitch && input_.most_ranks_per_node <= kMaxDirectArity &&
+        return collnet() && protocol == Protocol::Simple && input_.nvswitch &&
+               input_.most_ranks_per_node <= kMaxDirectArity &&
                (!gathers_or_scatters(function) || !several || gathers_in_network());
       case Algorithm::NvlsTree:
-        return several && environment_.nvls_enable != 0;
+        return several;
       case Algorithm::Nvls:
         break;
     }
-    return environment_.nvls_enable != 0 && (!several || collnet()) &&
+    return (!several || collnet()) &&
            (function == Function::AllReduce ||
             (input_.most_ranks_per_node <= kMaxNvlsArity && (!several || gathers_in_network())));
   }
@@ -232,9 +236,6 @@ class Model {
   }
 
   [[nodiscard]] float nvls(Function function, Algorithm algorithm, const Graph& graph) const {
-    if (graph.channel_count < 2) {
-      return 0.0F;
-    }
     double intra = graph.bw_intra * constants_.nvls_efficiency[generation_] *
                    (graph.channel_count - 1) / graph.channel_count;
     intra *= function == Function::AllReduce ? 2.0 : (ppn_ - 1.0) / ppn_;
@@ -347,6 +348,7 @@ class Model {
   const TuningInput& input_;
   const Environment& environment_;
   const TuningConstants& constants_;
+  Graph none_ = {};
   std::size_t generation_;
   std::size_t scale_;
   float ppn_;

@@ -4,6 +4,8 @@
 // behind the point, as NCCL prints them.
 #include "support/catch.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <array>
 #include <cstdio>
 #include <string>
@@ -123,6 +125,33 @@ TEST_CASE("sockets between nodes with one GPU", "[nccl][tuning]") {
     REQUIRE(printed(table.cell(Function::AllGather, Algorithm::Ring, Protocol::Simple)) ==
             gathers.at(i));
   }
+}
+
+// From a public log of NCCL 2.29.7: two hosts of one RTX 5090 on sockets of 20 Gb/s.
+TEST_CASE("what is switched off keeps its latency", "[nccl][tuning]") {
+  TuningInput input = socket_1gpu(2).input;
+  input.least_compute_capability = 120;
+  input.greatest_compute_capability = 120;
+  input.graphs.ring.channel_count = 2;
+  input.graphs.tree.channel_count = 2;
+  const TuningTable table = make_tuning_table(input, {});
+  const auto cells = [&](Function function, Algorithm algorithm) {
+    std::string text;
+    for (const Protocol protocol : kProtocols) {
+      const TuningCell& cell = table.cell(function, algorithm, protocol);
+      text += fmt::format("{:.1f}/{:.1f} ", cell.latency, cell.bandwidth);
+    }
+    return text;
+  };
+  REQUIRE(cells(Function::Reduce, Algorithm::Ring) == "9.3/1.2 18.0/0.0 22.4/2.4 ");
+  REQUIRE(cells(Function::AllGather, Algorithm::Ring) == "11.6/2.4 22.5/0.0 22.4/4.8 ");
+  REQUIRE(cells(Function::AllGather, Algorithm::CollNetDirect) == "5.0/0.0 8.5/0.0 14.0/0.0 ");
+  REQUIRE(cells(Function::AllGather, Algorithm::CollNetChain) == "0.0/0.0 0.0/0.0 0.0/0.0 ");
+  REQUIRE(cells(Function::AllGather, Algorithm::Pat) == "0.0/0.0 0.0/0.0 17.6/3.6 ");
+  REQUIRE(cells(Function::AllReduce, Algorithm::Tree) == "16.8/0.5 31.0/0.0 36.4/1.9 ");
+  REQUIRE(cells(Function::AllReduce, Algorithm::Ring) == "16.6/1.2 31.0/0.0 36.4/2.4 ");
+  REQUIRE(cells(Function::AllReduce, Algorithm::CollNetChain) == "5.0/0.0 8.5/0.0 14.0/0.0 ");
+  REQUIRE(cells(Function::AllReduce, Algorithm::NvlsTree) == "0.0/0.0 0.0/0.0 0.0/0.0 ");
 }
 
 TEST_CASE("NVLS gathers within a node, PAT between nodes with one GPU", "[nccl][tuning]") {
