@@ -299,6 +299,7 @@ NicModel read_nic(const PartReader& reader, const ConfigNode& node, const Links&
   nic.pcie_lanes = reader.required(node, "pcie_lanes", lanes);
   nic.efficiency = reader.required(node, "efficiency", share);
   nic.latency = reader.required(node, "latency", &ConfigNode::as_time);
+  nic.grouped = reader.optional(node, "grouped", &ConfigNode::as_bool);
   return nic;
 }
 

@@ -103,6 +103,8 @@ struct NicModel {
   Sourced<int> pcie_lanes;
   Sourced<double> efficiency;  // Payload over line rate for large messages.
   Sourced<SimTime> latency;    // Of the NIC alone, for a message that leaves or arrives.
+  // Whether its NCCL plugin gives those nearest to a GPU to NCCL as one.
+  std::optional<Sourced<bool>> grouped;
 };
 
 struct SwitchModel {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include "nccl/nic_groups.h"
 #include "topology/server_export.h"
 #include "topology/server_kinds.h"
 #include "topology/switch_graph.h"
@@ -37,9 +39,57 @@ void keep_gpus(std::vector<NcclPci>& pcis, const std::vector<bool>& used) {
   }
 }
 
+// Leaves of each group its first NIC, with the speed of all, and numbers those that are left.
+// NICs stand in the file in the order of their indices.
+class Grouping {
+ public:
+  explicit Grouping(const std::vector<std::vector<int>>& groups) : groups_(groups) {}
+
+  void apply(NcclSystem& system) {
+    for (NcclCpu& cpu : system.cpus) {
+      apply(cpu.pcis);
+    }
+  }
+
+ private:
+  void apply(std::vector<NcclPci>& pcis) {
+    std::vector<NcclPci> kept;
+    for (NcclPci& pci : pcis) {
+      apply(pci.pcis);
+      if (pci.nics.empty() || joins(pci.nics.front())) {
+        kept.push_back(std::move(pci));
+      }
+    }
+    pcis = std::move(kept);
+  }
+
+  // Whether it is the first of its group, and if so makes it all of it.
+  bool joins(NcclNic& nic) {
+    const int index = nics_++;
+    const auto group = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& nics) { return nics.front() == index; });
+    if (group == groups_.end()) {
+      return false;
+    }
+    for (NcclNet& net : nic.nets) {
+      net.dev = devices_++;
+      net.speed = *net.speed * static_cast<int>(group->size());
+    }
+    return true;
+  }
+
+  const std::vector<std::vector<int>>& groups_;
+  int nics_ = 0;
+  int devices_ = 0;
+};
+
 NcclSystem system_of(const Cluster& cluster, const Catalogue& catalogue, const ServerKinds& kinds,
                      ServerId server) {
-  NcclSystem system = to_nccl_xml(server_outline(cluster.topology, server), catalogue);
+  const ServerOutline outline = server_outline(cluster.topology, server);
+  NcclSystem system = to_nccl_xml(outline, catalogue);
+  if (cluster.topology.server(server).grouped_nics) {
+    Grouping(nic_groups(outline)).apply(system);
+  }
   const std::vector<NodeId> in_use = kinds.gpus_of(server);
   std::vector<bool> used;
   for (const NodeId node : kinds.nodes_of(server)) {

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
+#include "nccl/nic_groups.h"
 #include "network/max_min.h"
 #include "network/network.h"
 #include "sim/check.h"
 #include "topology/path.h"
+#include "topology/server_export.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -90,8 +93,49 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
       nics_[at(node_of_server[server])].push_back(NodeId(id));
     }
   }
+  group_nics();
   ring_period_ = find_ring_period();
   fold(ring_period_);
+}
+
+void Wiring::group_nics() {
+  const Topology& topology = cluster_.topology;
+  // By kind of node and server in it.
+  std::map<std::pair<int, int>, std::vector<std::vector<int>>> known;
+  for (std::size_t node = 0; node < nics_.size(); ++node) {
+    std::map<int, std::vector<NodeId>> by_server;
+    for (const NodeId nic : nics_[node]) {
+      by_server[places_[nic.value()].server].push_back(nic);
+    }
+    std::vector<NodeId> devices;
+    for (const auto& [server, nics] : by_server) {
+      const ServerId id = *topology.node(nics.front()).server;
+      if (!topology.server(id).grouped_nics) {
+        devices.insert(devices.end(), nics.begin(), nics.end());
+        continue;
+      }
+      const auto [groups, fresh] = known.try_emplace({communicator_.node_kind[node], server});
+      if (fresh) {
+        groups->second = nic_groups(server_outline(topology, id));
+      }
+      for (const std::vector<int>& group : groups->second) {
+        std::vector<NodeId> all;
+        for (const int index : group) {
+          all.push_back(nics[at(index)]);
+        }
+        for (const NodeId nic : all) {
+          groups_[nic] = all;
+        }
+        devices.push_back(all.front());
+      }
+    }
+    nics_[node] = devices;
+  }
+}
+
+std::vector<NodeId> Wiring::group_of(NodeId nic) const {
+  const auto group = groups_.find(nic);
+  return group == groups_.end() ? std::vector<NodeId>{nic} : group->second;
 }
 
 int Wiring::local_rank(int rank) const {
@@ -159,7 +203,11 @@ std::optional<std::uint32_t> Wiring::port(LinkId id) {
   const auto [entry, fresh] =
       port_numbers_.try_emplace(key, static_cast<std::uint32_t>(ports_.size()));
   if (fresh) {
-    ports_.push_back({.rate = link.spec.bandwidth, .kind = link.spec.kind});
+    // A NIC that stands for a group.
+    const std::size_t lanes = std::max(group_of(link.source).size(), group_of(link.target).size());
+    ports_.push_back({.rate = Bandwidth(link.spec.bandwidth.bits_per_second() *
+                                        static_cast<std::int64_t>(lanes)),
+                      .kind = link.spec.kind});
     loads_.push_back(0);
   }
   return entry->second;
@@ -175,7 +223,7 @@ NodeId Wiring::nic(int rank, std::optional<int> number, int channel) const {
   if (own.empty()) {
     throw_unreachable(cluster_.topology, gpu, gpu);
   }
-  return own[at(channel) % own.size()];
+  return group_of(own[at(channel) % own.size()]).front();
 }
 
 // From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
@@ -293,10 +341,10 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // By LinkId.
   std::vector<std::vector<MaxMinSolver::LinkIndex>> paths;
   std::vector<LinkId> path;
-  for (const Wire& wire : wires) {
+  const auto add_path = [&](NodeId out, NodeId in, std::uint32_t label) {
     paths.emplace_back();
-    if (!routing_.route(wire.sending_nic, wire.receiving_nic, wire.flow_label, path)) {
-      throw_unreachable(topology, wire.sending_nic, wire.receiving_nic);
+    if (!routing_.route(out, in, label, path)) {
+      throw_unreachable(topology, out, in);
     }
     for (const LinkId id : path) {
       const Link& link = topology.link(id);
@@ -310,6 +358,15 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
       }
       paths.back().push_back(entry->second);
     }
+  };
+  std::vector<std::size_t> lanes;  // Paths of each wire.
+  for (const Wire& wire : wires) {
+    const std::vector<NodeId> out = group_of(wire.sending_nic);
+    const std::vector<NodeId> in = group_of(wire.receiving_nic);
+    lanes.push_back(std::max(out.size(), in.size()));
+    for (std::size_t lane = 0; lane < lanes.back(); ++lane) {
+      add_path(out[lane % out.size()], in[lane % in.size()], wire.flow_label);
+    }
   }
   MaxMinSolver solver(capacities);
   std::vector<std::optional<MaxMinSolver::ClassIndex>> classes;
@@ -322,10 +379,17 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   }
   static_cast<void>(solver.solve());
   std::vector<Bandwidth> shares;
-  for (const std::optional<MaxMinSolver::ClassIndex>& index : classes) {
-    shares.push_back(
-        index ? Bandwidth(static_cast<std::int64_t>(solver.rate(*index) >> kFlowRateFractionBits))
-              : kMaxBandwidth);
+  auto next = classes.begin();
+  for (const std::size_t count : lanes) {
+    // The slowest of them holds up the others.
+    std::int64_t least = kMaxBandwidth.bits_per_second() / static_cast<std::int64_t>(count);
+    for (std::size_t lane = 0; lane < count; ++lane, ++next) {
+      if (*next) {
+        const auto rate = static_cast<std::int64_t>(solver.rate(**next) >> kFlowRateFractionBits);
+        least = std::min(least, rate);
+      }
+    }
+    shares.emplace_back(least * static_cast<std::int64_t>(count));
   }
   return shares;
 }

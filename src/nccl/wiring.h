@@ -75,6 +75,8 @@ class Wiring {
  private:
   [[nodiscard]] std::optional<std::uint32_t> port(LinkId link);
   [[nodiscard]] int find_ring_period() const;
+  void group_nics();
+  [[nodiscard]] std::vector<NodeId> group_of(NodeId nic) const;
   [[nodiscard]] NodeId nic(int rank, std::optional<int> number, int channel) const;
   void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
   void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
@@ -93,7 +95,10 @@ class Wiring {
   Routing routing_;
   std::vector<int> node_of_;               // By rank.
   std::vector<Place> places_;              // By NodeId.
-  std::vector<std::vector<NodeId>> nics_;  // By node: its NICs, in order.
+  std::vector<std::vector<NodeId>> nics_;  // By node: its NICs as NCCL counts them.
+  // NICs that NCCL sees as one, by each of them. The first stands for all, with ports of their
+  // summed rate: the plugin divides evenly what it sends.
+  std::map<NodeId, std::vector<NodeId>> groups_;
   int ring_period_ = 1;
   int period_ = 1;
   // By (node in the period, server, device, its link): the port of that link, and of the opposite.

@@ -110,6 +110,8 @@ ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, PartL
   read_memory(cpu, parts, spec);
   read_socket_link(node, catalogue, cpu, parts, spec);
   spec.traits = read_traits(node);
+  spec.traits.grouped_nics =
+      std::ranges::any_of(spec.nic_specs, [](const NicSpec& nic) { return nic.grouped; });
   return spec;
 }
 

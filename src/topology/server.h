@@ -40,6 +40,7 @@ struct NicSpec {
   Bandwidth port_speed;     // Line rate of one port.
   double efficiency = 1.0;  // Payload over line rate.
   SimTime latency;
+  bool grouped = false;  // By its NCCL plugin.
   Attachment host = {};
 
   [[nodiscard]] Bandwidth speed() const;  // Line rate of all ports.

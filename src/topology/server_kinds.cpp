@@ -62,7 +62,7 @@ std::vector<std::int64_t> ServerKinds::signature(const Cluster& cluster, const S
   const ServerTraits& traits = topology.server(server);
   std::vector<std::int64_t> result = {static_cast<std::int64_t>(traits.peer_access),
                                       static_cast<std::int64_t>(traits.gpudirect),
-                                      traits.pxn ? 1 : 0};
+                                      traits.pxn ? 1 : 0, traits.grouped_nics ? 1 : 0};
   const auto nodes = nodes_of(server);
   for (const NodeId id : nodes) {
     const Node& node = topology.node(id);

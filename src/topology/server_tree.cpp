@@ -245,6 +245,7 @@ class TreeReader {
     spec.port_speed = parts_.use(nic.name, "speed", nic.speed);
     spec.efficiency = parts_.use(nic.name, "efficiency", nic.efficiency);
     spec.latency = parts_.use(nic.name, "latency", nic.latency);
+    spec.grouped = nic.grouped && parts_.use(nic.name, "grouped", *nic.grouped);
     const LinkModel& model = catalogue_.link(nic.pcie);
     const int lanes = parts_.use(nic.name, "pcie_lanes", nic.pcie_lanes);
     spec.host = attach(physical_link(model, parts_), lanes, model, above);

@@ -72,6 +72,8 @@ struct ServerTraits {
   Distance gpudirect = Distance::Pxb;
   // A GPU hands data for a NIC nearer to another GPU of its NVLink domain to that GPU (NCCL's PXN).
   bool pxn = false;
+  // NCCL sees the NICs nearest to a GPU as one, over which its data are spread (nccl/nic_groups.h).
+  bool grouped_nics = false;
   // What one pair of devices that stages through host memory gets of the slowest link in between:
   // two copies through a ring of bounce buffers overlap, but not without gaps. Measured: copies
   // between RTX 4090 with peer access off run at 18.4 to 20.6 GB/s, to and from the host alone at

@@ -94,6 +94,21 @@ TEST_CASE("two ports of one adapter are one NIC unless told otherwise", "[nccl]"
   REQUIRE(search_graphs(kind, {.multi_node = true, .merge_ports = false}).ring.channel_count == 16);
 }
 
+TEST_CASE("NICs that the plugin groups are one, with the speed of all", "[nccl]") {
+  const std::vector<NcclSystem> kind = systems_of("aws-p5").kinds[0];
+  const System system = build_system(kind, {});
+  REQUIRE(system.nets.size() == 8);
+  for (int i = 0; i < 8; ++i) {
+    REQUIRE(system.nets[static_cast<std::size_t>(i)].dev == i);
+    REQUIRE(system.nets[static_cast<std::size_t>(i)].bandwidth == 50.0F);
+  }
+  // As other servers with a NIC of 400 Gb/s for each GPU.
+  const GraphSet graphs = search_graphs(kind, {.multi_node = true});
+  const GraphSet others = search_graphs(systems_of("dgx-h100").kinds[0], {.multi_node = true});
+  REQUIRE(graphs.ring.channel_count == others.ring.channel_count);
+  REQUIRE(graphs.ring.bw_inter == others.ring.bw_inter);
+}
+
 TEST_CASE("what is not NVIDIA's is refused", "[nccl]") {
   REQUIRE_THROWS_AS(search_graphs(systems_of("mi300x").kinds[0], {}), ConfigError);
   REQUIRE_THROWS_AS(search_graphs(systems_of("ascend-910b").kinds[0], {}), ConfigError);
