@@ -10,9 +10,6 @@ namespace trainyard {
 
 namespace {
 
-// 2^64 divided by the golden ratio: what splitmix64 adds, so that seed 0 is no fixed point.
-constexpr std::uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;
-
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325;
   for (const char letter : text) {
@@ -24,16 +21,10 @@ std::uint64_t fnv1a(std::string_view text) {
 
 }  // namespace
 
-std::uint64_t mix64(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
-  return value ^ (value >> 31);
-}
-
 // The seed is mixed before it meets the name, so that neighbouring seeds do not become a small
 // difference that another name could make up for.
 RandomStream::RandomStream(std::uint64_t seed, std::string_view name)
-    : engine_(mix64(mix64(seed + kGoldenGamma) ^ fnv1a(name))) {}
+    : engine_(mix64(hash64(seed) ^ fnv1a(name))) {}
 
 std::uint64_t RandomStream::next() {
   return engine_();

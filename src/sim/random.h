@@ -14,7 +14,17 @@ namespace trainyard {
 
 // The finaliser of splitmix64: a bijection in which each bit of `value` moves about half of the
 // bits of the result. For hashing and for seeds; mix64(0) is 0.
-[[nodiscard]] std::uint64_t mix64(std::uint64_t value);
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+  return value ^ (value >> 31);
+}
+
+// A step of splitmix64: before mixing it adds 2^64 divided by the golden ratio, so that 0 is no
+// fixed point.
+[[nodiscard]] constexpr std::uint64_t hash64(std::uint64_t value) {
+  return mix64(value + 0x9E3779B97F4A7C15);
+}
 
 class RandomStream {
  public:

@@ -3,17 +3,10 @@
 
 #include <algorithm>
 
+#include "sim/random.h"
+
 namespace trainyard {
 namespace {
-
-// The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-// 2014): every input bit changes every output bit with probability near one half.
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
 
 bool goes_by_index(RoutingPolicy policy) {
   return policy == RoutingPolicy::Static || policy == RoutingPolicy::Spray;
@@ -24,8 +17,8 @@ bool goes_by_index(RoutingPolicy policy) {
 Chooser::Chooser(const RoutingOptions& options, NodeId source, NodeId target,
                  std::uint32_t flow_label, std::uint32_t target_index, const LinkLoads* loads)
     : policy_(options.policy),
-      hash_(mix(mix(mix(options.seed) ^ flow_label) ^
-                ((static_cast<std::uint64_t>(source.value()) << 32) | target.value()))),
+      hash_(hash64(hash64(hash64(options.seed) ^ flow_label) ^
+                   ((static_cast<std::uint64_t>(source.value()) << 32) | target.value()))),
       flow_label_(flow_label),
       target_index_(target_index),
       loads_(options.policy == RoutingPolicy::Adaptive ? loads : nullptr) {}
@@ -67,7 +60,7 @@ std::uint32_t Chooser::pick_ports(NodeId source, std::uint32_t count) const {
 
 // The high 32 bits scaled to the range: no division, and a bias below count / 2^32.
 std::uint32_t Chooser::hashed(NodeId node, std::uint32_t count) const {
-  return static_cast<std::uint32_t>(((mix(hash_ ^ node.value()) >> 32) * count) >> 32);
+  return static_cast<std::uint32_t>(((hash64(hash_ ^ node.value()) >> 32) * count) >> 32);
 }
 
 void LevelCount::add(std::vector<std::uint32_t> targets) {
@@ -114,7 +107,7 @@ LinkId Chooser::pick_least_loaded(NodeId node, std::span<const LinkId> links) co
 std::uint32_t Chooser::draw(std::uint32_t count) const {
   // Not a node's number, so that the draw is independent of the choices at nodes.
   constexpr std::uint64_t kNoNode = std::uint64_t{1} << 32;
-  return static_cast<std::uint32_t>(((mix(hash_ ^ kNoNode) >> 32) * count) >> 32);
+  return static_cast<std::uint32_t>(((hash64(hash_ ^ kNoNode) >> 32) * count) >> 32);
 }
 
 std::uint64_t Chooser::load(std::span<const LinkId> path) const {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "sim/random.h"
 
 namespace trainyard {
 namespace {
@@ -17,19 +18,12 @@ namespace {
 // Colours spread one hop a round; a torus of 512 in a row needs 128.
 constexpr int kMostRounds = 300;
 
-std::uint64_t mix(std::uint64_t value) {  // The finaliser of splitmix64.
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 class Colours {
  public:
   explicit Colours(const FlowProblem& problem) : problem_(problem), hashes_(problem.supply.size()) {
     for (std::size_t vertex = 0; vertex < hashes_.size(); ++vertex) {
-      hashes_[vertex] = mix(mix(static_cast<std::uint64_t>(problem.supply[vertex])) +
-                            static_cast<std::uint64_t>(problem.demand[vertex]));
+      hashes_[vertex] = hash64(hash64(static_cast<std::uint64_t>(problem.supply[vertex])) +
+                               static_cast<std::uint64_t>(problem.demand[vertex]));
     }
     rank();
   }
@@ -120,12 +114,12 @@ class Colours {
   void split() {
     std::vector<std::uint64_t> next(hashes_.size());
     for (std::size_t vertex = 0; vertex < hashes_.size(); ++vertex) {
-      next[vertex] = mix(hashes_[vertex]);
+      next[vertex] = hash64(hashes_[vertex]);
     }
     for (const FlowEdge& edge : problem_.edges) {
       const auto capacity = static_cast<std::uint64_t>(edge.capacity);
-      next[edge.source] += mix(mix(hashes_[edge.target] ^ capacity));
-      next[edge.target] += mix(hashes_[edge.source] ^ (capacity << 1U));
+      next[edge.source] += hash64(hash64(hashes_[edge.target] ^ capacity));
+      next[edge.target] += hash64(hashes_[edge.source] ^ (capacity << 1U));
     }
     hashes_ = std::move(next);
     rank();
