@@ -9,17 +9,12 @@
 #include "calibration/validation.h"
 #include "sim/config_error.h"
 #include "support/case_files.h"
+#include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
 using namespace literals;
-
-const Catalogue& catalogue() {
-  static const Catalogue shipped =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs" / "hardware");
-  return shipped;
-}
 
 // 20 us, 100 us, 10 ms: twice, equal, twice the times of the table.
 std::vector<PredictedTime> predict_fixed(const ValidationCase&, const Cluster&, Operation,
@@ -33,7 +28,7 @@ std::vector<PredictedTime> predict_fixed(const ValidationCase&, const Cluster&, 
 
 CaseResult run(const std::string& more, const std::string& table = kTableHead + kTableRows) {
   const CaseFolder folder(table);
-  return run_case(folder.load(more), catalogue(), predict_fixed);
+  return run_case(folder.load(more), shipped_catalogue(), predict_fixed);
 }
 
 std::string with_in_place(const std::string& out, const std::string& in) {
@@ -69,7 +64,7 @@ TEST_CASE("a case without a row that counts, or that cannot run, is not covered 
   REQUIRE_FALSE(said.rows[0].predicted.has_value());
   REQUIRE(run("set: {server.nix: 4}\n").not_covered.find("server.nix") != std::string::npos);
   const CaseFolder folder;
-  const CaseResult thrown = run_case(folder.load(""), catalogue(),
+  const CaseResult thrown = run_case(folder.load(""), shipped_catalogue(),
                                      [](const ValidationCase&, const Cluster&, Operation,
                                         std::span<const Bytes>) -> std::vector<PredictedTime> {
                                        throw ConfigError("no such algorithm");
@@ -142,7 +137,7 @@ TEST_CASE("every shipped case describes a cluster of its ranks") {
     CAPTURE(file.string());
     LoadedCase loaded = load_validation_case(file, root);
     loaded.item.not_covered.reset();
-    const CaseResult result = run_case(loaded, catalogue(), predict_fixed);
+    const CaseResult result = run_case(loaded, shipped_catalogue(), predict_fixed);
     INFO(result.not_covered);
     for (const ValidationRow& row : result.rows) {
       REQUIRE(row.predicted.has_value());

@@ -14,17 +14,13 @@
 #include <vector>
 
 #include "sim/config.h"
+#include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
 const std::filesystem::path kShippedFolder =
     std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs" / "hardware";
-
-const Catalogue& shipped() {
-  static const Catalogue catalogue = Catalogue::load(kShippedFolder);
-  return catalogue;
-}
 
 template <typename T>
 bool has_source(const Sourced<T>& value) {
@@ -162,7 +158,7 @@ std::string load_error(const std::string& file, const std::string& from, const s
 std::string look_up_error(const std::string& name) {
   ConfigDocument document = ConfigDocument::parse("gpu: " + name, "cluster.yaml");
   try {
-    static_cast<void>(shipped().gpu(document.root().required("gpu")));
+    static_cast<void>(shipped_catalogue().gpu(document.root().required("gpu")));
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -226,16 +222,16 @@ TEST_CASE("the shipped catalogue holds every part that clusters need") {
       REQUIRE(parts.at(name).name == name);
     }
   };
-  holds(shipped().cpus(), cpus);
-  holds(shipped().gpus(), gpus);
-  holds(shipped().links(), links);
-  holds(shipped().nics(), nics);
-  holds(shipped().nvswitches(), {"NVSwitch1", "NVSwitch2", "NVSwitch3", "NVSwitch4"});
-  holds(shipped().switches(), switches);
+  holds(shipped_catalogue().cpus(), cpus);
+  holds(shipped_catalogue().gpus(), gpus);
+  holds(shipped_catalogue().links(), links);
+  holds(shipped_catalogue().nics(), nics);
+  holds(shipped_catalogue().nvswitches(), {"NVSwitch1", "NVSwitch2", "NVSwitch3", "NVSwitch4"});
+  holds(shipped_catalogue().switches(), switches);
 }
 
 TEST_CASE("every value of the shipped catalogue has a source") {
-  for (const auto& [name, cpu] : shipped().cpus()) {
+  for (const auto& [name, cpu] : shipped_catalogue().cpus()) {
     INFO(name);
     REQUIRE(has_source(cpu.memory_bandwidth));
     REQUIRE(has_source(cpu.memory_latency));
@@ -246,7 +242,7 @@ TEST_CASE("every value of the shipped catalogue has a source") {
       REQUIRE(has_source(cpu.identity->model));
     }
   }
-  for (const auto& [name, gpu] : shipped().gpus()) {
+  for (const auto& [name, gpu] : shipped_catalogue().gpus()) {
     INFO(name);
     REQUIRE(!gpu.peak.empty());
     for (const auto& [type, rate] : gpu.peak) {
@@ -260,7 +256,7 @@ TEST_CASE("every value of the shipped catalogue has a source") {
     REQUIRE((gpu.pcie.empty() || has_source(gpu.pcie_lanes)));
     REQUIRE(gpu.pcie.empty() != gpu.c2c.empty());
   }
-  for (const auto& [name, link] : shipped().links()) {
+  for (const auto& [name, link] : shipped_catalogue().links()) {
     INFO(name);
     REQUIRE(has_source(link.bandwidth));
     REQUIRE(has_source(link.efficiency));
@@ -271,7 +267,7 @@ TEST_CASE("every value of the shipped catalogue has a source") {
     REQUIRE(has_source(link.root_latency));
     REQUIRE(has_source(link.in_network_reduction));
   }
-  for (const auto& [name, nic] : shipped().nics()) {
+  for (const auto& [name, nic] : shipped_catalogue().nics()) {
     INFO(name);
     REQUIRE(has_source(nic.speed));
     REQUIRE(has_source(nic.ports));
@@ -279,12 +275,12 @@ TEST_CASE("every value of the shipped catalogue has a source") {
     REQUIRE(has_source(nic.efficiency));
     REQUIRE(has_source(nic.latency));
   }
-  for (const auto& [name, model] : shipped().nvswitches()) {
+  for (const auto& [name, model] : shipped_catalogue().nvswitches()) {
     INFO(name);
     REQUIRE(has_source(model.ports));
     REQUIRE(has_source(model.in_network_reduction));
   }
-  for (const auto& [name, model] : shipped().switches()) {
+  for (const auto& [name, model] : shipped_catalogue().switches()) {
     INFO(name);
     REQUIRE(has_source(model.ports));
     REQUIRE(has_source(model.speed));

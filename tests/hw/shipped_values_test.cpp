@@ -3,20 +3,14 @@
 #include "support/catch.h"
 
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "hw/catalogue.h"
+#include "support/shipped.h"
 
 namespace trainyard {
 namespace {
-
-const Catalogue& shipped() {
-  static const Catalogue catalogue =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs" / "hardware");
-  return catalogue;
-}
 
 bool near(double value, double expected, double tolerance) {
   return std::abs(value - expected) <= tolerance * expected;
@@ -24,7 +18,7 @@ bool near(double value, double expected, double tolerance) {
 
 // All GPU-to-GPU links of a GPU together, per direction.
 double scale_up_gigabytes_per_second(const GpuModel& gpu) {
-  return shipped().link(gpu.scale_up_link).bandwidth.value.gigabytes_per_second() *
+  return shipped_catalogue().link(gpu.scale_up_link).bandwidth.value.gigabytes_per_second() *
          gpu.scale_up_links.value;
 }
 
@@ -40,13 +34,13 @@ TEST_CASE("NVSwitches from NVLink 4 on and Quantum switches reduce in the networ
     }
     return names;
   };
-  REQUIRE(names_of(shipped().links()) == std::vector<std::string>{"NVLink4", "NVLink5"});
-  REQUIRE(names_of(shipped().switches()) ==
+  REQUIRE(names_of(shipped_catalogue().links()) == std::vector<std::string>{"NVLink4", "NVLink5"});
+  REQUIRE(names_of(shipped_catalogue().switches()) ==
           std::vector<std::string>{"Quantum-QM8700", "Quantum2-QM9700", "QuantumX800-Q3400"});
 }
 
 TEST_CASE("the shipped values are the published ones") {
-  const auto& gpus = shipped().gpus();
+  const auto& gpus = shipped_catalogue().gpus();
   REQUIRE(gpus.at("V100-SXM2-16GB").peak.at("fp16").value == FlopRate(125e12));
   REQUIRE(gpus.at("A100-SXM-40GB").memory_bandwidth.value == gigabytes_per_second(1555));
   REQUIRE(gpus.at("A100-SXM-80GB").memory.value == Bytes(80'000'000'000));
@@ -63,18 +57,18 @@ TEST_CASE("the shipped values are the published ones") {
   REQUIRE(gpus.at("RTX-4090").scale_up_link.empty());
   REQUIRE(gpus.at("MI300X").memory_bandwidth.value == gigabytes_per_second(5300));
 
-  const auto& links = shipped().links();
+  const auto& links = shipped_catalogue().links();
   REQUIRE(links.at("NVLink4").efficiency.value == Approx(0.82));
   REQUIRE(links.at("NVLink5").bandwidth.value == gigabytes_per_second(50));
   REQUIRE(links.at("UPI-Skylake").bandwidth.evidence == Evidence::Shipped);
   REQUIRE(links.at("PCIe5").switch_latency->value == nanoseconds(115));
 
-  const auto& nics = shipped().nics();
+  const auto& nics = shipped_catalogue().nics();
   REQUIRE(nics.at("ConnectX-7").speed.value == gigabits_per_second(400));
   REQUIRE(nics.at("ConnectX-7").efficiency.value == Approx(0.96));
   REQUIRE(nics.at("ConnectX-6").latency.value == nanoseconds(125));
 
-  const auto& switches = shipped().switches();
+  const auto& switches = shipped_catalogue().switches();
   REQUIRE(switches.at("Quantum2-QM9700").ports.value == 64);
   REQUIRE(switches.at("Tomahawk4").buffer->value == Bytes(113'660'000));
   REQUIRE(switches.at("Rosetta").latency.value == nanoseconds(350));
@@ -82,7 +76,7 @@ TEST_CASE("the shipped values are the published ones") {
 
 TEST_CASE("the links of a GPU add up to its published bandwidth") {
   const auto total = [](const char* name) {
-    return scale_up_gigabytes_per_second(shipped().gpus().at(name));
+    return scale_up_gigabytes_per_second(shipped_catalogue().gpus().at(name));
   };
   REQUIRE(total("V100-SXM2-32GB") == Approx(150.0));
   REQUIRE(total("H800-SXM") == Approx(200.0));
@@ -95,20 +89,22 @@ TEST_CASE("the links of a GPU add up to its published bandwidth") {
 
 TEST_CASE("a socket says who it is, what its memory carries and how it joins others") {
   // The extended family of CPUID as the high digit: 15 + 16 x (25 - 15).
-  const CpuModel& milan = shipped().cpus().at("EPYC-Milan");
+  const CpuModel& milan = shipped_catalogue().cpus().at("EPYC-Milan");
   REQUIRE(milan.identity->vendor == "AuthenticAMD");
   REQUIRE(milan.identity->family.value == 15 + 16 * (25 - 15));
   REQUIRE(milan.identity->model.value == 1);
-  REQUIRE(shipped().cpus().at("EPYC-Turin").identity->family.value == 15 + 16 * (26 - 15));
-  const CpuModel& xeon = shipped().cpus().at("Xeon-SapphireRapids");
+  REQUIRE(shipped_catalogue().cpus().at("EPYC-Turin").identity->family.value ==
+          15 + 16 * (26 - 15));
+  const CpuModel& xeon = shipped_catalogue().cpus().at("Xeon-SapphireRapids");
   REQUIRE(xeon.identity->vendor == "GenuineIntel");
   REQUIRE(xeon.identity->model.value == 0x8F);
   REQUIRE(xeon.socket_link == "UPI-Sapphire-Rapids");
   // Channels x transfers a second x 8 bytes.
   REQUIRE(xeon.memory_bandwidth.value.gigabytes_per_second() == Approx(8 * 4.8 * 8));
-  REQUIRE(shipped().cpus().at("EPYC-Genoa").memory_bandwidth.value.gigabytes_per_second() ==
-          Approx(12 * 4.8 * 8));
-  REQUIRE(shipped().cpus().at("Grace").arch == "arm64");
+  REQUIRE(
+      shipped_catalogue().cpus().at("EPYC-Genoa").memory_bandwidth.value.gigabytes_per_second() ==
+      Approx(12 * 4.8 * 8));
+  REQUIRE(shipped_catalogue().cpus().at("Grace").arch == "arm64");
 }
 
 TEST_CASE("PCIe reaches the published rates for each payload size") {
@@ -124,7 +120,7 @@ TEST_CASE("PCIe reaches the published rates for each payload size") {
                       {"PCIe4", 8, 15.75, {12.8, 14.1, 14.9}}};
   for (const Row& row : rows) {
     INFO(row.link << " x" << row.lanes);
-    const LinkModel& link = shipped().link(row.link);
+    const LinkModel& link = shipped_catalogue().link(row.link);
     const double encoded = link.bandwidth.value.gigabytes_per_second() * row.lanes;
     REQUIRE(near(encoded, row.encoded, 0.001));
     REQUIRE(near(encoded * pcie_efficiency(Bytes(128)), row.payload[0], 0.005));
@@ -132,13 +128,13 @@ TEST_CASE("PCIe reaches the published rates for each payload size") {
     REQUIRE(near(encoded * pcie_efficiency(Bytes(512)), row.payload[2], 0.005));
     REQUIRE(link.efficiency.value == Approx(pcie_efficiency(Bytes(256))));
   }
-  const LinkModel& flits = shipped().link("PCIe6");
+  const LinkModel& flits = shipped_catalogue().link("PCIe6");
   REQUIRE(near(flits.bandwidth.value.gigabytes_per_second() * 16 * flits.efficiency.value, 121.0,
                0.001));
 }
 
 TEST_CASE("the latencies of PCIe and NVLink add up to the measured ones") {
-  const LinkModel& pcie = shipped().link("PCIe5");
+  const LinkModel& pcie = shipped_catalogue().link("PCIe5");
   const SimTime gpu_link = pcie.latency.value + pcie.gpu_latency->value;
   const SimTime one_switch = gpu_link * 2 + pcie.switch_latency->value;
   REQUIRE(one_switch > nanoseconds(633));
@@ -147,7 +143,7 @@ TEST_CASE("the latencies of PCIe and NVLink add up to the measured ones") {
                                pcie.switch_latency->value * 2 + pcie.root_latency->value;
   REQUIRE(through_root > nanoseconds(1039));
   REQUIRE(through_root < nanoseconds(1116));
-  const LinkModel& nvlink = shipped().link("NVLink4");
+  const LinkModel& nvlink = shipped_catalogue().link("NVLink4");
   REQUIRE(nvlink.latency.value * 2 + nvlink.switch_latency->value == nanoseconds(800));
 }
 

@@ -14,7 +14,7 @@ namespace trainyard::nccl {
 namespace {
 
 ClusterSystems systems_of(const std::string& name, const ClusterOverrides& overrides = {}) {
-  return import_systems(shipped_cluster(name, overrides), default_catalogue());
+  return import_systems(shipped_cluster(name, overrides), shipped_catalogue());
 }
 
 TEST_CASE("equal servers are one kind, ranks counted through", "[nccl]") {
@@ -65,7 +65,7 @@ TEST_CASE("shipped clusters have graphs", "[nccl]") {
   for (const std::string& name : clusters) {
     INFO(name);
     const Cluster cluster = shipped_cluster(name);
-    const ClusterSystems systems = import_systems(cluster, default_catalogue());
+    const ClusterSystems systems = import_systems(cluster, shipped_catalogue());
     const SearchOptions options{.multi_node = systems.nodes.size() > 1};
     for (const std::vector<NcclSystem>& kind : systems.kinds) {
       for (const MachinePart& part : make_machines(kind, options)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/fabrics.h"
+#include "support/shipped.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
@@ -15,20 +16,15 @@ namespace trainyard {
 inline const std::filesystem::path kConfigsFolder =
     std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
 
-[[nodiscard]] inline const Catalogue& default_catalogue() {
-  static const Catalogue instance = Catalogue::load(kConfigsFolder / "hardware");
-  return instance;
-}
-
 [[nodiscard]] inline Cluster cluster_of(const std::string& text,
                                         const ClusterOverrides& overrides = {}) {
   ConfigDocument document = ConfigDocument::parse(text, "my.yaml");
-  return build_cluster(document, default_catalogue(), overrides);
+  return build_cluster(document, shipped_catalogue(), overrides);
 }
 
 [[nodiscard]] inline Cluster shipped_cluster(const std::string& name,
                                              const ClusterOverrides& overrides = {}) {
-  return load_cluster(kConfigsFolder / "clusters" / (name + ".yaml"), default_catalogue(),
+  return load_cluster(kConfigsFolder / "clusters" / (name + ".yaml"), shipped_catalogue(),
                       overrides);
 }
 

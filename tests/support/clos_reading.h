@@ -3,22 +3,16 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "support/shipped.h"
 #include "topology/clos.h"
 
 namespace trainyard {
-
-inline const Catalogue& shipped_catalogue() {
-  static const Catalogue instance =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware");
-  return instance;
-}
 
 [[nodiscard]] inline ServerSpec servers_of(int nics, std::int64_t nic_gigabits = 400,
                                            int nic_ports = 1) {

@@ -4,23 +4,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "support/shipped.h"
 #include "topology/cluster.h"
 #include "topology/fabric_router.h"
 #include "topology/layer.h"
 
 namespace trainyard {
-
-inline const Catalogue& shipped_catalogue() {
-  static const Catalogue instance =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware");
-  return instance;
-}
 
 // `fabric` is what stands between the braces of the key.
 inline Cluster cluster_of(int nodes, int nics, const std::string& fabric) {

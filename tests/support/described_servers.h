@@ -2,19 +2,13 @@
 // Servers from a few lines of YAML, and questions about what they became.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <utility>
 
+#include "support/shipped.h"
 #include "topology/server.h"
 
 namespace trainyard {
-
-inline const Catalogue& shipped_catalogue() {
-  static const Catalogue instance =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware");
-  return instance;
-}
 
 inline ServerSpec read_server_text(const std::string& text) {
   ConfigDocument document = ConfigDocument::parse(text, "server.yaml");

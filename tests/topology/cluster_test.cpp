@@ -2,6 +2,7 @@
 // Cluster files as a user writes them: the shipped ones, overrides, and what each mistake says.
 #include "support/catch.h"
 
+#include "support/shipped.h"
 #include "topology/cluster.h"
 
 #include <algorithm>
@@ -18,18 +19,13 @@ using namespace literals;
 
 const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
 
-const Catalogue& catalogue() {
-  static const Catalogue instance = Catalogue::load(kConfigs / "hardware");
-  return instance;
-}
-
 Cluster load(const std::string& name, const ClusterOverrides& overrides = {}) {
-  return load_cluster(kConfigs / "clusters" / (name + ".yaml"), catalogue(), overrides);
+  return load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), overrides);
 }
 
 Cluster parse(const std::string& text, const ClusterOverrides& overrides = {}) {
   ConfigDocument document = ConfigDocument::parse(text, "my.yaml");
-  return build_cluster(document, catalogue(), overrides);
+  return build_cluster(document, shipped_catalogue(), overrides);
 }
 
 // A small cluster file; tests replace a line of it.
@@ -79,7 +75,7 @@ TEST_CASE("in every shipped cluster every GPU reaches every other by a valid pat
   REQUIRE(cluster_files().size() >= 30);
   for (const std::filesystem::path& file : cluster_files()) {
     INFO(file.string());
-    const Cluster cluster = load_cluster(file, catalogue(), {});
+    const Cluster cluster = load_cluster(file, shipped_catalogue(), {});
     REQUIRE(cluster.gpus.size() == static_cast<std::size_t>(std::accumulate(
                                        cluster.server_gpus.begin(), cluster.server_gpus.end(), 0)));
     // Odd, so that all places in a server are met.

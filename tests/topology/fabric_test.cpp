@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
+#include "support/shipped.h"
 #include "topology/fabric.h"
 
-#include <filesystem>
 #include <string>
 
 namespace trainyard {
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue instance =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware");
-  return instance;
-}
 
 TEST_CASE("an unknown template or routing is refused with the known ones") {
   const auto read = [](const std::string& fabric) {
@@ -28,7 +22,7 @@ TEST_CASE("an unknown template or routing is refused with the known ones") {
     (void)read_fabric({.node = node,
                        .nodes = nodes,
                        .servers = servers,
-                       .catalogue = catalogue(),
+                       .catalogue = shipped_catalogue(),
                        .parts = parts});
   };
   REQUIRE_THROWS_WITH(read("template: close"),

@@ -6,19 +6,14 @@
 #include <string>
 
 #include "sim/config_error.h"
+#include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const Catalogue& shipped() {
-  static const Catalogue catalogue =
-      Catalogue::load(std::string(TRAINYARD_SOURCE_DIR) + "/configs/hardware");
-  return catalogue;
-}
-
 std::string gpu_of(const GpuEvidence& evidence, const ImportOptions& options = {}) {
   try {
-    return choose_gpu(evidence, options, shipped(), "a.xml").name;
+    return choose_gpu(evidence, options, shipped_catalogue(), "a.xml").name;
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -38,29 +33,29 @@ TEST_CASE("a GPU is known by what the user says, its PCI id, or capability and l
 }
 
 TEST_CASE("PCI ids lead to one part each") {
-  for (const auto& [name, gpu] : shipped().gpus()) {
+  for (const auto& [name, gpu] : shipped_catalogue().gpus()) {
     if (gpu.pci_ids) {
       for (const std::string& id : gpu.pci_ids->value) {
         REQUIRE(gpu_of({.pci_id = id}) == name);
       }
     }
   }
-  for (const auto& [name, nic] : shipped().nics()) {
+  for (const auto& [name, nic] : shipped_catalogue().nics()) {
     if (nic.pci_ids) {
       for (const std::string& id : nic.pci_ids->value) {
         const NicEvidence evidence{.pci_id = id, .ports = nic.ports.value};
-        REQUIRE(recognise_nic(evidence, shipped())->name == name);
+        REQUIRE(recognise_nic(evidence, shipped_catalogue())->name == name);
       }
     }
   }
 }
 
 TEST_CASE("a NIC without a known id is known by its speed if only one part has it") {
-  REQUIRE(recognise_nic({.pci_id = "ffff:0001", .speed = 800'000}, shipped())->name ==
+  REQUIRE(recognise_nic({.pci_id = "ffff:0001", .speed = 800'000}, shipped_catalogue())->name ==
           "ConnectX-8");
-  REQUIRE(recognise_nic({.speed = 200'000}, shipped()) == nullptr);
-  REQUIRE(recognise_nic({.speed = 10'000}, shipped())->name == "Ethernet-10G");
-  REQUIRE(recognise_nic({.speed = 25'000}, shipped()) == nullptr);
+  REQUIRE(recognise_nic({.speed = 200'000}, shipped_catalogue()) == nullptr);
+  REQUIRE(recognise_nic({.speed = 10'000}, shipped_catalogue())->name == "Ethernet-10G");
+  REQUIRE(recognise_nic({.speed = 25'000}, shipped_catalogue()) == nullptr);
   REQUIRE(speed_text(200'000) == "200Gb/s");
 }
 
@@ -70,23 +65,23 @@ TEST_CASE("a CPU is known by its identity, and only needed to join sockets") {
   cpu.vendor = "AuthenticAMD";
   cpu.familyid = 143;
   cpu.modelid = 49;
-  REQUIRE(choose_cpu(cpu, 2, {}, shipped(), "a.xml") == "EPYC-Rome");
-  REQUIRE(choose_cpu(cpu, 2, {.cpu = "Grace"}, shipped(), "a.xml") == "Grace");
+  REQUIRE(choose_cpu(cpu, 2, {}, shipped_catalogue(), "a.xml") == "EPYC-Rome");
+  REQUIRE(choose_cpu(cpu, 2, {.cpu = "Grace"}, shipped_catalogue(), "a.xml") == "Grace");
   cpu.modelid = 1000;
-  REQUIRE(choose_cpu(cpu, 1, {}, shipped(), "a.xml").empty());
-  REQUIRE_THROWS_WITH(choose_cpu(cpu, 2, {}, shipped(), "a.xml"),
+  REQUIRE(choose_cpu(cpu, 1, {}, shipped_catalogue(), "a.xml").empty());
+  REQUIRE_THROWS_WITH(choose_cpu(cpu, 2, {}, shipped_catalogue(), "a.xml"),
                       "a.xml: the CPU, whose link between sockets is needed, fits no part of the "
                       "catalogue; expected --cpu PART, found none");
 }
 
 TEST_CASE("a name that is no part of the catalogue is an error with the nearest") {
-  REQUIRE_THROWS_WITH(check_names({.gpu = "H100-SMX"}, shipped()),
+  REQUIRE_THROWS_WITH(check_names({.gpu = "H100-SMX"}, shipped_catalogue()),
                       "--gpu: expected a part of the catalogue, found \"H100-SMX\"; did you mean "
                       "\"H100-SXM\"?");
-  REQUIRE_THROWS_WITH(check_names({.nic = "X"}, shipped()),
+  REQUIRE_THROWS_WITH(check_names({.nic = "X"}, shipped_catalogue()),
                       Catch::StartsWith("--nic: expected a part of the catalogue, found \"X\"; "
                                         "known: BlueField-3, Cassini, "));
-  check_names({.gpu = "B200", .nic = "Thor2", .cpu = "Grace"}, shipped());
+  check_names({.gpu = "B200", .nic = "Thor2", .cpu = "Grace"}, shipped_catalogue());
 }
 
 TEST_CASE("an import says where devices got other numbers") {

@@ -7,42 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "sim/config_error.h"
 #include "support/damage.h"
+#include "support/imported.h"
 #include "support/program.h"
+#include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const Catalogue& shipped() {
-  static const Catalogue catalogue =
-      Catalogue::load(std::string(TRAINYARD_SOURCE_DIR) + "/configs/hardware");
-  return catalogue;
-}
-
 ImportedServer import(const std::string& text, const ImportOptions& options = {}) {
-  return import_nccl_xml(read_nccl_xml(text, "a.xml"), shipped(), options, "a.xml");
+  return import_nccl_xml(read_nccl_xml(text, "a.xml"), shipped_catalogue(), options, "a.xml");
 }
 
 std::string error_of(const std::string& text, const ImportOptions& options = {}) {
-  try {
-    (void)import(text, options);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-// The server as the lines of its tree.
-std::string tree_of(const ImportedServer& server) {
-  const std::string yaml = to_cluster_yaml(server.tree, shipped(), {.name = "", .source = ""});
-  return yaml.substr(yaml.find("  tree:\n") + 8);
-}
-
-std::string with(std::string text, const std::string& old, const std::string& replacement) {
-  const std::size_t at = text.find(old);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, old.size(), replacement);
+  return complaint([&] { return import(text, options); });
 }
 
 // Two sockets; two levels of switches; a NIC of two functions; the GPUs not in file order.

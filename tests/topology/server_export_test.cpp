@@ -14,6 +14,7 @@
 
 #include "sim/config_error.h"
 #include "support/program.h"
+#include "support/shipped.h"
 #include "topology/cluster.h"
 #include "topology/nccl_import.h"
 #include "topology/smi_import.h"
@@ -23,18 +24,13 @@ namespace {
 
 const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
 
-const Catalogue& shipped() {
-  static const Catalogue catalogue = Catalogue::load(kRoot / "configs/hardware");
-  return catalogue;
-}
-
 // Server 0 of a shipped cluster.
 ServerOutline server_of(const std::filesystem::path& file) {
   ClusterOverrides overrides;
   if (read_text_file(file).find("\nnodes:") != std::string::npos) {
     overrides.nodes = 1;
   }
-  return server_outline(load_cluster(file, shipped(), overrides).topology, ServerId(0));
+  return server_outline(load_cluster(file, shipped_catalogue(), overrides).topology, ServerId(0));
 }
 
 ServerOutline shipped_server(const std::string& name) {
@@ -60,10 +56,10 @@ bool has_root(const ServerOutline& server) {
 
 ServerOutline rebuilt(const ImportedServer& imported) {
   const std::string yaml =
-      to_cluster_yaml(imported.tree, shipped(), {.name = "again", .source = "a test"});
+      to_cluster_yaml(imported.tree, shipped_catalogue(), {.name = "again", .source = "a test"});
   INFO(yaml);
   ConfigDocument document = ConfigDocument::parse(yaml, "again.yaml");
-  return server_outline(build_cluster(document, shipped(), {}).topology, ServerId(0));
+  return server_outline(build_cluster(document, shipped_catalogue(), {}).topology, ServerId(0));
 }
 
 }  // namespace
@@ -74,21 +70,21 @@ TEST_CASE("every shipped server survives the way over NCCL's topology file") {
   for (const std::filesystem::path& file : files) {
     INFO(file.filename().string());
     const ServerOutline server = server_of(file);
-    const std::string xml = write_nccl_xml(to_nccl_xml(server, shipped()));
+    const std::string xml = write_nccl_xml(to_nccl_xml(server, shipped_catalogue()));
     ImportOptions parts{.cpu = server.cpu};
-    if (!shipped().gpus().at(server.gpu).pci_ids) {
+    if (!shipped_catalogue().gpus().at(server.gpu).pci_ids) {
       parts.gpu = server.gpu;
     }
-    if (server.nics > 0 && !shipped().nics().at(server.nic).pci_ids) {
+    if (server.nics > 0 && !shipped_catalogue().nics().at(server.nic).pci_ids) {
       parts.nic = server.nic;
     }
     const ImportedServer imported =
-        import_nccl_xml(read_nccl_xml(xml, "a.xml"), shipped(), parts, "a.xml");
+        import_nccl_xml(read_nccl_xml(xml, "a.xml"), shipped_catalogue(), parts, "a.xml");
     // Of more than two sockets it is said that they may be parts of one.
     REQUIRE((imported.remarks.empty() || server.sockets.size() > 2));
     const ServerOutline again = rebuilt(imported);
     REQUIRE((again == server || has_root(server)));
-    REQUIRE(write_nccl_xml(to_nccl_xml(again, shipped())) == xml);
+    REQUIRE(write_nccl_xml(to_nccl_xml(again, shipped_catalogue())) == xml);
   }
 }
 
@@ -97,24 +93,25 @@ TEST_CASE("every shipped server of NVIDIA survives the way over the matrix of nv
   for (const std::filesystem::path& file : cluster_files()) {
     INFO(file.filename().string());
     const ServerOutline server = server_of(file);
-    if (!shipped().gpus().at(server.gpu).compute_capability) {
+    if (!shipped_catalogue().gpus().at(server.gpu).compute_capability) {
       continue;
     }
-    const std::string text = write_smi_matrix(to_smi_matrix(server, shipped()));
+    const std::string text = write_smi_matrix(to_smi_matrix(server, shipped_catalogue()));
     ImportOptions parts{.gpu = server.gpu, .cpu = server.cpu};
     if (server.nics > 0) {
       parts.nic = server.nic;
     }
-    const ServerOutline again =
-        rebuilt(import_smi_matrix(read_smi_matrix(text, "topo.txt"), shipped(), parts, "topo.txt"));
-    REQUIRE(write_smi_matrix(to_smi_matrix(again, shipped())) == text);
+    const ServerOutline again = rebuilt(import_smi_matrix(read_smi_matrix(text, "topo.txt"),
+                                                          shipped_catalogue(), parts, "topo.txt"));
+    REQUIRE(write_smi_matrix(to_smi_matrix(again, shipped_catalogue())) == text);
     ++compared;
   }
   REQUIRE(compared >= 8);
 }
 
 TEST_CASE("a DGX A100 as NCCL's topology file", "[golden]") {
-  const std::string xml = write_nccl_xml(to_nccl_xml(shipped_server("dgx-a100"), shipped()));
+  const std::string xml =
+      write_nccl_xml(to_nccl_xml(shipped_server("dgx-a100"), shipped_catalogue()));
   const std::filesystem::path expected = kRoot / "tests/golden/dgx-a100.xml";
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {
     std::ofstream(expected, std::ios::binary) << xml;
@@ -138,19 +135,19 @@ TEST_CASE("a DGX-1 has the matrix that is published for it") {
       "NIC1  PHB  PHB  PIX  PIX  SYS  SYS  SYS  SYS  PHB   X   SYS  SYS\n"
       "NIC2  SYS  SYS  SYS  SYS  PIX  PIX  PHB  PHB  SYS  SYS   X   PHB\n"
       "NIC3  SYS  SYS  SYS  SYS  PHB  PHB  PIX  PIX  SYS  SYS  PHB   X\n";
-  const SmiMatrix matrix = to_smi_matrix(shipped_server("dgx-1"), shipped());
+  const SmiMatrix matrix = to_smi_matrix(shipped_server("dgx-1"), shipped_catalogue());
   REQUIRE(matrix.cells == read_smi_matrix(published, "published").cells);
 }
 
 TEST_CASE("the sockets of GPUs are the NUMA nodes of the matrix") {
-  const SmiMatrix matrix = to_smi_matrix(shipped_server("dgx-h100"), shipped());
+  const SmiMatrix matrix = to_smi_matrix(shipped_server("dgx-h100"), shipped_catalogue());
   REQUIRE(matrix.devices[3].numa_affinity == "0");
   REQUIRE(matrix.devices[4].numa_affinity == "1");
   REQUIRE(matrix.devices[8].numa_affinity.empty());
 }
 
 TEST_CASE("what a topology file says of each device comes from the catalogue") {
-  const NcclSystem system = to_nccl_xml(shipped_server("dgx-h100"), shipped());
+  const NcclSystem system = to_nccl_xml(shipped_server("dgx-h100"), shipped_catalogue());
   REQUIRE(system.cpus.size() == 2);
   REQUIRE(system.cpus[0].vendor == "GenuineIntel");
   const NcclPci& bridge = system.cpus[0].pcis.at(0);
@@ -179,7 +176,7 @@ TEST_CASE("an adapter has an entry for each port") {
     return OutlineBranch{.kind = BranchKind::Nic, .index = index, .part = server.nic};
   };
   server.sockets = {{OutlineBranch{}, nic(0), nic(1)}};
-  const NcclSystem system = to_nccl_xml(server, shipped());
+  const NcclSystem system = to_nccl_xml(server, shipped_catalogue());
   const std::vector<NcclNet>& nets = system.cpus.at(0).pcis.at(2).nics.at(0).nets;
   REQUIRE(nets.size() == 2);
   REQUIRE(nets[1].name == "nic1port2");
@@ -187,19 +184,19 @@ TEST_CASE("an adapter has an entry for each port") {
   REQUIRE(nets[1].port == 2);
   REQUIRE(nets[1].speed == 200'000);
   REQUIRE(nets[0].guid == nets[1].guid);
-  const ImportedServer again = import_nccl_xml(system, shipped(), {}, "a.xml");
+  const ImportedServer again = import_nccl_xml(system, shipped_catalogue(), {}, "a.xml");
   REQUIRE(again.tree.nic == server.nic);
   REQUIRE(again.remarks.empty());
 }
 
 TEST_CASE("the links of AMD's GPUs are xgmi, and nvidia-smi has no form for them") {
   const ServerOutline server = shipped_server("mi300x");
-  const NcclSystem system = to_nccl_xml(server, shipped());
+  const NcclSystem system = to_nccl_xml(server, shipped_catalogue());
   const NcclGpu& gpu = system.cpus.at(0).pcis.at(0).pcis.at(0).gpus.at(0);
   REQUIRE(gpu.nvlinks.empty());
   REQUIRE(gpu.xgmis.size() == 7);
   REQUIRE(!gpu.sm);
-  REQUIRE_THROWS_WITH(to_smi_matrix(server, shipped()),
+  REQUIRE_THROWS_WITH(to_smi_matrix(server, shipped_catalogue()),
                       "the server: expected NVIDIA GPUs for the matrix of nvidia-smi, found "
                       "MI300X");
 }
@@ -212,7 +209,7 @@ TEST_CASE("a server with more elements than NCCL reads is refused") {
     server.sockets[0].push_back({.kind = BranchKind::Gpu, .index = index});
   }
   server.switch_links.assign(86, 18);
-  REQUIRE_THROWS_WITH(to_nccl_xml(server, shipped()),
+  REQUIRE_THROWS_WITH(to_nccl_xml(server, shipped_catalogue()),
                       "the server: expected at most 256 elements in a topology file, as NCCL reads "
                       "them, found 260");
 }
@@ -222,7 +219,7 @@ TEST_CASE("a server with GPUs of several parts is refused") {
       "name: a\nsource: b\nnodes: 1\nserver:\n  template: pcie\n  gpu: L40S\n"
       "  tree:\n    - [gpu, {gpu: H100-PCIe}]\n",
       "a.yaml");
-  const Cluster cluster = build_cluster(document, shipped(), {});
+  const Cluster cluster = build_cluster(document, shipped_catalogue(), {});
   REQUIRE_THROWS_WITH(server_outline(cluster.topology, ServerId(0)),
                       "the server: expected GPUs of one part, found L40S and H100-PCIe");
 }
@@ -233,19 +230,19 @@ TEST_CASE("a root complex is a distance of its own, and flat in a topology file"
       "  tree:\n    - [{root: [gpu, gpu], bandwidth: 50 GB/s}, {root: [gpu], bandwidth: 50 "
       "GB/s}]\n",
       "a.yaml");
-  const Cluster cluster = build_cluster(document, shipped(), {});
+  const Cluster cluster = build_cluster(document, shipped_catalogue(), {});
   const ServerOutline server = server_outline(cluster.topology, ServerId(0));
-  const SmiMatrix matrix = to_smi_matrix(server, shipped());
+  const SmiMatrix matrix = to_smi_matrix(server, shipped_catalogue());
   REQUIRE(matrix.cells[0][1] == SmiCell{SmiDistance::Phb});
   REQUIRE(matrix.cells[0][2] == SmiCell{SmiDistance::Node});
-  REQUIRE(to_nccl_xml(server, shipped()).cpus.at(0).pcis.size() == 3);
+  REQUIRE(to_nccl_xml(server, shipped_catalogue()).cpus.at(0).pcis.size() == 3);
 }
 
 TEST_CASE("generations of PCIe are written as Linux writes them") {
-  REQUIRE(link_speed_text(shipped().link("PCIe3")) == "8.0 GT/s PCIe");
-  REQUIRE(link_speed_text(shipped().link("PCIe4")) == "16.0 GT/s PCIe");
-  REQUIRE(link_speed_text(shipped().link("PCIe5")) == "32.0 GT/s PCIe");
-  REQUIRE(link_speed_text(shipped().link("PCIe6")) == "64.0 GT/s PCIe");
+  REQUIRE(link_speed_text(shipped_catalogue().link("PCIe3")) == "8.0 GT/s PCIe");
+  REQUIRE(link_speed_text(shipped_catalogue().link("PCIe4")) == "16.0 GT/s PCIe");
+  REQUIRE(link_speed_text(shipped_catalogue().link("PCIe5")) == "32.0 GT/s PCIe");
+  REQUIRE(link_speed_text(shipped_catalogue().link("PCIe6")) == "64.0 GT/s PCIe");
 }
 
 }  // namespace trainyard

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
+#include "support/shipped.h"
 #include "topology/server_outline.h"
 
 #include <string>
@@ -20,12 +21,6 @@ OutlineBranch below(BranchKind kind, std::vector<OutlineBranch> children) {
 }
 OutlineBranch pcie_switch(std::vector<OutlineBranch> children) {
   return below(BranchKind::Switch, std::move(children));
-}
-
-const Catalogue& shipped() {
-  static const Catalogue catalogue =
-      Catalogue::load(std::string(TRAINYARD_SOURCE_DIR) + "/configs/hardware");
-  return catalogue;
 }
 
 SmiDistance between(const std::vector<std::vector<OutlineBranch>>& sockets) {
@@ -106,7 +101,7 @@ TEST_CASE("a tree is written as a cluster file, switches that are alike once") {
   tree.sockets = {
       {usual, pcie_switch({gpu(1), nic(1)}), narrow}, {gpu(3), nic(3, "BlueField-3")}, {}};
   tree.switch_links.assign(4, 18);
-  REQUIRE(to_cluster_yaml(tree, shipped(),
+  REQUIRE(to_cluster_yaml(tree, shipped_catalogue(),
                           {.name = "a \"b\"", .source = "c", .remarks = {"one\ntwo"}}) ==
           "# one\\ntwo\n"
           "name: \"a \\\"b\\\"\"\n"
@@ -128,7 +123,7 @@ TEST_CASE("a tree is written as a cluster file, switches that are alike once") {
 TEST_CASE("the template of a cluster file follows from the links between GPUs") {
   const auto text_of = [](ServerOutline tree) {
     tree.gpu = "MI300X";  // Seven links.
-    return to_cluster_yaml(tree, shipped(), {.name = "a", .source = "b"});
+    return to_cluster_yaml(tree, shipped_catalogue(), {.name = "a", .source = "b"});
   };
   ServerOutline tree = empty_server(3, 0);
   tree.sockets = {{gpu(0), gpu(1), gpu(2)}};

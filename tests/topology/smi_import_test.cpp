@@ -7,42 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "sim/config_error.h"
 #include "support/damage.h"
+#include "support/imported.h"
+#include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const Catalogue& shipped() {
-  static const Catalogue catalogue =
-      Catalogue::load(std::string(TRAINYARD_SOURCE_DIR) + "/configs/hardware");
-  return catalogue;
-}
-
 const ImportOptions kParts{.gpu = "A100-SXM-80GB", .nic = "ConnectX-6", .cpu = "EPYC-Rome"};
 
 ImportedServer import(const std::string& text, const ImportOptions& options = kParts) {
-  return import_smi_matrix(read_smi_matrix(text, "topo.txt"), shipped(), options, "topo.txt");
+  return import_smi_matrix(read_smi_matrix(text, "topo.txt"), shipped_catalogue(), options,
+                           "topo.txt");
 }
 
 std::string error_of(const std::string& text, const ImportOptions& options = kParts) {
-  try {
-    (void)import(text, options);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-std::string tree_of(const ImportedServer& server) {
-  const std::string yaml = to_cluster_yaml(server.tree, shipped(), {.name = "", .source = ""});
-  return yaml.substr(yaml.find("  tree:\n") + 8);
-}
-
-std::string with(std::string text, const std::string& old, const std::string& replacement) {
-  const std::size_t at = text.find(old);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, old.size(), replacement);
+  return complaint([&] { return import(text, options); });
 }
 
 // One half is that of a DGX A100 (each device on a bridge of its own), the other has one switch.
