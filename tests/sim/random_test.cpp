@@ -30,6 +30,7 @@ TEST_CASE("mix64 is the finaliser of splitmix64") {
   REQUIRE(mix64(1) == 6238072747940578789U);
   REQUIRE(mix64(kGoldenGamma) == 16294208416658607535U);
   REQUIRE(mix64(1234567 + kGoldenGamma) == 6457827717110365317U);
+  REQUIRE(hash64(1234567) == 6457827717110365317U);
 }
 
 TEST_CASE("mix64 moves about half of the bits for each bit of its argument") {
