@@ -26,19 +26,19 @@ const nccl::Profile& profile() {
 }
 
 Cluster cluster_of(const ValidationCase& item) {
-  return load_cluster(item.cluster, default_catalogue(), item.overrides());
+  return load_cluster(item.cluster, shipped_catalogue(), item.overrides());
 }
 
 std::vector<PredictedTime> predicted(const ValidationCase& item, Operation operation,
                                      const std::vector<Bytes>& sizes) {
-  const NcclPredictor predictor(default_catalogue(), profile());
+  const NcclPredictor predictor(shipped_catalogue(), profile());
   return predictor(item, cluster_of(item), operation, sizes);
 }
 
 // The graphs of one server, the ring cut to its first channels.
 std::string graph_text(const Cluster& cluster, int channels) {
   const nccl::InitResult result = nccl::make_communicator(
-      nccl::job_nodes(cluster, default_catalogue(), nccl::Domains::Joined), {});
+      nccl::job_nodes(cluster, shipped_catalogue(), nccl::Domains::Joined), {});
   nccl::GraphFile file = nccl::graph_file(result.communicator.graphs.front());
   REQUIRE(file.ring.has_value());
   REQUIRE(file.tree.has_value());
@@ -56,7 +56,7 @@ TEST_CASE("a measured table is predicted within half of it", "[nccl][timing]") {
   const LoadedCase loaded = load_validation_case(
       root / "validation" / "cases" / "nccl" / "h100-1x4-nvswitch-allreduce.yaml", root);
   const CaseResult result =
-      run_case(loaded, default_catalogue(), NcclPredictor(default_catalogue(), profile()));
+      run_case(loaded, shipped_catalogue(), NcclPredictor(shipped_catalogue(), profile()));
   REQUIRE(result.not_covered.empty());
   REQUIRE(result.errors.large.median < std::log(1.5));
 }

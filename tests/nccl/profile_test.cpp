@@ -73,7 +73,7 @@ TEST_CASE("the NICs of the profile are parts of the catalogue", "[nccl][timing]"
   for (const auto& [nic, network] : profile.network_of_nic) {
     INFO(nic);
     REQUIRE(profile.networks.count(network) == 1);
-    REQUIRE(default_catalogue().nics().count(nic) == 1);
+    REQUIRE(shipped_catalogue().nics().count(nic) == 1);
   }
 }
 

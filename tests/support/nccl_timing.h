@@ -35,7 +35,7 @@ struct TimedJob {
   explicit TimedJob(Cluster cluster_in, const Variables& variables = {})
       : cluster(std::move(cluster_in)),
         environment(Environment::parse(variables)),
-        communicator(make_communicator(job_nodes(cluster, default_catalogue(), Domains::Joined),
+        communicator(make_communicator(job_nodes(cluster, shipped_catalogue(), Domains::Joined),
                                        {.environment = environment})
                          .communicator) {}
   TimedJob(const TimedJob&) = delete;
