@@ -72,8 +72,7 @@ GpuProfile read_gpu(const Reader& reader, const ConfigNode& node) {
 }
 
 TransportProfile read_transport(const Reader& reader, const ConfigNode& node) {
-  return {.latency = reader.times(node, "latency"),
-          .ll_pass_extra = reader.time(node, "ll_pass_extra")};
+  return {.latency = reader.times(node, "latency")};
 }
 
 NetworkProfile read_network(const Reader& reader, const ConfigNode& node) {
@@ -96,7 +95,6 @@ Profile Profile::load(const std::filesystem::path& file) {
   profile.tree_base = reader.times(kernel, "tree_base");
   profile.per_channel = reader.time(kernel, "per_channel");
   profile.pat_base = reader.time(kernel, "pat_base");
-  profile.point_to_point_base = reader.time(kernel, "point_to_point_base");
   profile.tree_network_extra = reader.times(kernel, "tree_network_extra");
   profile.nvls_tree_sync = reader.time(kernel, "nvls_tree_sync");
   for (const auto& [name, node] : root.required("gpus").entries()) {
@@ -109,6 +107,7 @@ Profile Profile::load(const std::filesystem::path& file) {
   profile.host = read_transport(reader, transports.required("host"));
   profile.pcie_rate = reader.share(transports.required("pcie"), "rate");
   profile.pcie_ll_rate = reader.share(transports.required("pcie"), "ll_rate");
+  profile.staged_ll_pass = reader.time(transports.required("host"), "ll_pass_extra");
   profile.staging_rate = reader.share(transports.required("host"), "rate");
   profile.host_bridge_rate = reader.share(transports, "host_bridge_rate");
   const ConfigNode networks = root.required("networks");

@@ -45,7 +45,6 @@ struct GpuProfile {
 // Beside what the receiver's block costs, until it sees a unit.
 struct TransportProfile {
   ProtocolTimes latency;
-  SimTime ll_pass_extra;  // Of each pass of LL.
 };
 
 // A network plugin with its NICs.
@@ -70,7 +69,6 @@ struct Profile {
   ProtocolTimes tree_base;
   SimTime per_channel;  // Later start of the blocks of a kernel, for each of them.
   SimTime pat_base;
-  SimTime point_to_point_base;
   SimTime nvls_tree_sync;
   ProtocolTimes tree_network_extra;  // Of a tree's hop over the network, more than that of a ring.
   std::map<std::string, GpuProfile> gpus;  // By architecture, as in configs/hardware/gpus.yaml.
@@ -78,6 +76,7 @@ struct Profile {
   SimTime nvswitch;  // Latency of an NVSwitch on the way.
   TransportProfile pcie;
   TransportProfile host;
+  SimTime staged_ll_pass;         // Of each pass of LL through host memory, more than elsewhere.
   double pcie_rate = 1.0;         // Share of a PCIe link that kernels get with both ways in use.
   double pcie_ll_rate = 0.5;      // Data of LL over the rate of a PCIe link.
   double staging_rate = 1.0;      // Share of what copies through host memory get (ServerTraits).

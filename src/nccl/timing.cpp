@@ -187,7 +187,7 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
       rule.unit_cost = gpu.ll_cost;
       for (const Wire* const wire : wires) {
         if (wire->transport == Transport::Host) {
-          rule.unit_cost = gpu.ll_cost + profile.host.ll_pass_extra;
+          rule.unit_cost = gpu.ll_cost + profile.staged_ll_pass;
         }
       }
       break;

@@ -53,10 +53,10 @@ TEST_CASE("a release that is not known stands for its nearest one, and a note sa
   REQUIRE(read({"--topo", "a.xml", "--nccl-version", "2.27.7"}).nccl.version ==
           nccl::Version::V2_27);
   const PlanRequest near = read({"--topo", "a.xml", "--nccl-version", "2.29.3"});
-  REQUIRE(near.nccl.version == nccl::Version::V2_28);
+  REQUIRE(near.nccl.version == nccl::Version::V2_30);
   REQUIRE(near.nccl.notes ==
           std::vector<std::string>{
-              "NCCL 2.29.3 is planned as 2.28.9, the nearest release whose rules are known"});
+              "NCCL 2.29.3 is planned as 2.30.7, the nearest release whose rules are known"});
   require_refused(
       {"--topo", "a.xml", "--nccl-version", "new"},
       "--nccl-version: expected a release such as 2.30.7, 2.28.9 or 2.27.7, found \"new\"");

@@ -117,7 +117,7 @@ TEST_CASE("the commands that the program proposes run") {
 TEST_CASE("an unknown command is answered by the nearest one") {
   const std::string here = TRAINYARD_SOURCE_DIR;
   const std::string expected =
-      "expected a command (check, collective, import, topology, transfer, validate), found ";
+      "expected a command (check, collective, import, plan, topology, transfer, validate), found ";
   require_mistake({"colective", "all_reduce"},
                   expected + "\"colective\"; did you mean \"collective\"?", here);
   require_mistake({"--nodes"}, expected + "\"--nodes\"; see trainyard --help", here);
@@ -206,8 +206,8 @@ TEST_CASE("an algorithm that the cluster cannot run is refused where it is named
 
 TEST_CASE("what this version does not have is refused by name") {
   require_collective_mistake(
-      {"--runtime", "nccl"},
-      "--runtime: expected plain (this version has no other runtime), found \"nccl\"");
+      {"--runtime", "rccl"},
+      "--runtime: expected plain or nccl, found \"rccl\"; did you mean \"nccl\"?");
   require_collective_mistake({"--fidelity", "packet"},
                              "--fidelity: expected flow or analytical (this version has no packet "
                              "engine), found \"packet\"");
