@@ -4,26 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <functional>
-#include <queue>
+#include <optional>
 
 #include "sim/check.h"
+#include "sim/event_queue.h"
 
 namespace trainyard::nccl {
 namespace {
 
 // A lane goes on; a message comes to the host that posts it, or to the host that it is for.
 enum class EventKind : std::uint8_t { Lane, Post, Deliver };
-
-struct Event {
-  std::int64_t time = 0;  // Picoseconds.
-  std::uint64_t order = 0;
-  std::uint32_t subject = 0;  // A lane, or a connection.
-  EventKind kind = EventKind::Lane;
-  [[nodiscard]] bool operator>(const Event& other) const {
-    return time != other.time ? time > other.time : order > other.order;
-  }
-};
 
 // The last few entries of a sequence, by their place in it.
 class Window {
@@ -82,19 +72,18 @@ class Replay {
     for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
       push(0, lane, EventKind::Lane);
     }
-    while (!events_.empty()) {
-      const Event event = events_.top();
-      events_.pop();
-      clock_ = event.time;
-      switch (event.kind) {
+    while (const std::optional<Event> event = events_.pop(SimTime::max())) {
+      clock_ = event->time.picoseconds();
+      const auto subject = static_cast<std::uint32_t>(event->token);
+      switch (static_cast<EventKind>(event->token >> 32)) {
         case EventKind::Lane:
-          advance(event.subject, event.time);
+          advance(subject, clock_);
           break;
         case EventKind::Post:
-          post(event.subject, event.time);
+          post(subject, clock_);
           break;
         case EventKind::Deliver:
-          deliver(event.subject, event.time);
+          deliver(subject, clock_);
           break;
       }
     }
@@ -112,7 +101,10 @@ class Replay {
   }
 
   void push(std::int64_t time, std::uint32_t subject, EventKind kind) {
-    events_.push({.time = time, .order = order_++, .subject = subject, .kind = kind});
+    events_.push({.time = SimTime(time),
+                  .handler = nullptr,
+                  .token = static_cast<std::uint64_t>(kind) << 32 | subject,
+                  .sequence = order_++});
   }
 
   // When the lane can begin the unit; nothing, and the lane waits, where that is not known yet.
@@ -298,7 +290,7 @@ class Replay {
   std::vector<std::int64_t> ports_;  // When each has passed on all that came.
   std::vector<std::int64_t> hosts_;  // The same.
   std::vector<ConnectionState> connections_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  EventQueue events_;
   std::uint64_t order_ = 0;
   std::int64_t entered_ = 0;  // When the unit that runs entered the links.
   std::int64_t clock_ = 0;    // Of the event that runs.
