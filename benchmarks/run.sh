@@ -8,6 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/tools/setup/build.sh" release micro
 "$root/tools/setup/build.sh" release fabric_scale
 "$root/tools/setup/build.sh" release torus_scale
+"$root/tools/setup/build.sh" release nccl_scale
 bin=$root/build/release/bin
 
 "$bin/micro"
@@ -24,4 +25,8 @@ done
 for case in "16 16 16" "32 32 16" "64 32 32" "dragonfly 32" "dragonfly 128"; do
   # shellcheck disable=SC2086
   "$bin/torus_scale" $case
+done
+for case in "128" "128 ring" "128 tree" "256"; do
+  # shellcheck disable=SC2086
+  "$bin/nccl_scale" $case
 done
