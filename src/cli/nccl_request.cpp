@@ -22,9 +22,6 @@ constexpr std::array<const char*, 8> kNcclAlone{"proto",      "nccl-version", "e
                                                 "graph-file", "tuner-csv",    "gpus-per-process",
                                                 "cuda-graph", "isolated"};
 
-const std::vector<std::string> kAlgorithmNames{"ring", "tree", "nvls", "nvlstree", "pat"};
-const std::vector<std::string> kProtocolNames{"ll", "ll128", "simple"};
-
 void check_operation(const OptionReader& reader, Operation operation) {
   if (operation == Operation::AllToAllV || operation == Operation::Barrier) {
     throw ConfigError(
@@ -116,8 +113,10 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
   request.mode.cuda_graph = reader.given("cuda-graph");
   request.mode.back_to_back = !reader.given("isolated");
   const std::vector<std::string> channels = channel_settings(reader);
-  const auto algorithms = read_names(reader, "algo", kAlgorithmNames, modelled_algorithm);
-  const auto protocols = read_names(reader, "proto", kProtocolNames, nccl::parse_protocol);
+  const std::vector<std::string> algorithm_names{"ring", "tree", "nvls", "nvlstree", "pat"};
+  const std::vector<std::string> protocol_names{"ll", "ll128", "simple"};
+  const auto algorithms = read_names(reader, "algo", algorithm_names, modelled_algorithm);
+  const auto protocols = read_names(reader, "proto", protocol_names, nccl::parse_protocol);
   for (const std::optional<nccl::Algorithm> algorithm : algorithms) {
     for (const std::optional<nccl::Protocol> protocol : protocols) {
       std::vector<std::string> forced = channels;
