@@ -114,9 +114,12 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
                        std::vector<std::string>& notes) {
   const bool has_nvls =
       std::ranges::find(inputs.algorithms, Algorithm::Nvls) != inputs.algorithms.end();
+  const bool in_nccl =
+      request.operation != Operation::Barrier && request.operation != Operation::AllToAllV;
   notes.push_back(fmt::format(
-      "plain runtime: links and latencies only; without launch, protocol and proxy costs small "
+      "plain runtime: links and latencies only; without launch, protocol and proxy costs{} small "
       "sizes come out faster than NCCL runs them{}",
+      in_nccl ? ", which --runtime nccl adds for NVIDIA GPUs," : "",
       has_nvls ? "; nvls does at any size, as nothing but its bytes is charged"
                : "; NCCL prefers NVLS (--algo nvls) on NVSwitch nodes from Hopper on"));
   if (request.fidelity == Fidelity::Analytical) {
