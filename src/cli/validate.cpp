@@ -183,7 +183,7 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const std::vector<LoadedCase> cases = load_cases(request);
   ValidationReport report;
-  report.runtime = "plain";
+  report.runtime = "nccl";
   report.validation = validation_of(run_cases(cases, request.threads));
   hold_against_budgets(request, report);
   write_output(request.output, render(report, request.format), out);

@@ -166,7 +166,8 @@ int Wiring::find_ring_period() const {
     }
   }
   for (const int period : {1, 2}) {
-    bool repeats = period < nodes;
+    // Of an odd number of nodes no two follow one another all the way round.
+    bool repeats = period < nodes && nodes % period == 0;
     for (int node = period; node < nodes && repeats; ++node) {
       repeats = orders[at(node)] == orders[at(node - period)] &&
                 communicator_.node_kind[at(node)] == communicator_.node_kind[at(node - period)];
