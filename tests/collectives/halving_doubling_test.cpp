@@ -55,7 +55,7 @@ TEST_CASE("halving and doubling of a power of two take the sum of their rounds")
 
 TEST_CASE("recursive doubling of a power of two sends everything in every round") {
   for (const int ranks : {1, 2, 4, 8, 16, 32}) {
-    const int rounds = std::bit_width(static_cast<unsigned>(ranks)) - 1;
+    const int rounds = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks))) - 1;
     for (const std::int64_t block : {0, 1, 4096, 1'000'003}) {
       for (const Fidelity fidelity : kEngines) {
         INFO(ranks << " ranks, blocks of " << block << ", " << to_string(fidelity));

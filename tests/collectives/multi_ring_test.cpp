@@ -80,7 +80,8 @@ TEST_CASE("rotated channels use every link of a torus switch equally, both ways"
       }
     }
   }
-  for (const std::size_t neighbour : {6, 4, 9, 1}) {
+  for (const std::size_t neighbour :
+       {std::size_t{6}, std::size_t{4}, std::size_t{9}, std::size_t{1}}) {
     REQUIRE(Bytes(bytes[neighbour]) == mib(30));  // 2 (N-1)/N S over four links.
     bytes[neighbour] = 0;
   }
