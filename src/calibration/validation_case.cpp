@@ -32,7 +32,7 @@ bool flag(const ConfigNode& node, std::string_view key) {
 
 // A file beside the case file.
 std::filesystem::path beside(const ConfigNode& node, const std::filesystem::path& file) {
-  const std::filesystem::path path = (file.parent_path() / node.as_string()).lexically_normal();
+  std::filesystem::path path = (file.parent_path() / node.as_string()).lexically_normal();
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {
     node.fail("a file, relative to the case file", node.found());

@@ -25,7 +25,7 @@ std::vector<Operation> planned_operations() {
 
 std::vector<Operation> read_operations(const OptionReader& reader) {
   const std::string name = reader.text("operation").value_or("all");
-  const std::vector<Operation> planned = planned_operations();
+  std::vector<Operation> planned = planned_operations();
   if (name == "all") {
     return planned;
   }

@@ -103,7 +103,10 @@ void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t cha
   const int levels =
       static_cast<int>(std::bit_width(static_cast<unsigned>(communicator.nodes))) - 1;
   const auto steps = static_cast<float>(1.0 + levels + 0.1 * static_cast<double>(ppn));
-  const auto chunks = [&] { return static_cast<float>(bytes / (channels * chunk)); };
+  const auto chunks = [&] {
+    const auto whole = bytes / (channels * chunk);  // In whole numbers, as NCCL does.
+    return static_cast<float>(whole);
+  };
   halve(chunk, 128 * kKib, [&] { return chunks() < steps * 64.0F / ppn; });
   halve(chunk, 32 * kKib, [&] { return chunks() < steps * 16.0F / ppn; });
 }

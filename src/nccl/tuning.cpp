@@ -298,7 +298,8 @@ class Model {
     const float intra = intra_latency(algorithm, protocol, graph);
     const float inter = inter_latency(algorithm, protocol, graph);
     const auto levels = static_cast<float>(floor_log2(input_.nodes));
-    const auto hops = static_cast<float>(input_.ranks / input_.nodes - 1);
+    const int ranks_per_node = input_.ranks / input_.nodes;
+    const auto hops = static_cast<float>(ranks_per_node - 1);
     switch (algorithm) {
       case Algorithm::Ring:
         return base + ring_latency(function, protocol, graph, inter);

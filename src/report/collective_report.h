@@ -42,7 +42,7 @@ struct CollectiveRow {
   bool best = false;
   std::optional<MeasuredRow> measured;
   std::uint64_t fingerprint = 0;
-  std::optional<SimTime> bound;  // No algorithm is faster.
+  std::optional<SimTime> bound;       // No algorithm is faster.
   std::optional<NcclCall> nccl = {};  // Of all rows or of none, which then have transfers.
 };
 
