@@ -57,18 +57,22 @@ class Reader {
 };
 
 GpuProfile read_gpu(const Reader& reader, const ConfigNode& node) {
-  return {.simple_rate = reader.rate(node, "simple_rate"),
-          .simple_cost = reader.time(node, "simple_cost"),
-          .ll128_rate = reader.rate(node, "ll128_rate"),
-          .ll128_cost = reader.time(node, "ll128_cost"),
-          .ll_cost = reader.time(node, "ll_cost"),
-          .ll_pass = reader.time(node, "ll_pass"),
-          .ll128_link = reader.share(node, "ll128_link"),
-          .nvls_link = reader.share(node, "nvls_link"),
-          .point_to_point_link = reader.share(node, "point_to_point_link"),
-          .symmetric_base = reader.time(node, "symmetric_base"),
-          .nvls_base = reader.time(node, "nvls_base"),
-          .nvls_sync = reader.time(node, "nvls_sync")};
+  GpuProfile gpu{.simple_rate = reader.rate(node, "simple_rate"),
+                 .simple_cost = reader.time(node, "simple_cost"),
+                 .ll128_rate = reader.rate(node, "ll128_rate"),
+                 .ll128_cost = reader.time(node, "ll128_cost"),
+                 .ll_cost = reader.time(node, "ll_cost"),
+                 .ll_pass = reader.time(node, "ll_pass"),
+                 .ll128_link = reader.share(node, "ll128_link"),
+                 .point_to_point_link = reader.share(node, "point_to_point_link"),
+                 .nvls = {}};
+  if (const auto nvls = node.optional("nvls")) {
+    gpu.nvls = NvlsProfile{.link = reader.share(*nvls, "link"),
+                           .base = reader.time(*nvls, "base"),
+                           .sync = reader.time(*nvls, "sync"),
+                           .symmetric_base = reader.time(*nvls, "symmetric_base")};
+  }
+  return gpu;
 }
 
 TransportProfile read_transport(const Reader& reader, const ConfigNode& node) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,14 @@ struct ProtocolTimes {
   }
 };
 
+// Collectives in the NVSwitch.
+struct NvlsProfile {
+  double link = 1.0;       // Share of the rate that Simple gets on the links.
+  SimTime base;            // Of a collective beside its loops.
+  SimTime sync;            // Of each loop with eight heads.
+  SimTime symmetric_base;  // Of AllReduce in symmetric memory beside its bytes.
+};
+
 // The thread blocks of one generation of GPUs. Rates are of one block (channel).
 struct GpuProfile {
   Bandwidth simple_rate;  // Copy or reduce, 512 threads.
@@ -35,11 +44,8 @@ struct GpuProfile {
   SimTime ll_pass;  // A pass in which each of the threads has its 8 bytes takes this much more.
   // Shares of the rate that Simple gets on the links of this generation.
   double ll128_link = 1.0;
-  double nvls_link = 1.0;
   double point_to_point_link = 1.0;
-  SimTime symmetric_base;  // Of AllReduce in symmetric memory beside its bytes.
-  SimTime nvls_base;       // Of a collective by NVLS beside its loops.
-  SimTime nvls_sync;       // Of each loop with eight heads.
+  std::optional<NvlsProfile> nvls = {};  // From Hopper on.
 };
 
 // Beside what the receiver's block costs, until it sees a unit.

@@ -20,6 +20,13 @@ double nvls_traffic(Function function, int heads) {
   return function == Function::AllReduce ? 1.0 + 1.0 / heads : 1.0;
 }
 
+const NvlsProfile& profile_of_nvls(const GpuProfile& gpu) {
+  if (!gpu.nvls) {
+    throw ConfigError("configs/nccl/profile.yaml: expected `nvls` for this generation of GPUs");
+  }
+  return *gpu.nvls;
+}
+
 struct NvlsLoops {
   std::int64_t bytes = 0;  // Of all, as the operation counts them.
   std::int64_t loop = 0;   // Of one loop over all channels.
@@ -42,13 +49,13 @@ NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
 SimTime Timer::State::nvls(const CallPlan& plan) {
   const int heads = std::max(1, communicator.nvls_heads);
   const NvlsLoops loops = nvls_loops(plan, heads);
-  const Bandwidth rate = scale_up_rate().scaled(gpu.nvls_link);
+  const Bandwidth rate = scale_up_rate().scaled(profile_of_nvls(gpu).link);
   const SimTime carried =
       scaled(transfer_time(Bytes(loops.bytes), rate), nvls_traffic(plan.function, heads));
   // With more heads a block has more of them to wait for: 6 us for 8 heads of B200 became about
   // 48 us for 32, a power of 1.5.
   const double sync = loops.count() * std::pow(heads / 8.0, heads > 8 ? 1.5 : 1.0);
-  return gpu.nvls_base + carried + scaled(gpu.nvls_sync, sync);
+  return profile_of_nvls(gpu).base + carried + scaled(profile_of_nvls(gpu).sync, sync);
 }
 
 // The kernel works on the buffers of the users themselves: no copies, no loops to be in step.
@@ -56,15 +63,15 @@ SimTime Timer::State::symmetric(Bytes size) {
   if (communicator.nvls_heads == 0 || communicator.nodes > 1) {
     throw ConfigError("symmetric memory is modelled on one node with NVLS only");
   }
-  const Bandwidth rate = scale_up_rate().scaled(gpu.nvls_link);
-  return gpu.symmetric_base +
+  const Bandwidth rate = scale_up_rate().scaled(profile_of_nvls(gpu).link);
+  return profile_of_nvls(gpu).symmetric_base +
          scaled(transfer_time(size, rate), nvls_traffic(Function::AllReduce, communicator.ranks));
 }
 
 SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const int heads = std::max(1, communicator.nvls_heads);
   const NvlsLoops loops = nvls_loops(plan, heads);
-  const Bandwidth rate = scale_up_rate().scaled(gpu.nvls_link);
+  const Bandwidth rate = scale_up_rate().scaled(profile_of_nvls(gpu).link);
   const NodeNetwork node = node_network();
   const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
   const SimTime inside =
@@ -77,7 +84,7 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const Bytes first(std::min(loops.bytes, loops.loop));
   const SimTime hop = network(node.wire.sending_nic).latency[Protocol::Simple] + node.wire.latency +
                       transfer_time(first, node.rate);
-  return gpu.nvls_base + std::max(inside, between) + sync + hop * (2 * levels);
+  return profile_of_nvls(gpu).base + std::max(inside, between) + sync + hop * (2 * levels);
 }
 
 // Each rank sends every block but its own once, through its NIC, and the last one arrives after a

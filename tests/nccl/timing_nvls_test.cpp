@@ -52,7 +52,7 @@ TEST_CASE("NVLS carries all bytes and the share of one head over the port of eac
   Timer::State state = job.state();
   const double heads = job.communicator.nvls_heads;
   REQUIRE(heads == 8);
-  const double port = state.scale_up_rate().scaled(state.gpu.nvls_link).gigabytes_per_second();
+  const double port = state.scale_up_rate().scaled(state.gpu.nvls->link).gigabytes_per_second();
   const double through =
       bandwidth(gib(8), state.nvls(job.plan(Function::AllReduce, gib(8)))) * (1.0 + 1.0 / heads);
   REQUIRE(through <= port);
@@ -67,8 +67,8 @@ TEST_CASE("NVLS has its base, however little it carries", "[nccl][timing]") {
   const TimedJob job(hopper_servers(1), forced("NVLS", "Simple"));
   Timer::State state = job.state();
   const SimTime time = state.nvls(job.plan(Function::AllReduce, kib(64)));
-  REQUIRE(time >= state.gpu.nvls_base);
-  REQUIRE(time <= state.gpu.nvls_base + state.gpu.nvls_sync * 2 + microseconds(2));
+  REQUIRE(time >= state.gpu.nvls->base);
+  REQUIRE(time <= state.gpu.nvls->base + state.gpu.nvls->sync * 2 + microseconds(2));
 }
 
 TEST_CASE("an NVLSTree carries its bytes once over the NICs of two nodes, twice over those of more",
