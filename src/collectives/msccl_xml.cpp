@@ -14,10 +14,12 @@
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
+#include "sim/xml_file.h"
 
 namespace trainyard {
 namespace {
 
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
 constexpr int kMostGpus = 64;  // That the prover takes.
 // microsoft/msccl, src/include/msccl.h: MSCCL_MAX_NUM_STEPS, MSCCL_MAX_COUNT and
 // MSCCL_MAX_NUM_THREAD_BLOCKS_PER_CHANNEL; MAXCHANNELS.
@@ -62,22 +64,10 @@ constexpr Names<Operation, 6> kCollectives{{{"allreduce", Operation::AllReduce},
 
 class MscclReader {
  public:
-  MscclReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  MscclReader(std::string_view text, const std::string& name)
+      : file_(text, name, kMostBytes, "algo") {}
 
-  MscclAlgorithm read() {
-    const pugi::xml_parse_result result =
-        document_.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
-    if (!result) {
-      fail(static_cast<std::size_t>(std::max<std::ptrdiff_t>(result.offset, 0)), "",
-           fmt::format("expected XML, found a mistake: {}", result.description()));
-    }
-    const pugi::xml_node root = document_.document_element();
-    if (std::string_view(root.name()) != "algo") {
-      fail(offset_of(root), "",
-           fmt::format("expected the element \"algo\", found {}", in_quotes(root.name())));
-    }
-    return read_algorithm(root);
-  }
+  MscclAlgorithm read() { return read_algorithm(file_.root()); }
 
  private:
   MscclAlgorithm read_algorithm(const pugi::xml_node& node) {
@@ -101,13 +91,13 @@ class MscclReader {
       algorithm.gpus.push_back(read_gpu(child, gpu_path, algorithm));
     }
     if (algorithm.gpus.size() != static_cast<std::size_t>(gpus)) {
-      fail(offset_of(node), path,
-           fmt::format("expected ngpus, {}, elements \"gpu\", found {}", gpus,
-                       algorithm.gpus.size()));
+      file_.fail(node, path,
+                 fmt::format("expected ngpus, {}, elements \"gpu\", found {}", gpus,
+                             algorithm.gpus.size()));
     }
     if (algorithm.root >= gpus) {
-      fail(offset_of(node), path,
-           fmt::format("expected a root below {}, found {}", gpus, algorithm.root));
+      file_.fail(node, path,
+                 fmt::format("expected a root below {}, found {}", gpus, algorithm.root));
     }
     return algorithm;
   }
@@ -127,10 +117,11 @@ class MscclReader {
       gpu.blocks.push_back(read_block(child, block_path, algorithm));
       int& blocks = blocks_of.at(static_cast<std::size_t>(gpu.blocks.back().channel));
       if (++blocks > kMostBlocksOfChannel) {
-        fail(offset_of(child), block_path,
-             fmt::format("expected at most {} thread blocks on a channel, as MSCCL runs them, "
-                         "found more",
-                         kMostBlocksOfChannel));
+        file_.fail(
+            child, block_path,
+            fmt::format("expected at most {} thread blocks on a channel, as MSCCL runs them, "
+                        "found more",
+                        kMostBlocksOfChannel));
       }
     }
     return gpu;
@@ -148,10 +139,11 @@ class MscclReader {
       const std::string step_path = fmt::format("{}.step[{}]", path, block.steps.size());
       check_id(child, step_path, "s", block.steps.size());
       if (block.steps.size() == kMostSteps) {
-        fail(offset_of(child), step_path,
-             fmt::format("expected at most {} steps of a thread block, as MSCCL runs them, found "
-                         "more",
-                         kMostSteps));
+        file_.fail(
+            child, step_path,
+            fmt::format("expected at most {} steps of a thread block, as MSCCL runs them, found "
+                        "more",
+                        kMostSteps));
       }
       block.steps.push_back(read_step(child, step_path));
     }
@@ -165,7 +157,7 @@ class MscclReader {
     step.depends_on_step = number(node, path, "deps", -1, kMostSteps - 1, -1);
     step.is_depended_on = number(node, path, "hasdep", 0, 1, 0) == 1;
     if ((step.depends_on_block < 0) != (step.depends_on_step < 0)) {
-      fail(offset_of(node), path, "expected both depid and deps, or -1 for both");
+      file_.fail(node, path, "expected both depid and deps, or -1 for both");
     }
     if (step.type == MscclStepType::Nothing) {
       return step;
@@ -185,25 +177,24 @@ class MscclReader {
     for (const pugi::xml_attribute attribute : node.attributes()) {
       const std::string_view word = attribute.name();
       if (word == child_name || std::find(known.begin(), known.end(), word) == known.end()) {
-        fail(
-            offset_of(node), path,
+        file_.fail(
+            node, path,
             fmt::format("unknown attribute {}; known: {}", in_quotes(word),
                         fmt::join(known.first(known.size() - (child_name.empty() ? 0 : 1)), ", ")));
       }
       if (std::find(seen.begin(), seen.end(), word) != seen.end()) {
-        fail(offset_of(node), path,
-             fmt::format("the attribute {} is given twice", in_quotes(word)));
+        file_.fail(node, path, fmt::format("the attribute {} is given twice", in_quotes(word)));
       }
       seen.push_back(word);
     }
     for (const pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element || child.name() != child_name) {
-        fail(offset_of(child), path,
-             fmt::format(
-                 "expected {}, found {}",
-                 child_name.empty() ? "nothing inside"
-                                    : fmt::format("elements \"{}\" only", child_name),
-                 in_quotes(child.type() == pugi::node_element ? child.name() : child.value())));
+        file_.fail(child, path,
+                   fmt::format("expected {}, found {}",
+                               child_name.empty() ? "nothing inside"
+                                                  : fmt::format("elements \"{}\" only", child_name),
+                               in_quotes(child.type() == pugi::node_element ? child.name()
+                                                                            : child.value())));
       }
     }
   }
@@ -212,7 +203,7 @@ class MscclReader {
                 std::size_t expected) const {
     const int found = number(node, path, key, 0, 1 << 20);
     if (static_cast<std::size_t>(found) != expected) {
-      fail(offset_of(node), path, fmt::format("expected {} {}, found {}", key, expected, found));
+      file_.fail(node, path, fmt::format("expected {} {}, found {}", key, expected, found));
     }
   }
 
@@ -226,9 +217,9 @@ class MscclReader {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-      fail(offset_of(node), path,
-           fmt::format("{}: expected a whole number from {} to {}, found {}", key, least, most,
-                       in_quotes(text)));
+      file_.fail(node, path,
+                 fmt::format("{}: expected a whole number from {} to {}, found {}", key, least,
+                             most, in_quotes(text)));
     }
     return value;
   }
@@ -243,8 +234,8 @@ class MscclReader {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-      fail(offset_of(node), path,
-           fmt::format("{}: expected a number of bytes, found {}", name, in_quotes(text)));
+      file_.fail(node, path,
+                 fmt::format("{}: expected a number of bytes, found {}", name, in_quotes(text)));
     }
     return value;
   }
@@ -260,50 +251,25 @@ class MscclReader {
       }
       known.push_back(name);
     }
-    fail(offset_of(node), path,
-         fmt::format("{}: expected one of {}, found {}", key, fmt::join(known, ", "),
-                     in_quotes(text)));
+    file_.fail(node, path,
+               fmt::format("{}: expected one of {}, found {}", key, fmt::join(known, ", "),
+                           in_quotes(text)));
   }
 
   [[nodiscard]] std::string_view required(const pugi::xml_node& node, const std::string& path,
                                           const char* key) const {
     const pugi::xml_attribute attribute = node.attribute(key);
     if (!attribute) {
-      fail(offset_of(node), path, fmt::format("missing attribute \"{}\"", key));
+      file_.fail(node, path, fmt::format("missing attribute \"{}\"", key));
     }
     return attribute.value();
   }
 
-  static std::size_t offset_of(const pugi::xml_node& node) {
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(node.offset_debug(), 0));
-  }
-  [[nodiscard]] FilePlace place_of(const pugi::xml_node& node) { return place_at(offset_of(node)); }
-  // Elements come in order, so that lines are counted once.
-  [[nodiscard]] FilePlace place_at(std::size_t offset) const {
-    if (offset < counted_) {
-      counted_ = 0;
-      line_ = 1;
-    }
-    line_ +=
-        static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(counted_),
-                                    text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
-    counted_ = offset;
-    const std::size_t line_start = text_.substr(0, offset).rfind('\n') + 1;  // npos + 1 is 0.
-    return {.line = line_, .column = static_cast<int>(offset - line_start + 1)};
+  [[nodiscard]] FilePlace place_of(const pugi::xml_node& node) const {
+    return file_.place_of(node);
   }
 
-  [[noreturn]] void fail(std::size_t offset, std::string_view path,
-                         std::string_view message) const {
-    const FilePlace place = place_at(std::min(offset, text_.size()));
-    throw ConfigError(fmt::format("{}:{}:{}: {}{}{}", name_, place.line, place.column, path,
-                                  path.empty() ? "" : ": ", message));
-  }
-
-  std::string_view text_;
-  const std::string& name_;
-  pugi::xml_document document_;
-  mutable std::size_t counted_ = 0;  // Up to here, line_ is known.
-  mutable int line_ = 1;
+  XmlFile file_;
 };
 
 }  // namespace

@@ -13,14 +13,9 @@
 #include <vector>
 
 #include "collectives/operation.h"
+#include "sim/file_place.h"
 
 namespace trainyard {
-
-// Where an element stands in its file, both from 1.
-struct FilePlace {
-  int line = 0;
-  int column = 0;
-};
 
 enum class MscclStepType : std::uint8_t {
   Send,                   // s

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// pugixml parses; it is lenient (a second root, an attribute given twice, stray text), so that the
-// reader checks more.
 #include "nccl/graph_xml.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -16,6 +14,7 @@
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
+#include "sim/xml_file.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -51,17 +50,10 @@ struct Attribute {
 class GraphReader {
  public:
   GraphReader(std::string_view text, const std::string& name, const GraphNames& names)
-      : text_(text), name_(name), names_(names) {}
+      : file_(text, name, kMostBytes, "graphs"), names_(names) {}
 
   GraphFile read() {
-    parse();
-    const pugi::xml_node root = document_.document_element();
-    for (const pugi::xml_node node : document_.children()) {
-      if (node != root) {
-        fail(offset_of(node), "", "expected one element \"graphs\", found something beside it");
-      }
-    }
-    require_name(root, "", {"graphs"});
+    const pugi::xml_node root = file_.root();
     require_attributes(root, "graphs", {"version"});
     (void)integer(root, "graphs", "version", 1, 1);
     GraphFile file;
@@ -75,26 +67,6 @@ class GraphReader {
   }
 
  private:
-  void parse() {
-    if (text_.size() > kMostBytes) {
-      fail(0, "", "expected at most 16 MiB, found more");
-    }
-    const auto is_control = [](unsigned char byte) {
-      return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
-    };
-    const auto* const control = std::find_if(text_.begin(), text_.end(), is_control);
-    if (control != text_.end()) {
-      fail(static_cast<std::size_t>(control - text_.begin()), "",
-           fmt::format("expected text, found the byte {}", in_quotes({control, 1})));
-    }
-    const pugi::xml_parse_result result =
-        document_.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
-    if (!result) {
-      fail(static_cast<std::size_t>(std::max<std::ptrdiff_t>(result.offset, 0)), "",
-           fmt::format("expected XML, found a mistake: {}", result.description()));
-    }
-  }
-
   void read_graph(const pugi::xml_node& node, const std::string& path, GraphFile& file) const {
     require_attributes(node, path,
                        {"id", "pattern", "crossnic", "nchannels", "speedintra", "speedinter",
@@ -104,7 +76,7 @@ class GraphReader {
                                           [id](const Kind& each) { return each.id == id; });
     CHECK(kind != kKinds.end(), "every id is a kind of graph");
     if (file.*(kind->graph)) {
-      fail(offset_of(node), path, fmt::format("expected each id once, found {} again", id));
+      file_.fail(node, path, fmt::format("expected each id once, found {} again", id));
     }
     const int channels = integer(node, path, "nchannels", 0, kMostChannels / 2);
     // What NCCL did not search it writes with zeros everywhere.
@@ -129,9 +101,9 @@ class GraphReader {
       graph.channels.push_back(read_channel(child, child_path, *kind));
     }
     if (graph.channels.size() != static_cast<std::size_t>(channels)) {
-      fail(offset_of(node), path,
-           fmt::format("expected nchannels channels ({}), found {}", channels,
-                       graph.channels.size()));
+      file_.fail(node, path,
+                 fmt::format("expected nchannels channels ({}), found {}", channels,
+                             graph.channels.size()));
     }
     if (channels > 0) {
       file.*(kind->graph) = std::move(graph);
@@ -159,9 +131,9 @@ class GraphReader {
     const std::size_t expected = names_.several_nodes ? 2 : 0;
     // A file of several nodes can be used on one: its NICs are then of no use.
     if (nics.size() != expected && !(expected == 0 && nics.size() == 2)) {
-      fail(offset_of(node), path,
-           fmt::format("expected {} \"net\", found {}",
-                       expected == 0 ? "no" : "a first and a last element", nics.size()));
+      file_.fail(node, path,
+                 fmt::format("expected {} \"net\", found {}",
+                             expected == 0 ? "no" : "a first and a last element", nics.size()));
     }
     if (names_.several_nodes) {
       channel.net_in = nics.front();
@@ -175,13 +147,14 @@ class GraphReader {
     std::sort(gpus.begin(), gpus.end());
     const auto twice = std::adjacent_find(gpus.begin(), gpus.end());
     if (twice != gpus.end()) {
-      fail(offset_of(node), path,
-           fmt::format("expected every GPU once, found rank {} twice", names_.first_rank + *twice));
+      file_.fail(
+          node, path,
+          fmt::format("expected every GPU once, found rank {} twice", names_.first_rank + *twice));
     }
     if (gpus.size() != names_.gpus.size() && !(kind.heads_only && gpus.size() == 1)) {
-      fail(offset_of(node), path,
-           fmt::format("expected all {} GPUs of the node, found {}", names_.gpus.size(),
-                       gpus.size()));
+      file_.fail(node, path,
+                 fmt::format("expected all {} GPUs of the node, found {}", names_.gpus.size(),
+                             gpus.size()));
     }
   }
 
@@ -273,10 +246,10 @@ class GraphReader {
     if (std::find(known.begin(), known.end(), node.name()) == known.end() ||
         node.type() != pugi::node_element) {
       const bool is_element = node.type() == pugi::node_element;
-      fail(offset_of(node), path,
-           fmt::format("expected the element {}, found {}",
-                       fmt::format("\"{}\"", fmt::join(known, "\" or \"")),
-                       in_quotes(is_element ? node.name() : node.value())));
+      file_.fail(node, path,
+                 fmt::format("expected the element {}, found {}",
+                             fmt::format("\"{}\"", fmt::join(known, "\" or \"")),
+                             in_quotes(is_element ? node.name() : node.value())));
     }
   }
   void require_name(const pugi::xml_node& node, std::string_view path,
@@ -290,15 +263,15 @@ class GraphReader {
     const std::vector<std::string> names(known.begin(), known.end());
     for (const pugi::xml_attribute each : node.attributes()) {
       const std::string name = each.name();
-      const std::size_t offset = offset_of(node, seen.size());
+      const std::size_t offset = file_.offset_of(node, seen.size());
       if (std::find(names.begin(), names.end(), name) == names.end()) {
         const auto nearest = nearest_word(name, names);
-        fail(offset, path,
-             fmt::format("unknown attribute {}{}", in_quotes(name),
-                         nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+        file_.fail(offset, path,
+                   fmt::format("unknown attribute {}{}", in_quotes(name),
+                               nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
       }
       if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-        fail(offset, path, fmt::format("the attribute {} is given twice", in_quotes(name)));
+        file_.fail(offset, path, fmt::format("the attribute {} is given twice", in_quotes(name)));
       }
       seen.push_back(name);
     }
@@ -311,51 +284,19 @@ class GraphReader {
       if (each.name() == key) {
         return {.text = each.value(),
                 .path = fmt::format("{}.{}", path, key),
-                .offset = offset_of(node, position)};
+                .offset = file_.offset_of(node, position)};
       }
       ++position;
     }
-    fail(offset_of(node), path, fmt::format("missing attribute \"{}\"", key));
-  }
-
-  static std::size_t offset_of(const pugi::xml_node& node) {
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(node.offset_debug(), 0));
-  }
-
-  // Of the name of the attribute with this index: pugixml keeps no place for attributes, but the
-  // text between here and there is well formed.
-  [[nodiscard]] std::size_t offset_of(const pugi::xml_node& node, std::size_t index) const {
-    constexpr std::string_view kBlank = " \t\r\n";
-    std::size_t at = text_.find_first_of(kBlank, offset_of(node));
-    for (std::size_t attribute = 0;; ++attribute) {
-      at = text_.find_first_not_of(kBlank, at);
-      if (attribute == index || at == std::string_view::npos) {
-        return std::min(at, text_.size());
-      }
-      const std::size_t open = text_.find_first_of("\"'", at);
-      at = open == std::string_view::npos ? open : text_.find(text_[open], open + 1);
-      at = at == std::string_view::npos ? at : at + 1;
-    }
+    file_.fail(node, path, fmt::format("missing attribute \"{}\"", key));
   }
 
   [[noreturn]] void fail(const Attribute& found, std::string_view expected) const {
-    fail(found.offset, found.path,
-         fmt::format("expected {}, found {}", expected, in_quotes(found.text)));
+    file_.fail_value(found.offset, found.path, expected, found.text);
   }
 
-  [[noreturn]] void fail(std::size_t offset, std::string_view path,
-                         std::string_view message) const {
-    const std::string_view before = text_.substr(0, offset);
-    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0.
-    throw ConfigError(
-        fmt::format("{}:{}:{}: {}{}{}", name_, 1 + std::count(before.begin(), before.end(), '\n'),
-                    before.size() - line_start + 1, path, path.empty() ? "" : ": ", message));
-  }
-
-  std::string_view text_;
-  const std::string& name_;
+  XmlFile file_;
   const GraphNames& names_;
-  pugi::xml_document document_;
 };
 
 std::string net_element(std::optional<int> nic, const GraphNames& names) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pugixml parses; it is lenient (a second root, an attribute given twice, stray text), so that the
-// reader checks more. What it accepts, what it suggests for a misspelt name and what is written all
-// come from the tables of nccl_xml_schema.h.
+// What is accepted, suggested for a misspelt name and written comes from the tables of
+// nccl_xml_schema.h.
 #include "topology/nccl_xml.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -12,6 +11,7 @@
 
 #include "sim/config.h"
 #include "sim/printable.h"
+#include "sim/xml_file.h"
 #include "topology/nccl_xml_schema.h"
 
 namespace trainyard {
@@ -94,55 +94,25 @@ struct Found {
 
 class XmlReader {
  public:
-  XmlReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  XmlReader(std::string_view text, const std::string& name)
+      : file_(text, name, kMostXmlBytes, "system") {}
 
   NcclSystem read() {
-    check_bytes();
-    const pugi::xml_parse_result result =
-        document_.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
-    if (!result) {
-      fail(static_cast<std::size_t>(std::max<std::ptrdiff_t>(result.offset, 0)), "",
-           fmt::format("expected XML, found a mistake: {}", lower_first(result.description())));
-    }
-    const pugi::xml_node root = document_.document_element();
-    for (const pugi::xml_node node : document_.children()) {
-      if (node != root) {
-        fail(offset_of(node), "", "expected one element \"system\", found something beside it");
-      }
-    }
-    if (std::string_view(root.name()) != "system") {
-      fail(offset_of(root), "",
-           fmt::format("expected the element \"system\", found {}", in_quotes(root.name())));
-    }
     NcclSystem system;
-    read_element(root, "system", system);
+    read_element(file_.root(), "system", system);
     return system;
   }
 
  private:
-  // pugixml ends a text at a zero byte, and reads UTF-16 as something else than it is.
-  void check_bytes() const {
-    if (text_.size() > kMostXmlBytes) {
-      fail(0, "", "expected at most 2 MiB, found more");
-    }
-    const auto is_control = [](unsigned char byte) {
-      return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
-    };
-    const auto* control = std::find_if(text_.begin(), text_.end(), is_control);
-    if (control != text_.end()) {
-      fail(static_cast<std::size_t>(control - text_.begin()), "",
-           fmt::format("expected text, found the byte {}", in_quotes({control, 1})));
-    }
-  }
-
   template <typename Element>
   void read_element(const pugi::xml_node& node, const std::string& path, Element& element) {
     if (++elements_ > kMostXmlElements) {
-      fail(offset_of(node), path,
-           fmt::format("expected at most {} elements, as NCCL reads them, found more",
-                       kMostXmlElements));
+      file_.fail(node, path,
+                 fmt::format("expected at most {} elements, as NCCL reads them, found more",
+                             kMostXmlElements));
     }
-    element.place = place_of(offset_of(node));
+    const FilePlace place = file_.place_of(node);
+    element.place = {.line = place.line, .column = place.column};
     const Names names = names_of(element);
     const std::vector<Found> found = find_attributes(node, path, names.attributes);
     XmlSchema<Element>::attributes(
@@ -152,7 +122,7 @@ class XmlReader {
           if (entry != found.end()) {
             read_value(*entry, limits, value);
           } else if (!IsOptional<std::decay_t<decltype(value)>>::value) {
-            fail(offset_of(node), path, fmt::format("missing attribute \"{}\"", name));
+            file_.fail(node, path, fmt::format("missing attribute \"{}\"", name));
           }
         });
     read_children(node, path, names.children, element);
@@ -164,12 +134,13 @@ class XmlReader {
     for (const pugi::xml_node child : node.children()) {
       const std::string_view child_name = child.name();
       if (child.type() != pugi::node_element) {
-        fail(offset_of(child), path,
-             fmt::format("expected elements only, found {}", in_quotes(child.value())));
+        file_.fail(child, path,
+                   fmt::format("expected elements only, found {}", in_quotes(child.value())));
       }
       if (!contains(known, child_name)) {
-        fail(offset_of(child), path,
-             fmt::format("unknown element {}{}", in_quotes(child_name), hint(child_name, known)));
+        file_.fail(
+            child, path,
+            fmt::format("unknown element {}{}", in_quotes(child_name), hint(child_name, known)));
       }
       XmlSchema<Element>::children(element, [&](std::string_view name, auto& list) {
         if (name == child_name) {
@@ -189,15 +160,16 @@ class XmlReader {
       const Found entry = {.name = attribute.name(),
                            .text = attribute.value(),
                            .path = path + '.' + attribute.name(),
-                           .offset = offset_of(node, found.size())};
+                           .offset = file_.offset_of(node, found.size())};
       if (!contains(known, entry.name)) {
-        fail(entry.offset, path,
-             fmt::format("unknown attribute {}{}", in_quotes(entry.name), hint(entry.name, known)));
+        file_.fail(
+            entry.offset, path,
+            fmt::format("unknown attribute {}{}", in_quotes(entry.name), hint(entry.name, known)));
       }
       if (std::any_of(found.begin(), found.end(),
                       [&](const Found& other) { return other.name == entry.name; })) {
-        fail(entry.offset, path,
-             fmt::format("the attribute {} is given twice", in_quotes(entry.name)));
+        file_.fail(entry.offset, path,
+                   fmt::format("the attribute {} is given twice", in_quotes(entry.name)));
       }
       check_text(entry);
       found.push_back(entry);
@@ -207,9 +179,9 @@ class XmlReader {
 
   void check_text(const Found& found) const {
     if (found.text.size() > kMostXmlCharacters) {
-      fail(found.offset, found.path,
-           fmt::format("expected at most {} characters, as NCCL reads them, found {}",
-                       kMostXmlCharacters, found.text.size()));
+      file_.fail(found.offset, found.path,
+                 fmt::format("expected at most {} characters, as NCCL reads them, found {}",
+                             kMostXmlCharacters, found.text.size()));
     }
     const auto is_odd = [](char letter) { return letter < ' ' || letter > '~'; };
     if (std::any_of(found.text.begin(), found.text.end(), is_odd)) {
@@ -250,54 +222,10 @@ class XmlReader {
   }
 
   [[noreturn]] void fail_value(const Found& found, std::string_view expected) const {
-    fail(found.offset, found.path,
-         fmt::format("expected {}, found {}", expected, in_quotes(found.text)));
+    file_.fail_value(found.offset, found.path, expected, found.text);
   }
 
-  static std::size_t offset_of(const pugi::xml_node& node) {
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(node.offset_debug(), 0));
-  }
-
-  // Of the name of the attribute with this index: pugixml keeps no place for attributes, but the
-  // text between here and there is well formed.
-  [[nodiscard]] std::size_t offset_of(const pugi::xml_node& node, std::size_t index) const {
-    constexpr std::string_view kBlank = " \t\r\n";
-    std::size_t at = text_.find_first_of(kBlank, offset_of(node));
-    for (std::size_t attribute = 0;; ++attribute) {
-      at = text_.find_first_not_of(kBlank, at);
-      if (attribute == index || at == std::string_view::npos) {
-        return std::min(at, text_.size());
-      }
-      const std::size_t open = text_.find_first_of("\"'", at);
-      at = open == std::string_view::npos ? open : text_.find(text_[open], open + 1);
-      at = at == std::string_view::npos ? at : at + 1;
-    }
-  }
-
-  [[nodiscard]] XmlPlace place_of(std::size_t offset) const {
-    const std::string_view before = text_.substr(0, offset);
-    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0.
-    return {.line = static_cast<int>(1 + std::count(before.begin(), before.end(), '\n')),
-            .column = static_cast<int>(before.size() - line_start + 1)};
-  }
-
-  [[noreturn]] void fail(std::size_t offset, std::string_view path,
-                         std::string_view message) const {
-    const XmlPlace place = place_of(offset);
-    throw ConfigError(fmt::format("{}:{}:{}: {}{}{}", name_, place.line, place.column, path,
-                                  path.empty() ? "" : ": ", message));
-  }
-
-  static std::string lower_first(std::string text) {
-    if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') {
-      text[0] = static_cast<char>(text[0] - 'A' + 'a');
-    }
-    return text;
-  }
-
-  std::string_view text_;
-  const std::string& name_;
-  pugi::xml_document document_;
+  XmlFile file_;
   std::size_t elements_ = 0;
 };
 

@@ -61,7 +61,7 @@ TEST_CASE("an MSCCL file is read as it is") {
 }
 
 TEST_CASE("what is no MSCCL file is refused in one line") {
-  REQUIRE(error_of("") == "a.xml:1:1: expected XML, found a mistake: No document element found");
+  REQUIRE(error_of("") == "a.xml:1:1: expected XML, found a mistake: no document element found");
   REQUIRE(error_of("<system/>") == "a.xml:1:2: expected the element \"algo\", found \"system\"");
   REQUIRE(error_of(file(kTwo + R"( speed="1")", "")) ==
           "a.xml:1:2: algo: unknown attribute \"speed\"; known: name, proto, nchannels, "

@@ -133,7 +133,7 @@ TEST_CASE("a graph without channels is left to the search", "[nccl]") {
 
 TEST_CASE("a wrong graph file is refused with its place", "[nccl]") {
   const std::string good = write_graph_xml({.ring = ring()}, kNames);
-  require_refused("", "1:1: expected XML, found a mistake: No document element found");
+  require_refused("", "1:1: expected XML, found a mistake: no document element found");
   require_refused("<system/>", "1:2: expected the element \"graphs\", found \"system\"");
   require_refused(with(good, "version=\"1\"", "version=\"2\""),
                   "1:9: graphs.version: expected 1, found \"2\"");

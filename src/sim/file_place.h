@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where something stands in a text file.
+#pragma once
+
+namespace trainyard {
+
+// Both from 1.
+struct FilePlace {
+  int line = 0;
+  int column = 0;
+};
+
+}  // namespace trainyard
