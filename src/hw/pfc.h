@@ -130,7 +130,7 @@ class PauseWatchdog {
   struct Sample {
     bool has_packets = false;
     bool sent = false;
-    SimTime paused;
+    SimTime paused{};
   };
 
   // To be called every `settings.poll`.
