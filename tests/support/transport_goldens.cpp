@@ -36,10 +36,18 @@ std::int64_t golden_integer(const std::string& text) {
 }
 
 GoldenTable::GoldenTable(const ConfigNode& node, std::string_view columns, std::string_view rows) {
-  for (const ConfigNode& name : node.required(columns).items()) {
+  read(node.required(columns), node.required(rows));
+}
+
+GoldenTable::GoldenTable(const ConfigNode& columns, const ConfigNode& node) {
+  read(columns, node.required("rows"));
+}
+
+void GoldenTable::read(const ConfigNode& columns, const ConfigNode& rows) {
+  for (const ConfigNode& name : columns.items()) {
     columns_.push_back(name.as_string());
   }
-  for (const ConfigNode& row : node.required(rows).items()) {
+  for (const ConfigNode& row : rows.items()) {
     std::vector<std::string> texts;
     for (const ConfigNode& value : row.items()) {
       texts.push_back(value.is_scalar() ? value.as_string() : "");

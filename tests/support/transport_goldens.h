@@ -21,6 +21,8 @@ class GoldenTable {
   // `columns` and `rows` are keys of `node`.
   explicit GoldenTable(const ConfigNode& node, std::string_view columns = "columns",
                        std::string_view rows = "rows");
+  // The rows of `node` under the columns that stand elsewhere.
+  GoldenTable(const ConfigNode& columns, const ConfigNode& node);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
   [[nodiscard]] const std::string& text(std::size_t row, std::string_view column) const;
@@ -28,6 +30,7 @@ class GoldenTable {
   [[nodiscard]] std::int64_t integer(std::size_t row, std::string_view column) const;
 
  private:
+  void read(const ConfigNode& columns, const ConfigNode& rows);
   [[nodiscard]] std::size_t index_of(std::string_view column) const;
 
   std::vector<std::string> columns_;
