@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) for flows that start at full speed: no slow start.
+//
+//   each window:  alpha = (1 - g) alpha + g F,  F the share of its bytes that were marked
+//   at the first mark of a window:  W *= 1 - alpha / 2
+//   a window without marks:  W += one packet
+//
+// Window and alpha are real numbers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/check.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+struct DctcpSettings {
+  double g = 1.0 / 16;
+  double initial_alpha = 1.0;
+  Bytes packet{4096};    // What a window without marks adds.
+  Bytes first_window{};  // Also the largest: line rate x base RTT.
+};
+
+// `settings` must outlive it.
+class Dctcp {
+ public:
+  explicit Dctcp(const DctcpSettings& settings)
+      : settings_(&settings),
+        window_(static_cast<double>(settings.first_window.count())),
+        alpha_(settings.initial_alpha) {
+    CHECK(settings.first_window >= settings.packet && settings.packet > Bytes(0),
+          "a window below one packet");
+  }
+
+  // `size` bytes more are acknowledged, everything before `acked`; `next` is the next byte to send.
+  void on_ack(std::uint64_t acked, std::uint64_t next, Bytes size, bool is_marked) {
+    bytes_ += size.count();
+    if (is_marked && marked_ == 0) {
+      set_window(window_ * (1.0 - alpha_ / 2.0));
+    }
+    marked_ += is_marked ? size.count() : 0;
+    if (acked <= window_end_) {
+      return;
+    }
+    const double share =
+        bytes_ > 0 ? static_cast<double>(marked_) / static_cast<double>(bytes_) : 0.0;
+    alpha_ = (1.0 - settings_->g) * alpha_ + settings_->g * share;
+    if (marked_ == 0) {
+      set_window(window_ + static_cast<double>(settings_->packet.count()));
+    }
+    bytes_ = 0;
+    marked_ = 0;
+    window_end_ = next;
+  }
+
+  [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }
+  [[nodiscard]] double alpha() const { return alpha_; }
+
+ private:
+  void set_window(double window) {
+    window_ = std::clamp(window, static_cast<double>(settings_->packet.count()),
+                         static_cast<double>(settings_->first_window.count()));
+  }
+
+  const DctcpSettings* settings_;
+  double window_;
+  double alpha_;
+  std::uint64_t window_end_ = 0;
+  std::int64_t bytes_ = 0;  // Of this window.
+  std::int64_t marked_ = 0;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Swift (Kumar et al., SIGCOMM 2020): a window in packets that follows the delay to a target. One
+// window for the fabric, whose target grows with hops and with small windows, and one for the
+// receiving host; the smaller one holds. Below one packet the sender paces: one packet in RTT/window.
+//
+//   target = base + hops x h + clamp(a / sqrt(w) + b, 0, range)
+//            a = range / (1/sqrt(fs_min) - 1/sqrt(fs_max)),  b = -a / sqrt(fs_max)
+//   delay < target:  w += ai x acked / w,  or ai x acked where w < 1
+//   otherwise, at most once an RTT:  w *= max(1 - beta (delay - target) / delay, 1 - max_mdf)
+//
+// Windows are real numbers, as in the paper. Only +, -, x, / and sqrt, which IEEE 754 fixes.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/units.h"
+
+namespace trainyard {
+
+struct SwiftSettings {
+  double additive = 1.0;  // ai: packets for each RTT.
+  double beta = 0.8;
+  double max_decrease = 0.5;  // max_mdf
+  SimTime base_target = microseconds(25);
+  SimTime hop_target = microseconds(1);  // h
+  SimTime flow_range = microseconds(50);
+  double flow_least = 0.1;   // fs_min
+  double flow_most = 100.0;  // fs_max
+  SimTime host_target{};     // Of the receiving host's delay; 0: no window for it.
+  double first_window = 10.0;
+  double least_window = 0.001;
+  double most_window = 1000.0;
+  int reset_timeouts = 5;  // So many timeouts in a row set the least window.
+};
+
+struct SwiftAck {
+  SimTime now{};
+  SimTime rtt{};
+  SimTime fabric_delay{};
+  SimTime host_delay{};
+  int hops = 0;
+  double packets = 1.0;  // Newly acknowledged.
+};
+
+// `settings` must outlive it.
+class Swift {
+ public:
+  explicit Swift(const SwiftSettings& settings);
+
+  void on_ack(const SwiftAck& ack);
+  // A lost packet has been found by its successors.
+  void on_loss(SimTime now);
+  void on_timeout(SimTime now);
+
+  // In packets.
+  [[nodiscard]] double window() const { return host_ < fabric_ ? host_ : fabric_; }
+  // From one packet to the next where the window is below one; otherwise 0.
+  [[nodiscard]] SimTime pacing_delay() const;
+  // The target of the fabric delay at the present window.
+  [[nodiscard]] SimTime target(int hops) const {
+    return SimTime(static_cast<std::int64_t>(exact_target(hops) + 0.5));
+  }
+  // Whether a decrease would be heeded at `now`.
+  [[nodiscard]] bool can_decrease(SimTime now, SimTime rtt) const {
+    return !has_decreased_ || now - decreased_ >= rtt;
+  }
+
+ private:
+  [[nodiscard]] double exact_target(int hops) const;  // Picoseconds.
+  // The window after an ACK with `delay` against `target`, both in picoseconds.
+  [[nodiscard]] double updated(double window, double delay, double target, double packets,
+                               bool can_decrease) const;
+  [[nodiscard]] double bounded(double window) const;
+  void back_off(SimTime now);
+
+  const SwiftSettings* settings_;
+  double a_;
+  double b_;
+  double fabric_;
+  double host_;
+  SimTime decreased_{};
+  SimTime rtt_{};
+  int timeouts_ = 0;
+  bool has_decreased_ = false;
+};
+
+}  // namespace trainyard
