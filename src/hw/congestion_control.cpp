@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/congestion_control.h"
+
+#include <algorithm>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+constexpr Bytes kNoWindow{std::int64_t{1} << 60};
+
+// One packet in `time`.
+Bandwidth one_in(Bytes packet, SimTime time) {
+  __extension__ using Wide = __int128;
+  constexpr Wide kBits = Wide{8} * 1'000'000'000'000;
+  const Wide rate = kBits * packet.count() / time.picoseconds();
+  return std::max(Bandwidth(1), Bandwidth(static_cast<std::int64_t>(rate)));
+}
+
+}  // namespace
+
+CongestionControl::State CongestionControl::state_of(const ControlRules& rules) {
+  return std::visit(
+      Overloaded{[](const LineRateSettings&) { return State(LineRate{}); },
+                 [](const DcqcnSettings& settings) { return State(DcqcnReaction(settings)); },
+                 [](const HpccSettings& settings) { return State(Hpcc(settings)); },
+                 [](const SwiftSettings& settings) { return State(Swift(settings)); },
+                 [](const TimelySettings& settings) { return State(Timely(settings)); },
+                 [](const DctcpSettings& settings) { return State(Dctcp(settings)); },
+                 [](const CreditSettings& settings) { return State(CreditSender(settings)); }},
+      rules);
+}
+
+CongestionControl::CongestionControl(const ControlSettings& settings)
+    : settings_(&settings), state_(state_of(settings.rules)) {
+  CHECK(settings.line > Bandwidth(0) && settings.packet > Bytes(0), "no rate or no packet");
+}
+
+void CongestionControl::on_ack(const AckSignal& ack) {
+  const auto packet = static_cast<double>(settings_->packet.count());
+  std::visit(
+      Overloaded{[](LineRate&) {}, [](DcqcnReaction&) {}, [](CreditSender&) {},
+                 [&](Hpcc& hpcc) { hpcc.on_ack(ack.acked, ack.next, ack.path); },
+                 [&](Swift& swift) {
+                   swift.on_ack({.now = ack.now,
+                                 .rtt = ack.rtt,
+                                 .fabric_delay = ack.rtt - ack.host_delay,
+                                 .host_delay = ack.host_delay,
+                                 .hops = ack.hops,
+                                 .packets = static_cast<double>(ack.size.count()) / packet});
+                 },
+                 [&](Timely& timely) {
+                   segment_ += ack.size.count();
+                   if (segment_ >= settings_->timely_segment.count()) {
+                     segment_ = 0;
+                     timely.on_completion(ack.rtt);
+                   }
+                 },
+                 [&](Dctcp& dctcp) { dctcp.on_ack(ack.acked, ack.next, ack.size, ack.is_marked); }},
+      state_);
+}
+
+void CongestionControl::on_loss(SimTime now) {
+  if (auto* swift = std::get_if<Swift>(&state_)) {
+    swift->on_loss(now);
+  }
+}
+
+void CongestionControl::on_timeout(SimTime now) {
+  if (auto* swift = std::get_if<Swift>(&state_)) {
+    swift->on_timeout(now);
+  }
+}
+
+Bandwidth CongestionControl::rate(SimTime now) {
+  const Bandwidth line = settings_->line;
+  const auto full = [line](auto&) { return line; };
+  return std::visit(Overloaded{[&](LineRate& state) { return full(state); },
+                               [&](DcqcnReaction& dcqcn) {
+                                 dcqcn.advance(now);
+                                 return std::min(dcqcn.rate(), line);
+                               },
+                               [&](Hpcc& hpcc) { return std::min(hpcc.rate(), line); },
+                               [&](Swift& swift) {
+                                 const SimTime delay = swift.pacing_delay();
+                                 return delay > SimTime()
+                                            ? std::min(one_in(settings_->packet, delay), line)
+                                            : line;
+                               },
+                               [&](Timely& timely) { return std::min(timely.rate(), line); },
+                               [&](Dctcp& dctcp) { return full(dctcp); },
+                               [&](CreditSender& credit) { return full(credit); }},
+                    state_);
+}
+
+Bytes CongestionControl::window() const {
+  const Bytes bytes = std::visit(
+      Overloaded{[](const LineRate&) { return kNoWindow; },
+                 [&](const DcqcnReaction& dcqcn) {
+                   if (settings_->dcqcn_window == Bytes(0)) {
+                     return kNoWindow;
+                   }
+                   const double share =
+                       dcqcn.current() / static_cast<double>(settings_->line.bits_per_second());
+                   const auto full = static_cast<double>(settings_->dcqcn_window.count());
+                   return Bytes(static_cast<std::int64_t>(full * share));
+                 },
+                 [](const Hpcc& hpcc) { return hpcc.window(); },
+                 [&](const Swift& swift) {
+                   const auto packet = static_cast<double>(settings_->packet.count());
+                   return Bytes(static_cast<std::int64_t>(swift.window() * packet));
+                 },
+                 [](const Timely&) { return kNoWindow; },
+                 [](const Dctcp& dctcp) { return dctcp.window(); },
+                 [](const CreditSender&) { return kNoWindow; }},
+      state_);
+  return std::max(bytes, settings_->packet);
+}
+
+}  // namespace trainyard
