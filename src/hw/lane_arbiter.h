@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose packet leaves a port next.
+//
+// `LaneArbiter` is InfiniBand's (Architecture Specification 1.4, section 7.6.9): two tables of lanes
+// with weights in units of 64 B. An entry may send while any of its weight is left, the last packet as
+// a whole. The high table comes first, until it has sent its limit while the low one waited.
+//
+// `PriorityScheduler` is that of Ethernet switches (IEEE 802.1Qaz): strict priorities first, the
+// highest number first, and deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the rest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/check.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+class LaneArbiter {
+ public:
+  struct Entry {
+    std::uint8_t lane = 0;
+    std::uint8_t weight = 0;  // In units of 64 B; 0 skips the entry.
+  };
+  static constexpr int kNoLane = -1;
+  static constexpr int kUnlimited = 255;
+
+  // `high_limit`: units of 4,096 B that the high table may send while the low one waits; 255 never
+  // gives way, 0 does after each packet.
+  LaneArbiter(std::vector<Entry> high, std::vector<Entry> low, int high_limit);
+
+  // A lane whose bit is set in `ready` (it has a packet and credit for it), or kNoLane. The packet,
+  // of `blocks[lane]` blocks, is taken as sent.
+  int pick(std::uint32_t ready, const std::array<std::int64_t, 16>& blocks);
+
+ private:
+  struct Table {
+    std::vector<Entry> entries;
+    std::size_t current = 0;
+    std::int64_t left = 0;  // Of the weight of `current`.
+
+    // The lane whose turn it is, which keeps the turn; kNoLane if none of them is ready.
+    int turn(std::uint32_t ready);
+  };
+
+  Table high_;
+  Table low_;
+  std::int64_t limit_;  // In blocks.
+  std::int64_t since_low_ = 0;
+};
+
+class PriorityScheduler {
+ public:
+  static constexpr int kNone = -1;
+  static constexpr std::size_t kQueues = 8;
+  using Sizes = std::array<std::int64_t, kQueues>;
+
+  // Bit i of `strict` makes queue i strict. `quanta` are the bytes that a weighted queue may send in
+  // its turn; each must be positive, and should not be below the largest packet.
+  PriorityScheduler(std::uint8_t strict, const Sizes& quanta);
+
+  // The queue whose head goes, of those with a head (`heads` are their bytes, 0 for none) that are
+  // not in `paused`. It is taken as sent.
+  int pick(const Sizes& heads, std::uint8_t paused);
+
+ private:
+  std::uint8_t strict_;
+  Sizes quanta_;
+  Sizes deficit_{};
+  std::size_t current_ = 0;
+  bool has_turn_ = false;  // `current_` has had its quantum.
+};
+
+}  // namespace trainyard
