@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reliable delivery of a reliable connection (InfiniBand Architecture Specification 1.4, section 9.7):
+// packets in order, one cumulative acknowledgement, one NAK for each gap, everything again from the
+// gap or, after a timeout, from the oldest packet without an ACK.
+//
+// Packets are counted from 0 in 64 bits; what the wire carries of that are 24 (wire_psn, and
+// unwrapped_psn back). READ works alike with the responses in the place of the requester's packets.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/check.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+using Psn = std::uint64_t;
+
+inline constexpr int kPsnBits = 24;
+// Of the 2^24 numbers, only half may be on their way.
+inline constexpr std::int64_t kMostOutstanding = std::int64_t{1} << (kPsnBits - 1);
+
+[[nodiscard]] constexpr std::uint32_t wire_psn(Psn psn) {
+  return static_cast<std::uint32_t>(psn & ((Psn{1} << kPsnBits) - 1));
+}
+// The packet with this number on the wire that is nearest to `near`.
+[[nodiscard]] constexpr Psn unwrapped_psn(std::uint32_t wire, Psn near) {
+  constexpr Psn kRange = Psn{1} << kPsnBits;
+  const Psn ahead = (wire - near) & (kRange - 1);
+  const bool is_behind = ahead >= kRange / 2 && near + ahead >= kRange;
+  return near + ahead - (is_behind ? kRange : 0);
+}
+
+// 4.096 us x 2^exponent, as the attribute `timeout` of a queue pair counts; exponents are 1 ... 31,
+// and 0 means never. Devices wait up to four times as long.
+[[nodiscard]] constexpr SimTime retransmission_timeout(int exponent) {
+  CHECK(exponent >= 0 && exponent < 32, "no timeout exponent");
+  return exponent == 0 ? SimTime::max() : nanoseconds(4096) * (std::int64_t{1} << exponent);
+}
+
+struct RetrySettings {
+  SimTime timeout = retransmission_timeout(20);  // NCCL's NCCL_IB_TIMEOUT.
+  int retries = 7;                               // NCCL_IB_RETRY_CNT; one more is an error.
+  std::int64_t window = kMostOutstanding;        // Packets without an ACK.
+};
+
+// The requester.
+class GoBackNSender {
+ public:
+  enum class Outcome : std::uint8_t { Resend, Failed };
+
+  // `packets` more are to be sent.
+  void post(std::int64_t packets) { end_ += static_cast<Psn>(packets); }
+
+  [[nodiscard]] bool can_send(const RetrySettings& settings) const {
+    return !has_failed_ && next_ < end_ &&
+           static_cast<std::int64_t>(next_ - oldest_) < settings.window;
+  }
+  // The packet that goes out at `now`.
+  Psn send(const RetrySettings& settings, SimTime now) {
+    DCHECK(can_send(settings), "nothing to send");
+    const Psn psn = next_++;
+    resent_ += psn < highest_ ? 1 : 0;
+    highest_ = next_ > highest_ ? next_ : highest_;
+    if (psn == oldest_) {
+      arm(settings, now);
+    }
+    return psn;
+  }
+
+  // Everything before `upto` has come. How many packets that are more than before.
+  std::int64_t on_ack(const RetrySettings& settings, Psn upto, SimTime now) {
+    if (upto <= oldest_ || upto > highest_) {
+      return 0;
+    }
+    const auto newly = static_cast<std::int64_t>(upto - oldest_);
+    oldest_ = upto;
+    next_ = next_ < upto ? upto : next_;
+    failures_ = 0;
+    arm(settings, now);
+    return newly;
+  }
+  // The other side expects `expected` and has seen a later one. Counts as a try if nothing came.
+  Outcome on_nak(const RetrySettings& settings, Psn expected, SimTime now) {
+    if (expected < oldest_ || expected > highest_) {
+      return Outcome::Resend;  // Of a time before: nothing to do.
+    }
+    return on_ack(settings, expected, now) > 0 ? resend() : retry(settings);
+  }
+  // To be called when deadline() has come.
+  Outcome on_timeout(const RetrySettings& settings) { return retry(settings); }
+  [[nodiscard]] SimTime deadline() const { return deadline_; }
+
+  [[nodiscard]] bool is_done() const { return oldest_ == end_; }
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
+  [[nodiscard]] Psn oldest() const { return oldest_; }
+  [[nodiscard]] Psn next() const { return next_; }
+  [[nodiscard]] std::int64_t in_flight() const {
+    return static_cast<std::int64_t>(next_ - oldest_);
+  }
+  [[nodiscard]] std::int64_t resent() const { return resent_; }
+
+ private:
+  // Runs while something is on its way. After going back nothing is, until it is sent again.
+  void arm(const RetrySettings& settings, SimTime now) {
+    const bool is_off = next_ == oldest_ || settings.timeout == SimTime::max();
+    deadline_ = is_off ? SimTime::max() : now + settings.timeout;
+  }
+  Outcome resend() {
+    next_ = oldest_;
+    deadline_ = SimTime::max();
+    return Outcome::Resend;
+  }
+  Outcome retry(const RetrySettings& settings) {
+    if (++failures_ > settings.retries) {
+      has_failed_ = true;
+      deadline_ = SimTime::max();
+      return Outcome::Failed;
+    }
+    return resend();
+  }
+
+  Psn oldest_ = 0;   // Without an ACK.
+  Psn next_ = 0;     // To be sent.
+  Psn end_ = 0;      // Of what is posted.
+  Psn highest_ = 0;  // One beyond the highest ever sent.
+  SimTime deadline_ = SimTime::max();
+  std::int64_t resent_ = 0;
+  int failures_ = 0;  // In a row, without an ACK in between.
+  bool has_failed_ = false;
+};
+
+// What a receiver does about a packet.
+struct Receipt {
+  enum class Reply : std::uint8_t { None, Ack, Nak };
+  bool is_new = false;  // Its data is delivered now.
+  Reply reply = Reply::None;
+  Psn expected = 0;  // What the reply says: everything before has come.
+};
+
+// The responder.
+class GoBackNReceiver {
+ public:
+  // `ack_every`: an ACK after so many packets; 0 for none but those that packets ask for (the last of
+  // each message does).
+  Receipt on_packet(Psn psn, bool wants_ack, std::int64_t ack_every) {
+    if (psn > expected_) {
+      const bool is_first = !has_nak_;
+      has_nak_ = true;
+      return {.reply = is_first ? Receipt::Reply::Nak : Receipt::Reply::None,
+              .expected = expected_};
+    }
+    if (psn < expected_) {  // A duplicate: its ACK was lost or late.
+      return {.reply = Receipt::Reply::Ack, .expected = expected_};
+    }
+    has_nak_ = false;
+    ++expected_;
+    ++since_ack_;
+    const bool is_due = wants_ack || (ack_every > 0 && since_ack_ >= ack_every);
+    since_ack_ = is_due ? 0 : since_ack_;
+    return {.is_new = true,
+            .reply = is_due ? Receipt::Reply::Ack : Receipt::Reply::None,
+            .expected = expected_};
+  }
+  [[nodiscard]] Psn expected() const { return expected_; }
+
+ private:
+  Psn expected_ = 0;
+  std::int64_t since_ack_ = 0;
+  bool has_nak_ = false;  // For the gap at `expected_`.
+};
+
+}  // namespace trainyard
