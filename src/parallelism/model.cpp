@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/model.h"
+
+#include <array>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
+constexpr std::int64_t kMostLayers = 100'000;
+constexpr std::array<std::string_view, 2> kAttentionKinds{"grouped", "latent"};
+constexpr std::array<std::string_view, 2> kNorms{"rms", "layer"};
+constexpr std::array<std::string_view, 3> kBiases{"none", "all", "qkv"};
+
+std::int64_t size(const ConfigNode& node, std::string_view key) {
+  return node.required(key).as_integer(1, kMostSize);
+}
+
+std::int64_t size_or(const ConfigNode& node, std::string_view key, std::int64_t otherwise) {
+  const auto found = node.optional(key);
+  return found ? found->as_integer(0, kMostSize) : otherwise;
+}
+
+bool flag(const ConfigNode& node, std::string_view key, bool otherwise = false) {
+  const auto found = node.optional(key);
+  return found ? found->as_bool() : otherwise;
+}
+
+std::size_t choice(const ConfigNode& node, std::string_view key,
+                   std::span<const std::string_view> choices) {
+  const auto found = node.optional(key);
+  return found ? found->as_choice(choices) : 0;
+}
+
+Attention read_attention(const ConfigNode& node) {
+  Attention attention{.has_qk_norm = flag(node, "qk_norm"),
+                      .is_causal = flag(node, "causal", true)};
+  if (choice(node, "kind", kAttentionKinds) == 1) {
+    attention.latent = LatentAttention{.heads = size(node, "heads"),
+                                       .query_rank = size_or(node, "query_rank", 0),
+                                       .kv_rank = size(node, "kv_rank"),
+                                       .head_size = size(node, "head_size"),
+                                       .rope_size = size(node, "rope_size"),
+                                       .value_size = size(node, "value_size")};
+    return attention;
+  }
+  GroupedAttention grouped{.heads = size(node, "heads"), .head_size = size(node, "head_size")};
+  grouped.kv_heads = size_or(node, "kv_heads", grouped.heads);
+  if (grouped.kv_heads == 0 || grouped.heads % grouped.kv_heads != 0) {
+    node.required("kv_heads")
+        .fail("a divisor of heads, " + std::to_string(grouped.heads),
+              std::to_string(grouped.kv_heads));
+  }
+  attention.grouped = grouped;
+  return attention;
+}
+
+FeedForward read_feed_forward(const ConfigNode& node) {
+  return {.size = size(node, "size"), .is_gated = node.required("gated").as_bool()};
+}
+
+Experts read_experts(const ConfigNode& node) {
+  Experts experts{.count = size(node, "count"),
+                  .active = size(node, "active"),
+                  .expert = read_feed_forward(node.required("expert")),
+                  .has_router_bias = flag(node, "router_bias")};
+  if (experts.active > experts.count) {
+    node.required("active").fail("at most count, " + std::to_string(experts.count),
+                                 std::to_string(experts.active));
+  }
+  if (const auto shared = node.optional("shared")) {
+    experts.shared = read_feed_forward(*shared);
+  }
+  return experts;
+}
+
+ModelLayer read_layer(const ConfigNode& node) {
+  ModelLayer layer{.attention = read_attention(node.required("attention"))};
+  const auto feed_forward = node.optional("feed_forward");
+  const auto experts = node.optional("experts");
+  if (feed_forward.has_value() == experts.has_value()) {
+    node.fail("expected either feed_forward or experts");
+  }
+  if (feed_forward) {
+    layer.feed_forward = read_feed_forward(*feed_forward);
+  } else {
+    layer.experts = read_experts(*experts);
+  }
+  return layer;
+}
+
+// Of a linear layer with a bias where the model has one.
+std::int64_t linear(std::int64_t inputs, std::int64_t outputs, bool has_bias) {
+  return inputs * outputs + (has_bias ? outputs : 0);
+}
+
+std::int64_t feed_forward_parameters(const Model& model, const FeedForward& layer) {
+  const bool bias = model.bias == Bias::All;
+  return (layer.matrices() - 1) * linear(model.hidden, layer.size, bias) +
+         linear(layer.size, model.hidden, bias);
+}
+
+std::int64_t norm_parameters(const Model& model, std::int64_t inputs) {
+  return model.norm == Norm::Layer ? 2 * inputs : inputs;
+}
+
+std::int64_t attention_parameters(const Model& model, const Attention& attention) {
+  const bool bias = model.bias != Bias::None;
+  const bool output_bias = model.bias == Bias::All;
+  if (attention.grouped) {
+    const auto& [heads, kv_heads, head_size] = *attention.grouped;
+    return linear(model.hidden, (heads + 2 * kv_heads) * head_size, bias) +
+           linear(heads * head_size, model.hidden, output_bias);
+  }
+  const LatentAttention& latent = *attention.latent;
+  const std::int64_t queries = latent.heads * (latent.head_size + latent.rope_size);
+  const std::int64_t keys_and_values = latent.heads * (latent.head_size + latent.value_size);
+  const std::int64_t of_queries = latent.query_rank == 0
+                                      ? linear(model.hidden, queries, bias)
+                                      : linear(model.hidden, latent.query_rank, bias) +
+                                            linear(latent.query_rank, queries, false);
+  return of_queries + linear(model.hidden, latent.kv_rank + latent.rope_size, bias) +
+         linear(latent.kv_rank, keys_and_values, false) +
+         linear(latent.heads * latent.value_size, model.hidden, output_bias);
+}
+
+// Beside the two norms of each layer.
+std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
+  std::int64_t count = 0;
+  if (attention.has_qk_norm) {
+    count += 2 * norm_parameters(model, attention.query_size());
+  }
+  if (attention.latent) {
+    count += norm_parameters(model, attention.latent->kv_rank);
+    count += norm_parameters(model, attention.latent->query_rank);
+  }
+  return count;
+}
+
+}  // namespace
+
+std::int64_t Attention::heads() const {
+  return grouped ? grouped->heads : latent->heads;
+}
+
+std::int64_t Attention::query_size() const {
+  return grouped ? grouped->head_size : latent->head_size + latent->rope_size;
+}
+
+std::int64_t Attention::value_size() const {
+  return grouped ? grouped->head_size : latent->value_size;
+}
+
+ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
+  embedding += other.embedding;
+  attention += other.attention;
+  feed_forward += other.feed_forward;
+  experts += other.experts;
+  routers += other.routers;
+  norms += other.norms;
+  head += other.head;
+  return *this;
+}
+
+ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
+  ParameterCount count;
+  count.attention = attention_parameters(model, layer.attention);
+  count.norms =
+      2 * norm_parameters(model, model.hidden) + inner_norm_parameters(model, layer.attention);
+  if (layer.feed_forward) {
+    count.feed_forward = feed_forward_parameters(model, *layer.feed_forward);
+    return count;
+  }
+  const Experts& experts = *layer.experts;
+  count.experts = experts.count * feed_forward_parameters(model, experts.expert);
+  count.routers = linear(model.hidden, experts.count, experts.has_router_bias);
+  if (experts.shared) {
+    count.feed_forward = feed_forward_parameters(model, *experts.shared);
+  }
+  return count;
+}
+
+ParameterCount parameters_of(const Model& model) {
+  ParameterCount count;
+  count.embedding = (model.vocabulary + model.learned_positions) * model.hidden;
+  count.norms = norm_parameters(model, model.hidden) * (model.has_embedding_norm ? 2 : 1);
+  count.head = model.has_tied_embeddings ? 0 : model.vocabulary * model.hidden;
+  for (const ModelLayer& layer : model.layers) {
+    count += parameters_of(model, layer);
+  }
+  return count;
+}
+
+std::int64_t active_parameters_of(const Model& model) {
+  std::int64_t count = parameters_of(model).total();
+  for (const ModelLayer& layer : model.layers) {
+    if (layer.experts) {
+      count -= (layer.experts->count - layer.experts->active) *
+               feed_forward_parameters(model, layer.experts->expert);
+    }
+  }
+  return count;
+}
+
+Model read_model(const ConfigNode& node, const std::string& name) {
+  node.required("source").skip();
+  Model model{.name = name,
+              .title = node.required("title").as_string(),
+              .hidden = size(node, "hidden"),
+              .vocabulary = size(node, "vocabulary"),
+              .has_tied_embeddings = flag(node, "tied_embeddings"),
+              .learned_positions = size_or(node, "learned_positions", 0),
+              .has_embedding_norm = flag(node, "embedding_norm"),
+              .norm = static_cast<Norm>(choice(node, "norm", kNorms)),
+              .bias = static_cast<Bias>(choice(node, "bias", kBiases)),
+              .layers = {}};
+  for (const ConfigNode& item : node.required("layers").items()) {
+    const std::int64_t count = item.required("count").as_integer(1, kMostLayers);
+    model.layers.insert(model.layers.end(), static_cast<std::size_t>(count), read_layer(item));
+    if (model.layers.size() > static_cast<std::size_t>(kMostLayers)) {
+      item.fail("expected at most " + std::to_string(kMostLayers) + " layers, found more");
+    }
+  }
+  if (model.layers.empty()) {
+    node.required("layers").fail("at least one kind of layer", "none");
+  }
+  return model;
+}
+
+Model load_model(const std::filesystem::path& file) {
+  ConfigDocument document = ConfigDocument::load(file);
+  Model model = read_model(document.root(), file.stem().string());
+  document.finish();
+  return model;
+}
+
+}  // namespace trainyard

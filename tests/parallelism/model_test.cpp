@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/model.h"
+
+#include <map>
+#include <string>
+
+#include "sim/config_error.h"
+#include "support/built_clusters.h"
+#include "support/catch.h"
+
+namespace trainyard {
+namespace {
+
+const std::filesystem::path kModels = kConfigsFolder / "workloads" / "models";
+
+Model shipped(const std::string& name) {
+  return load_model(kModels / (name + ".yaml"));
+}
+
+Model model_of(const std::string& text) {
+  ConfigDocument document = ConfigDocument::parse(text, "m.yaml");
+  Model model = read_model(document.root(), "m");
+  document.finish();
+  return model;
+}
+
+const std::string kHead =
+    "title: T\nsource: \"none\"\nhidden: 64\nvocabulary: 100\nlayers:\n  - count: 2\n";
+const std::string kAttention = "    attention: {heads: 4, kv_heads: 2, head_size: 16}\n";
+const std::string kFeedForward = "    feed_forward: {size: 256, gated: true}\n";
+
+}  // namespace
+
+TEST_CASE("parameters of the shipped models are those of the published checkpoints", "[model]") {
+  // Sums over the tensors of the checkpoints, as the model pages print them.
+  const std::map<std::string, std::int64_t> published = {
+      {"llama-2-7b", 6'738'415'616},     {"llama-2-13b", 13'015'864'320},
+      {"llama-2-70b", 68'976'648'192},   {"llama-3-8b", 8'030'261'248},
+      {"llama-3-70b", 70'553'706'496},   {"llama-3-405b", 405'853'388'800},
+      {"mixtral-8x7b", 46'702'792'704},  {"mixtral-8x22b", 140'620'634'112},
+      {"qwen3-8b", 8'190'735'360},       {"qwen3-32b", 32'762'123'264},
+      {"qwen3-30b-a3b", 30'532'122'624}, {"qwen3-235b-a22b", 235'093'634'560},
+      {"deepseek-v3", 671'026'419'200},  {"bloom-176b", 176'247'271'424},
+  };
+  for (const auto& [name, count] : published) {
+    INFO(name);
+    REQUIRE(parameters_of(shipped(name)).total() == count);
+  }
+}
+
+TEST_CASE("active parameters are those that the models are named after", "[model]") {
+  REQUIRE(static_cast<double>(active_parameters_of(shipped("mixtral-8x7b"))) / 1e9 ==
+          Approx(12.9).margin(0.1));
+  REQUIRE(static_cast<double>(active_parameters_of(shipped("qwen3-30b-a3b"))) / 1e9 ==
+          Approx(3.3).margin(0.1));
+  REQUIRE(static_cast<double>(active_parameters_of(shipped("qwen3-235b-a22b"))) / 1e9 ==
+          Approx(22.1).margin(0.1));
+  // arXiv 2412.19437: 37 B.
+  REQUIRE(static_cast<double>(active_parameters_of(shipped("deepseek-v3"))) / 1e9 ==
+          Approx(37.5).margin(0.1));
+  REQUIRE(active_parameters_of(shipped("llama-3-8b")) ==
+          parameters_of(shipped("llama-3-8b")).total());
+}
+
+TEST_CASE("plain GPTs have the parameters of Megatron's formula", "[model]") {
+  // 12 L h^2 (1 + 13 / (12 h) + (V + s) / (12 L h)), arXiv 2104.04473, equation 2; the last norm is
+  // not in it.
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    const Model model = load_model(entry.path());
+    INFO(model.name);
+    REQUIRE(parameters_of(model).total() > 1'000'000'000);
+    if (model.name.starts_with("megatron-") || model.name == "gpt-3-175b") {
+      const auto layers = static_cast<std::int64_t>(model.layers.size());
+      const std::int64_t h = model.hidden;
+      REQUIRE(parameters_of(model).total() == 12 * layers * h * h + 13 * layers * h +
+                                                  (model.vocabulary + model.learned_positions) * h +
+                                                  2 * h);
+    }
+  }
+}
+
+TEST_CASE("the parts of a layer add up", "[model]") {
+  const Model model = model_of(kHead + kAttention + kFeedForward);
+  REQUIRE(model.layers.size() == 2);
+  const ParameterCount layer = parameters_of(model, model.layers[0]);
+  REQUIRE(layer.attention == 64 * (4 + 2 * 2) * 16 + 64 * 64);
+  REQUIRE(layer.feed_forward == 3 * 64 * 256);
+  REQUIRE(layer.norms == 2 * 64);
+  REQUIRE(layer.experts + layer.routers + layer.embedding + layer.head == 0);
+  REQUIRE(parameters_of(model).total() == 2 * layer.total() + 2 * 100 * 64 + 64);
+}
+
+TEST_CASE("a wrong model is refused with its place", "[model]") {
+  const auto require_refused = [](const std::string& text, const std::string& message) {
+    REQUIRE_THROWS_MATCHES(model_of(text), ConfigError,
+                           Catch::Matchers::Message("m.yaml:" + message));
+  };
+  require_refused(kHead + "    attention: {heads: 4, kv_heads: 3, head_size: 16}\n" + kFeedForward,
+                  "7:37: layers[0].attention.kv_heads: expected a divisor of heads, 4, found 3");
+  require_refused(kHead + kAttention, "6:5: layers[0]: expected either feed_forward or experts");
+  require_refused(
+      kHead + kAttention + "    experts: {count: 4, active: 8, expert: {size: 8, gated: true}}\n",
+      "8:33: layers[0].experts.active: expected at most count, 4, found 8");
+  require_refused("title: T\nsource: s\nhidden: 64\nvocabulary: 100\nlayers: []\n",
+                  "5:9: layers: expected at least one kind of layer, found none");
+}
+
+}  // namespace trainyard
