@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any congestion control of a sender behind one value type: what may be in flight, how fast, and what
-// happens when an ACK, a CNP or a timeout comes. No virtual call and no allocation; which algorithm
-// it is, is looked up in a variant.
+// Any congestion control of a sender behind one value type: what may be in flight, how fast, and
+// what happens when an ACK, a CNP or a timeout comes. No virtual call and no allocation; which
+// algorithm it is, is looked up in a variant.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct ControlSettings {
   ControlRules rules{};
   Bandwidth line{};    // Of the sending port.
   Bytes packet{4178};  // A full packet on the wire: the least window, and Swift's unit.
-  // DCQCN with a window, as some simulators have it: what may be in flight at the line rate; it falls
-  // with the rate. 0: no window.
+  // DCQCN with a window, as some simulators have it: what may be in flight at the line rate; it
+  // falls with the rate. 0: no window.
   Bytes dcqcn_window{};
   Bytes timely_segment{16'384};  // Acknowledged bytes that make a completion.
 };

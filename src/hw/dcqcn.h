@@ -3,9 +3,10 @@
 // point), the sender cuts its rate for them and recovers by a timer and a byte counter (reaction
 // point). docs/transport.md has the equations of both profiles and where they differ.
 //
-// Rates and alpha are real numbers, as in the paper; times and sizes are integers. No ticks are kept:
-// everything that has expired is caught up with when somebody asks. How often that happens does not
-// change a bit of the result, because alpha is kept as its last raised value and the time of it.
+// Rates and alpha are real numbers, as in the paper; times and sizes are integers. No ticks are
+// kept: everything that has expired is caught up with when somebody asks. How often that happens
+// does not change a bit of the result, because alpha is kept as its last raised value and the time
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +88,8 @@ class DcqcnReaction {
   void cut(double alpha, SimTime now);
   void count_and_increase(std::int64_t& count);
   void increase();
-  // The first tick of a series from start_ + offset, without the one at its start, not before `now`.
+  // The first tick of a series from start_ + offset, without the one at its start, not before
+  // `now`.
   [[nodiscard]] SimTime next_tick(SimTime now, SimTime interval, SimTime offset) const;
   // alpha_ after `ticks` ticks without a CNP.
   [[nodiscard]] double fallen(std::int64_t ticks) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reliable delivery of a reliable connection (InfiniBand Architecture Specification 1.4, section 9.7):
-// packets in order, one cumulative acknowledgement, one NAK for each gap, everything again from the
-// gap or, after a timeout, from the oldest packet without an ACK.
+// Reliable delivery of a reliable connection (InfiniBand Architecture Specification 1.4, section
+// 9.7): packets in order, one cumulative acknowledgement, one NAK for each gap, everything again
+// from the gap or, after a timeout, from the oldest packet without an ACK.
 //
 // Packets are counted from 0 in 64 bits; what the wire carries of that are 24 (wire_psn, and
 // unwrapped_psn back). READ works alike with the responses in the place of the requester's packets.
@@ -141,8 +141,8 @@ struct Receipt {
 // The responder.
 class GoBackNReceiver {
  public:
-  // `ack_every`: an ACK after so many packets; 0 for none but those that packets ask for (the last of
-  // each message does).
+  // `ack_every`: an ACK after so many packets; 0 for none but those that packets ask for (the last
+  // of each message does).
   Receipt on_packet(Psn psn, bool wants_ack, std::int64_t ack_every) {
     if (psn > expected_) {
       const bool is_first = !has_nak_;

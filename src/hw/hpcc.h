@@ -3,8 +3,8 @@
 // sent and hold, the receiver returns that in the ACK, and the sender sets its window so that the
 // busiest link on the path is used to a share eta.
 //
-// Window and utilisation are real numbers, as in the paper; what comes in and the rate that goes out
-// are integers.
+// Window and utilisation are real numbers, as in the paper; what comes in and the rate that goes
+// out are integers.
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ struct IntHop {
 
 inline constexpr std::size_t kMostIntHops = 8;
 
-// The wire format of the paper's prototype has few bits: 24 of time in ns, 20 of bytes sent in units
-// of 128 B, 17 of queue in units of 80 B. Counters wrap; the queue stops at its largest value. 8 B
-// for each hop, and with the count of hops 42 B on data and on ACKs for up to five.
+// The wire format of the paper's prototype has few bits: 24 of time in ns, 20 of bytes sent in
+// units of 128 B, 17 of queue in units of 80 B. Counters wrap; the queue stops at its largest
+// value. 8 B for each hop, and with the count of hops 42 B on data and on ACKs for up to five.
 [[nodiscard]] IntHop rounded_to_wire(const IntHop& hop);
 inline constexpr Bytes kIntWireBytes{42};
 
@@ -46,8 +46,8 @@ class Hpcc {
  public:
   explicit Hpcc(const HpccSettings& settings);
 
-  // An ACK for everything before `acked` has come, `next` is the next byte to be sent, `hops` are the
-  // links of the path in order. Hops beyond kMostIntHops are not looked at.
+  // An ACK for everything before `acked` has come, `next` is the next byte to be sent, `hops` are
+  // the links of the path in order. Hops beyond kMostIntHops are not looked at.
   void on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops);
 
   [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose packet leaves a port next.
 //
-// `LaneArbiter` is InfiniBand's (Architecture Specification 1.4, section 7.6.9): two tables of lanes
-// with weights in units of 64 B. An entry may send while any of its weight is left, the last packet as
-// a whole. The high table comes first, until it has sent its limit while the low one waited.
+// `LaneArbiter` is InfiniBand's (Architecture Specification 1.4, section 7.6.9): two tables of
+// lanes with weights in units of 64 B. An entry may send while any of its weight is left, the last
+// packet as a whole. The high table comes first, until it has sent its limit while the low one
+// waited.
 //
 // `PriorityScheduler` is that of Ethernet switches (IEEE 802.1Qaz): strict priorities first, the
-// highest number first, and deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the rest.
+// highest number first, and deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the
+// rest.
 #pragma once
 
 #include <array>
@@ -57,8 +59,8 @@ class PriorityScheduler {
   static constexpr std::size_t kQueues = 8;
   using Sizes = std::array<std::int64_t, kQueues>;
 
-  // Bit i of `strict` makes queue i strict. `quanta` are the bytes that a weighted queue may send in
-  // its turn; each must be positive, and should not be below the largest packet.
+  // Bit i of `strict` makes queue i strict. `quanta` are the bytes that a weighted queue may send
+  // in its turn; each must be positive, and should not be below the largest packet.
   PriorityScheduler(std::uint8_t strict, const Sizes& quanta);
 
   // The queue whose head goes, of those with a head (`heads` are their bytes, 0 for none) that are

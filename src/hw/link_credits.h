@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Link-level credits of InfiniBand (Architecture Specification 1.4, section 7.9): the receiver of each
-// virtual lane says up to which block the sender may send. Blocks are 64 B of packet from LRH to
-// VCRC; counters have 12 bits and wrap.
+// Link-level credits of InfiniBand (Architecture Specification 1.4, section 7.9): the receiver of
+// each virtual lane says up to which block the sender may send. Blocks are 64 B of packet from LRH
+// to VCRC; counters have 12 bits and wrap.
 //
 // No bytes are ever lost for lack of a buffer, so that there is nothing like headroom; but a lane
 // reaches the full rate only if its buffer holds a round trip (credit_buffer()).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links inside a server leave of their rate: packets of NVLink and of PCI Express. Shares of
-// the raw rate per direction, as real numbers.
+// What the links inside a server leave of their rate: packets of NVLink and of PCI Express. Shares
+// of the raw rate per direction, as real numbers.
 //
 // The catalogue's pcie_efficiency() is another thing: the model by which UCX says what a transfer
 // reaches. Here are the bounds by the specification alone.
@@ -13,8 +13,8 @@
 
 namespace trainyard {
 
-// PCI Express 3.0 to 5.0 Base Specifications. Bytes around the payload of a transaction, with framing
-// and sequence number (4) and LCRC (4).
+// PCI Express 3.0 to 5.0 Base Specifications. Bytes around the payload of a transaction, with
+// framing and sequence number (4) and LCRC (4).
 inline constexpr std::int64_t kPcieWriteOverhead = 24;       // Header of 16: 64-bit address.
 inline constexpr std::int64_t kPcieCompletionOverhead = 20;  // Header of 12.
 inline constexpr std::int64_t kPcieReadRequestBytes = 24;
@@ -24,8 +24,8 @@ inline constexpr Bytes kPcieReadBoundary{64};  // RCB: root complexes may answer
 [[nodiscard]] Bandwidth pcie_raw_rate(int generation, int lanes);
 // payload / (payload + overhead)
 [[nodiscard]] double pcie_share(Bytes payload, std::int64_t overhead);
-// Bytes of transactions between two ACKs, and between two updates of credits, that the specification
-// recommends for this largest payload; absent for what its tables do not hold.
+// Bytes of transactions between two ACKs, and between two updates of credits, that the
+// specification recommends for this largest payload; absent for what its tables do not hold.
 [[nodiscard]] std::optional<std::int64_t> pcie_control_interval(int lanes, Bytes max_payload);
 // What ACKs and updates at that interval and skip ordered sets (4 of 1538 symbols) leave: a lower
 // bound, as real devices send fewer.
@@ -38,7 +38,8 @@ inline constexpr Bytes kPcieReadBoundary{64};  // RCB: root complexes may answer
 inline constexpr std::int64_t kNvlinkFlitBytes = 16;
 inline constexpr std::int64_t kNvlinkMostPayload = 256;
 // For packets of `payload` bytes, 1 ... 256, with `extra` flits (byte enables, address extension);
-// `answers` are flits of responses to equal traffic the other way, which go the same way as the data.
+// `answers` are flits of responses to equal traffic the other way, which go the same way as the
+// data.
 [[nodiscard]] double nvlink_share(Bytes payload, int extra = 0, int answers = 0);
 
 }  // namespace trainyard

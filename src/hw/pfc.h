@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priority flow control (IEEE 802.1Qbb): frames, pause times, headroom, and the watchdog of switches
-// that ends a storm. Pure state: the caller tells the time and carries the frames.
+// Priority flow control (IEEE 802.1Qbb): frames, pause times, headroom, and the watchdog of
+// switches that ends a storm. Pure state: the caller tells the time and carries the frames.
 #pragma once
 
 #include <array>

@@ -162,8 +162,8 @@ inline constexpr Bytes kMaxRdmaMessage{std::int64_t{1} << 31};
   return (frame.count() + kCreditBlockBytes - 1) / kCreditBlockBytes;
 }
 
-// A message cut into packets of at most `mtu` bytes of payload: all but the last are full. Made once
-// for a message; the sizes of its packets then cost a comparison.
+// A message cut into packets of at most `mtu` bytes of payload: all but the last are full. Made
+// once for a message; the sizes of its packets then cost a comparison.
 class MessagePackets {
  public:
   // The packets that carry the data: those of the requester for SEND and WRITE, the responses for

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control by the receiver, as EQDS has it (Olteanu et al., NSDI 2022): a pacer at the
 // receiving port grants credit at its line rate to the flows that ask, in turn, and keeps what is
-// granted but has not come below a window. A sender starts with credit for one bandwidth-delay product
-// of its own, so that nothing waits a round trip to begin.
+// granted but has not come below a window. A sender starts with credit for one bandwidth-delay
+// product of its own, so that nothing waits a round trip to begin.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class CreditSender {
   [[nodiscard]] bool can_send(Bytes packet) const {
     return granted_ >= packet.count() || speculative_ >= packet.count();
   }
-  // Takes the packet's bytes from the grants, or else from what needs none. Whether it was the latter.
+  // Takes the packet's bytes from the grants, or else from what needs none. Whether it was the
+  // latter.
   bool spend(Bytes packet) {
     if (granted_ >= packet.count()) {
       granted_ -= packet.count();

@@ -16,8 +16,8 @@ namespace trainyard {
   return static_cast<std::uint32_t>(value & 0xFFFFF);
 }
 
-// The UDP source port for a flow label: one of 0xC000 ... 0xFFFF (linux: rdma_flow_label_to_udp_sport).
-// A queue pair keeps it, so that it has one path.
+// The UDP source port for a flow label: one of 0xC000 ... 0xFFFF (linux:
+// rdma_flow_label_to_udp_sport). A queue pair keeps it, so that it has one path.
 [[nodiscard]] constexpr std::uint16_t roce_udp_port(std::uint32_t flow_label) {
   const std::uint32_t low = flow_label & 0x3FFF;
   const std::uint32_t high = (flow_label & 0xFC000) >> 14;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packet buffer of a switch: who may store how much of what all ports share.
 //
-// A packet is charged twice, to the port and priority that it came from (ingress group) and to those
-// that it leaves by (egress queue). Ingress decides about PFC and loss of lossless traffic, egress
-// limits lossy traffic and is what ECN looks at. Both count the same bytes, from admit() to
+// A packet is charged twice, to the port and priority that it came from (ingress group) and to
+// those that it leaves by (egress queue). Ingress decides about PFC and loss of lossless traffic,
+// egress limits lossy traffic and is what ECN looks at. Both count the same bytes, from admit() to
 // release().
 //
-// A group fills its reserve, then the shared part as long as it stays within a threshold T, then its
-// headroom. With u the bytes above the reserve and F what is free of the shared part:
+// A group fills its reserve, then the shared part as long as it stays within a threshold T, then
+// its headroom. With u the bytes above the reserve and F what is free of the shared part:
 //   T = alpha F        dynamic, alpha a power of two (Choudhury and Hahne, 1998; SAI)
 //   T = a constant     static
 //   a packet of s bytes is stored   in the reserve if ingress + s <= reserve, else
@@ -15,9 +15,9 @@
 //                                   in the headroom if that has s bytes left, else it is lost
 //   XOFF  after storing, if the headroom is in use or u >= T
 //   XON   after releasing, if the headroom is empty and (u = 0 or u + resume offset <= T)
-// Release empties the headroom first, then the shared part, then the reserve. A packet is in one area
-// as a whole, so that the packet that triggers XOFF may itself lie in the headroom: that needs the
-// bytes of pfc_headroom() and one frame more.
+// Release empties the headroom first, then the shared part, then the reserve. A packet is in one
+// area as a whole, so that the packet that triggers XOFF may itself lie in the headroom: that needs
+// the bytes of pfc_headroom() and one frame more.
 //
 // The order and the terms are those of alibaba-edu/High-Precision-Congestion-Control
 // (switch-mmu.cc), but there a packet that neither T nor the headroom admits is lost even where the

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Swift (Kumar et al., SIGCOMM 2020): a window in packets that follows the delay to a target. One
 // window for the fabric, whose target grows with hops and with small windows, and one for the
-// receiving host; the smaller one holds. Below one packet the sender paces: one packet in RTT/window.
+// receiving host; the smaller one holds. Below one packet the sender paces: one packet in
+// RTT/window.
 //
 //   target = base + hops x h + clamp(a / sqrt(w) + b, 0, range)
 //            a = range / (1/sqrt(fs_min) - 1/sqrt(fs_max)),  b = -a / sqrt(fs_max)

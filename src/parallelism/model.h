@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transformer as its shapes, from configs/workloads/models/*.yaml: parameters are exact, and every
-// cost of a step follows from the shapes.
+// A transformer as its shapes, from configs/workloads/models/*.yaml: parameters are exact, and
+// every cost of a step follows from the shapes.
 //
 // Sizes count elements; h is the size of the hidden state, one vector of which stands for a token.
 #pragma once

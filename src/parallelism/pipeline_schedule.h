@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pipeline schedules: which pass each rank of a pipeline runs after which.
 //
-// The model is cut into stages; a rank holds one or two or more of them, its chunks. A forward pass of a
-// micro-batch goes through the stages in rising order, a backward pass in falling order. The whole
-// backward is the gradient of the inputs, which the stage before waits for, and that of the weights,
-// for which nobody waits; schedules that part the two fill their idle time with the latter.
+// The model is cut into stages; a rank holds one or two or more of them, its chunks. A forward pass
+// of a micro-batch goes through the stages in rising order, a backward pass in falling order. The
+// whole backward is the gradient of the inputs, which the stage before waits for, and that of the
+// weights, for which nobody waits; schedules that part the two fill their idle time with the
+// latter.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace trainyard {
 enum class PipelineSchedule : std::uint8_t {
   // All forwards, then all backwards, the last first. Huang et al., arXiv 1811.06965.
   GPipe,
-  // One forward, one backward, with a flush. PipeDream-Flush: Narayanan et al., arXiv 2006.09503; as
-  // in Megatron, arXiv 2104.04473.
+  // One forward, one backward, with a flush. PipeDream-Flush: Narayanan et al., arXiv 2006.09503;
+  // as in Megatron, arXiv 2104.04473.
   OneForwardOneBackward,
   // The same over several chunks a rank: rank i has the stages i, p + i, ... arXiv 2104.04473.
   Interleaved,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline schedule in time, with nothing but passes and transfers: each rank runs its passes in
-// their order, each pass as soon as the rank is free and its input is there. For schedules alone and
-// as a lower bound in searches; the step runner has everything else.
+// their order, each pass as soon as the rank is free and its input is there. For schedules alone
+// and as a lower bound in searches; the step runner has everything else.
 #pragma once
 
 #include <vector>

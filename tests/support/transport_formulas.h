@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed forms of the simplest traffic, which a packet engine has to meet to the picosecond. All links
-// have one rate and one delay, all packets one size; s is the time of one packet on a link, rounded up
-// to a picosecond.
+// Closed forms of the simplest traffic, which a packet engine has to meet to the picosecond. All
+// links have one rate and one delay, all packets one size; s is the time of one packet on a link,
+// rounded up to a picosecond.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct HopTerms {
 }
 
 // Of two such flows from two hosts that share all links from the first switch on, where arrivals at
-// one instant serve the first flow first: the first one's last byte, and one packet later the other's.
+// one instant serve the first flow first: the first one's last byte, and one packet later the
+// other's.
 [[nodiscard]] inline SimTime first_of_two_arrival(const HopTerms& terms) {
   return one_flow_arrival(terms) + transfer_time(terms.packet, terms.rate) * (terms.packets - 1);
 }
@@ -55,8 +56,8 @@ struct IncastTerms {
   const SimTime packet = transfer_time(terms.packet, terms.rate);
   return packet * (terms.senders * terms.packets + 1) + terms.link_delay * 2 + terms.switch_latency;
 }
-// Packets that the port to the receiver holds at most, with the one on the wire: N n - (n - 1), when
-// the last ones arrive.
+// Packets that the port to the receiver holds at most, with the one on the wire: N n - (n - 1),
+// when the last ones arrive.
 [[nodiscard]] inline std::int64_t incast_peak(const IncastTerms& terms) {
   return terms.senders * terms.packets - (terms.packets - 1);
 }
