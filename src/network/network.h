@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "network/port_counters.h"
 #include "sim/event.h"
 #include "sim/ids.h"
 #include "sim/simulator.h"
@@ -38,6 +39,8 @@ struct ConnectionSpec {
   std::optional<NicTurns> nic_turns = {};
   // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
   std::uint32_t path = 0;
+  // Traffic class, 0 to 7: for engines with queues, which have a default; others ignore it.
+  std::optional<std::uint8_t> priority = {};
 };
 
 // What one link carried.
@@ -80,6 +83,15 @@ class Network {
   [[nodiscard]] virtual NetworkStats stats() const = 0;
   // Links that carried anything, by id.
   [[nodiscard]] virtual std::vector<LinkUse> link_use() const = 0;
+  // Of ports that sent, dropped or queued anything, by link; and of a connection. Nothing in
+  // engines without packets.
+  [[nodiscard]] virtual std::optional<std::vector<PortCounters>> port_counters() const {
+    return std::nullopt;
+  }
+  [[nodiscard]] virtual std::optional<ConnectionCounters> connection_counters(
+      ConnectionId /*connection*/) const {
+    return std::nullopt;
+  }
 
  protected:
   Network() = default;
