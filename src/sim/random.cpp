@@ -4,6 +4,9 @@
 // `below`, Lemire, "Fast random integer generation in an interval" (2019), algorithm 5.
 #include "sim/random.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "sim/check.h"
 
 namespace trainyard {
@@ -17,6 +20,23 @@ std::uint64_t fnv1a(std::string_view text) {
     hash *= 0x100000001B3;
   }
   return hash;
+}
+
+// The natural logarithm of a number in (0, 1]. With x = m 2^e, m in [1/2, 1) and s = (m - 1) /
+// (m + 1), which is in [-1/3, 0),
+//     ln x = e ln 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...).
+// The first term left out is at most 2 / 43 x 3^-43, a millionth of the last bit of ln 1/2.
+double log_by_series(double x) {
+  constexpr double kLogOfTwo = 0x1.62e42fefa39efp-1;
+  constexpr int kLastPower = 41;
+  int exponent = 0;
+  const double m = std::frexp(x, &exponent);  // Exact.
+  const double s = (m - 1.0) / (m + 1.0);
+  double sum = 0.0;
+  for (int power = kLastPower; power >= 1; power -= 2) {
+    sum = sum * s * s + 1.0 / power;
+  }
+  return exponent * kLogOfTwo + 2.0 * s * sum;
 }
 
 }  // namespace
@@ -46,6 +66,10 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
 
 double RandomStream::uniform() {
   return static_cast<double>(next() >> 11) * 0x1p-53;
+}
+
+double RandomStream::exponential() {
+  return std::max(0.0, -log_by_series(1.0 - uniform()));  // Of 1 the series leaves a rounding.
 }
 
 }  // namespace trainyard

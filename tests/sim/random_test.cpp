@@ -170,5 +170,24 @@ TEST_CASE("uniform numbers fill the half-open unit interval evenly") {
   REQUIRE(std::abs(sum / kDraws - 0.5) < 0.0046);
 }
 
+// The mean of n exponential numbers has a standard deviation of 1 / sqrt(n) = 0.0032, and so has the
+// share of those above ln 2 around 1/2, divided by 2.
+TEST_CASE("exponential numbers have mean 1 and the right median, and are logarithms") {
+  constexpr int kDraws = 100'000;
+  RandomStream stream(5, "exponential");
+  RandomStream same(5, "exponential");
+  double sum = 0.0;
+  int above_median = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double value = stream.exponential();
+    REQUIRE(value >= 0.0);
+    REQUIRE(value == Approx(-std::log(1.0 - same.uniform())).epsilon(1e-14).margin(1e-16));
+    sum += value;
+    above_median += value > std::log(2.0) ? 1 : 0;
+  }
+  REQUIRE(std::abs(sum / kDraws - 1.0) < 0.016);
+  REQUIRE(std::abs(above_median - kDraws / 2) < 5 * 158);
+}
+
 }  // namespace
 }  // namespace trainyard
