@@ -209,12 +209,13 @@ TEST_CASE("the shipped catalogue holds every part that clusters need") {
                                           "ICI-v5p",
                                           "NeuronLink3"};
   const std::vector<std::string> nics = {
-      "ConnectX-5", "ConnectX-6", "ConnectX-7",  "ConnectX-8", "BlueField-3", "EFA-100G",
-      "EFA-200G",   "EFA-400G",   "EFA-100G-v1", "Cassini",    "Thor2",       "ConnectX-7-2x200G"};
+      "ConnectX-5", "ConnectX-6",        "ConnectX-7", "ConnectX-8",  "BlueField-3",
+      "EFA-100G",   "EFA-200G",          "EFA-400G",   "EFA-100G-v1", "Cassini",
+      "Thor2",      "ConnectX-7-2x200G", "Ideal-100G"};
   const std::vector<std::string> switches = {
       "Quantum-QM8700",   "Quantum2-QM9700",  "QuantumX800-Q3400", "Spectrum3-SN4600C",
       "Spectrum4-SN5600", "Spectrum4-SN5400", "Tomahawk3",         "Tomahawk4",
-      "Tomahawk5",        "Rosetta"};
+      "Tomahawk5",        "Rosetta",          "Ideal-64x100G"};
   const auto holds = [](const auto& parts, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       INFO(name);
