@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traffic from text, for tests.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "network/traffic_flows.h"
+#include "network/traffic_spec.h"
+#include "support/built_clusters.h"
+#include "support/program.h"
+
+namespace trainyard {
+
+// `text` begins after the name.
+[[nodiscard]] inline TrafficSpec traffic_of(const Cluster& cluster, const std::string& text,
+                                            std::optional<std::uint64_t> seed = {}) {
+  ConfigDocument document = ConfigDocument::parse("name: a test\n" + text, "my.yaml");
+  TrafficSpec spec = read_traffic(
+      document, cluster, {.shipped_sizes = kConfigsFolder / "traffic/sizes", .seed = seed});
+  document.finish();
+  return spec;
+}
+
+// All flows of a file with one group.
+[[nodiscard]] inline std::vector<FlowStart> all_flows(const TrafficGroup& group) {
+  std::vector<FlowStart> flows;
+  FlowSource source(group);
+  for (auto flow = source.next(); flow; flow = source.next()) {
+    flows.push_back(*flow);
+  }
+  return flows;
+}
+
+}  // namespace trainyard
