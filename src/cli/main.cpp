@@ -15,6 +15,7 @@
 #include "cli/import.h"
 #include "cli/plan.h"
 #include "cli/topology.h"
+#include "cli/traffic.h"
 #include "cli/transfer.h"
 #include "cli/validate.h"
 #include "sim/config.h"
@@ -31,6 +32,7 @@ from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
   trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
+  trainyard traffic FILE    flow completion times of permutations, incast, Poisson traffic, traces
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
   trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
@@ -51,8 +53,8 @@ struct Command {
 constexpr std::array kCommands{
     Command{"check", run_check},       Command{"collective", run_collective_command},
     Command{"import", run_import},     Command{"plan", run_plan},
-    Command{"topology", run_topology}, Command{"transfer", run_transfer},
-    Command{"validate", run_validate},
+    Command{"topology", run_topology}, Command{"traffic", run_traffic_command},
+    Command{"transfer", run_transfer}, Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {

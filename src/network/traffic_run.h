@@ -55,8 +55,9 @@ struct TrafficRun {
   std::uint64_t fingerprint = 0;
 };
 
-// Runs until nothing is left to do; the flows are as many as plan_traffic() said. `routing` gives the paths that `alone` is about; it must not be
-// the one of the network, whose state it would change.
+// Runs until nothing is left to do; the flows are as many as plan_traffic() said. `routing` gives
+// the paths that `alone` is about; it must not be the one of the network, whose state it would
+// change.
 [[nodiscard]] TrafficRun run_traffic(Simulator& simulator, Network& network, Routing& routing,
                                      const TrafficSpec& spec, std::int64_t expected_flows);
 

@@ -15,6 +15,7 @@
 #include "cli/collective.h"
 #include "cli/plan.h"
 #include "cli/topology.h"
+#include "cli/traffic.h"
 #include "cli/transfer.h"
 #include "support/program.h"
 
@@ -48,6 +49,7 @@ std::string run_here(std::vector<std::string> arguments) {
   const auto run = command == "topology"   ? run_topology
                    : command == "transfer" ? run_transfer
                    : command == "plan"     ? run_plan
+                   : command == "traffic"  ? run_traffic_command
                                            : run_collective_command;
   const int status = run(arguments, out);
   REQUIRE(status == 0);

@@ -62,8 +62,8 @@ TEST_CASE("a permutation has no fixed point, and a new one comes every round", "
   REQUIRE(rounds.size() == 40);
 }
 
-// Three hosts have two permutations without a fixed point, four have nine: each should come as often
-// as any other. 9,000 draws: 1,000 +- 30 of each.
+// Four hosts have nine permutations without a fixed point: each should come as often as any other.
+// 9,000 draws: 1,000 +- 30 of each.
 TEST_CASE("each permutation without a fixed point is as likely as any other", "[traffic]") {
   const std::vector<FlowStart> flows = flows_of(
       "kind: permutation, size: 1 B, endpoints: 'server[0-3]/nic0', repeat: 9000, interval: 1 us");

@@ -170,8 +170,8 @@ TEST_CASE("uniform numbers fill the half-open unit interval evenly") {
   REQUIRE(std::abs(sum / kDraws - 0.5) < 0.0046);
 }
 
-// The mean of n exponential numbers has a standard deviation of 1 / sqrt(n) = 0.0032, and so has the
-// share of those above ln 2 around 1/2, divided by 2.
+// The mean of n exponential numbers has a standard deviation of 1 / sqrt(n) = 0.0032, the number of
+// those above the median one of sqrt(n) / 2 = 158.
 TEST_CASE("exponential numbers have mean 1 and the right median, and are logarithms") {
   constexpr int kDraws = 100'000;
   RandomStream stream(5, "exponential");

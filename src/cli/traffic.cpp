@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/traffic.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/common.h"
+#include "cli/log.h"
+#include "cli/options.h"
+#include "network/network.h"
+#include "network/traffic_run.h"
+#include "network/traffic_spec.h"
+#include "network/traffic_summary.h"
+#include "report/output.h"
+#include "report/traffic_report.h"
+#include "sim/config.h"
+#include "sim/config_error.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+FILE describes flows: permutation, incast, alltoall, uniform, poisson, a list, a trace; or is a name
+in configs/traffic. Their completion times, slowdowns against running alone, the goodput of sources
+and the fullest links are printed. The status is 1 if a flow was never complete.
+
+Examples:
+  trainyard traffic permutation --cluster fat-tree-k8-100g
+  trainyard traffic web-search --cluster fat-tree-k8-100g --seed 2 --flows-out flows.csv
+  trainyard traffic my-flows.yaml --cluster my-cluster.yaml --format json
+)";
+
+constexpr std::size_t kMostPromiseLines = 10;
+
+struct Request {
+  std::string cluster;
+  std::filesystem::path traffic;
+  ClusterOverrides overrides;
+  std::optional<std::uint64_t> seed;
+  Fidelity fidelity = Fidelity::Flow;
+  std::size_t links = 5;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+  std::optional<std::string> flows_file;
+  std::optional<std::string> counters_file;
+};
+
+Request read_request(const OptionReader& reader) {
+  Request request;
+  request.cluster = reader.required_text("cluster");
+  if (!reader.given("file")) {
+    throw ConfigError(
+        "traffic: expected a file of flows, found none; see trainyard traffic --help");
+  }
+  request.traffic = find_config("traffic", reader.required_text("file"));
+  request.overrides = cluster_overrides(reader);
+  if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
+    request.seed = static_cast<std::uint64_t>(*seed);
+  }
+  const std::size_t fidelity =
+      reader.choice("fidelity", {"flow", "analytical"}, "this version has no packet engine");
+  request.fidelity = fidelity == 1 ? Fidelity::Analytical : Fidelity::Flow;
+  request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
+  request.format = output_format(reader);
+  request.output = output_file(reader, "output");
+  request.flows_file = output_file(reader, "flows-out");
+  request.counters_file = output_file(reader, "counters");
+  return request;
+}
+
+TrafficSpec load_traffic(const Request& request, const Cluster& cluster) {
+  ConfigDocument document = ConfigDocument::load(request.traffic);
+  TrafficSpec spec =
+      read_traffic(document, cluster,
+                   {.shipped_sizes = configs_folder() / "traffic" / "sizes", .seed = request.seed});
+  document.finish();
+  return spec;
+}
+
+void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun& run,
+               std::vector<std::string>& notes) {
+  if (request.fidelity == Fidelity::Analytical) {
+    notes.emplace_back(
+        "analytical: flows do not see each other, so each has slowdown 1; the makespan is a lower "
+        "bound, from what each link carried");
+  }
+  if (!run.port_counters) {
+    for (const TrafficGroup& group : spec.groups) {
+      if (group.priority) {
+        notes.push_back(
+            fmt::format("the priority of group {} did not influence the result: {} has "
+                        "no queues",
+                        group.name, to_string(request.fidelity)));
+      }
+    }
+  }
+}
+
+void write_files(const Request& request, const Topology& topology, const TrafficSpec& spec,
+                 const TrafficRun& run, const Network& network) {
+  if (request.flows_file) {
+    std::vector<ConnectionCounters> counters;
+    for (const FlowRecord& flow : run.flows) {
+      if (const auto own = network.connection_counters(flow.connection)) {
+        counters.push_back(*own);
+      }
+    }
+    write_file(*request.flows_file, flows_csv(topology, spec, run.flows, counters));
+  }
+  if (request.counters_file) {
+    write_file(*request.counters_file, counters_csv(topology, *run.port_counters));
+  }
+}
+
+}  // namespace
+
+options::options_description traffic_options() {
+  options::options_description all("Options");
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("fidelity", text("NAME"), "flow (the default) or analytical (a lower bound)");
+  add("seed", text("N"), "of all random choices, instead of those of the file");
+  add("links", text("N"), "how many of the fullest links are shown (default: 5)");
+  add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
+  add("counters", text("FILE"), "write the counters of all ports there, as CSV: only with packets");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+int run_traffic_command(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("traffic", arguments, traffic_options(), {"file"});
+  const OptionReader reader("traffic", values);
+  if (reader.given("help")) {
+    out << "trainyard traffic FILE --cluster NAME|FILE [options]\n\n"
+        << traffic_options() << kExample;
+    return 0;
+  }
+  const Request request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const Cluster cluster = load_cluster(find_config("clusters", request.cluster),
+                                       load_default_catalogue(), request.overrides);
+  log_warnings(log, cluster.warnings);
+  const TrafficSpec spec = load_traffic(request, cluster);
+
+  Simulator simulator;
+  Routing routing(cluster.topology, cluster.routing);
+  const auto network = make_network(request.fidelity, simulator, routing);
+  if (request.counters_file && !network->port_counters()) {
+    throw ConfigError(fmt::format("--counters: expected an engine that has packets, found {}",
+                                  to_string(request.fidelity)));
+  }
+  std::int64_t flows = 0;
+  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
+    flows += plan.flows;
+  }
+  Routing alone(cluster.topology, cluster.routing);
+  const TrafficRun run = run_traffic(simulator, *network, alone, spec, flows);
+  log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
+            run.network.path_classes, run.network.solves);
+
+  TrafficReport report{.traffic = spec.name,
+                       .cluster = cluster.name,
+                       .fidelity = std::string(to_string(request.fidelity)),
+                       .routing = std::string(to_string(cluster.routing.policy)),
+                       .seed_of_routing = cluster.routing.seed,
+                       .fingerprint = run.fingerprint,
+                       .summary = summarise(cluster.topology, spec, run, request.links),
+                       .notes = {}};
+  add_notes(request, spec, run, report.notes);
+  write_files(request, cluster.topology, spec, run, *network);
+  write_output(request.output, render(report, cluster.topology, request.format), out);
+  const std::vector<std::string> broken =
+      broken_promises(cluster.topology, spec, run, kMostPromiseLines);
+  for (const std::string& line : broken) {
+    log.error("{}", line);
+  }
+  return broken.empty() ? 0 : 1;
+}
+
+}  // namespace trainyard

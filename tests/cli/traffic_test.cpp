@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/traffic.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+const std::string kHosts = kConfigs + "clusters/fat-tree-k8-100g.yaml";
+
+std::string run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--cluster", kHosts});
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(arguments, out) == 0);
+  return out.str();
+}
+
+std::string error(std::vector<std::string> arguments) {
+  std::ostringstream out;
+  try {
+    (void)run_traffic_command(arguments, out);
+  } catch (const ConfigError& problem) {
+    return problem.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("traffic runs a shipped file and one of the user", "[traffic]") {
+  REQUIRE(run({"permutation", "--nodes", "16"}).find("# 16 flows, 160000000 bytes, ") !=
+          std::string::npos);
+  const ScratchFolder folder;
+  const auto file =
+      folder.write("mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB}\n");
+  const auto json = nlohmann::json::parse(
+      run({file.string(), "--nodes", "16", "--format", "json", "--links", "1"}));
+  REQUIRE(json["traffic"] == "mine");
+  REQUIRE(json["groups"][0]["flows"] == 15);
+  REQUIRE(json["links"].size() == 1);
+}
+
+TEST_CASE("a seed changes the flows, and the fingerprint tells", "[traffic]") {
+  const auto fingerprint = [](const std::string& seed) -> std::string {
+    return nlohmann::json::parse(
+        run({"permutation", "--seed", seed, "--format", "json"}))["fingerprint"];
+  };
+  REQUIRE(fingerprint("1") == fingerprint("1"));
+  REQUIRE(fingerprint("1") != fingerprint("2"));
+}
+
+TEST_CASE("flows are written to a file of their own", "[traffic]") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "flows.csv").string();
+  (void)run({"list", "--flows-out", file});
+  const std::string text = read_text_file(file);
+  REQUIRE(std::count(text.begin(), text.end(), '\n') == 4);
+  REQUIRE(text.find("\n2,late,server3/nic0,server2/nic0,") != std::string::npos);
+}
+
+TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
+  const ScratchFolder folder;
+  const auto file = folder.write(
+      "mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB, priority: 4}\n");
+  REQUIRE(run({file.string(), "--nodes", "8"})
+              .find("# Note: the priority of group g did not influence the result: flow has no "
+                    "queues\n") != std::string::npos);
+  REQUIRE(run({"list", "--fidelity", "analytical"}).find("# Note: analytical: ") !=
+          std::string::npos);
+}
+
+TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
+  REQUIRE(error({"--cluster", kHosts}) ==
+          "traffic: expected a file of flows, found none; see trainyard traffic --help");
+  REQUIRE(error({"incast"}) ==
+          "traffic: expected --cluster, found none; see trainyard traffic --help");
+  REQUIRE(error({"incasts", "--cluster", kHosts}).find("did you mean \"incast\"?") !=
+          std::string::npos);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packets"})
+              .find("--fidelity: expected flow or analytical") == 0);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
+          "--counters: expected an engine that has packets, found flow");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
+          kConfigs +
+              "traffic/incast.yaml:10:14: groups[0].senders: expected a whole number from 1 to 15, "
+              "found \"16\"");
+  REQUIRE(error({"incast", "alltoall", "--cluster", kHosts}).find("alltoall") != std::string::npos);
+}
+
+TEST_CASE("the help of traffic has an example", "[traffic]") {
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(std::vector<std::string>{"--help"}, out) == 0);
+  REQUIRE(out.str().find("trainyard traffic permutation --cluster fat-tree-k8-100g") !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard
