@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
@@ -182,6 +183,7 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
                        .summary = summarise(cluster.topology, spec, run, request.links),
                        .notes = {}};
   add_notes(request, spec, run, report.notes);
+  add_estimate_note(cluster, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   write_output(request.output, render(report, cluster.topology, request.format), out);
   const std::vector<std::string> broken =

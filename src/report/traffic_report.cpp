@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -194,6 +195,47 @@ std::string render_tables(const TrafficReport& report, const Topology& topology)
   return text;
 }
 
+std::vector<Column> flow_columns(bool has_counters) {
+  std::vector<Column> columns;
+  for (const char* key : {"flow", "group", "source", "target", "label", "bytes", "start_us",
+                          "end_us", "fct_us", "alone_us", "slowdown"}) {
+    columns.push_back(column(key, key, ""));
+  }
+  if (has_counters) {
+    for (const char* key : {"packets", "retransmitted", "timeouts", "cnps"}) {
+      columns.push_back(column(key, key, ""));
+    }
+  }
+  return columns;
+}
+
+std::vector<Cell> flow_cells(const Topology& topology, const TrafficSpec& spec,
+                             const FlowRecord& flow, std::size_t index) {
+  const auto time = [](SimTime value) { return Cell{"", value.microseconds()}; };
+  std::vector<Cell> cells{count(index),
+                          Cell::of(spec.groups[flow.group].name),
+                          Cell::of(topology.node(flow.source).name),
+                          Cell::of(topology.node(flow.target).name),
+                          count(flow.label),
+                          Cell::of(flow.size.count()),
+                          time(flow.start)};
+  if (flow.end) {
+    const SimTime fct = *flow.end - flow.start;
+    cells.insert(cells.end(), {time(*flow.end), time(fct), time(flow.alone)});
+    cells.push_back(flow.alone > SimTime() ? number(fct / flow.alone, 6) : Cell::none());
+  } else {
+    cells.insert(cells.end(), {Cell::none(), Cell::none(), time(flow.alone), Cell::none()});
+  }
+  return cells;
+}
+
+void add_counters(std::vector<Cell>& cells, const ConnectionCounters& counters) {
+  for (const std::uint64_t value : {counters.packets, counters.retransmitted, counters.timeouts,
+                                    counters.congestion_notifications}) {
+    cells.push_back(count(value));
+  }
+}
+
 }  // namespace
 
 std::string render(const TrafficReport& report, const Topology& topology, Format format) {
@@ -212,43 +254,22 @@ std::string flows_csv(const Topology& topology, const TrafficSpec& spec,
                       std::span<const FlowRecord> flows,
                       std::span<const ConnectionCounters> counters) {
   CHECK(counters.empty() || counters.size() == flows.size(), "counters of other flows");
-  std::vector<Column> columns;
-  for (const char* key : {"flow", "group", "source", "target", "label", "bytes", "start_us",
-                          "end_us", "fct_us", "alone_us", "slowdown"}) {
-    columns.push_back(column(key, key, ""));
-  }
-  if (!counters.empty()) {
-    for (const char* key : {"packets", "retransmitted", "timeouts", "cnps"}) {
-      columns.push_back(column(key, key, ""));
-    }
-  }
-  Table table(std::move(columns));
-  for (std::size_t index = 0; index < flows.size(); ++index) {
-    const FlowRecord& flow = flows[index];
-    const auto time = [](SimTime value) { return Cell{"", value.microseconds()}; };
-    std::vector<Cell> cells{count(index),
-                            Cell::of(spec.groups[flow.group].name),
-                            Cell::of(topology.node(flow.source).name),
-                            Cell::of(topology.node(flow.target).name),
-                            count(flow.label),
-                            Cell::of(flow.size.count()),
-                            time(flow.start),
-                            flow.end ? time(*flow.end) : Cell::none(),
-                            flow.end ? time(*flow.end - flow.start) : Cell::none(),
-                            time(flow.alone),
-                            flow.end && flow.alone > SimTime()
-                                ? number((*flow.end - flow.start) / flow.alone, 6)
-                                : Cell::none()};
-    if (!counters.empty()) {
-      const ConnectionCounters& own = counters[index];
-      for (const std::uint64_t value :
-           {own.packets, own.retransmitted, own.timeouts, own.congestion_notifications}) {
-        cells.push_back(count(value));
+  // The cells of a million flows would take a gigabyte.
+  constexpr std::size_t kRowsAtOnce = 4096;
+  std::string text = render_csv(Table(flow_columns(!counters.empty())));
+  const std::size_t header = text.size();
+  for (std::size_t first = 0; first < flows.size(); first += kRowsAtOnce) {
+    Table table(flow_columns(!counters.empty()));
+    for (std::size_t index = first; index < std::min(first + kRowsAtOnce, flows.size()); ++index) {
+      std::vector<Cell> cells = flow_cells(topology, spec, flows[index], index);
+      if (!counters.empty()) {
+        add_counters(cells, counters[index]);
       }
+      table.add_row(std::move(cells));
     }
-    table.add_row(std::move(cells));
+    text += render_csv(table).substr(header);
   }
-  return render_csv(table);
+  return text;
 }
 
 std::string counters_csv(const Topology& topology, std::span<const PortCounters> counters) {
