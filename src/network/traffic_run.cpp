@@ -164,7 +164,9 @@ TrafficRun run_traffic(Simulator& simulator, Network& network, Routing& routing,
                        const TrafficSpec& spec, std::int64_t expected_flows) {
   Runner runner(simulator, network, routing, spec, expected_flows);
   simulator.run();
-  return {.flows = runner.take_flows(),
+  std::vector<FlowRecord> flows = runner.take_flows();
+  CHECK(static_cast<std::int64_t>(flows.size()) == expected_flows, "other flows than planned");
+  return {.flows = std::move(flows),
           .network = network.stats(),
           .quiet_time = runner.quiet_time(),
           .link_use = network.link_use(),

@@ -115,6 +115,18 @@ TEST_CASE("a permutation on one switch disturbs nobody", "[traffic]") {
   }
 }
 
+TEST_CASE("sprayed over all paths, a permutation on a full fat tree disturbs nobody", "[traffic]") {
+  const Cluster cluster =
+      shipped_cluster("fat-tree-k8-100g", {.settings = {"fabric.routing=spray"}});
+  const TrafficSpec spec =
+      traffic_of(cluster, "groups:\n  - {name: g, kind: permutation, size: 10 MB}\n");
+  const TrafficRun result = run(cluster, spec);
+  REQUIRE(broken_promises(cluster.topology, spec, result, 5).empty());
+  for (const FlowRecord& flow : result.flows) {
+    REQUIRE((*flow.end - flow.start) / flow.alone == Approx(1.0).epsilon(0.001));
+  }
+}
+
 TEST_CASE("flows begin in the order of their starts, then of their groups", "[traffic]") {
   const Cluster cluster = star(4);
   const TrafficRun result =

@@ -113,6 +113,14 @@ TEST_CASE("the file of flows has a line for each, with counters where there are 
   REQUIRE(more.rfind(",300,2,1,40\n") == more.size() - 12);
 }
 
+TEST_CASE("a file of many flows has one header", "[traffic]") {
+  const std::vector<FlowRecord> flows(10'000, run().flows[0]);
+  const std::string text = flows_csv(three().topology, two_groups(), flows, {});
+  REQUIRE(lines(text) == 10'001);
+  REQUIRE(text.find("flow,", 1) == std::string::npos);
+  REQUIRE(text.find("\n9999,a,") != std::string::npos);
+}
+
 TEST_CASE("the file of counters has a line for each port", "[traffic]") {
   const std::vector<PortCounters> counters{{.link = LinkId(1),
                                             .packets = 10,
