@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/parallel_plan.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+[[noreturn]] void fail(const std::string& text) {
+  throw ConfigError("plan: " + text);
+}
+
+void require_divides(std::string_view divisor_name, std::int64_t divisor, std::string_view name,
+                     std::int64_t value) {
+  if (value % divisor != 0) {
+    fail(fmt::format("expected {} to divide {}, found {} and {}", divisor_name, name, divisor,
+                     value));
+  }
+}
+
+void check_ranks(const ParallelPlan& plan, int gpus) {
+  if (plan.ranks() != gpus) {
+    fail(fmt::format(
+        "expected tensor x context x pipeline x data to be the number of GPUs, found {} x {} x {} "
+        "x {} = {} and {}",
+        plan.tensor, plan.context, plan.pipeline, plan.data, plan.ranks(), gpus));
+  }
+  if (plan.has_sequence_parallelism && plan.tensor == 1) {
+    fail(fmt::format("expected tensor above 1 with sequence parallelism, found {}", plan.tensor));
+  }
+}
+
+void check_batch(const ParallelPlan& plan) {
+  const std::int64_t step = plan.micro_batch * plan.data;
+  if (plan.global_batch % step != 0) {
+    fail(fmt::format("expected a global batch that micro-batch x data divide, found {} and {} x {}",
+                     plan.global_batch, plan.micro_batch, plan.data));
+  }
+  if (plan.micro_batches() > std::numeric_limits<int>::max() / 2) {
+    fail(fmt::format("expected fewer micro-batches, found {}", plan.micro_batches()));
+  }
+  require_divides("context", plan.context, "the sequence", plan.sequence);
+  if (plan.has_sequence_parallelism) {
+    require_divides("tensor", plan.tensor, "the tokens of a rank's sequence",
+                    plan.sequence / plan.context);
+  }
+  check(plan.pipeline_shape());
+}
+
+void check_experts(const ParallelPlan& plan, const Experts& experts) {
+  require_divides("expert", plan.expert, "the number of experts", experts.count);
+  require_divides("expert_tensor", plan.expert_tensor, "the size of an expert",
+                  experts.expert.size);
+  require_divides("expert x expert_tensor", plan.expert * plan.expert_tensor,
+                  "tensor x context x data", plan.tensor * plan.context * plan.data);
+}
+
+void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
+  require_divides("tensor", plan.tensor, "the heads", layer.attention.heads());
+  if (plan.context_kind == ContextParallelism::AllToAll) {
+    require_divides("tensor x context", plan.tensor * plan.context, "the heads",
+                    layer.attention.heads());
+  }
+  if (layer.feed_forward) {
+    require_divides("tensor", plan.tensor, "the size of the feed-forward",
+                    layer.feed_forward->size);
+  }
+  if (layer.experts) {
+    check_experts(plan, *layer.experts);
+  }
+}
+
+void check_sharding(const ParallelPlan& plan) {
+  if (plan.shard_group != 0) {
+    if (plan.zero_stage == 0) {
+      fail(fmt::format("expected a ZeRO stage of 1 to 3 with a shard group of {}, found 0",
+                       plan.shard_group));
+    }
+    require_divides("the shard group", plan.shard_group, "data x context", plan.gradient_ranks());
+  }
+}
+
+}  // namespace
+
+void check(const ParallelPlan& plan, const Model& model, int gpus) {
+  check_ranks(plan, gpus);
+  check_batch(plan);
+  check_sharding(plan);
+  for (const ModelLayer& layer : model.layers) {
+    check_layer(plan, layer);
+  }
+  const bool has_experts = std::any_of(model.layers.begin(), model.layers.end(),
+                                       [](const ModelLayer& layer) { return !!layer.experts; });
+  if (!has_experts && plan.expert * plan.expert_tensor > 1) {
+    fail(
+        fmt::format("expected expert and expert_tensor of 1, as {} has no experts, found {} and {}",
+                    model.title, plan.expert, plan.expert_tensor));
+  }
+  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
+  if (stages > model.layers.size()) {
+    fail(fmt::format("expected at least one layer for each of {} stages, found {} layers", stages,
+                     model.layers.size()));
+  }
+  if (model.learned_positions != 0 && plan.sequence > model.learned_positions) {
+    fail(fmt::format(
+        "expected a sequence of at most {} tokens, the learned positions of {}, found {}",
+        model.learned_positions, model.title, plan.sequence));
+  }
+}
+
+}  // namespace trainyard
