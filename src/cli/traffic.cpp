@@ -23,6 +23,7 @@
 #include "report/traffic_report.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/printable.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
@@ -37,7 +38,7 @@ and the fullest links are printed. The status is 1 if a flow was never complete.
 
 Examples:
   trainyard traffic permutation --cluster fat-tree-k8-100g
-  trainyard traffic web-search --cluster fat-tree-k8-100g --seed 2 --flows-out flows.csv
+  trainyard traffic web-search --cluster fat-tree-k8-100g --set-traffic groups.0.load=0.8
   trainyard traffic my-flows.yaml --cluster my-cluster.yaml --format json
 )";
 
@@ -47,6 +48,7 @@ struct Request {
   std::string cluster;
   std::filesystem::path traffic;
   ClusterOverrides overrides;
+  std::vector<std::string> settings;  // Of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
   Fidelity fidelity = Fidelity::Flow;
   std::size_t links = 5;
@@ -65,6 +67,7 @@ Request read_request(const OptionReader& reader) {
   }
   request.traffic = find_config("traffic", reader.required_text("file"));
   request.overrides = cluster_overrides(reader);
+  request.settings = reader.texts("set-traffic");
   if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }
@@ -81,11 +84,34 @@ Request read_request(const OptionReader& reader) {
 
 TrafficSpec load_traffic(const Request& request, const Cluster& cluster) {
   ConfigDocument document = ConfigDocument::load(request.traffic);
+  for (const std::string& setting : request.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      fail_option("set-traffic", "key.path=value", setting);
+    }
+    const std::string key = setting.substr(0, equals);
+    const std::string value = setting.substr(equals + 1);
+    document.set(key, value, fmt::format("--set-traffic {}={}", shortened(key), shortened(value)));
+  }
   TrafficSpec spec =
       read_traffic(document, cluster,
                    {.shipped_sizes = configs_folder() / "traffic" / "sizes", .seed = request.seed});
   document.finish();
   return spec;
+}
+
+TrafficRun simulate(const Request& request, const Cluster& cluster, const TrafficSpec& spec,
+                    Simulator& simulator, Network& network) {
+  if (request.counters_file && !network.port_counters()) {
+    throw ConfigError(fmt::format("--counters: expected an engine that has packets, found {}",
+                                  to_string(request.fidelity)));
+  }
+  std::int64_t flows = 0;
+  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
+    flows += plan.flows;
+  }
+  Routing alone(cluster.topology, cluster.routing);
+  return run_traffic(simulator, network, alone, spec, flows);
 }
 
 void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun& run,
@@ -133,6 +159,9 @@ options::options_description traffic_options() {
   add_cluster_options(all);
   auto add = all.add_options();
   add("fidelity", text("NAME"), "flow (the default) or analytical (a lower bound)");
+  add("set-traffic",
+      options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "change a value of FILE, such as groups.0.load=0.8; may be given again");
   add("seed", text("N"), "of all random choices, instead of those of the file");
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
@@ -161,16 +190,7 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
   const auto network = make_network(request.fidelity, simulator, routing);
-  if (request.counters_file && !network->port_counters()) {
-    throw ConfigError(fmt::format("--counters: expected an engine that has packets, found {}",
-                                  to_string(request.fidelity)));
-  }
-  std::int64_t flows = 0;
-  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
-    flows += plan.flows;
-  }
-  Routing alone(cluster.topology, cluster.routing);
-  const TrafficRun run = run_traffic(simulator, *network, alone, spec, flows);
+  const TrafficRun run = simulate(request, cluster, spec, simulator, *network);
   log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
             run.network.path_classes, run.network.solves);
 

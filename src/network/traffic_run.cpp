@@ -136,24 +136,26 @@ std::vector<GroupPlan> plan_traffic(const Cluster& cluster, const TrafficSpec& s
       ++plan.flows;
       plan.bytes += flow->size;
       if (++flows > kMostTrafficFlows) {
-        throw ConfigError(fmt::format("group {}: expected at most {} flows in all, found more",
-                                      group.name, kMostTrafficFlows));
+        throw ConfigError(fmt::format("{}: group {}: expected at most {} flows in all, found more",
+                                      spec.file, group.name, kMostTrafficFlows));
       }
       bytes += flow->size;
       if (bytes > kMostTrafficBytes) {
-        throw ConfigError(fmt::format("group {}: expected at most {} in all, found more",
-                                      group.name, to_string(kMostTrafficBytes)));
+        throw ConfigError(fmt::format("{}: group {}: expected at most {} in all, found more",
+                                      spec.file, group.name, to_string(kMostTrafficBytes)));
       }
       if (!routing.route(flow->source, flow->target, flow->label, path)) {
         throw ConfigError(fmt::format(
-            "group {}: no path leads from {} to {}: the cluster does not connect them", group.name,
-            cluster.topology.node(flow->source).name, cluster.topology.node(flow->target).name));
+            "{}: group {}: no path leads from {} to {}: the cluster does not connect them",
+            spec.file, group.name, cluster.topology.node(flow->source).name,
+            cluster.topology.node(flow->target).name));
       }
     }
     if (plan.flows == 0) {
       throw ConfigError(fmt::format(
-          "group {}: expected a flow or more, found none: its duration is too short for its load",
-          group.name));
+          "{}: group {}: expected a flow or more, found none: its duration is too short for its "
+          "load",
+          spec.file, group.name));
     }
     plans.push_back(plan);
   }

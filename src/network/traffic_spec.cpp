@@ -70,13 +70,15 @@ Bandwidth host_rate(const Topology& topology, const Routing& routing, NodeId dev
 class Reader {
  public:
   Reader(const ConfigDocument& document, const Cluster& cluster, const TrafficReading& reading)
-      : cluster_(cluster),
+      : file_(document.name()),
+        cluster_(cluster),
         reading_(reading),
         devices_(cluster),
-        folder_(std::filesystem::path(document.name()).parent_path()) {}
+        folder_(std::filesystem::path(file_).parent_path()) {}
 
   TrafficSpec read(const ConfigNode& root) {
     TrafficSpec spec;
+    spec.file = file_;
     spec.name = root.required("name").as_string();
     if (const auto source = root.optional("source")) {
       source->skip();
@@ -288,6 +290,7 @@ class Reader {
     return {.flows = read_trace(folder_ / file, known, devices_, endpoints)};
   }
 
+  std::string file_;
   const Cluster& cluster_;
   const TrafficReading& reading_;
   TrafficDevices devices_;

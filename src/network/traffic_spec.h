@@ -87,6 +87,7 @@ struct TrafficGroup {
 };
 
 struct TrafficSpec {
+  std::string file;  // As errors name it.
   std::string name;
   std::vector<TrafficGroup> groups;
 };

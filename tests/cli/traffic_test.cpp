@@ -57,6 +57,18 @@ TEST_CASE("a seed changes the flows, and the fingerprint tells", "[traffic]") {
   REQUIRE(fingerprint("1") != fingerprint("2"));
 }
 
+TEST_CASE("a value of the file can be changed for one run", "[traffic]") {
+  REQUIRE(run({"permutation", "--nodes", "16", "--set-traffic", "groups.0.size=1 KB",
+               "--set-traffic", "name=other"})
+              .find("traffic other; cluster fat tree k=8, 100G, fidelity flow\n# 16 flows, 16000 "
+                    "bytes, ") != std::string::npos);
+  REQUIRE(error({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size"}) ==
+          "--set-traffic: expected key.path=value, found \"groups.0.size\"");
+  REQUIRE(error({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size=1"}) ==
+          "--set-traffic groups.0.size=1: groups[0].size: expected a size such as \"25 MiB\", "
+          "found \"1\"");
+}
+
 TEST_CASE("flows are written to a file of their own", "[traffic]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "flows.csv").string();
@@ -90,7 +102,7 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
           "--counters: expected an engine that has packets, found flow");
   REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
           kConfigs +
-              "traffic/incast.yaml:10:14: groups[0].senders: expected a whole number from 1 to 15, "
+              "traffic/incast.yaml:9:14: groups[0].senders: expected a whole number from 1 to 15, "
               "found \"16\"");
   REQUIRE(error({"incast", "alltoall", "--cluster", kHosts}).find("alltoall") != std::string::npos);
 }

@@ -201,10 +201,11 @@ TEST_CASE("a plan counts flows and bytes, and refuses what could not run", "[tra
   REQUIRE(error(cluster,
                 "kind: poisson, endpoints: gpus, size: 4 TB, load: 0.001, duration: "
                 "1 us") ==
-          "group g: expected a flow or more, found none: its duration is too short for its load");
+          "my.yaml: group g: expected a flow or more, found none: its duration is too short for "
+          "its load");
   REQUIRE(error(cluster,
                 "kind: alltoall, endpoints: gpus, size: 4 TB, repeat: 1000000, interval: "
-                "0") == "group g: expected at most 1048576TiB in all, found more");
+                "0") == "my.yaml: group g: expected at most 1048576TiB in all, found more");
   // A row of two switches without a link between them.
   TopologyBuilder builder;
   std::vector<NodeId> nodes;
@@ -213,8 +214,9 @@ TEST_CASE("a plan counts flows and bytes, and refuses what could not run", "[tra
   }
   const Cluster apart =
       cluster_of(TestFabric{.topology = std::move(builder).build(), .hosts = std::move(nodes)});
-  REQUIRE(error(apart, "kind: permutation, endpoints: gpus, size: 1 KB") ==
-          "group g: no path leads from host 0 to host 1: the cluster does not connect them");
+  REQUIRE(
+      error(apart, "kind: permutation, endpoints: gpus, size: 1 KB") ==
+      "my.yaml: group g: no path leads from host 0 to host 1: the cluster does not connect them");
 }
 
 // Takes messages and completes only some.
