@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "cli/collective_rows.h"
@@ -114,6 +115,14 @@ TrafficRun simulate(const Request& request, const Cluster& cluster, const Traffi
   return run_traffic(simulator, network, alone, spec, flows);
 }
 
+bool has_priority(const TrafficGroup& group) {
+  const auto* listed = std::get_if<ListedTraffic>(&group.pattern);
+  return group.priority ||
+         (listed != nullptr && std::ranges::any_of(listed->flows, [](const ListedFlow& flow) {
+            return flow.priority.has_value();
+          }));
+}
+
 void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun& run,
                std::vector<std::string>& notes) {
   if (request.fidelity == Fidelity::Analytical) {
@@ -123,7 +132,7 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
   }
   if (!run.port_counters) {
     for (const TrafficGroup& group : spec.groups) {
-      if (group.priority) {
+      if (has_priority(group)) {
         notes.push_back(
             fmt::format("the priority of group {} did not influence the result: {} has "
                         "no queues",

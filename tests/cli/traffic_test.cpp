@@ -85,6 +85,12 @@ TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
   REQUIRE(run({file.string(), "--nodes", "8"})
               .find("# Note: the priority of group g did not influence the result: flow has no "
                     "queues\n") != std::string::npos);
+  (void)folder.write("flows.txt", "1\n0 1 3 100 5000 2.0\n");
+  const auto trace =
+      folder.write("trace.yaml",
+                   "name: t\ngroups:\n  - {name: t, kind: trace, file: flows.txt, format: hpcc}\n");
+  REQUIRE(run({trace.string(), "--nodes", "8"}).find("# Note: the priority of group t did not ") !=
+          std::string::npos);
   REQUIRE(run({"list", "--fidelity", "analytical"}).find("# Note: analytical: ") !=
           std::string::npos);
 }
