@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) for flows that start at full speed: no slow
-// start.
+// DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) for flows that start at full speed.
 //
 //   each window:  alpha = (1 - g) alpha + g F,  F the share of its bytes that were marked
 //   at the first mark of a window:  W *= 1 - alpha / 2

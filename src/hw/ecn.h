@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECN marking by queue length (RED; Floyd and Jacobson, 1993, without averaging, as DCQCN wants
-// it):
+// ECN marking by queue length (RED; Floyd and Jacobson, 1993, without averaging, as for
+// DCQCN):
 //   q <= Kmin         never
 //   Kmin < q <= Kmax  with probability Pmax (q - Kmin) / (Kmax - Kmin)
 //   q > Kmax          always

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RDMA runs over a fabric, as configs/transport/default.yaml and files like it state it: congestion
-// control, marking, flow control, buffers of switches, recovery from loss. docs/transport.md explains
-// the keys.
+// How RDMA runs over a fabric, as configs/transport/default.yaml and files like it state it:
+// congestion control, marking, flow control, buffers of switches, recovery from loss.
+// docs/transport.md explains the keys.
 #pragma once
 
 #include <cstdint>
@@ -93,8 +93,8 @@ struct TransportProfile {
   RdmaProfile rdma;
 
   // Reads a file such as configs/transport/default.yaml, which it may have as its `base`. Names of
-  // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml" is
-  // a file beside this one. Throws ConfigError.
+  // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml"
+  // is a file beside this one. Throws ConfigError.
   [[nodiscard]] static TransportProfile load(const std::filesystem::path& file,
                                              const std::filesystem::path& folder,
                                              const ConfigSets& sets = {});
