@@ -153,7 +153,7 @@ void DcqcnReaction::count_and_increase(std::int64_t& count) {
 }
 
 DcqcnReaction::Event DcqcnReaction::step(SimTime until) {
-  if (deadline() > until) {
+  if (deadline() > until || deadline() == SimTime::max()) {
     return Event::None;
   }
   if (cut_at_ <= timer_at_ || is_settled_) {

@@ -64,7 +64,7 @@ class DcqcnReaction {
   void on_sent(SimTime now, Bytes size);
   // Catches up with everything that expires until `now`, inclusively.
   void advance(SimTime now) {
-    while (step(now) != Event::None) {
+    while (deadline() <= now && step(now) != Event::None) {
     }
   }
   // The next single expiry not after `until`, or None. For traces and tests.
