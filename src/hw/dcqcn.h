@@ -9,6 +9,7 @@
 // of it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "sim/units.h"
@@ -75,7 +76,7 @@ class DcqcnReaction {
   }
 
   // As of the last advance, in bits per second.
-  [[nodiscard]] Bandwidth rate() const { return Bandwidth(static_cast<std::int64_t>(rate_ + 0.5)); }
+  [[nodiscard]] Bandwidth rate() const { return Bandwidth(std::llround(rate_)); }
   [[nodiscard]] double current() const { return rate_; }   // RC
   [[nodiscard]] double target() const { return target_; }  // RT
   // With what has fallen until `now`, which is not before the last input.

@@ -2,6 +2,7 @@
 #include "hw/hpcc.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/check.h"
 
@@ -44,7 +45,7 @@ Hpcc::Hpcc(const HpccSettings& settings)
 
 Bandwidth Hpcc::rate() const {
   const double bits = window_ * 8e12 / real(settings_->base_rtt);
-  return std::min(Bandwidth(static_cast<std::int64_t>(bits + 0.5)), settings_->line);
+  return std::min(Bandwidth(std::llround(bits)), settings_->line);
 }
 
 SimTime Hpcc::time_between(const Seen& seen, const IntHop& hop) const {

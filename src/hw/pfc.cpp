@@ -43,6 +43,10 @@ std::int64_t reaction_quanta(Bandwidth rate) {
   return kReactions.back().quanta;
 }
 
+SimTime reaction_time(Bandwidth rate) {
+  return pause_time(reaction_quanta(rate), rate);
+}
+
 PfcFrame PfcFrame::xoff(int priority, std::uint16_t quanta) {
   CHECK(priority >= 0 && priority < kPriorities, "no such priority");
   PfcFrame frame;

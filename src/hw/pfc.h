@@ -26,6 +26,8 @@ inline constexpr std::uint16_t kMaxQuanta = 0xFFFF;
 // value of 400 there, which no edition of 802.3df confirmed. Rates between two take that of the
 // faster one, and rates above keep the last.
 [[nodiscard]] std::int64_t reaction_quanta(Bandwidth rate);
+// The time that they take: from the last bit of the pause frame.
+[[nodiscard]] SimTime reaction_time(Bandwidth rate);
 
 // What one frame says: quanta for each priority whose bit is set in `enabled`. Zero is XON.
 struct PfcFrame {

@@ -91,7 +91,7 @@ SimTime Swift::pacing_delay() const {
   if (packets >= 1.0) {
     return {};
   }
-  return SimTime(static_cast<std::int64_t>(real(rtt_) / packets + 0.5));
+  return SimTime(std::llround(real(rtt_) / packets));
 }
 
 }  // namespace trainyard

@@ -12,6 +12,7 @@
 // Windows are real numbers, as in the paper. Only +, -, x, / and sqrt, which IEEE 754 fixes.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "sim/units.h"
@@ -58,9 +59,7 @@ class Swift {
   // From one packet to the next where the window is below one; otherwise 0.
   [[nodiscard]] SimTime pacing_delay() const;
   // The target of the fabric delay at the present window.
-  [[nodiscard]] SimTime target(int hops) const {
-    return SimTime(static_cast<std::int64_t>(exact_target(hops) + 0.5));
-  }
+  [[nodiscard]] SimTime target(int hops) const { return SimTime(std::llround(exact_target(hops))); }
   // Whether a decrease would be heeded at `now`.
   [[nodiscard]] bool can_decrease(SimTime now, SimTime rtt) const {
     return !has_decreased_ || now - decreased_ >= rtt;

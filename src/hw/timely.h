@@ -13,6 +13,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "sim/check.h"
 #include "sim/units.h"
@@ -52,7 +54,7 @@ class Timely {
     update(rtt, difference_ / static_cast<double>(settings_->least_rtt.picoseconds()));
   }
 
-  [[nodiscard]] Bandwidth rate() const { return Bandwidth(static_cast<std::int64_t>(rate_ + 0.5)); }
+  [[nodiscard]] Bandwidth rate() const { return Bandwidth(std::llround(rate_)); }
 
  private:
   void update(SimTime rtt, double gradient) {
