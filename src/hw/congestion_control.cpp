@@ -27,7 +27,7 @@ Bandwidth one_in(Bytes packet, SimTime time) {
 
 }  // namespace
 
-CongestionControl::State CongestionControl::state_of(const ControlRules& rules) {
+SenderControl::State SenderControl::state_of(const ControlRules& rules) {
   return std::visit(
       Overloaded{[](const LineRateSettings&) { return State(LineRate{}); },
                  [](const DcqcnSettings& settings) { return State(DcqcnReaction(settings)); },
@@ -39,12 +39,12 @@ CongestionControl::State CongestionControl::state_of(const ControlRules& rules) 
       rules);
 }
 
-CongestionControl::CongestionControl(const ControlSettings& settings)
+SenderControl::SenderControl(const ControlSettings& settings)
     : settings_(&settings), state_(state_of(settings.rules)) {
   CHECK(settings.line > Bandwidth(0) && settings.packet > Bytes(0), "no rate or no packet");
 }
 
-void CongestionControl::on_ack(const AckSignal& ack) {
+void SenderControl::on_ack(const AckSignal& ack) {
   const auto packet = static_cast<double>(settings_->packet.count());
   std::visit(
       Overloaded{[](LineRate&) {}, [](DcqcnReaction&) {}, [](CreditSender&) {},
@@ -68,19 +68,19 @@ void CongestionControl::on_ack(const AckSignal& ack) {
       state_);
 }
 
-void CongestionControl::on_loss(SimTime now) {
+void SenderControl::on_loss(SimTime now) {
   if (auto* swift = std::get_if<Swift>(&state_)) {
     swift->on_loss(now);
   }
 }
 
-void CongestionControl::on_timeout(SimTime now) {
+void SenderControl::on_timeout(SimTime now) {
   if (auto* swift = std::get_if<Swift>(&state_)) {
     swift->on_timeout(now);
   }
 }
 
-Bandwidth CongestionControl::rate(SimTime now) {
+Bandwidth SenderControl::rate(SimTime now) {
   const Bandwidth line = settings_->line;
   const auto full = [line](auto&) { return line; };
   return std::visit(Overloaded{[&](LineRate& state) { return full(state); },
@@ -101,7 +101,7 @@ Bandwidth CongestionControl::rate(SimTime now) {
                     state_);
 }
 
-Bytes CongestionControl::window() const {
+Bytes SenderControl::window() const {
   const Bytes bytes = std::visit(
       Overloaded{[](const LineRate&) { return kNoWindow; },
                  [&](const DcqcnReaction& dcqcn) {

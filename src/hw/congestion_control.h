@@ -51,9 +51,9 @@ struct AckSignal {
 };
 
 // The sender of one flow.
-class CongestionControl {
+class SenderControl {
  public:
-  explicit CongestionControl(const ControlSettings& settings);
+  explicit SenderControl(const ControlSettings& settings);
 
   void on_ack(const AckSignal& ack);
   void on_cnp(SimTime now);
@@ -88,13 +88,13 @@ class CongestionControl {
   std::int64_t segment_ = 0;  // TIMELY: acknowledged since the last completion.
 };
 
-inline void CongestionControl::on_cnp(SimTime now) {
+inline void SenderControl::on_cnp(SimTime now) {
   if (auto* dcqcn = std::get_if<DcqcnReaction>(&state_)) {
     dcqcn->on_cnp(now);
   }
 }
 
-inline void CongestionControl::on_sent(SimTime now, Bytes size) {
+inline void SenderControl::on_sent(SimTime now, Bytes size) {
   if (auto* dcqcn = std::get_if<DcqcnReaction>(&state_)) {
     dcqcn->on_sent(now, size);
   } else if (auto* credit = std::get_if<CreditSender>(&state_)) {
@@ -102,18 +102,18 @@ inline void CongestionControl::on_sent(SimTime now, Bytes size) {
   }
 }
 
-inline void CongestionControl::on_credit(Bytes size) {
+inline void SenderControl::on_credit(Bytes size) {
   if (auto* credit = std::get_if<CreditSender>(&state_)) {
     credit->on_credit(size);
   }
 }
 
-inline bool CongestionControl::has_credit(Bytes packet) const {
+inline bool SenderControl::has_credit(Bytes packet) const {
   const auto* credit = std::get_if<CreditSender>(&state_);
   return credit == nullptr || credit->can_send(packet);
 }
 
-inline SimTime CongestionControl::deadline() const {
+inline SimTime SenderControl::deadline() const {
   const auto* dcqcn = std::get_if<DcqcnReaction>(&state_);
   return dcqcn == nullptr ? SimTime::max() : dcqcn->deadline();
 }

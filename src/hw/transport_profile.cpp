@@ -159,15 +159,15 @@ RdmaProfile read_rdma(const SourcedReader& reader, const ConfigNode& node) {
 
 }  // namespace
 
-EcnPreset EcnPreset::load(const std::filesystem::path& file, const ConfigNode& name) {
+MarkingPreset MarkingPreset::load(const std::filesystem::path& file, const ConfigNode& name) {
   static constexpr std::array<std::string_view, 3> kScalings{"linear", "fixed", "table"};
   static constexpr std::array<std::string_view, 2> kPlaces{"dequeue", "enqueue"};
   ConfigDocument document = ConfigDocument::load(file);
   const SourcedReader reader(document.root());
-  std::vector<EcnPreset> presets;
+  std::vector<MarkingPreset> presets;
   for (const auto& [preset_name, node] : document.root().required("presets").entries()) {
     reader.check(node);
-    EcnPreset preset;
+    MarkingPreset preset;
     preset.name = preset_name;
     preset.mark_at = static_cast<MarkAt>(node.required("mark_at").as_choice(kPlaces));
     preset.scaling = static_cast<EcnScaling>(node.required("scaling").as_choice(kScalings));
@@ -184,13 +184,13 @@ EcnPreset EcnPreset::load(const std::filesystem::path& file, const ConfigNode& n
   }
   document.finish();
   std::vector<std::string_view> names;
-  for (const EcnPreset& preset : presets) {
+  for (const MarkingPreset& preset : presets) {
     names.push_back(preset.name);
   }
   return presets[name.as_choice(names)];
 }
 
-std::optional<RedProfile> EcnPreset::at(Bandwidth rate) const {
+std::optional<RedProfile> MarkingPreset::at(Bandwidth rate) const {
   if (scaling == EcnScaling::Linear) {
     return rows.front().red.scaled(rate, rows.front().rate);
   }
@@ -223,7 +223,7 @@ TransportProfile TransportProfile::load(const std::filesystem::path& file,
   profile.control = load_control(folder / "control", file.parent_path(), root.required("control"));
   const ConfigNode ecn = root.required("ecn");
   if (!is_off(ecn)) {
-    profile.ecn = EcnPreset::load(folder / "ecn.yaml", ecn);
+    profile.ecn = MarkingPreset::load(folder / "ecn.yaml", ecn);
   }
   profile.pfc = read_pfc(reader, root.required("pfc"));
   profile.buffer = read_buffer(reader, root.required("buffer"));

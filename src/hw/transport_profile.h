@@ -24,7 +24,7 @@ namespace trainyard {
 
 enum class EcnScaling : std::uint8_t { Linear, Fixed, Table };
 
-struct EcnPreset {
+struct MarkingPreset {
   struct Row {
     Bandwidth rate{};  // Absent (0) for Fixed.
     RedProfile red{};
@@ -35,7 +35,8 @@ struct EcnPreset {
   std::vector<Row> rows;
 
   // Of the file of presets. Throws ConfigError; an unknown name is one at `name`.
-  [[nodiscard]] static EcnPreset load(const std::filesystem::path& file, const ConfigNode& name);
+  [[nodiscard]] static MarkingPreset load(const std::filesystem::path& file,
+                                          const ConfigNode& name);
   // For a port of this rate; absent if a table has no row for it.
   [[nodiscard]] std::optional<RedProfile> at(Bandwidth rate) const;
 };
@@ -87,7 +88,7 @@ using ConfigSets = std::vector<std::pair<std::string, std::string>>;
 
 struct TransportProfile {
   ControlProfile control;
-  std::optional<EcnPreset> ecn;  // Absent: nothing is marked.
+  std::optional<MarkingPreset> ecn;  // Absent: nothing is marked.
   PfcProfile pfc;
   BufferProfile buffer;
   RdmaProfile rdma;

@@ -20,15 +20,15 @@ ControlSettings with(const ControlRules& rules) {
   return settings;
 }
 
-static_assert(std::is_trivially_copyable_v<CongestionControl>);
-static_assert(sizeof(CongestionControl) <= 320);
+static_assert(std::is_trivially_copyable_v<SenderControl>);
+static_assert(sizeof(SenderControl) <= 320);
 
 }  // namespace
 
 TEST_CASE("without control the rate is that of the line, and nothing limits what is in flight",
           "[transport]") {
   const ControlSettings settings = with(LineRateSettings{.line = kLine});
-  CongestionControl control(settings);
+  SenderControl control(settings);
   control.on_cnp(1_us);
   control.on_ack({.now = 1_us, .is_marked = true});
   control.on_timeout(1_us);
@@ -45,7 +45,7 @@ TEST_CASE("DCQCN behind the common type cuts for a CNP, recovers, and narrows it
   dcqcn.additive = Bandwidth(40'000'000);
   ControlSettings settings = with(dcqcn);
   settings.dcqcn_window = Bytes(200'000);
-  CongestionControl control(settings);
+  SenderControl control(settings);
   REQUIRE(control.window() == Bytes(200'000));
   control.on_cnp(1_us);
   REQUIRE(control.rate(1_us) == gigabits_per_second(50));
@@ -67,7 +67,7 @@ TEST_CASE("HPCC behind the common type reads the path that ACKs bring", "[transp
   hpcc.base_rtt = 13_us;
   hpcc.additive = 80.0;
   const ControlSettings settings = with(hpcc);
-  CongestionControl control(settings);
+  SenderControl control(settings);
   REQUIRE(control.window() == Bytes(162'500));
   IntHop hop{.rate = kLine, .time = 13_us, .sent_bytes = 0, .queue = Bytes(400'000)};
   control.on_ack({.acked = 1000, .next = 2000, .path = {&hop, 1}});
@@ -81,7 +81,7 @@ TEST_CASE("HPCC behind the common type reads the path that ACKs bring", "[transp
 TEST_CASE("Swift behind the common type has a window in packets and a pace below one",
           "[transport]") {
   const ControlSettings settings = with(SwiftSettings{});
-  CongestionControl control(settings);
+  SenderControl control(settings);
   REQUIRE(control.window() == settings.packet * 10);
   REQUIRE(control.rate(0_us) == kLine);
   for (int i = 1; i <= 5; ++i) {
@@ -100,7 +100,7 @@ TEST_CASE("TIMELY behind the common type counts ACKs into segments", "[transport
   timely.line = kLine;
   timely.additive = Bandwidth(100'000'000);
   const ControlSettings settings = with(timely);
-  CongestionControl control(settings);
+  SenderControl control(settings);
   for (int i = 0; i < 7; ++i) {
     control.on_ack({.rtt = 600_us + 100_us * i, .size = Bytes(4096)});
   }
@@ -111,7 +111,7 @@ TEST_CASE("TIMELY behind the common type counts ACKs into segments", "[transport
 
 TEST_CASE("DCTCP behind the common type heeds the echo of marks", "[transport]") {
   const ControlSettings settings = with(DctcpSettings{.first_window = Bytes(409'600)});
-  CongestionControl control(settings);
+  SenderControl control(settings);
   control.on_ack({.acked = 4096, .next = 8192, .size = Bytes(4096), .is_marked = true});
   REQUIRE(control.window() == Bytes(204'800));
 }
@@ -119,7 +119,7 @@ TEST_CASE("DCTCP behind the common type heeds the echo of marks", "[transport]")
 TEST_CASE("receiver credit behind the common type is spent by what is sent", "[transport]") {
   const ControlSettings settings =
       with(CreditSettings{.line = kLine, .window = mib(1), .speculative = Bytes(5000)});
-  CongestionControl control(settings);
+  SenderControl control(settings);
   REQUIRE(control.has_credit(Bytes(4178)));
   control.on_sent(1_us, Bytes(4178));
   REQUIRE(!control.has_credit(Bytes(4178)));

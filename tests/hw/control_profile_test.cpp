@@ -91,7 +91,7 @@ TEST_CASE("each shipped control runs at ports of any speed", "[transport]") {
     for (const std::int64_t gigabits : {1, 25, 100, 800}) {
       const ControlSettings settings = profile.settings(
           {.line = gigabits_per_second(gigabits), .base_rtt = 10_us, .packet = Bytes(4178)});
-      CongestionControl control(settings);
+      SenderControl control(settings);
       REQUIRE(control.rate(1_us) <= settings.line);
       REQUIRE(control.window() >= settings.packet);
     }
