@@ -3,6 +3,7 @@
 // all that it does not matter how often somebody looks.
 #include "support/catch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -166,7 +167,120 @@ DcqcnSettings paper_like() {
   return settings;
 }
 
+// The same rules tick by tick, with nothing clever about them.
+class PlainReaction {
+ public:
+  explicit PlainReaction(const DcqcnSettings& settings)
+      : settings_(settings),
+        line_(static_cast<double>(settings.line.bits_per_second())),
+        rate_(line_),
+        target_(line_),
+        alpha_(settings.initial_alpha) {}
+
+  void on_cnp(SimTime now) {
+    run_before(now);
+    if (settings_.timing == CutTiming::OnCnp) {
+      cut(now);
+      alpha_ = (1.0 - settings_.g) * alpha_ + settings_.g;
+      alpha_tick_ = now + settings_.alpha_interval;
+    } else if (!is_active_) {
+      alpha_tick_ = now + settings_.alpha_interval;
+      cut_tick_ = now + settings_.cut_offset + settings_.cut_interval;
+      target_ = rate_;
+    } else {
+      raises_ = true;
+    }
+    cuts_ = true;
+    is_active_ = true;
+  }
+  // All that is due before `now`.
+  void run_before(SimTime now) {
+    while (std::min({alpha_tick_, cut_tick_, timer_}) < now) {
+      if (alpha_tick_ <= std::min(cut_tick_, timer_)) {
+        alpha_ = (1.0 - settings_.g) * alpha_ + (raises_ ? settings_.g : 0.0);
+        raises_ = false;
+        alpha_tick_ += settings_.alpha_interval;
+      } else if (cut_tick_ <= timer_) {
+        if (cuts_) {
+          cut(cut_tick_);
+        }
+        cuts_ = false;
+        cut_tick_ += settings_.cut_interval;
+      } else {
+        increase();
+      }
+    }
+  }
+  [[nodiscard]] double rate() const { return rate_; }
+  [[nodiscard]] double target() const { return target_; }
+  [[nodiscard]] double alpha() const { return alpha_; }
+
+ private:
+  void cut(SimTime now) {
+    if (settings_.clamp_target || timers_ > 0) {
+      target_ = rate_;
+    }
+    rate_ = std::max(static_cast<double>(settings_.least.bits_per_second()),
+                     rate_ * (1.0 - alpha_ / 2.0));
+    timers_ = 0;
+    timer_ = now + settings_.rate_timer;
+  }
+  void increase() {
+    timer_ += settings_.rate_timer;
+    timers_ += settings_.counts_first ? 1 : 0;
+    if (timers_ > settings_.threshold) {
+      const double steps = settings_.hyper_grows ? timers_ - settings_.threshold : 1;
+      target_ += steps * static_cast<double>(settings_.hyper.bits_per_second());
+    } else if (timers_ == settings_.threshold) {
+      target_ += static_cast<double>(settings_.additive.bits_per_second());
+    }
+    target_ = std::min(target_, line_);
+    rate_ = (rate_ + target_) / 2.0;
+    timers_ += settings_.counts_first ? 0 : 1;
+  }
+
+  DcqcnSettings settings_;
+  double line_;
+  double rate_;
+  double target_;
+  double alpha_;
+  SimTime alpha_tick_ = SimTime::max();
+  SimTime cut_tick_ = SimTime::max();
+  SimTime timer_ = SimTime::max();
+  int timers_ = 0;
+  bool is_active_ = false;
+  bool raises_ = false;
+  bool cuts_ = false;
+};
+
 }  // namespace
+
+TEST_CASE("DCQCN agrees with a plain one that keeps every tick, also where they coincide",
+          "[transport]") {
+  for (DcqcnSettings settings : {nic_like(), paper_like()}) {
+    settings.byte_counter = Bytes(0);
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      RandomStream random(seed, "ticks");
+      DcqcnReaction reaction(settings);
+      PlainReaction plain(settings);
+      SimTime now;
+      for (int i = 0; i < 100; ++i) {
+        // Half of the time on a whole microsecond, so that ticks and CNPs meet.
+        const auto gap = static_cast<std::int64_t>(random.below(random.below(8) == 0 ? 3000 : 60));
+        const auto rest = static_cast<std::int64_t>(random.below(2) * random.below(1000));
+        now += microseconds(gap) + nanoseconds(rest);
+        reaction.on_cnp(now);
+        plain.on_cnp(now);
+        INFO("seed=" << seed << " at " << to_string(now));
+        REQUIRE(reaction.current() == Approx(plain.rate()).epsilon(1e-9));
+        REQUIRE(reaction.target() == Approx(plain.target()).epsilon(1e-9));
+        if (settings.timing == CutTiming::OnCnp) {
+          REQUIRE(reaction.alpha(now) == Approx(plain.alpha()).epsilon(1e-9));
+        }
+      }
+    }
+  }
+}
 
 TEST_CASE("both DCQCN profiles follow the golden traces", "[transport]") {
   const std::vector<ConfigNode> sequences =
