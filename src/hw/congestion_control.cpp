@@ -15,8 +15,6 @@ struct Overloaded : Functions... {
 template <typename... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
-constexpr Bytes kNoWindow{std::int64_t{1} << 60};
-
 // One packet in `time`.
 Bandwidth one_in(Bytes packet, SimTime time) {
   __extension__ using Wide = __int128;
@@ -80,44 +78,34 @@ void SenderControl::on_timeout(SimTime now) {
   }
 }
 
-Bandwidth SenderControl::rate(SimTime now) {
+Bandwidth SenderControl::other_rate() const {
   const Bandwidth line = settings_->line;
-  const auto full = [line](auto&) { return line; };
-  return std::visit(Overloaded{[&](LineRate& state) { return full(state); },
-                               [&](DcqcnReaction& dcqcn) {
-                                 dcqcn.advance(now);
-                                 return std::min(dcqcn.rate(), line);
-                               },
-                               [&](Hpcc& hpcc) { return std::min(hpcc.rate(), line); },
-                               [&](Swift& swift) {
-                                 const SimTime delay = swift.pacing_delay();
-                                 return delay > SimTime()
-                                            ? std::min(one_in(settings_->packet, delay), line)
-                                            : line;
-                               },
-                               [&](Timely& timely) { return std::min(timely.rate(), line); },
-                               [&](Dctcp& dctcp) { return full(dctcp); },
-                               [&](CreditSender& credit) { return full(credit); }},
-                    state_);
+  const Bandwidth wanted = std::visit(
+      Overloaded{[&](const LineRate&) { return line; },
+                 [](const DcqcnReaction& dcqcn) { return dcqcn.rate(); },
+                 [](const Hpcc& hpcc) { return hpcc.rate(); },
+                 [&](const Swift& swift) {
+                   const SimTime delay = swift.pacing_delay();
+                   return delay > SimTime() ? one_in(settings_->packet, delay) : line;
+                 },
+                 [](const Timely& timely) { return timely.rate(); },
+                 [&](const Dctcp&) { return line; }, [&](const CreditSender&) { return line; }},
+      state_);
+  return std::min(wanted, line);
 }
 
-Bytes SenderControl::window() const {
+Bytes SenderControl::other_window() const {
+  const auto packet = static_cast<double>(settings_->packet.count());
+  const auto whole = [](double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); };
   const Bytes bytes = std::visit(
       Overloaded{[](const LineRate&) { return kNoWindow; },
                  [&](const DcqcnReaction& dcqcn) {
-                   if (settings_->dcqcn_window == Bytes(0)) {
-                     return kNoWindow;
-                   }
-                   const double share =
-                       dcqcn.current() / static_cast<double>(settings_->line.bits_per_second());
+                   const auto line = static_cast<double>(settings_->line.bits_per_second());
                    const auto full = static_cast<double>(settings_->dcqcn_window.count());
-                   return Bytes(static_cast<std::int64_t>(full * share));
+                   return whole(full * (dcqcn.current() / line));
                  },
                  [](const Hpcc& hpcc) { return hpcc.window(); },
-                 [&](const Swift& swift) {
-                   const auto packet = static_cast<double>(settings_->packet.count());
-                   return Bytes(static_cast<std::int64_t>(swift.window() * packet));
-                 },
+                 [&](const Swift& swift) { return whole(swift.window() * packet); },
                  [](const Timely&) { return kNoWindow; },
                  [](const Dctcp& dctcp) { return dctcp.window(); },
                  [](const CreditSender&) { return kNoWindow; }},

@@ -50,6 +50,9 @@ struct AckSignal {
   std::span<const IntHop> path{};  // HPCC.
 };
 
+// More than any flow has in flight.
+inline constexpr Bytes kNoWindow{std::int64_t{1} << 60};
+
 // The sender of one flow.
 class SenderControl {
  public:
@@ -64,7 +67,7 @@ class SenderControl {
 
   // The pace at `now`: the next packet may start its wire time at this rate after the last one.
   [[nodiscard]] Bandwidth rate(SimTime now);
-  // What may be in flight; at least one packet. Without a window: more than any flow has.
+  // What may be in flight; at least one packet, and kNoWindow without a window.
   [[nodiscard]] Bytes window() const;
   // Whether a packet may go as far as credit is concerned.
   [[nodiscard]] bool has_credit(Bytes packet) const;
@@ -82,11 +85,29 @@ class SenderControl {
   using State = std::variant<LineRate, DcqcnReaction, Hpcc, Swift, Timely, Dctcp, CreditSender>;
 
   static State state_of(const ControlRules& rules);
+  [[nodiscard]] Bandwidth other_rate() const;
+  [[nodiscard]] Bytes other_window() const;
 
   const ControlSettings* settings_;
   State state_;
   std::int64_t segment_ = 0;  // TIMELY: acknowledged since the last completion.
 };
+
+// The usual cases inline: rate and window are asked for with each packet.
+inline Bandwidth SenderControl::rate(SimTime now) {
+  if (auto* dcqcn = std::get_if<DcqcnReaction>(&state_)) {
+    dcqcn->advance(now);
+    return dcqcn->rate();
+  }
+  return std::holds_alternative<LineRate>(state_) ? settings_->line : other_rate();
+}
+
+inline Bytes SenderControl::window() const {
+  const bool has_none =
+      std::holds_alternative<LineRate>(state_) ||
+      (std::holds_alternative<DcqcnReaction>(state_) && settings_->dcqcn_window == Bytes(0));
+  return has_none ? kNoWindow : other_window();
+}
 
 inline void SenderControl::on_cnp(SimTime now) {
   if (auto* dcqcn = std::get_if<DcqcnReaction>(&state_)) {

@@ -149,6 +149,9 @@ class SharedBuffer {
     return std::size_t{port} * priorities_ + priority;
   }
   [[nodiscard]] std::int64_t in_cells(Bytes packet) const {
+    if (cell_ == 1) {
+      return packet.count();  // A division costs more than all the rest.
+    }
     return (packet.count() + cell_ - 1) / cell_ * cell_;
   }
   [[nodiscard]] std::int64_t free() const { return shared_size_ - shared_used_; }
