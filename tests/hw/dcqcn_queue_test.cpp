@@ -9,11 +9,15 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <filesystem>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include "hw/dcqcn.h"
 #include "hw/dcqcn_fluid.h"
 #include "hw/ecn.h"
+#include "hw/transport_profile.h"
 #include "sim/random.h"
 
 namespace trainyard {
@@ -21,16 +25,14 @@ namespace {
 
 using namespace literals;
 
-constexpr Bandwidth kLine = gigabits_per_second(40);
 constexpr Bytes kPacket{1000};
 constexpr SimTime kToQueue = microseconds(1);
 constexpr SimTime kToReceiver = microseconds(1);
 constexpr SimTime kCnpDelay = microseconds(2);
-constexpr SimTime kInterval = microseconds(50);
 
 DcqcnSettings paper() {
   DcqcnSettings settings;
-  settings.line = kLine;
+  settings.line = gigabits_per_second(40);
   settings.least = Bandwidth(10'000'000);
   settings.additive = Bandwidth(40'000'000);
   settings.hyper = Bandwidth(200'000'000);
@@ -39,21 +41,34 @@ DcqcnSettings paper() {
 
 enum class Intervals { OnTheClock, SinceLastCnp };
 
+struct Setup {
+  DcqcnSettings settings{};
+  RedProfile red{};
+  int flows = 0;
+  SimTime cnp_interval{};
+  Intervals intervals = Intervals::SinceLastCnp;
+  // Senders wait while more is stored, as if PFC stopped them; otherwise they begin near their fair
+  // share.
+  std::optional<Bytes> bound{};
+};
+
 // Flows that always have something to send, paced, to one port; packet by packet.
 class Queue {
  public:
-  Queue(const DcqcnSettings& settings, const RedProfile& red, int flows, Intervals intervals)
-      : marker_(red), random_(kSeed, "marks"), intervals_(intervals) {
+  explicit Queue(const Setup& setup) : setup_(setup), marker_(setup.red), random_(kSeed, "marks") {
     RandomStream start(kSeed, "start");
-    for (int i = 0; i < flows; ++i) {
-      const double share = 0.5 + start.uniform();
-      const double rate = static_cast<double>(kLine.bits_per_second()) / flows * share;
-      const double most = static_cast<double>(kLine.bits_per_second());
-      flows_.emplace_back(settings, std::min(rate, most));
+    const auto line = static_cast<double>(setup.settings.line.bits_per_second());
+    for (int i = 0; i < setup.flows; ++i) {
+      const double near_fair = std::min(line / setup.flows * (0.5 + start.uniform()), line);
+      flows_.emplace_back(setup_.settings, setup.bound ? line : near_fair);
       flows_.back().next = nanoseconds(static_cast<std::int64_t>(start.below(1000)));
-      flows_.back().reaction.on_cnp(SimTime());
+      if (!setup.bound) {
+        flows_.back().reaction.on_cnp(SimTime());  // Switches its limiter on.
+      }
     }
   }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
 
   void run(SimTime until) {
     while (true) {
@@ -61,6 +76,13 @@ class Queue {
                                      [](const Flow& a, const Flow& b) { return a.next < b.next; });
       if (flow.next > until) {
         return;
+      }
+      if (setup_.bound && flow.next < free_) {
+        const SimTime full = transfer_time(*setup_.bound, setup_.settings.line);
+        if (free_ - flow.next > full) {
+          flow.next = free_ - full;
+          continue;
+        }
       }
       send(flow);
     }
@@ -76,15 +98,16 @@ class Queue {
   }
 
   [[nodiscard]] double mean_queue() const { return queue_sum_ / static_cast<double>(packets_); }
-  // Least sent by a flow over most.
-  [[nodiscard]] double evenness() const {
-    std::int64_t least = flows_.front().sent;
-    std::int64_t most = least;
+  // Jain's index: 1 if all have sent the same, 1 / n if one has sent all.
+  [[nodiscard]] double fairness() const {
+    double sum = 0.0;
+    double squares = 0.0;
     for (const Flow& flow : flows_) {
-      least = std::min(least, flow.sent);
-      most = std::max(most, flow.sent);
+      const auto sent = static_cast<double>(flow.sent);
+      sum += sent;
+      squares += sent * sent;
     }
-    return static_cast<double>(least) / static_cast<double>(most);
+    return sum * sum / (squares * static_cast<double>(flows_.size()));
   }
   [[nodiscard]] std::int64_t packets() const { return packets_; }
 
@@ -115,7 +138,7 @@ class Queue {
     while (!stored_.empty() && stored_.front().departure <= arrival) {
       depart();
     }
-    free_ = std::max(free_, arrival) + transfer_time(kPacket, kLine);
+    free_ = std::max(free_, arrival) + transfer_time(kPacket, setup_.settings.line);
     stored_.push_back({free_, &flow});
   }
 
@@ -134,11 +157,11 @@ class Queue {
   }
 
   bool makes_cnp(Flow& flow, SimTime received) const {
-    if (intervals_ == Intervals::SinceLastCnp) {
-      return flow.notification.on_marked(CnpRule::Immediate, kInterval, received);
+    if (setup_.intervals == Intervals::SinceLastCnp) {
+      return flow.notification.on_marked(CnpRule::Immediate, setup_.cnp_interval, received);
     }
     const std::int64_t before = flow.interval;
-    flow.interval = received.picoseconds() / kInterval.picoseconds();
+    flow.interval = received.picoseconds() / setup_.cnp_interval.picoseconds();
     return flow.interval != before;
   }
 
@@ -147,9 +170,9 @@ class Queue {
     Flow* flow = nullptr;
   };
 
+  Setup setup_;
   RedMarker marker_;
   RandomStream random_;
-  Intervals intervals_;
   std::vector<Flow> flows_;
   std::deque<Stored> stored_;
   SimTime free_{};
@@ -160,23 +183,26 @@ class Queue {
 }  // namespace
 
 TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model", "[transport]") {
-  const DcqcnSettings settings = paper();
-  const RedProfile red{.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01};
-  const DcqcnFluid fluid{.line = kLine,
-                         .additive = settings.additive,
-                         .byte_counter = settings.byte_counter,
-                         .rate_timer = settings.rate_timer,
-                         .cnp_interval = kInterval,
-                         .alpha_interval = settings.alpha_interval,
-                         .threshold = settings.threshold,
+  Setup setup{.settings = paper(),
+              .red = {.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01},
+              .cnp_interval = 50_us};
+  const DcqcnFluid fluid{.line = setup.settings.line,
+                         .additive = setup.settings.additive,
+                         .byte_counter = setup.settings.byte_counter,
+                         .rate_timer = setup.settings.rate_timer,
+                         .cnp_interval = setup.cnp_interval,
+                         .alpha_interval = setup.settings.alpha_interval,
+                         .threshold = setup.settings.threshold,
                          .packet = kPacket,
-                         .kmin = red.kmin,
-                         .kmax = red.kmax,
-                         .pmax = red.pmax};
+                         .kmin = setup.red.kmin,
+                         .kmax = setup.red.kmax,
+                         .pmax = setup.red.pmax};
   for (const int flows : {2, 4, 8, 10}) {
+    setup.flows = flows;
     const double expected = dcqcn_fixed_point(fluid, flows).queue;
     for (const Intervals intervals : {Intervals::OnTheClock, Intervals::SinceLastCnp}) {
-      Queue queue(settings, red, flows, intervals);
+      setup.intervals = intervals;
+      Queue queue(setup);
       queue.run(40_ms);
       queue.restart();
       queue.run(140_ms);
@@ -184,9 +210,33 @@ TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model",
       const double most = intervals == Intervals::OnTheClock ? 1.2 : 1.4;
       REQUIRE(queue.mean_queue() > 0.9 * expected);
       REQUIRE(queue.mean_queue() < most * expected);
-      REQUIRE(queue.evenness() > 0.8);
+      REQUIRE(queue.fairness() > 0.99);
       REQUIRE(queue.packets() > 495'000);  // Of 500,000 that the line can carry.
     }
+  }
+}
+
+TEST_CASE("the shipped DCQCN settles after an incast from line rate, where PFC bounds the queue",
+          "[transport]") {
+  const std::filesystem::path folder =
+      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/transport";
+  const TransportProfile profile = TransportProfile::load(folder / "default.yaml", folder);
+  const Bandwidth line = gigabits_per_second(100);
+  const ControlSettings control =
+      profile.control.settings({.line = line, .base_rtt = 4_us, .packet = kPacket});
+  for (const int flows : {2, 4, 16}) {
+    Queue queue({.settings = std::get<DcqcnSettings>(control.rules),
+                 .red = profile.ecn->at(line).value(),
+                 .flows = flows,
+                 .cnp_interval = profile.control.dcqcn()->cnp_interval,
+                 .bound = Bytes(5'000'000)});
+    queue.run(20_ms);
+    queue.restart();
+    queue.run(60_ms);
+    INFO(flows << " flows, " << queue.mean_queue() << " B, fairness " << queue.fairness());
+    REQUIRE(queue.fairness() > 0.98);
+    REQUIRE(queue.packets() > 485'000);       // Of 500,000.
+    REQUIRE(queue.mean_queue() < 1'600'000);  // Kmax
   }
 }
 
