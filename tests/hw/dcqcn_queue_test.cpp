@@ -2,8 +2,8 @@
 // DCQCN's parts together at one queue: marker, notification points and reaction points come to rest
 // where the fluid model says (Zhu et al., SIGCOMM 2015, section 5).
 //
-// The fluid model takes the chance of a CNP for each 50 us on the clock. A notification point counts
-// them from the last CNP, so that CNPs are fewer, and queues rest a fifth to a third higher.
+// The fluid model takes the chance of a CNP for each 50 us on the clock. A notification point
+// counts them from the last CNP, so that CNPs are fewer, and queues rest a fifth to a third higher.
 #include "support/catch.h"
 
 #include <algorithm>
