@@ -95,14 +95,25 @@ void Hpcc::update(bool is_full) {
 
 void Hpcc::remember(std::span<const IntHop> hops) {
   for (std::size_t i = 0; i < hops.size(); ++i) {
-    seen_[i] = {.time = hops[i].time, .sent_bytes = hops[i].sent_bytes, .queue = hops[i].queue};
+    seen_[i] = {.time = hops[i].time,
+                .sent_bytes = hops[i].sent_bytes,
+                .queue = hops[i].queue,
+                .port = hops[i].port};
   }
   seen_hops_ = static_cast<std::uint8_t>(hops.size());
 }
 
+bool Hpcc::is_known_path(std::span<const IntHop> hops) const {
+  bool is_known = hops.size() == seen_hops_ && seen_hops_ > 0;
+  for (std::size_t i = 0; is_known && i < hops.size(); ++i) {
+    is_known = hops[i].port == seen_[i].port;
+  }
+  return is_known;
+}
+
 void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops) {
   hops = hops.first(std::min(hops.size(), kMostIntHops));
-  if (seen_hops_ == 0 || hops.size() != seen_hops_) {  // The first ACK, or another path.
+  if (!is_known_path(hops)) {
     remember(hops);
     last_update_ = next;
     return;

@@ -21,6 +21,7 @@ struct IntHop {
   SimTime time{};
   std::uint64_t sent_bytes = 0;  // By the port since the start.
   Bytes queue{};                 // Without the packet itself.
+  std::uint32_t port = 0;        // Which one it is: the path id of the paper, link by link.
 };
 
 inline constexpr std::size_t kMostIntHops = 8;
@@ -47,7 +48,8 @@ class Hpcc {
   explicit Hpcc(const HpccSettings& settings);
 
   // An ACK for everything before `acked` has come, `next` is the next byte to be sent, `hops` are
-  // the links of the path in order. Hops beyond kMostIntHops are not looked at.
+  // the links of the path in order. Hops beyond kMostIntHops are not looked at. On another path
+  // than that of the ACK before, measuring begins anew.
   void on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops);
 
   [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }
@@ -64,8 +66,10 @@ class Hpcc {
     SimTime time{};
     std::uint64_t sent_bytes = 0;
     Bytes queue{};
+    std::uint32_t port = 0;
   };
 
+  [[nodiscard]] bool is_known_path(std::span<const IntHop> hops) const;
   void measure(std::span<const IntHop> hops);
   [[nodiscard]] SimTime time_between(const Seen& seen, const IntHop& hop) const;
   [[nodiscard]] double bytes_between(const Seen& seen, const IntHop& hop) const;

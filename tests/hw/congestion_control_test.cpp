@@ -21,7 +21,7 @@ ControlSettings with(const ControlRules& rules) {
 }
 
 static_assert(std::is_trivially_copyable_v<SenderControl>);
-static_assert(sizeof(SenderControl) <= 320);
+static_assert(sizeof(SenderControl) <= 352);
 
 }  // namespace
 

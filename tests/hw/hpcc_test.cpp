@@ -238,8 +238,7 @@ TEST_CASE("a flow alone keeps its links at eta and a little above, never under",
   REQUIRE(hpcc.rate() < settings.line);
 }
 
-TEST_CASE("of several links the busiest counts, and another number of links starts anew",
-          "[transport]") {
+TEST_CASE("of several links the busiest counts, and another path starts anew", "[transport]") {
   HpccSettings settings;
   settings.line = gigabits_per_second(100);
   settings.base_rtt = 10_us;
@@ -256,6 +255,11 @@ TEST_CASE("of several links the busiest counts, and another number of links star
   hpcc.on_ack(3000, 4000, hops);
   REQUIRE(hpcc.utilisation() == Approx(0.8));
   hpcc.on_ack(5000, 6000, {hops.data(), 1});
+  REQUIRE(hpcc.utilisation() == Approx(0.8));
+  hops[0].port = 7;  // A counter that has never been seen, and is less than that of the other.
+  hops[0].sent_bytes = 10;
+  hops[0].time = 20_us;
+  hpcc.on_ack(7000, 8000, {hops.data(), 1});
   REQUIRE(hpcc.utilisation() == Approx(0.8));
 }
 
