@@ -66,7 +66,7 @@ class LaneReceiver {
   // It has left the buffer.
   void release(std::int64_t blocks) {
     free_ += blocks;
-    DCHECK(free_ <= size_, "released more than came");
+    CHECK(free_ <= size_, "released more than came");
   }
   // The other side has sent `total` blocks in all; those of packets lost on the line never come.
   void on_total_sent(std::uint16_t total) { received_ = total; }
