@@ -68,8 +68,7 @@ GpuProfile read_gpu(const Reader& reader, const ConfigNode& node) {
                  .nvls = {}};
   if (const auto nvls = node.optional("nvls")) {
     gpu.nvls = NvlsProfile{.link = reader.share(*nvls, "link"),
-                           .base = reader.time(*nvls, "base"),
-                           .sync = reader.time(*nvls, "sync"),
+                           .head_cost = reader.time(*nvls, "head_cost"),
                            .symmetric_base = reader.time(*nvls, "symmetric_base")};
   }
   return gpu;

@@ -29,8 +29,7 @@ struct ProtocolTimes {
 // Collectives in the NVSwitch.
 struct NvlsProfile {
   double link = 1.0;       // Share of the rate that Simple gets on the links.
-  SimTime base;            // Of a collective beside its loops.
-  SimTime sync;            // Of each loop with eight heads.
+  SimTime head_cost;       // Of each head in a loop, for the warps that copy.
   SimTime symmetric_base;  // Of AllReduce in symmetric memory beside its bytes.
 };
 

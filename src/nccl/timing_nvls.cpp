@@ -27,12 +27,10 @@ const NvlsProfile& profile_of_nvls(const GpuProfile& gpu) {
   return *gpu.nvls;
 }
 
+// What one channel does: loops over a chunk of each head.
 struct NvlsLoops {
-  std::int64_t bytes = 0;  // Of all, as the operation counts them.
-  std::int64_t loop = 0;   // Of one loop over all channels.
-  [[nodiscard]] double count() const {
-    return std::ceil(static_cast<double>(bytes) / static_cast<double>(loop));
-  }
+  std::int64_t bytes = 0;  // Of the channel, as the operation counts them.
+  std::int64_t loop = 0;   // Of one loop.
 };
 
 NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
@@ -41,21 +39,59 @@ NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
   if (plan.function != Function::AllReduce) {
     bytes *= heads;
   }
-  return {.bytes = bytes, .loop = std::max<std::int64_t>(1, plan.channels * heads * chunk)};
+  const std::int64_t channels = std::max(1, plan.channels);
+  return {.bytes = (bytes + channels - 1) / channels,
+          .loop = std::max<std::int64_t>(1, heads * chunk)};
+}
+
+// What one loop takes in each stage of the pipeline.
+struct NvlsStages {
+  SimTime copy;     // Between the user's buffer and those that the switch works on.
+  SimTime link;     // Through the switch, all channels at once.
+  SimTime between;  // Over the NICs, likewise.
+  [[nodiscard]] SimTime longest() const { return std::max({copy, link, between}); }
+};
+
+// Groups of warps work on different loops at once: the first goes through all stages, each further
+// one comes when the slowest has done it. `copies` of the stages are copies.
+template <typename Stages>
+SimTime pipelined(const NvlsLoops& loops, int copies, const Stages& stages) {
+  const std::int64_t full = loops.bytes / loops.loop;
+  const std::int64_t rest = loops.bytes % loops.loop;
+  const NvlsStages first = stages(full > 0 ? loops.loop : rest);
+  SimTime time = first.copy * copies + first.link;
+  if (full > 0) {
+    time += first.longest() * (full - 1);
+    if (rest > 0) {
+      time += stages(rest).longest();
+    }
+  }
+  return time;
+}
+
+// NVIDIA/nccl, src/device/all_reduce.h: of the 20 warps of a block some reduce, and in a tree some
+// broadcast; the others are divided into those that scatter and those, not more, that gather.
+int gathering_threads(int ranks, bool tree) {
+  const int reduce_and_broadcast = tree ? 5 + 4 : ranks <= 6 ? 7 : 5;
+  return (20 - reduce_and_broadcast) / 2 * 32;
 }
 
 }  // namespace
 
 SimTime Timer::State::nvls(const CallPlan& plan) {
   const int heads = std::max(1, communicator.nvls_heads);
-  const NvlsLoops loops = nvls_loops(plan, heads);
-  const Bandwidth rate = scale_up_rate().scaled(profile_of_nvls(gpu).link);
-  const SimTime carried =
-      scaled(transfer_time(Bytes(loops.bytes), rate), nvls_traffic(plan.function, heads));
-  // With more heads a block has more of them to wait for: 6 us for 8 heads of B200 became about
-  // 48 us for 32, a power of 1.5.
-  const double sync = loops.count() * std::pow(heads / 8.0, heads > 8 ? 1.5 : 1.0);
-  return profile_of_nvls(gpu).base + carried + scaled(profile_of_nvls(gpu).sync, sync);
+  const NvlsProfile& profile_nvls = profile_of_nvls(gpu);
+  const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
+  const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, false));
+  const double traffic = nvls_traffic(plan.function, heads);
+  const auto stages = [&](std::int64_t bytes) {
+    return NvlsStages{.copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying),
+                      .link = scaled(transfer_time(Bytes(bytes * plan.channels), rate), traffic),
+                      .between = {}};
+  };
+  // AllGather has nothing to scatter, ReduceScatter nothing to gather.
+  const int copies = plan.function == Function::AllReduce ? 2 : 1;
+  return profile.ring_base[Protocol::Simple] + pipelined(nvls_loops(plan, heads), copies, stages);
 }
 
 // The kernel works on the buffers of the users themselves: no copies, no loops to be in step.
@@ -70,21 +106,30 @@ SimTime Timer::State::symmetric(Bytes size) {
 
 SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const int heads = std::max(1, communicator.nvls_heads);
+  const NvlsProfile& profile_nvls = profile_of_nvls(gpu);
   const NvlsLoops loops = nvls_loops(plan, heads);
-  const Bandwidth rate = scale_up_rate().scaled(profile_of_nvls(gpu).link);
+  const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
+  const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, true));
   const NodeNetwork node = node_network();
   const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
-  const SimTime inside =
-      scaled(transfer_time(Bytes(loops.bytes), rate), nvls_traffic(plan.function, heads));
-  const SimTime between = scaled(transfer_time(Bytes(loops.bytes), node.rate), crossings);
-  const SimTime sync = scaled(profile.nvls_tree_sync, loops.count());
-  // All channels send their first chunks through the same NICs at once, on each level.
+  const double traffic = nvls_traffic(plan.function, heads);
+  const auto stages = [&](std::int64_t bytes) {
+    const Bytes all(bytes * plan.channels);
+    return NvlsStages{
+        .copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying),
+        .link = scaled(transfer_time(all, rate), traffic),
+        .between = scaled(transfer_time(all, node.rate), crossings) + profile.nvls_tree_sync};
+  };
+  // Up and down the levels of the tree, with a block at both ends of each that waits and posts.
+  // Channels send their first chunks through the same NICs at once: on two nodes half of them up
+  // and half down, on more all of them into those that have two children.
   const auto levels =
       static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.nodes - 1)));
-  const Bytes first(std::min(loops.bytes, loops.loop));
+  const Bytes first(std::min(loops.bytes, loops.loop) * plan.channels);
   const SimTime hop = network(node.wire.sending_nic).latency[Protocol::Simple] + node.wire.latency +
-                      transfer_time(first, node.rate);
-  return profile_of_nvls(gpu).base + std::max(inside, between) + sync + hop * (2 * levels);
+                      gpu.simple_cost + scaled(transfer_time(first, node.rate), crossings / 2.0);
+  return profile.ring_base[Protocol::Simple] + pipelined(loops, 2, stages) + hop * (2 * levels) +
+         gpu.simple_cost;
 }
 
 // Each rank sends every block but its own once, through its NIC, and the last one arrives after a

@@ -63,12 +63,31 @@ TEST_CASE("NVLS carries all bytes and the share of one head over the port of eac
   REQUIRE(gathered >= 0.7 * port);
 }
 
-TEST_CASE("NVLS has its base, however little it carries", "[nccl][timing]") {
+TEST_CASE("one loop of NVLS is copied in, carried by the links and copied out", "[nccl][timing]") {
   const TimedJob job(hopper_servers(1), forced("NVLS", "Simple"));
   Timer::State state = job.state();
-  const SimTime time = state.nvls(job.plan(Function::AllReduce, kib(64)));
-  REQUIRE(time >= state.gpu.nvls->base);
-  REQUIRE(time <= state.gpu.nvls->base + state.gpu.nvls->sync * 2 + microseconds(2));
+  const CallPlan plan = job.plan(Function::AllReduce, kib(64));
+  const SimTime base = default_profile().ring_base[Protocol::Simple];
+  const SimTime copies = state.gpu.nvls->head_cost * (2 * job.communicator.nvls_heads);
+  REQUIRE(state.nvls(plan) >= base + copies);
+  REQUIRE(state.nvls(plan) <= base + copies + microseconds(2));
+}
+
+TEST_CASE("each further loop of NVLS takes what its slowest stage does", "[nccl][timing]") {
+  const TimedJob job(hopper_servers(1), forced("NVLS", "Simple"));
+  Timer::State state = job.state();
+  const CallPlan plan = job.plan(Function::AllReduce, mib(256));
+  const CallPlan twice = job.plan(Function::AllReduce, mib(512));
+  REQUIRE(alike(plan, twice));
+  const Bytes loop = plan.parts.front().chunk * job.communicator.nvls_heads;
+  // Chunks of 64 KiB: a block takes longer to copy its part, with seven warps of the twenty, than
+  // the links to carry that of all blocks.
+  const SimTime copy = state.gpu.nvls->head_cost * job.communicator.nvls_heads +
+                       transfer_time(loop, state.block_rate(plan, 7 * 32));
+  const Bandwidth link = state.scale_up_rate().scaled(state.gpu.nvls->link);
+  REQUIRE(copy > transfer_time(loop * plan.channels, link));
+  const auto loops = mib(256).count() / (loop.count() * plan.channels);
+  REQUIRE(state.nvls(twice) - state.nvls(plan) == copy * loops);
 }
 
 TEST_CASE("an NVLSTree carries its bytes once over the NICs of two nodes, twice over those of more",
@@ -84,6 +103,18 @@ TEST_CASE("an NVLSTree carries its bytes once over the NICs of two nodes, twice 
     REQUIRE(through <= nics);
     REQUIRE(through >= 0.5 * nics);
   }
+}
+
+TEST_CASE("an NVLSTree of more nodes is deeper, and its first chunks share NICs on each level",
+          "[nccl][timing]") {
+  const auto tiny = [](int nodes) {
+    const TimedJob job(hopper_servers(nodes), forced("NVLSTree", "Simple"));
+    return job.state().nvls_tree(job.plan(Function::AllReduce, kib(64)));
+  };
+  const SimTime hop = default_profile().networks.at("rdma").latency[Protocol::Simple] +
+                      default_profile().gpus.at("hopper").simple_cost;
+  REQUIRE((tiny(4) - tiny(2)) / (hop * 2) == Approx(1.0).margin(0.2));
+  REQUIRE((tiny(8) - tiny(4)) / (hop * 2) == Approx(1.0).margin(0.2));
 }
 
 TEST_CASE("each doubling of the ranks costs PAT a hop", "[nccl][timing]") {
