@@ -42,6 +42,9 @@ class Reader {
   [[nodiscard]] double share(const ConfigNode& parent, std::string_view key) const {
     return value(parent, key).as_number(0.01, 2.0);
   }
+  [[nodiscard]] int count(const ConfigNode& parent, std::string_view key) const {
+    return static_cast<int>(value(parent, key).as_integer(0, 1'000'000));
+  }
   // [LL, LL128, Simple]
   [[nodiscard]] ProtocolTimes times(const ConfigNode& parent, std::string_view key) const {
     const ConfigNode list = value(parent, key);
@@ -106,6 +109,7 @@ Profile Profile::load(const std::filesystem::path& file) {
   const ConfigNode transports = root.required("transports");
   profile.nvlink = read_transport(reader, transports.required("nvlink"));
   profile.nvswitch = reader.time(transports.required("nvlink"), "switch_latency");
+  profile.units_in_step = reader.count(transports.required("nvlink"), "units_in_step");
   profile.pcie = read_transport(reader, transports.required("pcie"));
   profile.host = read_transport(reader, transports.required("host"));
   profile.pcie_rate = reader.share(transports.required("pcie"), "rate");

@@ -78,7 +78,8 @@ struct Profile {
   ProtocolTimes tree_network_extra;  // Of a tree's hop over the network, more than that of a ring.
   std::map<std::string, GpuProfile> gpus;  // By architecture, as in configs/hardware/gpus.yaml.
   TransportProfile nvlink;
-  SimTime nvswitch;  // Latency of an NVSwitch on the way.
+  SimTime nvswitch;       // Latency of an NVSwitch on the way.
+  int units_in_step = 0;  // Until blocks that read over NVLink have come apart.
   TransportProfile pcie;
   TransportProfile host;
   SimTime staged_ll_pass;         // Of each pass of LL through host memory, more than elsewhere.

@@ -60,11 +60,15 @@ class Replay {
         next_(lanes.size(), 0),
         free_(lanes.size(), 0),
         ports_(network.ports.size(), 0),
+        loads_(network.ports.size(), 0),
         hosts_(network.hosts, 0) {
     connections_.reserve(network.connections.size());
     for (const ReplayConnection& connection : network.connections) {
       CHECK(connection.slots > 0, "connection without slots");
       connections_.emplace_back(connection.slots);
+      for (const std::uint32_t port : connection.ports) {
+        ++loads_[port];
+      }
     }
   }
 
@@ -173,7 +177,9 @@ class Replay {
     }
     for (const std::uint32_t index : unit.sends) {
       if (index != kNone && !network_.connections[index].proxied) {
-        const Passage passage = pass_ports(network_.connections[index], unit.bytes, begin);
+        const bool in_step = next_[lane] < network_.connections[index].units_in_step;
+        const Passage passage = pass_ports(network_.connections[index], unit.bytes, begin,
+                                           in_step ? unit.cost.picoseconds() : 0);
         entered_ = passage.begin;
         end = std::max(end, passage.end);
       }
@@ -186,14 +192,16 @@ class Replay {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
+  // `idle`: of each port, once for all the connections that it has.
   [[nodiscard]] Passage pass_ports(const ReplayConnection& connection, Bytes bytes,
-                                   std::int64_t begin) {
+                                   std::int64_t begin, std::int64_t idle = 0) {
     Passage passage{.begin = begin, .end = begin};
     for (const std::uint32_t port : connection.ports) {
       const std::int64_t entry = std::max(ports_[port], begin);
-      ports_[port] = entry + transfer_time(bytes, network_.ports[port]).picoseconds();
+      const std::int64_t end = entry + transfer_time(bytes, network_.ports[port]).picoseconds();
+      ports_[port] = end + idle / loads_[port];
       passage.begin = std::max(passage.begin, entry);
-      passage.end = std::max(passage.end, ports_[port]);
+      passage.end = std::max(passage.end, end);
     }
     return passage;
   }
@@ -288,7 +296,8 @@ class Replay {
   std::vector<std::uint64_t> next_;  // By lane: the unit to run.
   std::vector<std::int64_t> free_;   // By lane: when it ended the last.
   std::vector<std::int64_t> ports_;  // When each has passed on all that came.
-  std::vector<std::int64_t> hosts_;  // The same.
+  std::vector<std::int64_t> loads_;  // Connections of each port.
+  std::vector<std::int64_t> hosts_;  // As ports.
   std::vector<ConnectionState> connections_;
   EventQueue events_;
   std::uint64_t order_ = 0;

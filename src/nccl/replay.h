@@ -42,6 +42,10 @@ struct ReplayConnection {
   bool flags_in_line = false;
   SimTime credit_latency = {};  // From the end of the receiver's unit to the sender's free slot.
   std::uint32_t slots = 1;      // Units under way or not worked through.
+  // Blocks that read from the sender have few bytes under way each and so share a port fairly: in
+  // so many of the sender's first units those that began together stay in step, and the port is
+  // idle while all of them wait, synchronise and post. Later they have come apart. Not if proxied.
+  std::uint64_t units_in_step = 0;
   bool proxied = false;
   // Hosts that work for it, and how long each message takes them; only if proxied.
   std::uint32_t sending_host = kNone;

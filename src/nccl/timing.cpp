@@ -141,6 +141,13 @@ std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol p
   return rates;
 }
 
+// NVIDIA/nccl, src/graph/paths.cc: ncclTopoCheckP2p, src/transport/p2p.cc: between two GPUs of
+// compute capability 80 the buffers of Simple are at the sender.
+bool Timer::State::reads_from_peers(Protocol protocol) const {
+  return protocol == Protocol::Simple &&
+         environment.p2p_read.value_or(communicator.least_compute_capability == 80);
+}
+
 std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire,
                                            const ConnectionPlan& plan) const {
   ReplayConnection connection;
@@ -167,6 +174,9 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     // LL waits for all lines of a pass at once; a pass of LL128 is ten times as long, and its lines
     // are passed on as they come.
     connection.flags_in_line = plan.protocol == Protocol::LL128;
+    if (wire.transport == Transport::NvLink && reads_from_peers(plan.protocol)) {
+      connection.units_in_step = static_cast<std::uint64_t>(profile.units_in_step);
+    }
   }
   connection.ports = wire.ports;
   if (own_rate < kMaxBandwidth) {
@@ -199,6 +209,12 @@ UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
     case Protocol::Simple:
       rule.slices = plan.slices;
       rule.unit_cost = gpu.simple_cost;
+      // Before it posts, a block has its stores acknowledged. Over NVLink that is in simple_cost.
+      for (const Wire* const wire : wires) {
+        if (wire->transport == Transport::Pcie || wire->transport == Transport::Host) {
+          rule.unit_cost = std::max(rule.unit_cost, gpu.simple_cost + wire->latency);
+        }
+      }
       // NVIDIA/nccl, src/device/prims_simple.h: sliceSize.
       rule.quantum = Bytes(plan.step.count() * plan.chunk_steps / plan.slices / 32);
       break;

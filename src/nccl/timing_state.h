@@ -63,6 +63,9 @@ struct Timer::State {
   };
   std::uint32_t add_connection(ReplayNetwork& made, const Wire& wire,
                                const ConnectionPlan& plan) const;
+  // Over NVLink, the receiver reads what the sender has in its own memory, instead of being written
+  // to.
+  [[nodiscard]] bool reads_from_peers(Protocol protocol) const;
   // How a block of `threads` walks through chunks, over these wires.
   [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
                                    const std::vector<const Wire*>& wires) const;

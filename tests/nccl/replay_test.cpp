@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
+#include <algorithm>
+
 #include "nccl/programs.h"
 #include "nccl/replay.h"
 
@@ -73,6 +75,31 @@ TEST_CASE("blocks that share a port get all of it between them", "[nccl]") {
   const SimTime port = transfer_time(Bytes(4 * 10 * 1000), gigabytes_per_second(2));
   const SimTime last_copy = transfer_time(1000_B, gigabytes_per_second(100));
   REQUIRE(replay(network, lanes, 100) == port + last_copy);
+}
+
+TEST_CASE("a port is idle while blocks in step all wait, until they have come apart", "[nccl]") {
+  // Four blocks that could each send at 1 GB/s, over one port of 2 GB/s: beside 1 us of cost and
+  // 1 us of copying, a unit has the port to itself for half of one.
+  for (const std::uint64_t in_step : {0ULL, 3ULL, 10ULL}) {
+    ReplayNetwork network;
+    network.ports = {gigabytes_per_second(2)};
+    std::vector<ReplayLane> lanes;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      network.connections.push_back({.ports = {0}, .slots = 8, .units_in_step = in_step});
+      lanes.push_back(lane(kOneByteANanosecond, chunks(10, 1000_B), one_unit(1_us), kNone, i));
+    }
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      lanes.push_back(
+          lane(gigabytes_per_second(100), chunks(10, 1000_B), one_unit(0_ns), i, kNone));
+    }
+    const SimTime busy = transfer_time(Bytes(4 * 10 * 1000), gigabytes_per_second(2));
+    // Before the first unit, and after each of those in step but the last of all.
+    const SimTime idle = 1_us * static_cast<std::int64_t>(1 + std::min<std::uint64_t>(in_step, 9));
+    const SimTime last_copy = transfer_time(1000_B, gigabytes_per_second(100));
+    INFO(in_step << " units in step");
+    REQUIRE(replay(network, lanes, 100) >= busy + idle - 250_ns);
+    REQUIRE(replay(network, lanes, 100) <= busy + idle + 1_us + last_copy);
+  }
 }
 
 TEST_CASE("flags in the lines let a receiver begin with the first of them", "[nccl]") {

@@ -141,6 +141,36 @@ TEST_CASE("a fabric that is oversubscribed slows rings down", "[nccl][timing]") 
   REQUIRE(time(8) / time(1) > 1.5);
 }
 
+TEST_CASE("blocks that read from their peers are in step at first", "[nccl][timing]") {
+  // A100 read over NVLink, unless told to write.
+  const auto time = [](const char* read, std::int64_t size) {
+    Variables variables = forced("Ring", "Simple");
+    variables["NCCL_P2P_READ_ENABLE"] = read;
+    const TimedJob job(shipped_cluster("dgx-a100", {.nodes = 1}), variables);
+    return job.state().ring(job.plan(Function::AllReduce, Bytes(size)));
+  };
+  const SimTime cost = default_profile().gpus.at("ampere").simple_cost;
+  const std::int64_t units = 2 * (2 * 8 - 1);  // Of each block in a loop.
+  REQUIRE(default_profile().units_in_step >= units);
+  const SimTime once = time("1", 256 << 20) - time("0", 256 << 20);
+  REQUIRE(once > cost * (units / 2));
+  REQUIRE(once <= cost * (units + 2));
+  // Later they are not.
+  const SimTime later = time("1", std::int64_t{8} << 30) - time("0", std::int64_t{8} << 30);
+  REQUIRE(later <= cost * (default_profile().units_in_step + 2));
+}
+
+TEST_CASE("over PCIe a slice waits until its stores are acknowledged", "[nccl][timing]") {
+  const TimedJob job(shipped_cluster("rtx4090-pcie", {.nodes = 1}), forced("Ring", "Simple"));
+  Timer::State state = job.state();
+  const CallPlan plan = job.plan(Function::AllReduce, mib(1));
+  const Wire wire = state.complete.connect(0, 1, 0, {}, {});
+  REQUIRE(wire.transport != Transport::NvLink);
+  REQUIRE(state.unit_rule(plan, plan.threads, {&wire}).unit_cost ==
+          state.gpu.simple_cost + wire.latency);
+  REQUIRE(state.unit_rule(plan, plan.threads, {}).unit_cost == state.gpu.simple_cost);
+}
+
 TEST_CASE("calls of a chain that follow one another overlap", "[nccl][timing]") {
   const TimedJob job(hopper_server(4), forced("Ring", "Simple"));
   const CallPlan plan = job.plan(Function::Broadcast, mib(256));
