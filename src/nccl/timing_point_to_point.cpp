@@ -68,19 +68,22 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     const SimTime cost = simple ? gpu.simple_cost : gpu.ll_cost;
     const Bytes chunk = simple ? plan.chunk : Bytes(4096);
     blocks += transfer_time(of_block, rate) + cost * (chunks_of(of_block, chunk) / pairs);
+    // The last chunks of all pairs of a block are copied out when everything else is done.
+    const Bytes last(std::min(chunk.count(), work.bytes.count() / plan.parts) * pairs);
+    const SimTime drain = cost + transfer_time(last, rate);
     if (network) {
       const NodeNetwork node = node_network();
       const NetworkProfile& plugin = this->network(node.wire.sending_nic);
       const int sharing = all_at_once ? communicator.most_ranks_per_node() : 1;
       const Bandwidth own = all_at_once ? node.rate : node.one_gpu;
       ports = std::max(ports, transfer_time(work.bytes * peers * sharing, own));
-      way = std::max(way, plugin.latency[plan.protocol] + node.wire.latency);
+      way = std::max(way, plugin.latency[plan.protocol] + node.wire.latency + drain);
       host += plugin.host_cost *
               (2 * peers * std::max<std::int64_t>(1, chunks_of(work.bytes, plan.chunk)));
     } else {
       const Bandwidth link = scale_up_rate().scaled(gpu.point_to_point_link * (simple ? 1.0 : 0.5));
       ports = std::max(ports, transfer_time(work.bytes * peers, link));
-      way = std::max(way, cost + profile.nvlink.latency[plan.protocol]);
+      way = std::max(way, profile.nvlink.latency[plan.protocol] + drain);
     }
   };
   add(work.near_peers, false);

@@ -90,7 +90,7 @@ TEST_CASE("mistakes in a profile are one line with their place", "[nccl][timing]
   const std::string rate = line_from(text, "simple_rate:");
   require_refused(rate, with(rate, "evidence", "evidenec"),
                   "gpus.volta.simple_rate: missing key \"evidence\"");
-  require_refused(rate, with(rate, "estimate", "guessed"), "expected one of");
+  require_refused(rate, with(rate, "measured", "guessed"), "expected one of");
   require_refused(rate, with(rate, "source: nccl-tables", "source: hearsay"), "hearsay");
   require_refused(rate, "simple_speed: 3", "simple_rate");
   require_refused("kernel:\n", "kernel:\n  warp_speed: 9\n", "kernel: unknown key \"warp_speed\"");

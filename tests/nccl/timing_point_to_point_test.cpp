@@ -59,6 +59,21 @@ TEST_CASE("more bytes to send over as many channels take no less time", "[nccl][
   }
 }
 
+TEST_CASE("an all-to-all ends when its last chunks are copied out", "[nccl][timing]") {
+  const TimedJob job(hopper_servers(1));
+  Timer::State state = job.state();
+  const Bytes size = mib(512);
+  const Bytes share(size.count() / 8);
+  const PointToPointPlan plan =
+      plan_point_to_point(job.communicator, job.environment, share, false);
+  const Bandwidth link = state.scale_up_rate().scaled(state.gpu.point_to_point_link);
+  const SimTime ports = transfer_time(share * 7, link);
+  const SimTime last = state.gpu.simple_cost + transfer_time(plan.chunk, state.gpu.simple_rate);
+  const SimTime time = state.exchange(Operation::AllToAll, size);
+  REQUIRE(time >= ports + last);
+  REQUIRE(time <= ports + last + microseconds(20));
+}
+
 TEST_CASE("an all-to-all of several nodes is limited by the NICs of a node", "[nccl][timing]") {
   const TimedJob job(hopper_servers(2));
   Timer::State state = job.state();
