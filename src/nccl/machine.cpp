@@ -44,6 +44,13 @@ int mirrored(int value, int size) {
   return result;
 }
 
+// What a path is that goes on as another one. From C2C to PCIe at a CPU, or back, is P2C.
+PathType merged(PathType first, PathType second) {
+  const PathType worse = std::max(first, second);
+  const bool is_p2c = worse == PathType::Phb && std::min(first, second) == PathType::C2c;
+  return is_p2c ? PathType::P2c : worse;
+}
+
 }  // namespace
 
 Machine::Machine(System system, const SearchOptions& options)
@@ -60,7 +67,7 @@ Machine::Machine(System system, const SearchOptions& options)
 void Machine::divert(Path& path, const Path& first, const Path& second) {
   Path way = first;
   way.edges.insert(way.edges.end(), second.edges.begin(), second.edges.end());
-  way.type = std::max(first.type, second.type);
+  way.type = merged(first.type, second.type);
   way.bandwidth = std::min(first.bandwidth, second.bandwidth);
   path = std::move(way);
 }

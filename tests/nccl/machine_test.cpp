@@ -129,6 +129,9 @@ TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
   REQUIRE(machine.has_gpudirect(0, 0, true));
   const Machine strict(build_system({file}, {}), {.multi_node = true, .net_gdr_c2c = false});
   REQUIRE_FALSE(strict.has_gpudirect(0, 0, true));
+  // In host memory the data takes the same way.
+  REQUIRE(strict.paths().gpu_net.at(0, 0).type == PathType::P2c);
+  REQUIRE(strict.paths().net_gpu.at(0, 0).type == PathType::P2c);
 }
 
 TEST_CASE("each GPU takes its own NICs in turns", "[nccl]") {
