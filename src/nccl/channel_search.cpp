@@ -59,9 +59,24 @@ bool ChannelSearch::take(const Path& path, const Path& back, bool is_intra, floa
       return false;
     }
   }
-  const float links = static_cast<float>(path.edges.size());
-  now_.hops = static_cast<int>(static_cast<float>(now_.hops) + share * links);
+  const auto hops = static_cast<float>(count_hops(path));
+  now_.hops = static_cast<int>(static_cast<float>(now_.hops) + share * hops);
   return true;
+}
+
+// Ranks and their devices are one before 2.30, and so are the steps between them none. Only ways
+// through another GPU (PXN) have more of these than others.
+int ChannelSearch::count_hops(const Path& path) const {
+  if (machine_.options().version >= Version::V2_30) {
+    return static_cast<int>(path.edges.size());
+  }
+  return static_cast<int>(std::count_if(path.edges.begin(), path.edges.end(), [&](int index) {
+    const Edge& edge = system_.edges[static_cast<std::size_t>(index)];
+    const auto is_rank = [&](int vertex) {
+      return system_.vertices[static_cast<std::size_t>(vertex)].kind == VertexKind::Gpu;
+    };
+    return !is_rank(edge.from) && !is_rank(edge.to);
+  }));
 }
 
 bool ChannelSearch::take_between(int from, int to, float share) {

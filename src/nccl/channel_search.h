@@ -65,6 +65,7 @@ class ChannelSearch {
   [[nodiscard]] std::size_t slot(int position) const;
   [[nodiscard]] int previous_gpu(int position) const;
   bool take(const Path& path, const Path& back, bool is_intra, float share, bool from_gpu);
+  [[nodiscard]] int count_hops(const Path& path) const;
   bool take_between(int from, int to, float share);
   bool take_from_net(int net, int gpu, float share);
   bool take_to_net(int gpu, int net, float share);

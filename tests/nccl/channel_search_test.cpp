@@ -103,6 +103,22 @@ TEST_CASE("rings that swap NICs come in pairs", "[nccl]") {
   }
 }
 
+TEST_CASE("ways through another GPU are shorter before 2.30, without nodes for ranks", "[nccl]") {
+  PlainServer pair = h100_server();
+  pair.gpus = 2;
+  const auto hops = [&](Version version) {
+    const Machine machine(build_system({plain_server(pair)}, {}),
+                          {.version = version, .multi_node = true});
+    Candidate attempt = ring_of(20.0F, 1);
+    attempt.same_channels = false;
+    return found(machine, attempt).hops;
+  };
+  // NIC, adapter, switch, GPU 0; NVSwitch, GPU 1; NVSwitch, GPU 0, switch, adapter, NIC.
+  REQUIRE(hops(Version::V2_28) == 3 + 2 + 2 + 3);
+  // And from each rank to its device and back.
+  REQUIRE(hops(Version::V2_30) == 4 + 4 + 4 + 4);
+}
+
 TEST_CASE("rails and planes decide where a ring may leave", "[nccl]") {
   NcclSystem file = plain_server(h100_server());
   int index = 0;
