@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -72,16 +73,20 @@ PathType next_type(PathType type) {
 
 // Two groups of GPUs on NVLink with something slower in between (ncclTopoSplitNvLink).
 bool is_split_nvlink(const Machine& machine) {
-  std::vector<int> members(machine.system().gpus.size(), 0);
-  for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
-    int domain = gpu;
-    for (int peer = 0; peer < gpu; ++peer) {
-      if (machine.paths().gpu_gpu.at(gpu, peer).type == PathType::Nvl) {
-        domain = peer;
-        break;
+  const auto gpus = static_cast<std::size_t>(machine.gpu_count());
+  std::vector<std::size_t> domain(gpus);
+  std::iota(domain.begin(), domain.end(), std::size_t{0});
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+    for (std::size_t peer = gpu + 1; peer < gpus; ++peer) {
+      if (machine.paths().gpu_gpu.at(static_cast<int>(gpu), static_cast<int>(peer)).type ==
+          PathType::Nvl) {
+        domain[peer] = domain[gpu];
       }
     }
-    ++members[static_cast<std::size_t>(domain)];
+  }
+  std::vector<int> members(gpus, 0);
+  for (const std::size_t one : domain) {
+    ++members[one];
   }
   return std::count_if(members.begin(), members.end(), [](int count) { return count > 1; }) == 2;
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nccl/bandwidth_ledger.h"
@@ -242,6 +243,34 @@ TEST_CASE("orders with fewer and with more NICs than GPUs are NCCL's too", "[ncc
     REQUIRE(channel.gpus == std::vector{head});
     REQUIRE(channel.net_in == 2 * head);
   }
+}
+
+TEST_CASE("GPUs that NVLink joins in a chain are one island", "[nccl]") {
+  NcclSystem file = plain_server({.gpus = 4, .sm = 75, .nvlinks = 0, .nic_speed = 100'000});
+  const auto join = [&](int from, int to, int count) {
+    file.cpus[static_cast<std::size_t>(from / 2)]
+        .pcis[static_cast<std::size_t>(from % 2)]
+        .pcis[0]
+        .gpus[0]
+        .nvlinks.push_back({.target = fmt::format("0000:{:02x}:00.0", 0x11 + 0x10 * to),
+                            .count = count,
+                            .tclass = "0x030200"});
+  };
+  const auto join_both = [&](int a, int b, int count) {
+    join(a, b, count);
+    join(b, a, count);
+  };
+  join_both(0, 1, 1);
+  join_both(1, 2, 2);
+  join_both(1, 3, 1);
+  join_both(2, 3, 1);
+  // Two islands would have to have two rings, with half of this each.
+  REQUIRE(summary(search_graphs({file}, {}).ring) == "(4) 1x20/20 NVB/PIX 0");
+  NcclSystem islands = plain_server({.gpus = 4, .sm = 75, .nvlinks = 0, .nic_speed = 100'000});
+  std::swap(file, islands);
+  join_both(0, 1, 2);
+  join_both(2, 3, 2);
+  REQUIRE(search_graphs({file}, {}).ring.channel_count > 1);
 }
 
 TEST_CASE("speeds that came later are missing before", "[nccl]") {
