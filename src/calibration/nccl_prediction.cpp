@@ -46,45 +46,94 @@ nccl::InitOptions init_options(const ValidationCase& item) {
 
 }  // namespace
 
-std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
-                                                     const Cluster& cluster, Operation operation,
-                                                     std::span<const Bytes> sizes) const {
+struct NcclSession::State {
+  State(const ValidationCase& item, const Cluster& cluster, const Catalogue& catalogue,
+        const nccl::Profile& profile, Operation operation_in, std::span<const Bytes> sizes_in)
+      : options(init_options(item)),
+        communicator(nccl::make_communicator(nccl::job_nodes(cluster, catalogue,
+                                                             options.environment.mnnvl_enable == 0
+                                                                 ? nccl::Domains::Apart
+                                                                 : nccl::Domains::Joined),
+                                             options)
+                         .communicator),
+        timer(cluster, communicator, profile, options.environment,
+              {.gpus_per_process = item.gpus_per_process, .cuda_graph = item.cuda_graph}),
+        operation(operation_in),
+        symmetric(item.symmetric),
+        sizes(sizes_in.begin(), sizes_in.end()) {}
+
+  nccl::InitOptions options;
+  nccl::Communicator communicator;
+  nccl::Timer timer;
+  Operation operation;
+  bool symmetric;
+  std::vector<Bytes> sizes;
+  std::vector<nccl::CallPlan> plans;  // None for symmetric memory, or sends and receives.
+};
+
+NcclSession::NcclSession(const ValidationCase& item, const Cluster& cluster,
+                         const Catalogue& catalogue, const nccl::Profile& profile,
+                         Operation operation, std::span<const Bytes> sizes) {
   if (item.symmetric && operation != Operation::AllReduce) {
     throw ConfigError("symmetric memory is modelled for all_reduce only");
   }
-  const nccl::InitOptions options = init_options(item);
-  const nccl::JobNodes nodes = nccl::job_nodes(
-      cluster, catalogue_,
-      options.environment.mnnvl_enable == 0 ? nccl::Domains::Apart : nccl::Domains::Joined);
-  const nccl::Communicator communicator = nccl::make_communicator(nodes, options).communicator;
-  nccl::LaunchMode mode;
-  mode.gpus_per_process = item.gpus_per_process;
-  mode.cuda_graph = item.cuda_graph;
-  nccl::Timer timer(cluster, communicator, profile_, options.environment, mode);
+  state_ = std::make_unique<State>(item, cluster, catalogue, profile, operation, sizes);
+  const std::optional<nccl::Function> function = nccl::function_of(operation);
+  if (item.symmetric || !function) {
+    return;
+  }
   std::optional<nccl::TunerTable> tuner;
   if (item.tuner_csv) {
     tuner = nccl::TunerTable::load(*item.tuner_csv);
   }
   nccl::CallOptions call;
   call.tuner = tuner ? &*tuner : nullptr;
-  const std::optional<nccl::Function> function = nccl::function_of(operation);
-  std::vector<PredictedTime> times;
   for (const Bytes size : sizes) {
-    if (item.symmetric) {
-      times.push_back({.time = timer.symmetric(size).time, .how = "symmetric memory"});
-      continue;
-    }
-    if (!function) {
-      times.push_back(
-          {.time = timer.point_to_point(operation, size).time, .how = "sends and receives"});
-      continue;
-    }
-    const Bytes bytes = nccl::call_bytes(*function, size, communicator.ranks);
-    const nccl::CallPlan plan =
-        nccl::plan_call(communicator, options.environment, *function, bytes, call);
-    times.push_back({.time = timer.collective(plan).time,
-                     .how = fmt::format("{} {}, {} channels", to_string(plan.algorithm),
-                                        to_string(plan.protocol), plan.channels)});
+    const Bytes bytes = nccl::call_bytes(*function, size, state_->communicator.ranks);
+    state_->plans.push_back(
+        nccl::plan_call(state_->communicator, state_->options.environment, *function, bytes, call));
+  }
+}
+
+NcclSession::~NcclSession() = default;
+
+void NcclSession::use(const nccl::Profile& profile) {
+  state_->timer.use(profile);
+}
+
+std::size_t NcclSession::rows() const {
+  return state_->sizes.size();
+}
+
+SimTime NcclSession::time(std::size_t row) {
+  if (state_->symmetric) {
+    return state_->timer.symmetric(state_->sizes.at(row)).time;
+  }
+  if (state_->plans.empty()) {
+    return state_->timer.point_to_point(state_->operation, state_->sizes.at(row)).time;
+  }
+  return state_->timer.collective(state_->plans.at(row)).time;
+}
+
+std::string NcclSession::how(std::size_t row) const {
+  if (state_->symmetric) {
+    return "symmetric memory";
+  }
+  if (state_->plans.empty()) {
+    return "sends and receives";
+  }
+  const nccl::CallPlan& plan = state_->plans.at(row);
+  return fmt::format("{} {}, {} channels", to_string(plan.algorithm), to_string(plan.protocol),
+                     plan.channels);
+}
+
+std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
+                                                     const Cluster& cluster, Operation operation,
+                                                     std::span<const Bytes> sizes) const {
+  NcclSession session(item, cluster, catalogue_, profile_, operation, sizes);
+  std::vector<PredictedTime> times;
+  for (std::size_t row = 0; row < session.rows(); ++row) {
+    times.push_back({.time = session.time(row), .how = session.how(row)});
   }
   return times;
 }

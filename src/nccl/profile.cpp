@@ -93,6 +93,10 @@ NetworkProfile read_network(const Reader& reader, const ConfigNode& node) {
 
 Profile Profile::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
+  return read(document);
+}
+
+Profile Profile::read(ConfigDocument& document) {
   const ConfigNode root = document.root();
   const Reader reader(document);
   Profile profile;

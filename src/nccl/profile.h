@@ -14,6 +14,10 @@
 #include "nccl/types.h"
 #include "sim/units.h"
 
+namespace trainyard {
+class ConfigDocument;
+}
+
 namespace trainyard::nccl {
 
 // One value for each protocol.
@@ -92,6 +96,8 @@ struct Profile {
   LaunchProfile launch;
 
   [[nodiscard]] static Profile load(const std::filesystem::path& file);
+  // The same of a document that is there, which may have other values than its file.
+  [[nodiscard]] static Profile read(ConfigDocument& document);
 };
 
 }  // namespace trainyard::nccl

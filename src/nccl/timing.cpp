@@ -93,10 +93,16 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
       complete(cluster_in, communicator_in, environment_in) {
   complete.fold(communicator.nodes);
   if (communicator.nodes > 1) {
-    network_rate =
-        network(complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic).rate;
+    first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic;
+    network_rate = network(*first_nic).rate;
     complete.fold(communicator.nodes);
   }
+}
+
+void Timer::State::use(const Profile& other) {
+  profile = other;
+  gpu = gpu_profile(profile, communicator.least_compute_capability);
+  network_rate = first_nic ? network(*first_nic).rate : 1.0;
 }
 
 const NetworkProfile& Timer::State::network(NodeId nic) const {
@@ -296,6 +302,10 @@ Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Pro
     : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode)) {}
 
 Timer::~Timer() = default;
+
+void Timer::use(const Profile& profile) {
+  state_->use(profile);
+}
 
 Timing Timer::collective(const CallPlan& plan) {
   State& state = *state_;

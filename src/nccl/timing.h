@@ -32,7 +32,8 @@ struct Timing {
   SimTime host;    // That launching takes, which back to back runs beside the kernel.
 };
 
-// The times of one communicator on one cluster. All arguments must outlive it.
+// The times of one communicator on one cluster. Cluster, communicator and environment must outlive
+// it.
 class Timer {
  public:
   Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
@@ -40,6 +41,9 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer();
+
+  // Other speeds from now on. Wires and rings, which do not depend on them, are kept.
+  void use(const Profile& profile);
 
   // Of a collective. Throws ConfigError for an algorithm that the event model does not have.
   [[nodiscard]] Timing collective(const CallPlan& plan);

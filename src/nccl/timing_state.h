@@ -38,17 +38,19 @@ struct Timer::State {
 
   const Cluster& cluster;
   const Communicator& communicator;
-  const Profile& profile;
+  Profile profile;
   const Environment& environment;
   LaunchMode mode;
-  const GpuProfile& gpu;
-  double network_rate = 1.0;      // Share of the NICs' payload rate that the plugin gets.
-  Wiring folded;                  // For rings.
-  Wiring complete;                // For what has a beginning and an end.
-  std::vector<RingWires> rings;   // By channel, of the folded nodes; made at first use.
-  std::vector<RingWires> chains;  // The same of all nodes.
+  GpuProfile gpu;
+  std::optional<NodeId> first_nic;  // Of the first node, towards the next; none on one node.
+  double network_rate = 1.0;        // Share of the NICs' payload rate that the plugin gets.
+  Wiring folded;                    // For rings.
+  Wiring complete;                  // For what has a beginning and an end.
+  std::vector<RingWires> rings;     // By channel, of the folded nodes; made at first use.
+  std::vector<RingWires> chains;    // The same of all nodes.
   std::vector<TreeWires> trees;
 
+  void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
   // The rates of the ports for a protocol: data bytes, not those of the wire.
   [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;

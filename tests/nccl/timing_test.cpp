@@ -38,6 +38,22 @@ std::vector<CallPlan> plans_of_two_nodes() {
 
 }  // namespace
 
+TEST_CASE("a timer that is given another profile times as a new one would", "[nccl][timing]") {
+  Profile other = default_profile();
+  other.gpus.at("hopper").simple_rate = gigabytes_per_second(5);
+  other.networks.at("rdma").rate = 0.5;
+  const TimedJob job(hopper_servers(2));
+  Timer used = job.timer();
+  Timer fresh = job.timer({}, other);
+  for (const CallPlan& plan : plans_of_two_nodes()) {
+    const SimTime before = used.collective(plan).time;
+    used.use(other);
+    REQUIRE(used.collective(plan).time == fresh.collective(plan).time);
+    used.use(default_profile());
+    REQUIRE(used.collective(plan).time == before);
+  }
+}
+
 TEST_CASE("times depend neither on calls before nor on their order", "[nccl][timing]") {
   const TimedJob job(hopper_servers(2));
   const std::vector<CallPlan> plans = plans_of_two_nodes();
