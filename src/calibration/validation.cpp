@@ -110,11 +110,7 @@ std::optional<std::size_t> worst_of(const std::vector<ValidationRow>& rows) {
 
 void predict_rows(CaseResult& result, const Catalogue& catalogue, const Predictor& predict) {
   const ValidationCase& item = result.item;
-  const Cluster cluster = load_cluster(item.cluster, catalogue, item.overrides());
-  if (static_cast<int>(cluster.gpus.size()) != item.ranks) {
-    throw ConfigError(fmt::format("expected a cluster of {} GPUs, found {} in {}", item.ranks,
-                                  cluster.gpus.size(), item.cluster.string()));
-  }
+  const Cluster cluster = cluster_of(item, catalogue);
   std::vector<Bytes> sizes;
   for (const ValidationRow& row : result.rows) {
     sizes.push_back(row.size);
@@ -202,6 +198,15 @@ std::vector<ValidationRow> validation_rows(const LoadedCase& loaded) {
     }
   }
   return loaded.item.one_row_per_doubling ? one_per_doubling(rows) : rows;
+}
+
+Cluster cluster_of(const ValidationCase& item, const Catalogue& catalogue) {
+  Cluster cluster = load_cluster(item.cluster, catalogue, item.overrides());
+  if (static_cast<int>(cluster.gpus.size()) != item.ranks) {
+    throw ConfigError(fmt::format("expected a cluster of {} GPUs, found {} in {}", item.ranks,
+                                  cluster.gpus.size(), item.cluster.string()));
+  }
+  return cluster;
 }
 
 CaseResult run_case(const LoadedCase& loaded, const Catalogue& catalogue,

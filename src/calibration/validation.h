@@ -79,6 +79,9 @@ struct CaseResult {
 // The rows of a table that are looked at, with what was measured.
 [[nodiscard]] std::vector<ValidationRow> validation_rows(const LoadedCase& loaded);
 
+// The cluster of a case. Throws ConfigError, also where it has another number of GPUs.
+[[nodiscard]] Cluster cluster_of(const ValidationCase& item, const Catalogue& catalogue);
+
 // Builds the cluster, predicts and scores. Throws nothing of the user's: what goes wrong is in
 // `not_covered`.
 [[nodiscard]] CaseResult run_case(const LoadedCase& loaded, const Catalogue& catalogue,

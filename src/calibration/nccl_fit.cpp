@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/nccl_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "calibration/nccl_prediction.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// From this size on, one row stands for two.
+constexpr Bytes kOneInTwo = mib(64);
+
+// A case that is fitted to. The session holds on to the cluster.
+struct FittedCase {
+  std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<NcclSession> session;
+  FitTable table;
+};
+
+FittedCase fitted_case(const LoadedCase& loaded, const Catalogue& catalogue,
+                       const nccl::Profile& profile) {
+  FittedCase made;
+  if (loaded.item.not_covered) {
+    return made;
+  }
+  std::vector<Bytes> sizes;
+  made.table.system = loaded.item.system;
+  const std::vector<ValidationRow> rows = validation_rows(loaded);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (!row->excluded.empty()) {
+      continue;
+    }
+    // Large rows are expensive, and one is like the next: every second one, from the largest.
+    if (row->size >= kOneInTwo && !sizes.empty() && made.table.rows.back().stands_for < 2.0) {
+      made.table.rows.back().stands_for = 2.0;
+      continue;
+    }
+    sizes.push_back(row->size);
+    made.table.rows.push_back({.log_measured = std::log(row->measured.seconds())});
+  }
+  std::reverse(sizes.begin(), sizes.end());
+  std::reverse(made.table.rows.begin(), made.table.rows.end());
+  try {
+    if (!sizes.empty()) {
+      made.cluster = std::make_unique<Cluster>(cluster_of(loaded.item, catalogue));
+      made.session = std::make_unique<NcclSession>(loaded.item, *made.cluster, catalogue, profile,
+                                                   loaded.operation, sizes);
+      static_cast<void>(made.session->time(0));  // Some algorithms are refused only here.
+    }
+  } catch (const ConfigError&) {
+    // Not covered: validation says why.
+    made.session.reset();
+  }
+  return made;
+}
+
+std::vector<FitParameter> parameters_of(const std::vector<ProfileConstant>& constants) {
+  std::vector<FitParameter> parameters;
+  for (const ProfileConstant& constant : constants) {
+    parameters.push_back(
+        {.name = constant.name,
+         .start = std::log(constant.start),
+         .least = std::log(constant.least),
+         .most = std::log(constant.most),
+         .spread = std::log(constant.neighbour ? constant.neighbour_spread : constant.spread),
+         .neighbour = constant.neighbour,
+         .slower = constant.kind == ConstantKind::Time ? 1.0 : -1.0});
+  }
+  return parameters;
+}
+
+std::vector<double> exponentials(std::span<const double> logarithms) {
+  std::vector<double> values;
+  for (const double x : logarithms) {
+    values.push_back(std::exp(x));
+  }
+  return values;
+}
+
+}  // namespace
+
+class NcclFit::Model : public FitModel {
+ public:
+  Model(const ProfileConstants& constants, std::vector<FittedCase> cases)
+      : constants_(constants), cases_(std::move(cases)) {}
+
+  void set_points(std::span<const std::vector<double>> points) override {
+    profiles_.clear();
+    for (const std::vector<double>& point : points) {
+      profiles_.push_back(constants_.profile(exponentials(point)));
+    }
+  }
+
+  void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
+                 std::span<double> times) override {
+    NcclSession& session = *cases_[table].session;
+    session.use(profiles_[point]);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      times[i] = std::log(session.time(rows[i]).seconds());
+    }
+  }
+
+ private:
+  const ProfileConstants& constants_;
+  std::vector<FittedCase> cases_;
+  std::vector<nccl::Profile> profiles_;
+};
+
+NcclFit::NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
+                 const ProfileConstants& constants, const FitOptions& options,
+                 const TaskRunner& run_tasks)
+    : constants_(constants) {
+  std::vector<double> starts;
+  for (const ProfileConstant& constant : constants.all()) {
+    starts.push_back(constant.start);
+  }
+  const nccl::Profile profile = constants.profile(starts);
+  std::vector<FittedCase> made(cases.size());
+  run_tasks(cases.size(), [&](std::size_t index) {
+    made[index] = fitted_case(cases[index], catalogue, profile);
+  });
+  std::erase_if(made, [](const FittedCase& one) { return one.session == nullptr; });
+  for (const FittedCase& one : made) {
+    tables_.push_back(one.table);
+  }
+  model_ = std::make_unique<Model>(constants, std::move(made));
+  fit_ = std::make_unique<RobustFit>(*model_, parameters_of(constants.all()), tables_, options,
+                                     run_tasks);
+  all_ = fit_->fit();
+}
+
+NcclFit::~NcclFit() = default;
+
+LeftOut NcclFit::leave_out(const std::string& system) {
+  LeftOut left{.system = system, .fit = fit_->fit(system), .unseen = {}};
+  for (std::size_t k = 0; k < all_.parameters.size(); ++k) {
+    if (all_.parameters[k].systems == std::vector<std::string>{system}) {
+      left.unseen.push_back(k);
+    }
+  }
+  return left;
+}
+
+std::vector<std::string> NcclFit::systems() const {
+  std::set<std::string> names;
+  for (const FitTable& table : tables_) {
+    names.insert(table.system);
+  }
+  return {names.begin(), names.end()};
+}
+
+nccl::Profile NcclFit::profile(const Fit& fit) const {
+  std::vector<double> values;
+  for (const FittedParameter& parameter : fit.parameters) {
+    values.push_back(std::exp(parameter.value));
+  }
+  return constants_.profile(values);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits the constants of a model to measured tables.
+//
+// With p the constants, x = ln p, and for each row r of table t the misfit e = ln(predicted(p)) -
+// ln(measured), the fit is the x within its limits that makes the least of
+//
+//   1/2 sum_t sum_r w_r rho((e / scale)^2)  +  1/2 sum_k ((x_k - m_k) / ln s_k)^2
+//
+// rho(z) = 2 (sqrt(1 + z) - 1) counts small misfits by their square and large ones by their size,
+// so that what the model does not have pulls no harder than the rest. The weights w of a table add
+// up to one, however many rows it has. The second sum is the prior: m_k is where a constant starts
+// or, of tied ones, the x of another constant; s_k is its spread. It decides only what no table
+// shows. Solved with Ceres (trust region, ceres-solver.org).
+//
+// Predictions are expensive. So the sum is made least by what is known of the rows, tangents that
+// were taken before (fit_rows.h), and the model is asked where that leads, in rounds, until it
+// agrees. The minimum is a local one.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trainyard {
+
+// What predicts. Points are sets of ln(constant).
+class FitModel {
+ public:
+  FitModel() = default;
+  FitModel(const FitModel&) = delete;
+  FitModel& operator=(const FitModel&) = delete;
+  virtual ~FitModel() = default;
+  // The points that log_time() means by their numbers from now on.
+  virtual void set_points(std::span<const std::vector<double>> points) = 0;
+  // ln of the time of these rows of a table at a point. Called for different tables at once.
+  virtual void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
+                         std::span<double> times) = 0;
+};
+
+// All of ln(constant).
+struct FitParameter {
+  std::string name;
+  double start = 0.0;
+  double least = 0.0;
+  double most = 0.0;
+  double spread = 1.0;                        // One standard deviation of the prior.
+  std::optional<std::size_t> neighbour = {};  // Tied to this one instead of to `start`.
+  double slower = 1.0;                        // The sign of a change that costs time.
+};
+
+struct FitTable {
+  struct Row {
+    double log_measured = 0.0;
+    double stands_for = 1.0;  // Rows of the table, itself included.
+  };
+  std::string system;  // Tables of one system are left out together.
+  std::vector<Row> rows;
+};
+
+struct FittedParameter {
+  double value = 0.0;  // ln(constant).
+  // Of `value`, from the curvature of the sums above, as if each table were one measurement with
+  // the misfit that tables have on average.
+  double standard_error = 0.0;
+  // That change by at least a twentieth of what the constant changes by; none: only the prior.
+  std::size_t rows = 0;
+  std::vector<std::string> systems = {};  // Of these rows.
+};
+
+struct Fit {
+  std::vector<FittedParameter> parameters;
+  double cost = 0.0;  // The sums above.
+  int rounds = 0;
+  bool converged = false;
+};
+
+// Runs task(0) .. task(count - 1), perhaps on several threads.
+using TaskRunner =
+    std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
+
+struct FitOptions {
+  double scale = 0.05;
+  int most_rounds = 20;
+  bool standard_errors = true;
+};
+
+class RobustFit {
+ public:
+  // The model must outlive it.
+  RobustFit(FitModel& model, std::vector<FitParameter> parameters, std::vector<FitTable> tables,
+            FitOptions options, TaskRunner run_tasks);
+  RobustFit(const RobustFit&) = delete;
+  RobustFit& operator=(const RobustFit&) = delete;
+  ~RobustFit();
+
+  // To the tables of all systems but this one. `begin` is where the search begins instead of at the
+  // starts of the parameters; what they assume stays. Does not depend on the fits before, except
+  // that the first one, to all tables, finds out what the model says on the way.
+  [[nodiscard]] Fit fit(const std::optional<std::string>& without = std::nullopt,
+                        const std::optional<std::vector<double>>& begin = std::nullopt);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainyard
