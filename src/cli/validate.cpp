@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <ostream>
@@ -14,6 +16,8 @@
 
 #include "calibration/budgets.h"
 #include "calibration/nccl_prediction.h"
+#include "calibration/profile_constants.h"
+#include "calibration/refit.h"
 #include "calibration/validation.h"
 #include "cli/common.h"
 #include "cli/log.h"
@@ -34,6 +38,7 @@ A case is a YAML file that names a measured table, a cluster and how NCCL was ru
 Examples:
   trainyard validate
   trainyard validate --only h100-1x8 --format json --output h100.json
+  trainyard validate --leave-one-out
   trainyard validate --cases my-cases
 )";
 
@@ -47,6 +52,8 @@ struct Request {
   std::vector<std::string> only;
   std::optional<std::filesystem::path> budgets;  // None: nothing to hold the errors against.
   bool record = false;
+  bool refit = false;
+  LeaveOneOut leave_one_out = LeaveOneOut::No;
   unsigned threads = 0;
   Format format = Format::Table;
   std::optional<std::string> output;
@@ -80,6 +87,8 @@ Request read_request(const OptionReader& reader) {
   request.output = output_file(reader, "output");
   request.only = reader.texts("only");
   request.record = reader.given("record-budgets");
+  request.leave_one_out = reader.given("leave-one-out") ? LeaveOneOut::Yes : LeaveOneOut::No;
+  request.refit = reader.given("refit") || request.leave_one_out == LeaveOneOut::Yes;
   request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   const std::optional<std::string> folder = reader.text("cases");
   request.cases = folder ? std::filesystem::path(*folder)
@@ -100,12 +109,11 @@ bool is_wanted(const Request& request, const ValidationCase& item) {
 std::vector<LoadedCase> load_cases(const Request& request) {
   std::vector<LoadedCase> cases;
   for (const std::filesystem::path& file : validation_case_files(request.cases)) {
-    LoadedCase loaded = load_validation_case(file, project_folder());
-    if (is_wanted(request, loaded.item)) {
-      cases.push_back(std::move(loaded));
-    }
+    cases.push_back(load_validation_case(file, project_folder()));
   }
-  if (cases.empty()) {
+  const bool any = std::ranges::any_of(
+      cases, [&](const LoadedCase& one) { return is_wanted(request, one.item); });
+  if (!any) {
     fail_option("only",
                 fmt::format("a class, or part of the name of a case in {}", request.cases.string()),
                 request.only.front());
@@ -113,10 +121,14 @@ std::vector<LoadedCase> load_cases(const Request& request) {
   return cases;
 }
 
+std::filesystem::path profile_file() {
+  return configs_folder() / "nccl" / "profile.yaml";
+}
+
 // The largest first, so that none is left for the end; results stay in the order of the cases.
-std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, unsigned threads) {
-  const Catalogue catalogue = load_default_catalogue();
-  const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
+std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, const Catalogue& catalogue,
+                                  unsigned threads) {
+  const nccl::Profile profile = nccl::Profile::load(profile_file());
   std::vector<std::size_t> order(cases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t one, std::size_t other) {
@@ -128,6 +140,19 @@ std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, unsigned
     results[index] = run_case(cases[index], catalogue, NcclPredictor(catalogue, profile));
   });
   return results;
+}
+
+Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
+                  const Catalogue& catalogue) {
+  const ProfileConstants constants(profile_file(),
+                                   configs_folder() / "nccl" / "profile-priors.yaml");
+  return refit({.fitted = cases,
+                .shown = [&](const ValidationCase& item) { return is_wanted(request, item); },
+                .leave_one_out = request.leave_one_out},
+               constants, catalogue,
+               [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+                 run_tasks(count, request.threads, "validate", task);
+               });
 }
 
 void hold_against_budgets(const Request& request, ValidationReport& report) {
@@ -164,6 +189,10 @@ options::options_description validate_options() {
       "only cases of the class TEXT or with TEXT in their names; may be repeated");
   add("budgets", text("FILE"),
       "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
+  add("refit",
+      "fit the constants of the model to all cases, and show them and the errors with them");
+  add("leave-one-out",
+      "predict each system also with constants fitted to all others (minutes)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
   add("threads", text("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);
@@ -182,9 +211,16 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   const Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);
   const std::vector<LoadedCase> cases = load_cases(request);
+  const Catalogue catalogue = load_default_catalogue();
+  std::vector<LoadedCase> wanted;
+  std::ranges::copy_if(cases, std::back_inserter(wanted),
+                       [&](const LoadedCase& one) { return is_wanted(request, one.item); });
   ValidationReport report;
   report.runtime = "nccl";
-  report.validation = validation_of(run_cases(cases, request.threads));
+  report.validation = validation_of(run_cases(wanted, catalogue, request.threads));
+  if (request.refit) {
+    report.refit = refit_cases(request, cases, catalogue);
+  }
   hold_against_budgets(request, report);
   write_output(request.output, render(report, request.format), out);
   for (const std::string& line : report.exceeded) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "report/json.h"
+#include "report/refit_report.h"
 
 namespace trainyard {
 namespace {
@@ -58,7 +59,8 @@ std::size_t excluded_rows(const CaseResult& one) {
 }
 
 // `for_people`: without columns that only programs want.
-Table case_table(const std::vector<CaseResult>& cases, bool for_people) {
+Table case_table(const std::vector<CaseResult>& cases, bool for_people,
+                 const Refit* refit = nullptr) {
   std::vector<Column> columns{
       column("case", "case", Align::Left),   column("class", "class", Align::Left),
       column("rows", "row_count"),           column("excluded", "excluded_rows"),
@@ -71,8 +73,12 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people) {
     columns.push_back(column("covered", "covered"));
     columns.push_back(column("not covered", "not_covered", Align::Left));
   }
+  if (refit != nullptr) {
+    add_refit_columns(*refit, columns);
+  }
   Table table(std::move(columns));
-  for (const CaseResult& one : cases) {
+  for (std::size_t index = 0; index < cases.size(); ++index) {
+    const CaseResult& one = cases[index];
     const bool covered = one.not_covered.empty();
     const bool large = covered && one.errors.large.rows > 0;
     const bool small = covered && one.errors.small.rows > 0;
@@ -93,6 +99,9 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people) {
       cells.push_back(covered ? Cell{"", one.rows[*one.worst].log_ratio()} : Cell::none());
       cells.push_back({"", covered});
       cells.push_back(text_cell(one.not_covered));
+    }
+    if (refit != nullptr) {
+      add_refit_cells(*refit, index, cells);
     }
     table.add_row(std::move(cells));
   }
@@ -259,6 +268,9 @@ std::string render_for_people(const ValidationReport& report) {
   text += render_text(group_table(groups, true));
   text += "#\n# By size, over rows: median error and, in brackets, bias, in per cent.\n";
   text += render_text(size_table(groups));
+  if (report.refit) {
+    text += refit_text(validation, *report.refit);
+  }
   for (const CaseResult& one : validation.cases) {
     if (!one.not_covered.empty()) {
       text += fmt::format("# not covered: {}: {}\n", one.item.name, one.not_covered);
@@ -343,6 +355,9 @@ std::string render_for_programs(const ValidationReport& report) {
     root["classes"].push_back(json_of(group));
   }
   root["cases"] = std::move(cases);
+  if (report.refit) {
+    add_refit(validation, *report.refit, root);
+  }
   return to_text(root);
 }
 
@@ -353,7 +368,8 @@ std::string render(const ValidationReport& report, Format format) {
     case Format::Table:
       return render_for_people(report);
     case Format::Csv:
-      return render_csv(case_table(report.validation.cases, false));
+      return render_csv(
+          case_table(report.validation.cases, false, report.refit ? &*report.refit : nullptr));
     case Format::Json:
       break;
   }

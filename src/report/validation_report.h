@@ -2,9 +2,11 @@
 // The report of `trainyard validate`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calibration/refit.h"
 #include "calibration/validation.h"
 #include "report/table.h"
 
@@ -15,11 +17,13 @@ struct ValidationReport {
   std::string runtime;                // What predicted: "plain".
   std::vector<std::string> exceeded;  // Budgets, one line each.
   std::vector<std::string> notes;
+  std::optional<Refit> refit = {};  // Of the same cases, in the same order.
 };
 
 // Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, then what is
 // not covered or does not count. CSV: one line for each case. JSON: `summary`, `classes`, `cases`
-// with every row; errors there are |ln ratio|.
+// with every row; errors there are |ln ratio|. What a refit adds: refit_report.h; in CSV the
+// columns refit_... and leave_one_out_... .
 [[nodiscard]] std::string render(const ValidationReport& report, Format format);
 
 }  // namespace trainyard

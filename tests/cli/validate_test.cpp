@@ -50,6 +50,23 @@ TEST_CASE("validate scores the cases of a folder in the order of their names") {
   REQUIRE(of_class["cases"][0]["case"] == "first");
 }
 
+TEST_CASE("--leave-one-out fits to the other systems of the folder, whatever is shown") {
+  const TwoCases folder;
+  const auto json =
+      nlohmann::json::parse(run(folder, {"--format", "json", "--leave-one-out"}).output);
+  REQUIRE(json["systems"].size() == 2);
+  REQUIRE(json["summary"]["leave_one_out"]["covered"] == 2);
+  // Both are the same table of the same machine, so that leaving one out leaves the other.
+  const auto one = nlohmann::json::parse(
+      run(folder, {"--format", "json", "--leave-one-out", "--only", "second"}).output);
+  REQUIRE(one["cases"].size() == 1);
+  REQUIRE(one["systems"].size() == 1);
+  REQUIRE(one["systems"][0]["leave_one_out"] == json["systems"][1]["leave_one_out"]);
+  const auto fitted = nlohmann::json::parse(run(folder, {"--format", "json", "--refit"}).output);
+  REQUIRE(fitted["constants"] == json["constants"]);
+  REQUIRE_FALSE(fitted["summary"].contains("leave_one_out"));
+}
+
 TEST_CASE("budgets beside the folder are recorded, held and only lowered") {
   const TwoCases folder;
   const std::filesystem::path file = folder.folder() / "cases-budgets.yaml";
