@@ -137,6 +137,9 @@ class Priors {
                          .most = item.required("most"),
                          .spread = read_spread(item)});
     }
+    for (const ConfigNode& item : root.required("counts").items()) {
+      counts_.push_back(item.as_string());
+    }
   }
 
   // `place` is that of the value in the profile.
@@ -172,6 +175,11 @@ class Priors {
     return constant;
   }
 
+  // A count has no derivative: it stays as it is in the profile.
+  [[nodiscard]] bool is_count(const Leaf& leaf) const {
+    return std::find(counts_.begin(), counts_.end(), leaf.name) != counts_.end();
+  }
+
   // Of the generation before, if `constant` is of one.
   void tie(ProfileConstant& constant, const std::vector<ProfileConstant>& all) const {
     std::vector<std::string> parts = parts_of(constant.name);
@@ -197,6 +205,7 @@ class Priors {
   std::vector<std::string> order_;
   double generation_spread_ = 1.0;
   std::vector<Prior> priors_;
+  std::vector<std::string> counts_;
 };
 
 std::string read_text(const std::filesystem::path& file) {
@@ -231,7 +240,9 @@ ProfileConstants::ProfileConstants(const std::filesystem::path& profile,
   std::vector<Leaf> leaves;
   collect(document.root(), "", leaves);
   for (const Leaf& leaf : leaves) {
-    constants_.push_back(reader.constant(leaf));
+    if (!reader.is_count(leaf)) {
+      constants_.push_back(reader.constant(leaf));
+    }
   }
   for (ProfileConstant& constant : constants_) {
     reader.tie(constant, constants_);

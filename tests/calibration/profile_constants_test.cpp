@@ -43,6 +43,7 @@ TEST_CASE("the constants of the profile are those that NCCL does not ship", "[fi
   REQUIRE(find(constants, "networks.rdma.latency.LL128")->kind == ConstantKind::Time);
   REQUIRE(find(constants, "transports.pcie.rate")->kind == ConstantKind::Share);
   REQUIRE(find(constants, "kernel.ring_base.LL") == nullptr);
+  REQUIRE(find(constants, "transports.nvlink.units_in_step") == nullptr);  // A count.
   for (const ProfileConstant& one : constants.all()) {
     INFO(one.name);
     REQUIRE(one.least < one.most);
@@ -62,8 +63,8 @@ TEST_CASE("a generation is tied to the one before it, of those that have the con
   };
   REQUIRE(neighbour("gpus.hopper.ll_cost") == "gpus.ada.ll_cost");
   REQUIRE(neighbour("gpus.volta.ll_cost").empty());
-  REQUIRE(neighbour("gpus.hopper.nvls.base").empty());
-  REQUIRE(neighbour("gpus.blackwell.nvls.base") == "gpus.hopper.nvls.base");
+  REQUIRE(neighbour("gpus.hopper.nvls.head_cost").empty());
+  REQUIRE(neighbour("gpus.blackwell.nvls.head_cost") == "gpus.hopper.nvls.head_cost");
   REQUIRE(neighbour("networks.efa.rate").empty());
 }
 
