@@ -69,17 +69,25 @@ float nvlink_bandwidth(int sm) {
 }
 
 float pcie_bandwidth(std::string_view link_speed, int link_width) {
-  // Units of 100 Mb/s for each lane.
-  constexpr std::array<std::pair<std::string_view, int>, 6> kGenerations{
-      {{"2.5", 15}, {"5", 30}, {"8", 60}, {"16", 120}, {"32", 240}, {"64", 480}}};
+  // Units of 100 Mb/s for each lane, by how the name begins: Linux up to 5.6, and later. NCCL knows no
+  // others, such as "32.0 GT/s" or "64 GT/s" (topo.cc: kvDictPciGen).
+  constexpr std::array<std::pair<std::string_view, int>, 10> kGenerations{
+      {{"2.5 GT/s", 15},
+       {"5 GT/s", 30},
+       {"8 GT/s", 60},
+       {"16 GT/s", 120},
+       {"32 GT/s", 240},
+       {"5.0 GT/s PCIe", 30},
+       {"8.0 GT/s PCIe", 60},
+       {"16.0 GT/s PCIe", 120},
+       {"32.0 GT/s PCIe", 240},
+       {"64.0 GT/s PCIe", 480}}};
   constexpr int kUnknown = 60;
-  const std::string_view number = link_speed.substr(0, link_speed.find(" GT/s"));
   int rate = kUnknown;
-  if (number.size() != link_speed.size()) {
-    for (const auto& [name, value] : kGenerations) {
-      if (number == name || (number.starts_with(name) && number.substr(name.size()) == ".0")) {
-        rate = value;
-      }
+  for (const auto& [name, value] : kGenerations) {
+    if (link_speed.starts_with(name)) {
+      rate = value;
+      break;
     }
   }
   const int lanes = link_width == 0 ? 16 : link_width;

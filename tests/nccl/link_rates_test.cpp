@@ -35,11 +35,14 @@ TEST_CASE("a PCIe link has generation times width, in either spelling", "[nccl]"
   REQUIRE(pcie_bandwidth("32.0 GT/s PCIe", 8) == 24.0F);
   REQUIRE(pcie_bandwidth("64.0 GT/s PCIe", 16) == 96.0F);
   REQUIRE(pcie_bandwidth("2.5 GT/s", 16) == 3.0F);
+  REQUIRE(pcie_bandwidth("2.5 GT/s PCIe", 16) == 3.0F);
+  REQUIRE(pcie_bandwidth("32 GT/s PCIe/s", 16) == 48.0F);
 }
 
 TEST_CASE("an unknown PCIe link counts as generation 3 of 16 lanes", "[nccl]") {
   REQUIRE(pcie_bandwidth("", 0) == 12.0F);
   REQUIRE(pcie_bandwidth("Unknown speed", 16) == 12.0F);
+  REQUIRE(pcie_bandwidth("32.0 GT/s", 16) == 12.0F);
   REQUIRE(pcie_bandwidth("16.0 GT/s PCIe", 0) == 24.0F);
 }
 
