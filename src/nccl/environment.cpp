@@ -187,11 +187,25 @@ constexpr Variable without_effect(std::string_view name) {
   return {.name = name, .read = nullptr, .not_modelled = {}};
 }
 
+void merge_level(Environment& environment, std::string_view name, std::string_view value) {
+  if (value != "PORT" && !parse_path_type(value)) {
+    fail(name, "LOC, PORT, PIX, PXB, PHB or SYS", value);
+  }
+  environment.net_merge_ports = value != "LOC";
+  if (value != "LOC" && value != "PORT") {
+    environment.remarks.push_back(std::string(name) + "=" + std::string(value) +
+                                  " counts as PORT here: NICs of several adapters must be one in "
+                                  "the topology");
+  }
+}
+
 constexpr std::string_view kNics = "the NICs are those of the topology";
 constexpr std::string_view kSymmetric = "kernels for symmetric memory are not modelled";
 constexpr std::string_view kRegistered = "buffers count as not registered";
 constexpr std::string_view kTraffic = "traffic classes are not modelled";
-constexpr std::string_view kMerge = "NICs are not merged";
+constexpr std::string_view kMerge = "only the ports of one adapter are merged";
+constexpr std::string_view kQueuePairs = "a connection has one queue pair";
+constexpr std::string_view kSockets = "the sockets are those of the profile";
 constexpr std::string_view kRemoved = "no release since 2.27 reads it";
 constexpr std::string_view kFile = "the program has options of its own for this file";
 
@@ -239,9 +253,9 @@ constexpr std::array kVariables{
     modelled("NCCL_P2P_LEVEL", path_level<&E::p2p_level>),
     modelled("NCCL_P2P_DISABLE", flag<&E::p2p_disable>),
     modelled("NCCL_P2P_READ_ENABLE", automatic<&E::p2p_read, 0, 1>),
-    modelled("NCCL_P2P_DIRECT_DISABLE", flag<&E::p2p_direct_disable>),
+    not_modelled("NCCL_P2P_DIRECT_DISABLE", "0", kRegistered),
     modelled("NCCL_SHM_DISABLE", flag<&E::shm_disable>),
-    modelled("NCCL_SHM_LOCALITY", number<&E::shm_locality, 1, 2>),
+    not_modelled("NCCL_SHM_LOCALITY", "2", "host memory is on the side of the receiver"),
     modelled("NCCL_NET_DISABLE_INTRA", flag<&E::net_disable_intra>),
     modelled("NCCL_NET_GDR_LEVEL", path_level<&E::net_gdr_level>),
     modelled("NCCL_NET_GDR_READ", automatic<&E::net_gdr_read, 0, 1>),
@@ -255,25 +269,25 @@ constexpr std::array kVariables{
     modelled("NCCL_PXN_C2C", flag<&E::pxn_c2c>),
     modelled("NCCL_NVB_DISABLE", flag<&E::nvb_disable>),
     modelled("NCCL_MNNVL_ENABLE", number<&E::mnnvl_enable, 0, 2>),
-    modelled("NCCL_MNNVL_RAIL_PER_HOST", flag<&E::mnnvl_rail_per_host>),
+    not_modelled("NCCL_MNNVL_RAIL_PER_HOST", "0", "rails are those of the topology"),
     modelled("NCCL_MNNVL_SCATTER_NETS_ENABLE", flag<&E::mnnvl_scatter_nets>),
-    modelled("NCCL_MULTI_RANK_GPU_ENABLE", flag<&E::multi_rank_gpu>),
+    without_effect("NCCL_MULTI_RANK_GPU_ENABLE"),  // Ranks are those of the topology.
     modelled("NCCL_TOPO_FILE", text<&E::topology_file>),
     modelled("NCCL_GRAPH_FILE", text<&E::graph_file>),
 
-    modelled("NCCL_IB_QPS_PER_CONNECTION", number<&E::ib_qps_per_connection, 1, 128>),
-    modelled("NCCL_IB_SPLIT_DATA_ON_QPS", flag<&E::ib_split_data_on_qps>),
-    modelled("NCCL_IB_AR_THRESHOLD", number<&E::ib_adaptive_threshold, 0, kMaxBuffer>),
-    modelled("NCCL_IB_ADAPTIVE_ROUTING", automatic<&E::ib_adaptive_routing, 0, 1>),
-    modelled("NCCL_SOCKET_NTHREADS", automatic<&E::socket_threads, 0, 16>),
-    modelled("NCCL_NSOCKS_PERTHREAD", automatic<&E::sockets_per_thread, 0, 64>),
+    not_modelled("NCCL_IB_QPS_PER_CONNECTION", "1", kQueuePairs),
+    not_modelled("NCCL_IB_SPLIT_DATA_ON_QPS", "0", kQueuePairs),
+    not_modelled("NCCL_IB_AR_THRESHOLD", "8192", kQueuePairs),
+    not_modelled("NCCL_IB_ADAPTIVE_ROUTING", "", kQueuePairs),
+    not_modelled("NCCL_SOCKET_NTHREADS", "", kSockets),
+    not_modelled("NCCL_NSOCKS_PERTHREAD", "", kSockets),
 
     not_modelled("NCCL_P2P_USE_CUDA_MEMCPY", "0", "copies are made by kernels"),
     not_modelled("NCCL_IB_TC", "-1", kTraffic),
     not_modelled("NCCL_IB_SL", "-1", kTraffic),
     not_modelled("NCCL_IB_FIFO_TC", "-1", kTraffic),
-    not_modelled("NCCL_IB_MERGE_NICS", "1", kMerge),
-    not_modelled("NCCL_NET_MERGE_LEVEL", "PORT", kMerge),
+    modelled("NCCL_IB_MERGE_NICS", flag<&E::ib_merge_nics>),
+    modelled("NCCL_NET_MERGE_LEVEL", merge_level),
     not_modelled("NCCL_NET_FORCE_MERGE", "", kMerge),
     not_modelled("NCCL_NET_MERGE_POLICY", "ALL", kMerge),
     not_modelled("NCCL_IB_HCA", "", kNics),

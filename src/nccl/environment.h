@@ -76,9 +76,7 @@ struct Environment {
   std::optional<PathType> p2p_level = {};      // NCCL_P2P_LEVEL
   bool p2p_disable = false;                    // NCCL_P2P_DISABLE
   std::optional<bool> p2p_read = {};           // NCCL_P2P_READ_ENABLE
-  bool p2p_direct_disable = false;             // NCCL_P2P_DIRECT_DISABLE
   bool shm_disable = false;                    // NCCL_SHM_DISABLE
-  int shm_locality = 2;                        // NCCL_SHM_LOCALITY: 1 sender's side, 2 receiver's
   bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA
   std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL
   std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ
@@ -92,22 +90,16 @@ struct Environment {
   bool pxn_c2c = true;                         // NCCL_PXN_C2C
   bool nvb_disable = false;                    // NCCL_NVB_DISABLE
   int mnnvl_enable = 2;                        // NCCL_MNNVL_ENABLE: 0, 1, 2 (if it is there)
-  bool mnnvl_rail_per_host = false;            // NCCL_MNNVL_RAIL_PER_HOST
   bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE
-  bool multi_rank_gpu = false;                 // NCCL_MULTI_RANK_GPU_ENABLE
   std::string topology_file;                   // NCCL_TOPO_FILE
   std::string graph_file;                      // NCCL_GRAPH_FILE
 
   // Network plugins. The event model takes their latencies by these; NICs of a kind of their own
   // need neither.
-  std::string network;                           // NCCL_NET: "IB", "Socket", "AWS Libfabric", ...
-  bool ib_disable = false;                       // NCCL_IB_DISABLE
-  int ib_qps_per_connection = 1;                 // NCCL_IB_QPS_PER_CONNECTION
-  bool ib_split_data_on_qps = false;             // NCCL_IB_SPLIT_DATA_ON_QPS
-  Bytes ib_adaptive_threshold{8192};             // NCCL_IB_AR_THRESHOLD
-  std::optional<bool> ib_adaptive_routing = {};  // NCCL_IB_ADAPTIVE_ROUTING
-  std::optional<int> socket_threads = {};        // NCCL_SOCKET_NTHREADS
-  std::optional<int> sockets_per_thread = {};    // NCCL_NSOCKS_PERTHREAD
+  std::string network;          // NCCL_NET: "IB", "Socket", "AWS Libfabric", ...
+  bool ib_disable = false;      // NCCL_IB_DISABLE
+  bool ib_merge_nics = true;    // NCCL_IB_MERGE_NICS
+  bool net_merge_ports = true;  // NCCL_NET_MERGE_LEVEL: LOC (false), PORT (true)
 
   // Effects that are not modelled, one line each.
   std::vector<std::string> remarks;

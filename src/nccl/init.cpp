@@ -34,6 +34,10 @@ SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   search.multi_node = several_nodes;
   search.cross_nic = environment.cross_nic;
   search.p2p_level = environment.p2p_disable ? PathType::Loc : environment.p2p_level;
+  search.p2p_read = environment.p2p_read;
+  search.shm_disable = environment.shm_disable;
+  search.net_force_flush = environment.net_force_flush;
+  search.gdr_flush_disable = environment.gdr_flush_disable;
   search.net_gdr_level = environment.net_gdr_level;
   search.net_gdr_read = environment.net_gdr_read;
   search.net_gdr_c2c = environment.net_gdr_c2c;
@@ -45,6 +49,9 @@ SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   search.nvls = environment.nvls_enable != 0;
   search.collnet = environment.collnet_enable;
   search.mnnvl_scatter_nets = environment.mnnvl_scatter_nets;
+  // Sockets cannot be merged.
+  search.merge_ports = environment.ib_merge_nics && environment.net_merge_ports &&
+                       !environment.ib_disable && environment.network != "Socket";
   search.netdevs_policy.kind = static_cast<NetDevsPolicy::Kind>(environment.net_devices.kind);
   search.netdevs_policy.most = environment.net_devices.max;
   return search;

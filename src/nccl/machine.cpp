@@ -131,7 +131,8 @@ void Machine::adjust_between_gpus() {
     }
     for (int from = 0; from < gpu_count(); ++from) {
       const bool is_relayed = has_peer_access(from, to) && nvlink_relay(from, to);
-      if (from != to && !is_relayed && prefers_network(from, to)) {
+      const bool is_cut_off = !has_peer_access(from, to) && options_.shm_disable;
+      if (from != to && (is_cut_off || (!is_relayed && prefers_network(from, to)))) {
         paths_.gpu_gpu.at(from, to).type = PathType::Net;
       }
     }
@@ -203,6 +204,9 @@ std::optional<int> Machine::nvlink_relay(int from, int to) const {
 }
 
 bool Machine::reads_from_peer(int from, int to) const {
+  if (options_.p2p_read) {
+    return *options_.p2p_read;
+  }
   constexpr int kAmpere = 80;
   return paths_.gpu_gpu.at(from, to).type == PathType::Nvl &&
          system_.gpus[static_cast<std::size_t>(from)].sm == kAmpere &&
@@ -252,8 +256,11 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
 // paths.cc: ncclTopoNeedFlush.
 bool Machine::needs_flush(int gpu, int net) const {
   constexpr int kHopper = 90;
-  if (!has_gpudirect(gpu, net, false)) {
+  if (!has_gpudirect(gpu, net, false) || options_.gdr_flush_disable) {
     return false;
+  }
+  if (options_.net_force_flush) {
+    return true;
   }
   const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
   return system_.gpus[static_cast<std::size_t>(gpu)].sm < kHopper ||

@@ -30,6 +30,10 @@ struct SearchOptions {
   bool multi_node = false;                     // Whether the communicator has other nodes.
   int cross_nic = 2;                           // NCCL_CROSS_NIC.
   std::optional<PathType> p2p_level = {};      // NCCL_P2P_LEVEL; Loc for NCCL_P2P_DISABLE=1.
+  std::optional<bool> p2p_read = {};           // NCCL_P2P_READ_ENABLE; by GPUs if absent.
+  bool shm_disable = false;                    // NCCL_SHM_DISABLE.
+  bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH.
+  bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE.
   std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL.
   std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ; by GPU if absent.
   bool net_gdr_c2c = true;                     // NCCL_NET_GDR_C2C.

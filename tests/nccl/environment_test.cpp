@@ -34,6 +34,11 @@ TEST_CASE("variables of NCCL set their fields", "[nccl][environment]") {
   REQUIRE(environment.p2p_net_chunk == kib(512));
   REQUIRE(environment.topology_file == "my topology.xml");
   REQUIRE(environment.remarks.empty());
+  REQUIRE_FALSE(parse({"NCCL_NET_MERGE_LEVEL=LOC"}).net_merge_ports);
+  REQUIRE_FALSE(parse({"NCCL_IB_MERGE_NICS=0"}).ib_merge_nics);
+  REQUIRE_THROWS_WITH(parse({"NCCL_NET_MERGE_LEVEL=CARD"}),
+                      "NCCL_NET_MERGE_LEVEL: expected LOC, PORT, PIX, PXB, PHB or SYS, found "
+                      "\"CARD\"");
 }
 
 TEST_CASE("nothing set is NCCL's default", "[nccl][environment]") {
@@ -49,12 +54,17 @@ TEST_CASE("what is not modelled is said, what has no effect on time is not",
           "[nccl][environment]") {
   const Environment environment =
       parse({"NCCL_DEBUG=INFO", "NCCL_IB_HCA=mlx5", "NCCL_CGA_CLUSTER_SIZE=4", "NCCL_WIN_ENABLE=0",
-             "FI_PROVIDER=cxi", "NCCL_FASTRAK_NUM_FLOWS=2"});
+             "FI_PROVIDER=cxi", "NCCL_FASTRAK_NUM_FLOWS=2", "NCCL_NET_MERGE_LEVEL=PIX",
+             "NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_SHM_LOCALITY=2"});
+  REQUIRE(environment.net_merge_ports);
   REQUIRE(environment.remarks ==
           std::vector<std::string>{
               "FI_PROVIDER=cxi has no effect here: it is not a variable of NCCL itself",
               "NCCL_FASTRAK_NUM_FLOWS=2 has no effect here: it is not a variable of NCCL itself",
               "NCCL_IB_HCA=mlx5 has no effect here: the NICs are those of the topology",
+              "NCCL_IB_QPS_PER_CONNECTION=4 has no effect here: a connection has one queue pair",
+              "NCCL_NET_MERGE_LEVEL=PIX counts as PORT here: NICs of several adapters must be one "
+              "in the topology",
               "NCCL_WIN_ENABLE=0 has no effect here: kernels for symmetric memory are not "
               "modelled"});
 }

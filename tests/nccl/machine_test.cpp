@@ -109,6 +109,8 @@ TEST_CASE("receives by GPUDirect are flushed before Hopper", "[nccl]") {
 TEST_CASE("Ampere pulls over NVLink, others push", "[nccl]") {
   REQUIRE(machine_of(a100_server()).reads_from_peer(0, 1));
   REQUIRE_FALSE(machine_of(h100_server()).reads_from_peer(0, 1));
+  REQUIRE_FALSE(machine_of(a100_server(), {.p2p_read = false}).reads_from_peer(0, 1));
+  REQUIRE(machine_of(h100_server(), {.p2p_read = true}).reads_from_peer(0, 1));
 }
 
 TEST_CASE("a GPU on C2C has the NICs of its CPU at P2C", "[nccl]") {
@@ -199,6 +201,21 @@ TEST_CASE("NICs that are faster than the way between sockets divide the server",
   REQUIRE(parts[1].machine.net_count() == 4);
   REQUIRE(parts[1].machine.options().multi_node);
   REQUIRE(make_machines({plain_server(plain)}, {.net_disable_intra = true}).size() == 1);
+}
+
+TEST_CASE("GPUs that share no memory at all are nodes of their own", "[nccl]") {
+  PlainServer plain = pcie_server();
+  plain.nic_speed = 10'000;
+  const std::vector<NcclSystem> file{plain_server(plain)};
+  REQUIRE(make_machines(file, {.multi_node = true}).size() == 1);
+  const auto parts = make_machines(file, {.multi_node = true, .shm_disable = true});
+  REQUIRE(parts.size() == static_cast<std::size_t>(plain.gpus));
+}
+
+TEST_CASE("flushes can be forced and forbidden", "[nccl]") {
+  REQUIRE_FALSE(machine_of(h100_server()).needs_flush(0, 0));
+  REQUIRE(machine_of(h100_server(), {.net_force_flush = true}).needs_flush(0, 0));
+  REQUIRE_FALSE(machine_of(a100_server(), {.gdr_flush_disable = true}).needs_flush(0, 0));
 }
 
 TEST_CASE("one node forgets its NICs, several need one", "[nccl]") {
