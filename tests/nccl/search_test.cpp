@@ -245,6 +245,69 @@ TEST_CASE("orders with fewer and with more NICs than GPUs are NCCL's too", "[ncc
   }
 }
 
+// Two GPUs of an H20 server, each with an adapter below its switch, and seven more adapters; as the
+// log of NVIDIA/nccl issue 1189 (comment of zhou9402) prints the system.
+NcclSystem two_h20() {
+  const auto device = [](const std::string& busid, const std::string& type) {
+    NcclPci pci;
+    pci.busid = "0000:" + busid + ":00.0";
+    pci.device_class = type;
+    pci.link_speed = "32.0 GT/s PCIe";
+    pci.link_width = 16;
+    return pci;
+  };
+  const auto adapter = [&](const std::string& busid, int dev, int speed) {
+    NcclPci pci = device(busid, "0x020000");
+    NcclNet net;
+    net.dev = dev;
+    net.speed = speed;
+    net.port = 1;
+    net.guid = fmt::format("0x{:x}", 0x100 + dev);
+    net.gdr = 1;
+    pci.nics.push_back({.nets = {net}});
+    return pci;
+  };
+  const auto below = [&](const std::string& busid, std::vector<NcclPci> devices) {
+    NcclPci pci = device(busid, "0x060400");
+    pci.pcis = std::move(devices);
+    return pci;
+  };
+  const auto card = [&](const std::string& busid, int dev) {
+    NcclPci pci = device(busid, "0x030200");
+    NcclGpu gpu;
+    gpu.dev = gpu.rank = dev;
+    gpu.sm = 90;
+    gpu.gdr = 1;
+    gpu.nvlinks.push_back({.target = "0000:05:00.0", .count = 18, .tclass = "0x068000"});
+    pci.gpus.push_back(gpu);
+    return pci;
+  };
+  constexpr int kFast = 400'000;
+  NcclSystem file = plain_server({.gpus = 2});
+  file.cpus[0].pcis = {
+      below("16", {card("18", 0), adapter("19", 3, kFast)}), adapter("26", 8, 200'000),
+      below("36", {card("38", 1), adapter("39", 2, kFast)}), below("46", {adapter("49", 1, kFast)}),
+      below("56", {adapter("59", 0, kFast)})};
+  file.cpus[1].pcis.clear();
+  for (const int dev : {5, 4, 7, 6}) {
+    file.cpus[1].pcis.push_back(
+        below(fmt::format("{}6", 5 + dev), {adapter(fmt::format("{}9", 5 + dev), dev, kFast)}));
+  }
+  return file;
+}
+
+TEST_CASE("two GPUs among many NICs have the channels of a published log", "[nccl]") {
+  const GraphSet graphs = search_graphs(
+      {two_h20()},
+      {.version = Version::V2_27, .multi_node = true, .cross_nic = 1, .pxn_disable = true});
+  REQUIRE(summary(graphs.ring) == "(4) 4x24/24 NVL/PIX 1");
+  std::vector<std::string> rings;
+  for (const GraphChannel& channel : graphs.ring.channels) {
+    rings.push_back(order(channel));
+  }
+  REQUIRE(rings == std::vector<std::string>{"3: 0 1 :2", "2: 1 0 :3", "3: 0 1 :2", "2: 1 0 :3"});
+}
+
 TEST_CASE("GPUs that NVLink joins in a chain are one island", "[nccl]") {
   NcclSystem file = plain_server({.gpus = 4, .sm = 75, .nvlinks = 0, .nic_speed = 100'000});
   const auto join = [&](int from, int to, int count) {
