@@ -136,6 +136,15 @@ NcclFit::NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
 
 NcclFit::~NcclFit() = default;
 
+Fit NcclFit::all_from(std::span<const double> values) {
+  std::vector<double> begin;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const ProfileConstant& constant = constants_.all()[k];
+    begin.push_back(std::log(std::clamp(values[k], constant.least, constant.most)));
+  }
+  return fit_->fit(std::nullopt, begin);
+}
+
 LeftOut NcclFit::leave_out(const std::string& system) {
   LeftOut left{.system = system, .fit = fit_->fit(system), .unseen = {}};
   for (std::size_t k = 0; k < all_.parameters.size(); ++k) {
