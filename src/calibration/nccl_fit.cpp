@@ -29,6 +29,7 @@ FittedCase fitted_case(const LoadedCase& loaded, const Catalogue& catalogue,
     return made;
   }
   std::vector<Bytes> sizes;
+  made.table.name = loaded.item.name;
   made.table.system = loaded.item.system;
   const std::vector<ValidationRow> rows = validation_rows(loaded);
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
@@ -146,12 +147,16 @@ Fit NcclFit::all_from(std::span<const double> values) {
 }
 
 LeftOut NcclFit::leave_out(const std::string& system) {
-  LeftOut left{.system = system, .fit = fit_->fit(system), .unseen = {}};
+  LeftOut left{.system = system, .fit = fit_->fit(system), .unseen = {}, .alone = {}};
+  std::set<std::string> alone;
   for (std::size_t k = 0; k < all_.parameters.size(); ++k) {
-    if (all_.parameters[k].systems == std::vector<std::string>{system}) {
+    const FittedParameter& parameter = all_.parameters[k];
+    if (parameter.systems.size() == 1 && parameter.systems.front() == system) {
       left.unseen.push_back(k);
+      alone.insert(parameter.tables.begin(), parameter.tables.end());
     }
   }
+  left.alone.assign(alone.begin(), alone.end());
   return left;
 }
 

@@ -25,6 +25,8 @@ struct LeftOut {
   // Constants, by their number, that move rows of this system and of no other: what no remaining
   // table shows, so that neighbours and priors decide.
   std::vector<std::size_t> unseen;
+  // Its cases with such rows, in the order of their names.
+  std::vector<std::string> alone = {};
 };
 
 class NcclFit {

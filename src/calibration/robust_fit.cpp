@@ -286,6 +286,7 @@ void RobustFit::State::finish(Fit& fit, const std::vector<double>& point,
     fit.parameters[k].value = point[k];
     fit.parameters[k].standard_error = std::sqrt(variance * std::max(1.0, misfit));
   }
+  std::vector<std::set<std::string>> moved(point.size());
   std::vector<std::set<std::string>> systems(point.size());
   for (const std::size_t table : used) {
     for (std::size_t r = rows.first_rows()[table]; r < rows.first_rows()[table + 1]; ++r) {
@@ -293,12 +294,14 @@ void RobustFit::State::finish(Fit& fit, const std::vector<double>& point,
         if (std::abs(found.derivatives[r][i]) >= kMoves) {
           const std::uint32_t k = rows.rows()[r].parameters[i];
           ++fit.parameters[k].rows;
+          moved[k].insert(tables[table].name);
           systems[k].insert(tables[table].system);
         }
       }
     }
   }
   for (std::size_t k = 0; k < point.size(); ++k) {
+    fit.parameters[k].tables.assign(moved[k].begin(), moved[k].end());
     fit.parameters[k].systems.assign(systems[k].begin(), systems[k].end());
   }
 }

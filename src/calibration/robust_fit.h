@@ -57,6 +57,7 @@ struct FitTable {
     double log_measured = 0.0;
     double stands_for = 1.0;  // Rows of the table, itself included.
   };
+  std::string name;
   std::string system;  // Tables of one system are left out together.
   std::vector<Row> rows;
 };
@@ -68,7 +69,8 @@ struct FittedParameter {
   double standard_error = 0.0;
   // That change by at least a twentieth of what the constant changes by; none: only the prior.
   std::size_t rows = 0;
-  std::vector<std::string> systems = {};  // Of these rows.
+  std::vector<std::string> tables = {};  // Of these rows; in the order of their names.
+  std::vector<std::string> systems = {};
 };
 
 struct Fit {

@@ -107,21 +107,19 @@ const GroupResult* of_system(const std::map<std::string, GroupResult>& groups,
   return found == groups.end() ? nullptr : &found->second;
 }
 
-// All together without the systems that stand alone with one of their constants.
+// All together without the tables that stand alone with one of their constants.
 GroupResult without_alone(const Validation& left_out, const std::vector<LeftOut>& systems) {
   std::set<std::string> alone;
   for (const LeftOut& one : systems) {
-    if (!one.unseen.empty()) {
-      alone.insert(one.system);
-    }
+    alone.insert(one.alone.begin(), one.alone.end());
   }
   std::vector<const CaseResult*> cases;
   for (const CaseResult& one : left_out.cases) {
-    if (!alone.contains(one.item.system)) {
+    if (!alone.contains(one.item.name)) {
       cases.push_back(&one);
     }
   }
-  return group_of("systems that share all constants", cases);
+  return group_of("sharing all constants", cases);
 }
 
 bool at_limit(const ProfileConstant& constant, double value) {
@@ -224,6 +222,7 @@ Json systems_json(const Validation& shipped, const Refit& refit) {
     for (const std::size_t k : one.unseen) {
       json["unseen"].push_back(refit.constants[k].name);
     }
+    json["alone"] = one.alone;
     systems.push_back(std::move(json));
   }
   return systems;

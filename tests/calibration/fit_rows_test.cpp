@@ -60,7 +60,7 @@ struct Known {
        .slower = -1.0},
       {.name = "d", .start = 0.0, .least = -9.0, .most = 9.0, .neighbour = {}}};
   std::vector<FitTable> tables{
-      {.system = "s", .rows = {{.log_measured = 0.0}, {.log_measured = 0.0}}}};
+      {.name = "t", .system = "s", .rows = {{.log_measured = 0.0}, {.log_measured = 0.0}}}};
   TaskRunner run = one_by_one;
   FitRows rows{model, parameters, tables, run};
   std::vector<double> start{0.0, 0.0, 0.0, 0.0};

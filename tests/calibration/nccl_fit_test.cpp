@@ -57,6 +57,7 @@ TEST_CASE("a fit finds the constants with which the model made the tables", "[fi
   const LeftOut old = fit.leave_out("old");
   const std::size_t number = number_of("gpus.ampere.simple_cost");
   REQUIRE(std::count(old.unseen.begin(), old.unseen.end(), number) == 1);
+  REQUIRE(old.alone == std::vector<std::string>{"old"});
   REQUIRE(old.fit.parameters[number].systems.empty());
   REQUIRE(old.fit.parameters[number].standard_error >
           3.0 * fit.all().parameters[number].standard_error);

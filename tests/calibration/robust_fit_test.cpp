@@ -78,7 +78,7 @@ std::vector<FitParameter> parameters() {
 
 // What these machines would measure, some per cent off, up and down in turns.
 FitTable measured(const Machine& machine, double noise) {
-  FitTable table{.system = machine.system, .rows = {}};
+  FitTable table{.name = machine.system, .system = machine.system, .rows = {}};
   for (std::size_t row = 0; row < 10; ++row) {
     const double sign = row % 2 == 0 ? 1.0 : -1.0;
     const double time = time_of(machine, Model::kilobytes(row), kTruth);
