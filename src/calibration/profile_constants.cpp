@@ -262,8 +262,9 @@ nccl::Profile ProfileConstants::profile(std::span<const double> values) const {
 std::string constant_text(ConstantKind kind, double value) {
   switch (kind) {
     case ConstantKind::Time:
-      return value < 1e-6 ? fmt::format("{:.3g} ns", value * 1e9)
-                          : fmt::format("{:.3g} us", value * 1e6);
+      return value < 1e-6   ? fmt::format("{:.3g} ns", value * 1e9)
+             : value < 1e-3 ? fmt::format("{:.3g} us", value * 1e6)
+                            : fmt::format("{:.3g} ms", value * 1e3);
     case ConstantKind::Rate:
       return fmt::format("{:.3g} GB/s", value / 8e9);
     case ConstantKind::Share:

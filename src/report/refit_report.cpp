@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -126,11 +127,18 @@ bool at_limit(const ProfileConstant& constant, double value) {
   return value > 0.999 * constant.most || value < 1.001 * constant.least;
 }
 
-// "4.1 us to 5.2 us": 90 %.
-std::string interval_text(const ProfileConstant& constant, const FittedParameter& fitted) {
+// Where it is by 90 %, within the limits that it is given.
+std::array<double, 2> interval(const ProfileConstant& constant, const FittedParameter& fitted) {
   const double half = k90Percent * fitted.standard_error;
-  return fmt::format("{} to {}", constant_text(constant.kind, std::exp(fitted.value - half)),
-                     constant_text(constant.kind, std::exp(fitted.value + half)));
+  return {std::max(constant.least, std::exp(fitted.value - half)),
+          std::min(constant.most, std::exp(fitted.value + half))};
+}
+
+// "4.1 us to 5.2 us".
+std::string interval_text(const ProfileConstant& constant, const FittedParameter& fitted) {
+  const std::array<double, 2> ends = interval(constant, fitted);
+  return fmt::format("{} to {}", constant_text(constant.kind, ends[0]),
+                     constant_text(constant.kind, ends[1]));
 }
 
 Table constant_table(const Refit& refit) {
@@ -191,7 +199,6 @@ Json json_of(const CaseResult& one) {
 
 Json json_of(const ProfileConstant& constant, const FittedParameter& fitted) {
   static constexpr std::array kUnits{"s", "bit/s", "share"};
-  const double half = k90Percent * fitted.standard_error;
   Json json;
   json["name"] = constant.name;
   json["unit"] = kUnits[static_cast<std::size_t>(constant.kind)];
@@ -199,7 +206,7 @@ Json json_of(const ProfileConstant& constant, const FittedParameter& fitted) {
   json["assumed"] = constant.start;
   json["fitted"] = std::exp(fitted.value);
   json["standard_error_log"] = fitted.standard_error;
-  json["interval_90"] = {std::exp(fitted.value - half), std::exp(fitted.value + half)};
+  json["interval_90"] = interval(constant, fitted);
   json["at_limit"] = at_limit(constant, std::exp(fitted.value));
   json["rows"] = fitted.rows;
   json["systems"] = fitted.systems;
