@@ -8,12 +8,6 @@
 
 namespace trainyard {
 
-namespace {
-
-constexpr RoutingOptions kRouting{.policy = RoutingPolicy::EcmpHash, .seed = 7};
-
-}  // namespace
-
 Traffic random_traffic(const TestFabric& fabric, RandomStream& random) {
   Traffic traffic;
   const std::uint64_t hosts = fabric.hosts.size();
@@ -42,16 +36,14 @@ Traffic random_traffic(const TestFabric& fabric, RandomStream& random) {
   return traffic;
 }
 
-TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelity fidelity) {
-  Simulator simulator;
-  Routing routing(fabric.topology, kRouting);
-  const auto network = make_network(fidelity, simulator, routing);
+std::vector<Woken> play(Simulator& simulator, Network& network, const TestFabric& fabric,
+                        const Traffic& traffic) {
   Recorder done(simulator);
   std::vector<ConnectionId> connections;
   for (const TestConnection& connection : traffic.connections) {
-    connections.push_back(network->connect({.source = fabric.hosts[connection.source],
-                                            .target = fabric.hosts[connection.target],
-                                            .flow_label = connection.flow_label}));
+    connections.push_back(network.connect({.source = fabric.hosts[connection.source],
+                                           .target = fabric.hosts[connection.target],
+                                           .flow_label = connection.flow_label}));
   }
 
   class Sender final : public EventHandler {
@@ -70,20 +62,26 @@ TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelit
     const Traffic& traffic_;
     const std::vector<ConnectionId>& ids_;
   };
-  Sender sender(simulator, *network, done, traffic, connections);
+  Sender sender(simulator, network, done, traffic, connections);
   for (std::uint64_t i = 0; i < traffic.messages.size(); ++i) {
     simulator.schedule_at(traffic.messages[i].time, sender, i);
   }
   simulator.run();
-
-  TrafficRun run;
   CHECK(done.events().size() == traffic.messages.size(),
         "a message did not arrive, or arrived twice");
+  return done.events();
+}
+
+TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelity fidelity) {
+  Simulator simulator;
+  Routing routing(fabric.topology, kTestRouting);
+  const auto network = make_network(fidelity, simulator, routing);
+  TrafficRun run;
   run.arrivals.resize(traffic.messages.size());
-  for (const Woken& event : done.events()) {
+  for (const Woken& event : play(simulator, *network, fabric, traffic)) {
     run.arrivals[event.token] = event.time;
+    run.order.push_back(event.token);
   }
-  run.order = done.tokens();
   run.link_use = network->link_use();
   run.stats = network->stats();
   run.finish = std::max(simulator.now(), network->quiet_time());
@@ -92,7 +90,7 @@ TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelit
 }
 
 std::vector<std::vector<LinkId>> paths_of(const TestFabric& fabric, const Traffic& traffic) {
-  Routing routing(fabric.topology, kRouting);
+  Routing routing(fabric.topology, kTestRouting);
   std::vector<std::vector<LinkId>> paths(traffic.connections.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const TestConnection& connection = traffic.connections[i];

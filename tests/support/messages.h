@@ -8,6 +8,7 @@
 #include "network/network.h"
 #include "sim/random.h"
 #include "support/fabrics.h"
+#include "support/recorder.h"
 
 namespace trainyard {
 
@@ -41,6 +42,14 @@ struct TrafficRun {
 // Up to 10 connections and 24 messages; bursts at one instant, queues on a connection, empty
 // messages and, rarely, messages of a host to itself.
 [[nodiscard]] Traffic random_traffic(const TestFabric& fabric, RandomStream& random);
+
+// What run_traffic and paths_of route by.
+inline constexpr RoutingOptions kTestRouting{.policy = RoutingPolicy::EcmpHash, .seed = 7};
+
+// Connects and sends on a network of any kind until the last message is complete. The completions,
+// the index of the message as token.
+[[nodiscard]] std::vector<Woken> play(Simulator& simulator, Network& network,
+                                      const TestFabric& fabric, const Traffic& traffic);
 
 [[nodiscard]] TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic,
                                      Fidelity fidelity);

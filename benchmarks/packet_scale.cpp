@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed of the packet engine on fat-trees of 100 Gb/s links, 1 us each, packets of 4,096 B, one run a
+// process so that the peak memory is that of the run:
+//   packet_scale permutation RADIX BYTES   every host sends to another one, all at once
+//   packet_scale incast RADIX BYTES        sixteen hosts send to one
+//   packet_scale ring RADIX BYTES          ring all_reduce of half of the hosts
+// Prints one line: processor time of the run without building the topology, packet-hops a second
+// (a packet-hop is a data packet that crosses a link), simulated time, peak memory.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms.h"
+#include "collectives/executor.h"
+#include "network/packet.h"
+#include "packet_fabrics.h"
+#include "sim/random.h"
+
+namespace trainyard {
+namespace {
+
+class Counter final : public EventHandler {
+ public:
+  explicit Counter(Simulator& simulator) : EventHandler(simulator) {}
+  void on_event(std::uint64_t /*token*/) override { ++count_; }
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+
+ private:
+  std::uint64_t count_ = 0;
+};
+
+// A random order of the hosts: each sends to the one behind it.
+std::vector<NodeId> shuffled(std::vector<NodeId> hosts) {
+  RandomStream random(1, "permutation");
+  for (std::size_t left = hosts.size(); left > 1; --left) {
+    std::swap(hosts[left - 1], hosts[random.below(left)]);
+  }
+  return hosts;
+}
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+void send_flows(const std::string& what, const std::vector<NodeId>& hosts, Bytes size,
+                PacketNetwork& network, Counter& counter) {
+  constexpr std::size_t kIncast = 16;
+  const std::vector<NodeId> order = shuffled(hosts);
+  const std::size_t flows = what == "incast" ? kIncast : order.size();
+  for (std::size_t i = 0; i < flows; ++i) {
+    const NodeId target = what == "incast" ? order.back() : order[(i + 1) % order.size()];
+    const ConnectionId connection = network.connect(
+        {.source = order[i], .target = target, .flow_label = static_cast<std::uint32_t>(i)});
+    network.send(connection, size, counter, i);
+  }
+}
+
+int run(const std::string& what, int radix, Bytes size) {
+  const PacketFabric fabric = packet_fat_tree(radix);
+  const double before = processor_seconds();
+  Simulator simulator;
+  Routing routing(fabric.topology, {.policy = RoutingPolicy::EcmpHash, .seed = 1});
+  PacketNetwork network(simulator, routing, {.rates = RateMeaning::Line});
+  Counter counter(simulator);
+  SimTime simulated;
+  if (what == "ring") {
+    const std::size_t ranks = fabric.hosts.size() / 2;
+    const std::vector<NodeId> hosts(fabric.hosts.begin(),
+                                    fabric.hosts.begin() + static_cast<std::ptrdiff_t>(ranks));
+    const auto schedule =
+        make_schedule(Algorithm::Ring, Operation::AllReduce,
+                      {.layout = flat_layout(static_cast<int>(ranks), 1), .root = {}, .pieces = 1});
+    Executor executor(simulator, network, *schedule, hosts, size);
+    executor.start();
+    simulator.run();
+    CHECK(!executor.contract_violation(), "the collective did not finish");
+    simulated = executor.finish_time();
+  } else {
+    send_flows(what, fabric.hosts, size, network, counter);
+    simulator.run();
+    CHECK(counter.count() == network.stats().messages, "a flow did not finish");
+    simulated = simulator.now();
+  }
+  const double seconds = processor_seconds() - before;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const PacketEngine::Counts counts = network.engine().counts();
+  fmt::print(
+      "{:>12} {:>3}: {:7.3f} s {:6.2f} M packet-hops/s  {:.2f} M hops  {:.0f} k windows  simulated "
+      "{:.3f} ms  {:.0f} MiB  fingerprint {:016x}\n",
+      what, radix, seconds, static_cast<double>(counts.packet_hops) / seconds / 1e6,
+      static_cast<double>(counts.packet_hops) / 1e6, static_cast<double>(counts.windows) / 1e3,
+      simulated.seconds() * 1e3, static_cast<double>(usage.ru_maxrss) / 1024.0,
+      simulator.fingerprint());
+  return 0;
+}
+
+}  // namespace
+}  // namespace trainyard
+
+int main(int argc, char** argv) {
+  const std::string what = argc == 4 ? argv[1] : "";
+  if (what != "permutation" && what != "incast" && what != "ring") {
+    fmt::print(stderr, "usage: packet_scale permutation|incast|ring RADIX BYTES\n");
+    return 2;
+  }
+  return trainyard::run(what, std::atoi(argv[2]), trainyard::Bytes(std::atoll(argv[3])));
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet.h"
+
+#include <algorithm>
+
+namespace trainyard {
+
+PacketNetwork::PacketNetwork(Simulator& simulator, Routing& routing, const PacketOptions& options)
+    : EventHandler(simulator),
+      simulator_(simulator),
+      routing_(routing),
+      engine_(routing.topology(), options) {}
+
+ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
+  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path,
+                      spec.nic_turns)) {
+    throw_unreachable(routing_.topology(), spec.source, spec.target);
+  }
+  connections_.push_back(route_.empty() ? kNoIndex : engine_.add_connection(route_));
+  wake_at_border();  // The new path may have shortened the windows.
+  return ConnectionId(static_cast<std::uint32_t>(connections_.size() - 1));
+}
+
+void PacketNetwork::send(ConnectionId id, Bytes size, EventHandler& done, std::uint64_t token) {
+  CHECK(size >= Bytes(0), "a message of negative size");
+  const std::uint32_t connection = connections_[id.value()];
+  if (connection == kNoIndex) {
+    ++local_messages_;
+    local_bytes_ += size;
+    simulator_.schedule(SimTime(), done, token);
+    return;
+  }
+  engine_.send(connection, {.time = simulator_.now().picoseconds(),
+                            .size = size.count(),
+                            .done = &done,
+                            .token = token});
+  wake_at_border();
+}
+
+void PacketNetwork::wake_at_border() {
+  const Picoseconds border = engine_.next_border();
+  if (border == kNeverTime) {
+    return;
+  }
+  const SimTime time = std::max(simulator_.now(), SimTime(border));
+  if (time < wake_time_) {
+    wake_time_ = time;
+    simulator_.schedule_at(time, *this, ++wake_generation_);
+  }
+}
+
+void PacketNetwork::on_event(std::uint64_t token) {
+  if (token != wake_generation_) {
+    return;
+  }
+  wake_time_ = SimTime::max();
+  while (engine_.next_border() <= simulator_.now().picoseconds()) {
+    engine_.run_window(completions_);
+  }
+  for (const PacketEngine::Completion& completion : completions_) {
+    simulator_.schedule_at(SimTime(completion.time), *completion.done, completion.token);
+  }
+  completions_.clear();
+  wake_at_border();
+}
+
+NetworkStats PacketNetwork::stats() const {
+  const PacketEngine::Counts counts = engine_.counts();
+  return {.messages = counts.messages + local_messages_,
+          .bytes = Bytes(counts.bytes) + local_bytes_,
+          .connections = connections_.size(),
+          .path_classes = 0,
+          .solves = 0,
+          .rate_changes = 0};
+}
+
+std::vector<LinkUse> PacketNetwork::link_use() const {
+  std::vector<LinkUse> use;
+  for (const auto& [link, bytes] : engine_.payload_by_link()) {
+    use.push_back({.link = link, .bytes = Bytes(bytes)});
+  }
+  return use;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packet engine as a Network: messages cut into packets that wait in the queues of ports.
+//
+// The engine works in windows (packet_engine.h). A window is worked through at its end, as one event
+// of the simulator: all that was sent before its end is known then, and no packet that leaves in it
+// can be complete before. Completions are scheduled at the exact time at which the last byte arrives.
+//
+// A message of zero bytes is a packet of headers only: it takes the latency of the path and the time
+// of its headers on every link.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "network/network.h"
+#include "network/packet_engine.h"
+#include "network/packet_options.h"
+
+namespace trainyard {
+
+class PacketNetwork final : public Network, private EventHandler {
+ public:
+  PacketNetwork(Simulator& simulator, Routing& routing, const PacketOptions& options = {});
+
+  ConnectionId connect(const ConnectionSpec& spec) override;
+  void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
+  [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
+  void reserve(std::size_t connections) override { connections_.reserve(connections); }
+  [[nodiscard]] NetworkStats stats() const override;
+  [[nodiscard]] std::vector<LinkUse> link_use() const override;
+
+  [[nodiscard]] const PacketEngine& engine() const { return engine_; }
+  [[nodiscard]] PacketEngine& engine() { return engine_; }
+
+ private:
+  void on_event(std::uint64_t token) override;
+  void wake_at_border();
+
+  Simulator& simulator_;
+  Routing& routing_;
+  PacketEngine engine_;
+  std::vector<std::uint32_t> connections_;  // Of the engine; kNoIndex for a node to itself.
+  std::vector<LinkId> route_;               // Scratch.
+  std::vector<PacketEngine::Completion> completions_;  // Scratch.
+  SimTime wake_time_ = SimTime::max();
+  std::uint64_t wake_generation_ = 0;
+  std::uint64_t local_messages_ = 0;
+  Bytes local_bytes_;
+};
+
+}  // namespace trainyard

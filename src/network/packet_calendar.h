@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is due in which window of time: a ring of lists for the windows that come next and a heap for
+// those beyond. Taking windows in rising order costs nothing for windows in which nothing is due.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+class WindowCalendar {
+ public:
+  using Window = std::uint64_t;
+  static constexpr Window kNever = ~Window{0};
+
+  // `window` must not be before the last one taken; the item is handed out with it.
+  void add(Window window, std::uint32_t item) {
+    DCHECK(window >= base_, "an item for a window that is over");
+    if (window - base_ < kSlots) [[likely]] {
+      put(window, item);
+    } else {
+      far_.push({window, item});
+    }
+  }
+
+  // The next window in which anything is due; kNever if there is none.
+  [[nodiscard]] Window next() const {
+    const std::size_t first = base_ % kSlots;
+    for (std::size_t step = 0; step <= kWords; ++step) {
+      const std::size_t word = (first / 64 + step) % kWords;
+      std::uint64_t bits = occupied_[word];
+      if (step == 0) {
+        bits &= ~std::uint64_t{0} << (first % 64);
+      } else if (step == kWords) {
+        bits &= ~(~std::uint64_t{0} << (first % 64));
+      }
+      if (bits != 0) {
+        const std::size_t slot = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+        return base_ + (slot + kSlots - first) % kSlots;
+      }
+    }
+    return far_.empty() ? kNever : far_.top().first;
+  }
+
+  // Replaces `items` by what is due in `window`, which must be next(). What is added for the same
+  // window afterwards is due again.
+  void take(Window window, std::vector<std::uint32_t>& items) {
+    base_ = window;
+    while (!far_.empty() && far_.top().first - base_ < kSlots) {
+      put(far_.top().first, far_.top().second);
+      far_.pop();
+    }
+    items.clear();
+    items.swap(slots_[window % kSlots]);
+    occupied_[window % kSlots / 64] &= ~(std::uint64_t{1} << (window % 64));
+  }
+
+  // Forgets everything; windows are counted from `base` on.
+  void reset(Window base) {
+    for (std::vector<std::uint32_t>& slot : slots_) {
+      slot.clear();
+    }
+    occupied_.fill(0);
+    far_ = {};
+    base_ = base;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 256;
+  static constexpr std::size_t kWords = kSlots / 64;
+  using Far = std::pair<Window, std::uint32_t>;
+
+  void put(Window window, std::uint32_t item) {
+    slots_[window % kSlots].push_back(item);
+    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
+  }
+
+  std::vector<std::vector<std::uint32_t>> slots_{kSlots};  // The window modulo their number.
+  std::array<std::uint64_t, kWords> occupied_{};
+  std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
+  Window base_ = 0;
+};
+
+}  // namespace trainyard
