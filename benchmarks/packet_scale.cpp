@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the packet engine on fat-trees of 100 Gb/s links, 1 us each, packets of 4,096 B, one run a
-// process so that the peak memory is that of the run:
+// Speed of the packet engine on fat-trees of 100 Gb/s links, 1 us each, packets of 4,096 B, one run
+// a process so that the peak memory is that of the run:
 //   packet_scale permutation RADIX BYTES   every host sends to another one, all at once
 //   packet_scale incast RADIX BYTES        sixteen hosts send to one
 //   packet_scale ring RADIX BYTES          ring all_reduce of half of the hosts

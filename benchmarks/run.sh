@@ -9,6 +9,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 "$root/tools/setup/build.sh" release fabric_scale
 "$root/tools/setup/build.sh" release torus_scale
 "$root/tools/setup/build.sh" release nccl_scale
+"$root/tools/setup/build.sh" release packet_scale
 bin=$root/build/release/bin
 
 "$bin/micro"

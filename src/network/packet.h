@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packet engine as a Network: messages cut into packets that wait in the queues of ports.
 //
-// The engine works in windows (packet_engine.h). A window is worked through at its end, as one event
-// of the simulator: all that was sent before its end is known then, and no packet that leaves in it
-// can be complete before. Completions are scheduled at the exact time at which the last byte arrives.
+// The engine works in windows (packet_engine.h). A window is worked through at its end, as one
+// event of the simulator: all that was sent before its end is known then, and no packet that leaves
+// in it can be complete before. Completions are scheduled at the exact time at which the last byte
+// arrives.
 //
-// A message of zero bytes is a packet of headers only: it takes the latency of the path and the time
-// of its headers on every link.
+// A message of zero bytes is a packet of headers only: it takes the latency of the path and the
+// time of its headers on every link.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is due in which window of time: a ring of lists for the windows that come next and a heap for
-// those beyond. Taking windows in rising order costs nothing for windows in which nothing is due.
+// What is due in which window of time: a ring of lists for the windows that come next and a heap
+// for those beyond. Taking windows in rising order costs nothing for windows in which nothing is
+// due.
 #pragma once
 
 #include <array>

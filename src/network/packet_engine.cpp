@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports, paths and messages; packet_window.cpp has the work of a window.
+// Ports, switches, paths and messages; packet_window.cpp has the work of a window.
 #include "network/packet_engine.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "hw/pfc.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/random.h"
 
 namespace trainyard {
 namespace {
@@ -17,6 +18,11 @@ namespace {
 constexpr Bytes kRatedPayload{4096};
 constexpr std::size_t kMostLinks = 255;
 constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
+
+// What a group owns beside the shared part, and how far below its threshold it must be to let the
+// sender go on: alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
+constexpr Bytes kReserve{4096};
+constexpr Bytes kResumeOffset{3072};
 
 void check(const PacketOptions& options) {
   const std::int64_t mtu = options.mtu.count();
@@ -27,14 +33,25 @@ void check(const PacketOptions& options) {
   if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
     throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
   }
+  if (options.pfc && options.buffer <= Bytes(0)) {
+    throw ConfigError("packet engine: expected a size of the buffer with PFC, found none");
+  }
 }
 
 }  // namespace
 
 PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& options)
-    : topology_(topology), options_(options), port_index_(topology.link_count(), kNoIndex) {
+    : topology_(topology),
+      options_(options),
+      port_index_(topology.link_count(), kNoIndex),
+      switch_index_(topology.node_count(), kNoIndex) {
   check(options);
   full_wire_ = wire_of(options.mtu.count(), false);
+  const RdmaFraming& framing = options.framing;
+  around_frame_ = full_wire_ - frame_bytes(framing, RdmaOpcode::SendOnly, options.mtu).count();
+  ack_wire_ = wire_bytes(framing, RdmaOpcode::Acknowledge, Bytes(0)).count();
+  cnp_wire_ = wire_bytes(framing, RdmaOpcode::Cnp, Bytes(0)).count();
+  cnp_interval_ = cnp_interval(options.control).picoseconds();
 }
 
 std::int64_t PacketEngine::wire_of(std::int64_t payload, bool first) const {
@@ -44,30 +61,158 @@ std::int64_t PacketEngine::wire_of(std::int64_t payload, bool first) const {
   return wire_bytes(options_.framing, opcode, Bytes(payload)).count();
 }
 
-Picoseconds PacketEngine::time_on_line(const Port& port, std::int64_t wire) const {
-  if (wire == full_wire_) [[likely]] {
-    return port.full_time;
-  }
-  // At most 65,535 B: 5.3e17.
-  constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
-  const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
-  return static_cast<Picoseconds>((bits + port.bits_per_second - 1) / port.bits_per_second);
+// ACKs and CNPs go back to the source.
+bool PacketEngine::has_way_back() const {
+  return options_.packets_per_ack > 0 || options_.control != CongestionControl::None;
 }
 
-std::uint32_t PacketEngine::port_of(LinkId id) {
-  std::uint32_t& index = port_index_[id.value()];
+Bandwidth PacketEngine::line_rate(const Link& link) const {
+  if (options_.rates == RateMeaning::Line) {
+    return link.spec.bandwidth;
+  }
+  const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, kRatedPayload).count();
+  return link.spec.bandwidth.scaled(static_cast<double>(wire) /
+                                    static_cast<double>(kRatedPayload.count()));
+}
+
+// The link back: of several between two nodes the first belongs to the first, and so on.
+LinkId PacketEngine::link_back(LinkId id) const {
+  const Link& link = topology_.link(id);
+  std::size_t number = 0;
+  for (const LinkId other : topology_.links_from(link.source)) {
+    if (other == id) {
+      break;
+    }
+    number += topology_.link(other).target == link.target ? 1 : 0;
+  }
+  for (const LinkId other : topology_.links_from(link.target)) {
+    if (topology_.link(other).target == link.source && number-- == 0) {
+      return other;
+    }
+  }
+  throw ConfigError(fmt::format(
+      "packet engine: expected a link back from {} to {} for pause frames and ACKs, found none",
+      topology_.node(link.target).name, topology_.node(link.source).name));
+}
+
+std::uint32_t PacketEngine::number_at(NodeId node, LinkId out) const {
+  std::uint32_t number = 0;
+  for (const LinkId link : topology_.links_from(node)) {
+    if (link == out) {
+      return number;
+    }
+    ++number;
+  }
+  CHECK(false, "a link of another node");
+}
+
+IngressLimits PacketEngine::ingress_limits(const Link& link) const {
+  if (!options_.pfc) {
+    return {};
+  }
+  const Bandwidth rate = line_rate(link);
+  // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
+  // packet that triggers XOFF may lie in the headroom itself.
+  const Bytes frame(wire_of(options_.mtu.count(), true) - around_frame_);
+  const Bytes headroom = pfc_headroom({.rate = rate,
+                                       .delay = link.spec.latency,
+                                       .mtu = frame,
+                                       .pipeline = topology_.node(link.target).latency}) +
+                         frame;
+  return {.lossless = true,
+          .exempt = false,
+          .reserve = kReserve,
+          .headroom = headroom,
+          .threshold = {.kind = BufferThreshold::Kind::Dynamic,
+                        .alpha_exponent = options_.alpha_exponent},
+          .resume_offset = kResumeOffset};
+}
+
+std::uint32_t PacketEngine::switch_of(NodeId node) {
+  std::uint32_t& index = switch_index_[node.value()];
   if (index != kNoIndex) {
     return index;
   }
-  index = static_cast<std::uint32_t>(ports_.size());
+  index = static_cast<std::uint32_t>(switches_.size());
+  const auto links = topology_.links_from(node);
+  std::vector<IngressLimits> limits;
+  Bytes owned;
+  for (const LinkId out : links) {
+    limits.push_back(options_.pfc ? ingress_limits(topology_.link(link_back(out)))
+                                  : IngressLimits{});
+    owned += limits.back().reserve + limits.back().headroom;
+  }
+  // At least half is shared: below, thresholds are a few packets.
+  if (owned * 2 > options_.buffer) {
+    throw ConfigError(fmt::format(
+        "packet engine: {}: expected a buffer of at least {}, twice what {} ports reserve for "
+        "PFC, found {}",
+        topology_.node(node).name, to_string(owned * 2), links.size(), to_string(options_.buffer)));
+  }
+  switches_.push_back({.buffer = SharedBuffer({.size = options_.buffer},
+                                              static_cast<std::uint32_t>(links.size()), 1),
+                       .ports = {}});
+  PacketSwitch& record = switches_.back();
+  // Lossy: a queue may take half of what is free and its own, alpha 1.
+  constexpr BufferThreshold kLossy{.kind = BufferThreshold::Kind::Dynamic, .alpha_exponent = 0};
+  for (std::uint32_t i = 0; i < links.size(); ++i) {
+    if (options_.pfc) {
+      record.buffer.set_ingress(i, 0, limits[i]);
+    } else {
+      record.buffer.set_egress(i, 0, kLossy);
+    }
+  }
+  // One group alone with x bytes is below its threshold as long as x < alpha (S - x). Shares of
+  // 1 / (1 + alpha) with alpha up to 64 leave at least 1/65 of it.
+  const std::int64_t shared = (options_.buffer - owned).count();
+  const int exponent = options_.pfc ? options_.alpha_exponent : 0;
+  const std::int64_t whole = exponent >= 0 ? shared : shared >> -exponent;
+  const std::int64_t divisor = exponent >= 0 ? 1 + (std::int64_t{1} << exponent) : 0;
+  record.open_limit =
+      divisor > 0 ? shared - shared / divisor - 1
+                  : whole - (whole >> (-exponent)) - 1;  // x <= T - alpha T < T / (1 + alpha).
+  const std::int64_t in_flight =
+      static_cast<std::int64_t>(links.size()) * wire_of(options_.mtu.count(), true);
+  record.open_limit = std::max<std::int64_t>(0, record.open_limit - in_flight);
+  if (options_.always_exact) {
+    record.open_limit = -1;
+  }
+  return index;
+}
+
+void PacketEngine::set_up_switch(Port& port, const Link& link) {
+  if (topology_.node(link.source).kind != NodeKind::Switch || link.spec.kind != LinkKind::Network) {
+    return;
+  }
+  if (options_.ecn != EcnPreset::Off) {
+    const auto [entry, is_new] = marker_index_.try_emplace(
+        port.bits_per_second, static_cast<std::uint32_t>(markers_.size()));
+    const RedProfile profile =
+        red_profile(options_.ecn, Bandwidth(static_cast<std::int64_t>(port.bits_per_second)));
+    if (is_new) {
+      markers_.emplace_back(profile);
+    }
+    port.marker = entry->second;
+    port.mark_above = profile.kmin.count();
+    port.random = hash64(options_.seed ^ hash64(port.link));
+  }
+  if (options_.buffer > Bytes(0)) {
+    port.node = switch_of(link.source);
+    port.out = number_at(link.source, LinkId(port.link));
+    switches_[port.node].ports.push_back(port_index_[port.link]);
+  }
+}
+
+std::uint32_t PacketEngine::port_of(LinkId id) {
+  if (port_index_[id.value()] != kNoIndex) {
+    return port_index_[id.value()];
+  }
+  const auto index = static_cast<std::uint32_t>(ports_.size());
+  port_index_[id.value()] = index;
   const Link& link = topology_.link(id);
   Port& port = ports_.emplace_back();
   port.link = id.value();
-  Bandwidth rate = link.spec.bandwidth;
-  if (options_.rates == RateMeaning::Payload) {
-    const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, kRatedPayload).count();
-    rate = rate.scaled(static_cast<double>(wire) / static_cast<double>(kRatedPayload.count()));
-  }
+  const Bandwidth rate = line_rate(link);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
   port.full_time = transfer_time(Bytes(full_wire_), rate).picoseconds();
   const Node& target = topology_.node(link.target);
@@ -79,6 +224,9 @@ std::uint32_t PacketEngine::port_of(LinkId id) {
       target.kind != NodeKind::Switch || options_.forwarding == Forwarding::CutThrough;
   port.through_delay = flight + node;
   port.end_delay = flight + (is_switch ? node : 0);
+  // The other side stops after the time that 802.3 allows it.
+  port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
+  set_up_switch(port, link);
   return index;
 }
 
@@ -91,20 +239,58 @@ Picoseconds PacketEngine::lookahead(const Port& port, bool is_last) const {
 
 // Windows are counted anew from the same instant on.
 void PacketEngine::shorten_window(Picoseconds lookahead) {
+  if (options_.longest_window > SimTime()) {
+    lookahead = std::min(lookahead, options_.longest_window.picoseconds());
+  }
   if (lookahead >= window_) {
     return;
   }
   window_ = lookahead;
   calendar_.reset(static_cast<std::uint64_t>(begin_time_ / window_));
+  const auto add = [&](std::uint32_t index, CalendarItem kind, const Ring<Arrival>& ring) {
+    if (!ring.empty()) {
+      add_to_calendar(item_of(index, kind), ring.front().time);
+    }
+  };
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     Port& port = ports_[index];
-    port.due = WindowCalendar::kNever;
-    port.visited = WindowCalendar::kNever;
-    if (!port.wire.empty()) {
-      add_to_calendar(2 * index, port.wire.front().time);
-    }
+    port.due = kNoWindow;
+    port.visited = kNoWindow;
+    add(index, CalendarItem::Wire, port.wire);
+    add(index, CalendarItem::Notices, port.notices);
+    add(index, CalendarItem::Pauses, port.pauses);
     schedule(port, index);
+    if (port.leaving.bytes > 0 && port.leaving.time >= begin_time_) {
+      add_port_to_calendar(port, index, port.leaving.time);
+    }
   }
+}
+
+// Appends the ports of a path; the least lookahead on it.
+Picoseconds PacketEngine::add_path(std::span<const LinkId> path) {
+  Picoseconds least = kNeverTime;
+  for (std::size_t hop = 0; hop < path.size(); ++hop) {
+    const LinkId link = path[hop];
+    const std::uint32_t index = port_of(link);
+    std::uint32_t entry = 0;
+    if (options_.pfc || has_way_back()) {
+      const LinkId back = link_back(link);
+      const std::uint32_t opposite = port_of(back);
+      ports_[index].opposite = opposite;
+      ports_[opposite].opposite = index;
+      least = std::min(least, time_on_line(ports_[opposite], kPfcWireBytes.count()) +
+                                  ports_[opposite].pause_delay);
+    }
+    if (hop > 0 && ports_[index].node != kNoIndex) {
+      const LinkId back = link_back(path[hop - 1]);
+      entry = number_at(topology_.link(back).source, back);
+    }
+    positions_.push_back(index);
+    entries_.push_back(static_cast<std::uint16_t>(entry));
+    least = std::min(least, lookahead(ports_[index], hop + 1 == path.size()));
+  }
+  CHECK(positions_.size() < kNoIndex, "too many connections");
+  return least;
 }
 
 std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
@@ -112,20 +298,37 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
   Connection connection;
   connection.path = static_cast<std::uint32_t>(positions_.size());
   connection.hops = static_cast<std::uint8_t>(path.size());
-  Picoseconds least = kNeverTime;
-  for (const LinkId link : path) {
-    const std::uint32_t index = port_of(link);
-    positions_.push_back(index);
-    least = std::min(least, lookahead(ports_[index], link == path.back()));
-  }
+  Picoseconds least = add_path(path);
   connection.port = positions_[connection.path];
+  const std::uint64_t first_rate = ports_[connection.port].bits_per_second;
+  connection.rate = first_rate;
+  for (const LinkId link : path) {
+    connection.rate = std::min(connection.rate, ports_[port_index_[link.value()]].bits_per_second);
+    if (topology_.link(link).spec.kind == LinkKind::Network) {
+      break;
+    }
+  }
+  connection.is_paced = connection.rate < first_rate;
+  if (has_way_back()) {
+    std::vector<LinkId> back;
+    for (auto link = path.rbegin(); link != path.rend(); ++link) {
+      back.push_back(link_back(*link));
+    }
+    connection.reverse = static_cast<std::uint32_t>(positions_.size());
+    least = std::min(least, add_path(back));
+  }
+  if (options_.control != CongestionControl::None) {
+    const auto line = Bandwidth(static_cast<std::int64_t>(connection.rate));
+    const auto entry =
+        settings_.try_emplace(connection.rate, dcqcn_settings(options_.control, line)).first;
+    reactions_.emplace_back(entry->second);
+  }
   Port& first = ports_[connection.port];
   if (first.source == kNoIndex) {
     first.source = static_cast<std::uint32_t>(sources_.size());
     sources_.emplace_back();
   }
   connections_.push_back(connection);
-  CHECK(positions_.size() < kNoIndex, "too many connections");
   shorten_window(least);
   return static_cast<std::uint32_t>(connections_.size() - 1);
 }
@@ -157,68 +360,26 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
     connection.sending = slot;
     connection.unsent = message.size;
     Port& port = ports_[connection.port];
-    sources_[port.source].wait(id, message.time, messages_[slot].order);
+    sources_[port.source].wait(id, std::max(message.time, connection.next_start),
+                               messages_[slot].order);
     schedule(port, connection.port);
   }
 }
 
-// Items of the calendar: 2 i is what is under way on the link of port i, 2 i + 1 the port itself.
-void PacketEngine::add_to_calendar(std::uint32_t item, Picoseconds time) {
-  calendar_.add(static_cast<std::uint64_t>(time / window_), item);
+void PacketEngine::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
+  const auto window = static_cast<std::uint64_t>(time / window_);
+  if (window != port.due) {
+    port.due = window;
+    calendar_.add(window, item_of(index, CalendarItem::Port));
+  }
 }
 
 // Puts the port into the calendar for the window in which it can next begin a packet that it has.
 void PacketEngine::schedule(Port& port, std::uint32_t index) {
-  Picoseconds start = port.free_at;
-  if (port.queue.empty()) {
-    if (port.source == kNoIndex) {
-      return;
-    }
-    const Picoseconds own = sources_[port.source].earliest();
-    if (own == kNeverTime) {
-      return;
-    }
-    start = std::max(start, own);
+  const Picoseconds start = next_start(port);
+  if (start != kNeverTime) {
+    add_port_to_calendar(port, index, start);
   }
-  const auto window = static_cast<std::uint64_t>(start / window_);
-  if (window != port.due) {
-    port.due = window;
-    calendar_.add(window, 2 * index + 1);
-  }
-}
-
-Picoseconds PacketEngine::next_border() const {
-  const WindowCalendar::Window next = calendar_.next();
-  return next == WindowCalendar::kNever ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
-}
-
-PacketEngine::Counts PacketEngine::counts() const {
-  Counts counts = counts_;
-  for (const Port& port : ports_) {
-    counts.packet_hops += port.packets;
-  }
-  return counts;
-}
-
-const Port* PacketEngine::port(LinkId link) const {
-  const std::uint32_t index = port_index_[link.value()];
-  return index == kNoIndex ? nullptr : &ports_[index];
-}
-
-std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
-  std::vector<std::int64_t> bytes(ports_.size());
-  for (const Connection& connection : connections_) {
-    for (std::uint32_t hop = 0; hop < connection.hops; ++hop) {
-      bytes[positions_[connection.path + hop]] += connection.sent_bytes;
-    }
-  }
-  std::vector<std::pair<LinkId, std::int64_t>> result;
-  for (std::uint32_t link = 0; link < port_index_.size(); ++link) {
-    if (port_index_[link] != kNoIndex && bytes[port_index_[link]] > 0) {
-      result.emplace_back(LinkId(link), bytes[port_index_[link]]);
-    }
-  }
-  return result;
 }
 
 }  // namespace trainyard

@@ -6,8 +6,9 @@
 // windows of that length, and what a window brings to a port is known when the window begins. So
 // each port is worked through alone: arrivals of the window in order of (time, link that they came
 // by), then in one loop every packet that it begins to send before the window ends. What it sends
-// is appended to the link, a FIFO too, and reaches the next port in a later window. Windows in which
-// nothing is due are skipped, and a port with nothing due is not looked at.
+// is appended to the link, a FIFO too, and reaches the next port in a later window. Windows in
+// which nothing is due are skipped, and a port with nothing due is not looked at. Ports of a switch
+// whose buffer is near a threshold are worked through together (packet_switch.h).
 //
 // A message may be sent at any time that is not before the end of the last window that was run:
 // run a window only when everything before its end has been sent. A message ends at its target in a
@@ -16,13 +17,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "network/packet_calendar.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
 #include "network/packet_source.h"
+#include "network/packet_switch.h"
 #include "sim/event.h"
 #include "sim/ids.h"
 #include "topology/topology.h"
@@ -48,79 +53,152 @@ class PacketEngine {
   };
   struct Counts {
     std::uint64_t messages = 0;  // Whose last packet left the source.
-    std::int64_t bytes = 0;      // Theirs.
-    std::uint64_t packet_hops = 0;
+    std::uint64_t completed = 0;
+    std::int64_t bytes = 0;         // Of messages that left.
+    std::uint64_t packet_hops = 0;  // Data packets.
     std::uint64_t windows = 0;
+    std::uint64_t exact_windows = 0;  // Of single switches.
+    std::uint64_t acks = 0;
+    std::uint64_t cnps = 0;
   };
 
   // `topology` must outlive the engine. Throws ConfigError for options that make no sense.
   PacketEngine(const Topology& topology, const PacketOptions& options);
 
-  // `path` must not be empty. Connections are numbered from 0.
+  // `path` must not be empty. Connections are numbered from 0. Throws ConfigError where something
+  // must go back to the source and a link has none back.
   std::uint32_t add_connection(std::span<const LinkId> path);
   // Queues a message; `message.time` must not fall from call to call.
   void send(std::uint32_t connection, const Message& message);
 
   // The end of the next window in which anything is due; kNeverTime if nothing is.
   [[nodiscard]] Picoseconds next_border() const;
-  // Works through that window. Adds the messages that complete in later ones, in order of time, then
-  // of send().
+  // Works through that window. Adds the messages that complete in later ones, in order of time,
+  // then of send().
   void run_window(std::vector<Completion>& completions);
 
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] std::size_t connections() const { return connections_.size(); }
   // The port of this link, if a connection uses it.
   [[nodiscard]] const Port* port(LinkId link) const;
+  // The time for which it has been paused, up to the end of the last window.
+  [[nodiscard]] Picoseconds paused_time(const Port& port) const;
   // Payload that left on each link in use, of messages whose last packet has left the source.
   [[nodiscard]] std::vector<std::pair<LinkId, std::int64_t>> payload_by_link() const;
+  [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return switches_; }
+  // The rate to which a connection is limited now, in bits per second.
+  [[nodiscard]] double rate(std::uint32_t connection) const;
   // Length of a window.
   [[nodiscard]] Picoseconds window() const { return window_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
   [[nodiscard]] std::int64_t wire_of(std::int64_t payload, bool first) const;
 
-  // Every packet start is added to `starts` from now on.
+  // Every start of a packet is added to `starts` from now on.
   void trace(std::vector<PacketStart>* starts) { starts_ = starts; }
 
  private:
   struct Connection {
-    std::int64_t unsent = 0;  // Bytes of the message `sending`.
-    std::uint32_t path = 0;   // First position.
-    std::uint32_t port = 0;   // The first of the path.
+    std::int64_t unsent = 0;     // Bytes of the message `sending`.
+    Picoseconds next_start = 0;  // Pacing: the next packet begins no sooner.
+    std::uint64_t rate = 0;      // That its own stage of the path carries, bits per second.
+    std::uint32_t path = 0;      // First position.
+    std::uint32_t port = 0;      // The first of the path.
     std::uint32_t sequence = 0;
-    std::uint8_t hops = 0;
     std::uint32_t sending = kNoIndex;  // Messages, of the list from `oldest` to `last`.
     std::uint32_t oldest = kNoIndex;
     std::uint32_t last = kNoIndex;
+    std::uint8_t hops = 0;
+    bool is_paced = false;
+    bool was_cut = false;  // A CNP has come.
+    // Of the target.
+    std::uint32_t reverse = 0;  // First position of the way back.
+    std::uint32_t unanswered = 0;
+    DcqcnNotification notification;
     std::int64_t sent_bytes = 0;  // Of messages that left.
+    std::uint32_t cnps = 0;
+  };
+  // An event of a switch that is worked through exactly.
+  struct SwitchEvent {
+    Picoseconds time;
+    std::uint32_t port;
+    std::uint32_t link;
+    bool is_start;  // After all that frees the buffer at the same instant.
   };
 
+  // packet_engine.cpp
   [[nodiscard]] std::uint32_t port_of(LinkId link);
+  void set_up_switch(Port& port, const Link& link);
+  [[nodiscard]] std::uint32_t switch_of(NodeId node);
+  [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;
+  [[nodiscard]] Bandwidth line_rate(const Link& link) const;
+  [[nodiscard]] LinkId link_back(LinkId link) const;
+  [[nodiscard]] std::uint32_t number_at(NodeId node, LinkId out) const;
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
   [[nodiscard]] Picoseconds lookahead(const Port& port, bool is_last) const;
+  [[nodiscard]] bool has_way_back() const;
+  Picoseconds add_path(std::span<const LinkId> path);
   void shorten_window(Picoseconds lookahead);
   void add_to_calendar(std::uint32_t item, Picoseconds time);
+  void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
   void schedule(Port& port, std::uint32_t index);
+  [[nodiscard]] std::uint32_t take_slot(const Message& message);
 
+  // packet_window.cpp
   void pull(std::uint32_t item);
-  void run_port(std::uint32_t index);
-  static void sort_arrivals(Port& port, const PacketEngine& engine);
-  void admit(Port& port, const Arrival& arrival);
+  void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
+  void run_port(std::uint32_t index, PacketSwitch* node);
+  [[nodiscard]] Picoseconds next_start(const Port& port) const;
+  void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
+  void admit(Port& port, const Due& due, PacketSwitch* node);
   void begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
-  [[nodiscard]] Packet next_of(std::uint32_t connection);
-  void go_on(const Port& port, std::uint32_t connection, Picoseconds start);
+  void mark(Port& port, Packet& packet);
   [[nodiscard]] Picoseconds handed_on(const Port& port, const Packet& packet, Picoseconds start,
                                       Picoseconds end) const;
-  void deliver(const Packet& packet, Picoseconds time);
-  [[nodiscard]] std::uint32_t take_slot(const Message& message);
+
+  // packet_switch.cpp
+  void run_switch(PacketSwitch& node);
+  [[nodiscard]] bool is_calm(const PacketSwitch& node);
+  void count(PacketSwitch& node);
+  void stop_counting(PacketSwitch& node);
+  void run_exactly(PacketSwitch& node);
+  void collect(PacketSwitch& node);
+  void push_event(Picoseconds time, std::uint32_t port, bool is_start);
+  void push_start(std::uint32_t index);
+  void take_event(PacketSwitch& node);
+  void store(Port& port, const Due& due, PacketSwitch& node);
+  void release(Port& port, PacketSwitch& node);
+  void say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time);
+  void send_pause(Port& port, std::uint32_t index, Picoseconds start);
+
+  // packet_transport.cpp
+  [[nodiscard]] Packet next_of(std::uint32_t connection);
+  void go_on(const Port& port, std::uint32_t connection, const Packet& packet, Picoseconds start);
+  void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void complete(Connection& connection, Picoseconds time);
+  void answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void admit_special(Port& port, const Due& due);
+  void take_notice(const Packet& packet, Picoseconds time);
 
   const Topology& topology_;
   PacketOptions options_;
   std::int64_t full_wire_ = 0;
+  std::int64_t around_frame_ = 0;  // Bytes on the line that no switch stores.
+  std::int64_t ack_wire_ = 0;
+  std::int64_t cnp_wire_ = 0;
+  Picoseconds cnp_interval_ = 0;
   std::vector<Port> ports_;                // Of links in use, in order of first use.
   std::vector<std::uint32_t> port_index_;  // By link.
-  std::vector<std::uint32_t> positions_;   // Ports of all paths, one path after the other.
+  std::vector<PacketSwitch> switches_;
+  std::vector<std::uint32_t> switch_index_;  // By node.
+  std::vector<std::uint32_t> positions_;     // Ports of all paths, one path after the other.
+  std::vector<std::uint16_t> entries_;       // Number of the ingress port there.
   std::vector<PacketSource> sources_;
   std::vector<Connection> connections_;
+  std::vector<DcqcnReaction> reactions_;                 // By connection, if there is such control.
+  std::map<std::uint64_t, DcqcnSettings> settings_;      // By rate.
+  std::vector<RedMarker> markers_;                       // By rate of the port.
+  std::map<std::uint64_t, std::uint32_t> marker_index_;  // By rate.
   std::vector<Message> messages_;
   std::uint32_t free_message_ = kNoIndex;
   std::uint64_t sends_ = 0;
@@ -132,9 +210,52 @@ class PacketEngine {
   WindowCalendar calendar_;
   std::vector<std::uint32_t> due_;     // Scratch: items.
   std::vector<std::uint32_t> active_;  // Scratch: ports.
+  std::vector<std::uint32_t> busy_;    // Scratch: switches that are not open.
+  std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // Scratch: with their ports.
+  std::vector<SwitchEvent> events_;                            // Scratch: a heap.
+  std::vector<std::int64_t> incoming_;                         // Scratch: by ingress port.
   std::vector<Completion>* completions_ = nullptr;
   Counts counts_;
   std::vector<PacketStart>* starts_ = nullptr;
 };
+
+// Items of the calendar: 4 i + kind for port i.
+enum class CalendarItem : std::uint8_t { Wire, Notices, Pauses, Port };
+
+[[nodiscard]] constexpr std::uint32_t item_of(std::uint32_t port, CalendarItem kind) {
+  return 4 * port + static_cast<std::uint32_t>(kind);
+}
+
+inline void PacketEngine::add_to_calendar(std::uint32_t item, Picoseconds time) {
+  calendar_.add(static_cast<std::uint64_t>(time / window_), item);
+}
+
+inline Picoseconds PacketEngine::time_on_line(const Port& port, std::int64_t wire) const {
+  if (wire == full_wire_) [[likely]] {
+    return port.full_time;
+  }
+  // At most 65,535 B: 5.3e17.
+  constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
+  const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
+  return static_cast<Picoseconds>((bits + port.bits_per_second - 1) / port.bits_per_second);
+}
+
+// When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
+inline Picoseconds PacketEngine::next_start(const Port& port) const {
+  if (!port.control.empty() || !port.to_pause.empty()) [[unlikely]] {
+    return port.free_at;
+  }
+  if (port.paused) [[unlikely]] {
+    return kNeverTime;
+  }
+  if (!port.queue.empty()) {
+    return port.free_at;
+  }
+  if (port.source == kNoIndex) {
+    return kNeverTime;
+  }
+  const Picoseconds own = sources_[port.source].earliest();
+  return own > port.free_at ? own : port.free_at;
+}
 
 }  // namespace trainyard

@@ -4,18 +4,30 @@
 
 #include <cstdint>
 
+#include "hw/dcqcn.h"
+#include "hw/ecn.h"
 #include "hw/rdma_packet.h"
 #include "sim/units.h"
 
 namespace trainyard {
 
-// When a switch of the fabric hands a packet to its next port: once it has all of it, or once it has
-// the header and the next port cannot run out of bytes.
+// When a switch of the fabric hands a packet to its next port: once it has all of it, or once it
+// has the header and the next port cannot run out of bytes.
 enum class Forwarding : std::uint8_t { StoreAndForward, CutThrough };
 
 // What the bandwidth of a link in the topology is: what a long transfer of full packets gets, as
 // LinkSpec says it, or the rate of the line, of which headers take their part.
 enum class RateMeaning : std::uint8_t { Payload, Line };
+
+enum class CongestionControl : std::uint8_t { None, DcqcnNic, DcqcnPaper };
+
+// Thresholds of marking.
+enum class EcnPreset : std::uint8_t {
+  Off,
+  Hpcc,   // alibaba-edu/High-Precision-Congestion-Control: 100 and 400 kB at 25 Gb/s, 20 %.
+  Dcqcn,  // Zhu et al., SIGCOMM 2015: 5 and 200 kB, 1 %.
+  Sonic,  // sonic-buildimage, AZURE_LOSSLESS: 1 and 2 MiB, 5 %.
+};
 
 struct PacketOptions {
   Bytes mtu{4096};  // Payload of a full packet.
@@ -23,7 +35,31 @@ struct PacketOptions {
   RdmaVerb verb = RdmaVerb::Write;  // Send or Write.
   RateMeaning rates = RateMeaning::Payload;
   Forwarding forwarding = Forwarding::StoreAndForward;
+
+  CongestionControl control = CongestionControl::None;
+  EcnPreset ecn = EcnPreset::Off;
+  bool pfc = false;
+  // Of each switch of the fabric; 0: queues without limit and without PFC.
+  Bytes buffer{};
+  int alpha_exponent = -3;  // Of the threshold of an ingress group: 2^this of what is free.
+  // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.
+  int packets_per_ack = 0;
+  std::uint64_t seed = 1;
+
+  // For tests that neither changes anything: every switch is worked through event by event, also
+  // where nothing can reach a threshold; and windows are no longer than this (0: as the links
+  // allow).
+  bool always_exact = false;
+  SimTime longest_window{};
 };
+
+// What a RoCE fabric has that is set up as vendors advise: DCQCN as NICs do it, marking, PFC.
+[[nodiscard]] PacketOptions roce_options();
+
+[[nodiscard]] DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line);
+// The least time between two CNPs of a flow.
+[[nodiscard]] SimTime cnp_interval(CongestionControl control);
+[[nodiscard]] RedProfile red_profile(EcnPreset preset, Bandwidth rate);
 
 // Bytes that a switch or adapter reads of a packet before it can send it on.
 inline constexpr std::int64_t kCutThroughBytes = 72;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of the packet engine: packets, what is under way on a link, and the port that sends.
+// The records of the packet engine: packets, what is under way on a link, the port that sends.
 #pragma once
 
 #include <compare>
@@ -15,15 +15,20 @@ namespace trainyard {
 using Picoseconds = std::int64_t;
 inline constexpr Picoseconds kNeverTime = std::numeric_limits<Picoseconds>::max();
 inline constexpr std::uint32_t kNoIndex = 0xffff'ffff;
+inline constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
 
 // Copied from queue to queue: as large as an index with what one would have to look up at once.
 struct Packet {
   // Flags.
   static constexpr std::uint8_t kEndsMessage = 1;
+  static constexpr std::uint8_t kMarked = 2;   // Congestion was experienced.
+  static constexpr std::uint8_t kControl = 4;  // An ACK, or with kCnp a CNP; goes before data.
+  static constexpr std::uint8_t kCnp = 8;
+  static constexpr std::uint8_t kPause = 16;  // A PFC frame, never in a queue; kMarked is XOFF.
 
   std::uint32_t connection;
   std::uint32_t position;  // Of the next port that it takes, in the list of all paths.
-  std::uint32_t sequence;  // Of the packet in its connection, modulo 2^32.
+  std::uint32_t sequence;  // Of the packet in its connection, modulo 2^32; of an ACK, the next.
   std::uint16_t wire;      // Bytes on the line.
   std::uint8_t left;       // Links that it has still to take.
   std::uint8_t flags;
@@ -32,33 +37,70 @@ struct Packet {
 };
 static_assert(sizeof(Packet) == 16);
 
-// A packet that is due somewhere.
+// A packet that is under way on a link.
 struct Arrival {
   Picoseconds time;
   Packet packet;
 };
 
-// A directed link and the queue before it.
+// A packet that a port gets in this window.
+struct Due {
+  Picoseconds time;
+  Packet packet;
+  std::uint32_t by;  // The link that it comes by, and what kind it is: the order of equal times.
+};
+
+// What came of the packet that is being sent: the place in the buffer of the switch that it frees.
+struct Leaving {
+  Picoseconds time = 0;  // Of its last byte.
+  std::uint32_t in = 0;  // Number of the ingress port.
+  std::int32_t bytes = 0;
+};
+
+struct PortTally {
+  std::uint64_t packets = 0;  // Data.
+  std::uint64_t bytes = 0;    // On the line, with control packets and PFC frames.
+  std::uint64_t marks = 0;
+  std::uint64_t pauses_sent = 0;  // XOFF only.
+  std::uint64_t pauses_received = 0;
+  std::uint64_t drops = 0;
+  Picoseconds paused_time = 0;
+  std::int64_t most_queued = 0;  // Bytes of data frames.
+};
+
+// A directed link and what waits for it.
 struct Port {
-  Picoseconds free_at = 0;        // End of the last packet that was begun.
+  Picoseconds free_at = 0;        // Nothing begins before.
   Picoseconds full_time = 0;      // That a full packet takes.
   Picoseconds through_delay = 0;  // From its end to the next queue: the link, then the node.
   Picoseconds end_delay = 0;      // From its end to the target, where the path ends.
   Ring<Packet> queue;
-  Ring<Arrival> wire;             // Sent, not yet handed to the next port; in order of time.
-  std::vector<Arrival> arrivals;  // Of the window that is being worked on.
-  std::uint64_t due = ~std::uint64_t{0};      // The window for which it is in the calendar.
-  std::uint64_t visited = ~std::uint64_t{0};  // The window in which it last had work.
-  std::uint64_t bits_per_second = 0;
-  std::int64_t queued_bytes = 0;
+  Ring<Arrival> wire;                 // Sent, not yet handed to the next port; in order of time.
+  std::vector<Due> arrivals;          // Of the window that is being worked on.
+  std::uint64_t due = kNoWindow;      // The window for which it is in the calendar.
+  std::uint64_t visited = kNoWindow;  // The window in which it last had work.
+  std::int64_t queued_bytes = 0;      // Of data frames.
+  std::int64_t mark_above = std::numeric_limits<std::int64_t>::max();  // ECN: Kmin.
   std::uint32_t source = kNoIndex;  // Of connections that begin here.
+  std::uint32_t node = kNoIndex;    // The switch with a buffer that it sends from.
+  std::uint32_t out = 0;            // Its number there.
   std::uint32_t link = 0;
+  bool paused = false;
   bool cuts_through = false;  // The node at the end of the link.
   bool own_turn = false;      // Own packets and those that pass through take turns.
-  // Counters.
-  std::uint64_t packets = 0;
-  std::uint64_t bytes = 0;
-  std::int64_t most_queued = 0;
+  Ring<Packet> control;
+  PortTally counters;
+  Leaving leaving;
+
+  Ring<Arrival> notices;        // What reaches the end of the link and is not forwarded.
+  Ring<Arrival> pauses;         // PFC frames on the link.
+  Ring<std::uint8_t> to_pause;  // PFC frames to be sent: 1 is XOFF.
+  Picoseconds pause_delay = 0;  // From the end of a PFC frame to when it stops the other side.
+  Picoseconds paused_since = 0;
+  std::uint64_t bits_per_second = 0;
+  std::uint64_t random = 0;           // State of the draws for marks.
+  std::uint32_t opposite = kNoIndex;  // The port of the link back, where anything goes back.
+  std::uint32_t marker = 0;           // Of the list of profiles.
 };
 
 // A packet that a port began to send, for tests that compare engines packet by packet.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A FIFO in one block of memory that doubles when it is full and never shrinks: nothing is allocated
-// for an element. An empty ring that was never used owns no memory.
+// A FIFO in one block of memory that doubles when it is full and never shrinks: nothing is
+// allocated for an element. An empty ring that was never used owns no memory.
 #pragma once
 
 #include <cstddef>

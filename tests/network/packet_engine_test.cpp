@@ -4,6 +4,7 @@
 
 #include "network/packet_engine.h"
 
+#include <algorithm>
 #include <array>
 
 #include "sim/config_error.h"
@@ -100,8 +101,8 @@ TEST_CASE("links without use have no port, and the last of a message is counted 
   engine.send(connection, {.time = 0, .size = 10'000});
   run_all(engine);
   REQUIRE(engine.port(LinkId(1)) == nullptr);
-  REQUIRE(engine.port(LinkId(0))->packets == 3);
-  REQUIRE(engine.port(LinkId(0))->bytes == 10'000 + 3 * 82);
+  REQUIRE(engine.port(LinkId(0))->counters.packets == 3);
+  REQUIRE(engine.port(LinkId(0))->counters.bytes == 10'000 + 3 * 82);
   const auto payload = engine.payload_by_link();
   REQUIRE(payload.size() == 2);
   REQUIRE(payload[1] == std::pair{LinkId(3), std::int64_t{10'000}});

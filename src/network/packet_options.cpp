@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet_options.h"
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+PacketOptions roce_options() {
+  PacketOptions options;
+  options.control = CongestionControl::DcqcnNic;
+  options.ecn = EcnPreset::Hpcc;
+  options.pfc = true;
+  options.buffer = mib(32);
+  // One ACK for 16 packets: an estimate, NICs coalesce and say not how.
+  options.packets_per_ack = 16;
+  return options;
+}
+
+DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line) {
+  constexpr Bandwidth kReference = gigabits_per_second(25);
+  DcqcnSettings settings;
+  settings.line = line;
+  if (control == CongestionControl::DcqcnPaper) {
+    // Zhu et al., SIGCOMM 2015, section 6 and figure 14; R_HAI, which it leaves open, as in the
+    // simulation of its authors (bobzhuyb/ns3-rdma).
+    settings.additive = Bandwidth(40'000'000);
+    settings.hyper = Bandwidth(200'000'000);
+    return settings;
+  }
+  CHECK(control == CongestionControl::DcqcnNic, "no settings for a control that is not DCQCN");
+  // Defaults of the firmware (mlxconfig: DCE_TCP_G 1019, INITIAL_ALPHA_VALUE 1023, DCE_TCP_RTT 1,
+  // RATE_REDUCE_MONITOR_PERIOD 4, RPG_TIME_RESET 300, RPG_THRESHOLD 1, CLAMP_TGT_RATE 0,
+  // CLAMP_TGT_RATE_AFTER_TIME_INC 1, RPG_MIN_DEC_FAC 50). The steps of the rate are 5 and 50 Mb/s
+  // for each 25 Gb/s and the least rate 100 Mb/s, as simulations of current NICs have them.
+  const double factor = static_cast<double>(line.bits_per_second()) /
+                        static_cast<double>(kReference.bits_per_second());
+  settings.least = Bandwidth(100'000'000);
+  settings.additive = Bandwidth(5'000'000).scaled(factor);
+  settings.hyper = Bandwidth(50'000'000).scaled(factor);
+  settings.g = 5.0 / 1024;
+  settings.initial_alpha = 1023.0 / 1024;
+  settings.timing = CutTiming::Periodic;
+  settings.alpha_interval = microseconds(1);
+  settings.cut_interval = microseconds(4);
+  settings.rate_timer = microseconds(300);
+  settings.byte_counter = Bytes(0);
+  settings.threshold = 1;
+  settings.counts_first = false;
+  settings.hyper_grows = false;
+  settings.clamp_target = false;
+  settings.least_share = 0.5;
+  return settings;
+}
+
+SimTime cnp_interval(CongestionControl control) {
+  return control == CongestionControl::DcqcnPaper ? microseconds(50) : microseconds(4);
+}
+
+RedProfile red_profile(EcnPreset preset, Bandwidth rate) {
+  switch (preset) {
+    case EcnPreset::Hpcc:
+      return RedProfile{.kmin = Bytes(100'000), .kmax = Bytes(400'000), .pmax = 0.2}.scaled(
+          rate, gigabits_per_second(25));
+    case EcnPreset::Dcqcn:
+      return {.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01};
+    case EcnPreset::Sonic:
+      return {.kmin = mib(1), .kmax = mib(2), .pmax = 0.05};
+    case EcnPreset::Off:
+      break;
+  }
+  CHECK(false, "no thresholds where nothing is marked");
+}
+
+}  // namespace trainyard

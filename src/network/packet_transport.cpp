@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ends of a connection: cutting messages into packets, pacing, ACKs and CNPs.
+#include <algorithm>
+
+#include "network/packet_engine.h"
+#include "sim/check.h"
+
+namespace trainyard {
+
+// Cuts the next packet off the message that `connection` is sending.
+Packet PacketEngine::next_of(std::uint32_t id) {
+  Connection& connection = connections_[id];
+  const Message& message = messages_[connection.sending];
+  const std::int64_t payload = std::min(connection.unsent, options_.mtu.count());
+  const bool is_first = connection.unsent == message.size;
+  std::int64_t wire = full_wire_;
+  if (is_first || payload != options_.mtu.count()) {
+    wire = wire_of(payload, is_first);
+  }
+  connection.unsent -= payload;
+  const bool ends_message = connection.unsent == 0;
+  if (ends_message) {
+    ++counts_.messages;
+    counts_.bytes += message.size;
+    connection.sent_bytes += message.size;
+    connection.sending = message.next;
+    if (connection.sending != kNoIndex) {
+      connection.unsent = messages_[connection.sending].size;
+    }
+  }
+  return {.connection = id,
+          .position = connection.path,
+          .sequence = connection.sequence++,
+          .wire = static_cast<std::uint16_t>(wire),
+          .left = connection.hops,
+          .flags = ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
+}
+
+// After a packet of `connection` began at `start`: it takes its next turn when it may.
+void PacketEngine::go_on(const Port& port, std::uint32_t id, const Packet& packet,
+                         Picoseconds start) {
+  Connection& connection = connections_[id];
+  if (connection.is_paced || connection.was_cut) {
+    std::uint64_t rate = connection.rate;
+    if (connection.was_cut) {
+      DcqcnReaction& reaction = reactions_[id];
+      reaction.advance(SimTime(start));
+      reaction.on_sent(SimTime(start), Bytes(packet.wire));
+      rate = std::min(rate, static_cast<std::uint64_t>(reaction.rate().bits_per_second()));
+    }
+    constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
+    const std::uint64_t bits = packet.wire * kBitPicoseconds;
+    connection.next_start = start + static_cast<Picoseconds>((bits + rate - 1) / rate);
+  }
+  if (connection.sending == kNoIndex) {
+    return;
+  }
+  const Message& message = messages_[connection.sending];
+  const Picoseconds time = std::max(message.time, connection.next_start);
+  if (time <= start) {
+    sources_[port.source].make_ready(id);
+  } else {
+    sources_[port.source].wait(id, time, message.order);
+  }
+}
+
+// The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
+// leave on it.
+void PacketEngine::deliver(Port& port, std::uint32_t index, const Packet& packet,
+                           Picoseconds time) {
+  DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
+  if (packet.has(Packet::kControl)) {
+    if (packet.has(Packet::kCnp)) {
+      notify(port, index, packet, time);
+    }
+    return;
+  }
+  Connection& connection = connections_[packet.connection];
+  if (packet.has(Packet::kEndsMessage)) {
+    complete(connection, time);
+  }
+  if (has_way_back()) {
+    answer(port, index, packet, time);
+  }
+}
+
+void PacketEngine::complete(Connection& connection, Picoseconds time) {
+  const std::uint32_t slot = connection.oldest;
+  Message& message = messages_[slot];
+  completions_->push_back(
+      {.time = time, .order = message.order, .done = message.done, .token = message.token});
+  ++counts_.completed;
+  connection.oldest = message.next;
+  message.next = free_message_;
+  free_message_ = slot;
+}
+
+// Something happens at the end of the link of `port` at `time`.
+void PacketEngine::notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
+  if (port.notices.empty()) {
+    add_to_calendar(item_of(index, CalendarItem::Notices), time);
+  }
+  port.notices.push({.time = time, .packet = packet});
+}
+
+// What the target says to a packet that reaches it at `time` by `port`.
+void PacketEngine::answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
+  Connection& connection = connections_[packet.connection];
+  Packet back{.connection = packet.connection,
+              .position = connection.reverse,
+              .sequence = packet.sequence + 1,
+              .wire = static_cast<std::uint16_t>(cnp_wire_),
+              .left = connection.hops,
+              .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)};
+  if (packet.has(Packet::kMarked) && options_.control != CongestionControl::None &&
+      connection.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_),
+                                        SimTime(time))) {
+    ++connection.cnps;
+    ++counts_.cnps;
+    notify(port, index, back, time);
+  }
+  ++connection.unanswered;
+  const bool is_due = connection.unanswered >= static_cast<std::uint32_t>(options_.packets_per_ack);
+  if (options_.packets_per_ack > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
+    connection.unanswered = 0;
+    ++counts_.acks;
+    back.wire = static_cast<std::uint16_t>(ack_wire_);
+    back.flags = Packet::kControl;
+    notify(port, index, back, time);
+  }
+}
+
+// What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.
+void PacketEngine::admit_special(Port& port, const Due& due) {
+  const Packet& packet = due.packet;
+  if (packet.has(Packet::kPause)) {
+    const bool stop = packet.has(Packet::kMarked);
+    port.counters.pauses_received += stop ? 1 : 0;
+    if (stop && !port.paused) {
+      port.paused_since = due.time;
+    } else if (!stop && port.paused) {
+      port.counters.paused_time += due.time - port.paused_since;
+    }
+    port.paused = stop;
+  } else if (packet.left > 0) {
+    port.control.push(packet);
+  } else {
+    take_notice(packet, due.time);
+  }
+}
+
+void PacketEngine::take_notice(const Packet& packet, Picoseconds time) {
+  connections_[packet.connection].was_cut = true;
+  reactions_[packet.connection].on_cnp(SimTime(time));
+}
+
+double PacketEngine::rate(std::uint32_t connection) const {
+  const Connection& record = connections_[connection];
+  return record.was_cut ? reactions_[connection].current() : static_cast<double>(record.rate);
+}
+
+}  // namespace trainyard

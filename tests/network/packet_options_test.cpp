@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "network/packet_options.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+TEST_CASE("the profile of NICs cuts once for a burst of CNPs, that of the paper for each") {
+  for (const bool is_paper : {false, true}) {
+    const DcqcnSettings settings =
+        dcqcn_settings(is_paper ? CongestionControl::DcqcnPaper : CongestionControl::DcqcnNic,
+                       gigabits_per_second(100));
+    DcqcnReaction reaction(settings);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      reaction.on_cnp(microseconds(i));
+    }
+    reaction.advance(5_us);
+    const double expected = is_paper ? 100e9 / 8 : 100e9 / 2;
+    REQUIRE(reaction.current() > 0.98 * expected);
+    REQUIRE(reaction.current() < 1.03 * expected);
+  }
+  REQUIRE(cnp_interval(CongestionControl::DcqcnNic) == 4_us);
+  REQUIRE(cnp_interval(CongestionControl::DcqcnPaper) == 50_us);
+}
+
+TEST_CASE("the steps of NICs grow with the rate of the line") {
+  const auto slow = dcqcn_settings(CongestionControl::DcqcnNic, gigabits_per_second(25));
+  const auto fast = dcqcn_settings(CongestionControl::DcqcnNic, gigabits_per_second(400));
+  REQUIRE(slow.additive == Bandwidth(5'000'000));
+  REQUIRE(fast.additive == Bandwidth(80'000'000));
+  REQUIRE(fast.hyper == Bandwidth(800'000'000));
+}
+
+TEST_CASE("thresholds of marking are those of their sources") {
+  const RedProfile hpcc = red_profile(EcnPreset::Hpcc, gigabits_per_second(100));
+  REQUIRE(hpcc.kmin == Bytes(400'000));
+  REQUIRE(hpcc.kmax == Bytes(1'600'000));
+  REQUIRE(red_profile(EcnPreset::Dcqcn, gigabits_per_second(40)).kmin == Bytes(5'000));
+  REQUIRE(red_profile(EcnPreset::Sonic, gigabits_per_second(400)).kmax == 2_MiB);
+}
+
+TEST_CASE("a RoCE fabric has DCQCN, marks and PFC unless told otherwise") {
+  const PacketOptions options = roce_options();
+  REQUIRE(options.control == CongestionControl::DcqcnNic);
+  REQUIRE(options.pfc);
+  REQUIRE(options.ecn != EcnPreset::Off);
+  REQUIRE(PacketOptions{}.control == CongestionControl::None);
+}
+
+}  // namespace
+}  // namespace trainyard
