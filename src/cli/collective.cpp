@@ -125,6 +125,10 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
   if (request.fidelity == Fidelity::Analytical) {
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }
+  if (request.fidelity == Fidelity::Packet) {
+    notes.push_back(
+        "packet: RoCEv2 with PFC, ECN and DCQCN as NICs do it, path MTU 4096 (docs/packet.md)");
+  }
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");
   }

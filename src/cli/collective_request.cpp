@@ -2,6 +2,7 @@
 #include "cli/collective_request.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <array>
 
 #include <algorithm>
 #include <string_view>
@@ -162,7 +163,7 @@ options::options_description collective_options() {
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
   add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
   add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
-  add("fidelity", text("NAME"), "flow (the default) or analytical (a lower bound)");
+  add("fidelity", text("NAME"), "flow (the default), analytical (a lower bound) or packet (slow)");
   add("against", text("FILE"),
       "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
   add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
@@ -197,9 +198,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");
   request.root = read_root(reader, request.operation);
-  const std::size_t fidelity =
-      reader.choice("fidelity", {"flow", "analytical"}, "this version has no packet engine");
-  request.fidelity = fidelity == 1 ? Fidelity::Analytical : Fidelity::Flow;
+  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
   request.against = reader.text("against");
   request.against_other_ranks = reader.given("against-other-ranks");
   request.trace = output_file(reader, "trace");

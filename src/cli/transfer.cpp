@@ -42,6 +42,7 @@ struct Request {
   Bytes size;
   bool both_ways = false;
   bool all_at_once = false;
+  Fidelity fidelity = Fidelity::Flow;
 };
 
 struct Row {
@@ -70,6 +71,7 @@ options::options_description described_options() {
       "nearest to it; d2h, back");
   add("size", text("SIZE"), "of a transfer (default: 256M)");
   add("both-ways", "each pair in both directions at once");
+  add("fidelity", text("NAME"), "flow (the default) or packet");
   add("all-at-once", "all pairs at once instead of one after the other");
   add_output_options(all);
   return all;
@@ -140,19 +142,21 @@ Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
   const std::size_t ways = request.both_ways ? 2 : 1;
   std::vector<SimTime> together;
   if (request.all_at_once) {
-    together = run_transfers(cluster, flows_of(transfers, request.both_ways), request.size);
+    together = run_transfers(cluster, flows_of(transfers, request.both_ways), request.size,
+                             request.fidelity);
     result.total_gigabytes_per_second = total_gigabytes_per_second(together, request.size);
   }
   for (std::size_t index = 0; index < transfers.size(); ++index) {
     const std::span<const Transfer> one(&transfers[index], 1);
     const std::vector<SimTime> alone =
-        request.all_at_once
-            ? part_of(together, index * ways, ways)
-            : run_transfers(cluster, flows_of(one, request.both_ways), request.size);
-    result.rows.push_back({.transfer = transfers[index],
-                           .way = way_of(cluster, routing, transfers[index]),
-                           .gigabytes_per_second = total_gigabytes_per_second(alone, request.size),
-                           .latency = run_transfers(cluster, one, kLatencySize).front()});
+        request.all_at_once ? part_of(together, index * ways, ways)
+                            : run_transfers(cluster, flows_of(one, request.both_ways), request.size,
+                                            request.fidelity);
+    result.rows.push_back(
+        {.transfer = transfers[index],
+         .way = way_of(cluster, routing, transfers[index]),
+         .gigabytes_per_second = total_gigabytes_per_second(alone, request.size),
+         .latency = run_transfers(cluster, one, kLatencySize, request.fidelity).front()});
   }
   return result;
 }
@@ -200,9 +204,11 @@ std::string render_result(const Cluster& cluster, const Request& request, const 
     }
     return root.dump(2) + "\n";
   }
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: cluster {}, {} each{}{}\n", cluster.name, to_string(request.size),
-      request.both_ways ? ", both ways" : "", request.all_at_once ? ", all at once" : "");
+  std::string text =
+      fmt::format("# Simulated by Trainyard: cluster {}, {} each{}{}{}\n", cluster.name,
+                  to_string(request.size), request.both_ways ? ", both ways" : "",
+                  request.all_at_once ? ", all at once" : "",
+                  request.fidelity == Fidelity::Packet ? ", fidelity packet" : "");
   text += render_text(table);
   if (result.total_gigabytes_per_second) {
     text += fmt::format("# Total, until the last is complete: {:.2f} GB/s\n",
@@ -225,7 +231,10 @@ int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
   const std::string name = reader.required_text("cluster");
   const Request request{.size = reader.message_size("size").value_or(256_MiB),
                         .both_ways = reader.given("both-ways"),
-                        .all_at_once = reader.given("all-at-once")};
+                        .all_at_once = reader.given("all-at-once"),
+                        .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1
+                                        ? Fidelity::Packet
+                                        : Fidelity::Flow};
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   const Cluster cluster = load_cluster(find_config("clusters", name), load_default_catalogue(),

@@ -7,6 +7,7 @@
 
 #include "network/analytical.h"
 #include "network/flow.h"
+#include "network/packet.h"
 #include "network/spray.h"
 #include "sim/config_error.h"
 
@@ -18,18 +19,23 @@ std::string_view to_string(Fidelity fidelity) {
       return "analytical";
     case Fidelity::Flow:
       return "flow";
+    case Fidelity::Packet:
+      return "packet";
   }
   CHECK(false, "unknown fidelity");
 }
 
 namespace {
 
-std::unique_ptr<Network> make_engine(Fidelity fidelity, Simulator& simulator, Routing& routing) {
+std::unique_ptr<Network> make_engine(Fidelity fidelity, Simulator& simulator, Routing& routing,
+                                     const PacketOptions& packet) {
   switch (fidelity) {
     case Fidelity::Analytical:
       return std::make_unique<AnalyticalNetwork>(simulator, routing);
     case Fidelity::Flow:
       return std::make_unique<FlowNetwork>(simulator, routing);
+    case Fidelity::Packet:
+      return std::make_unique<PacketNetwork>(simulator, routing, packet);
   }
   CHECK(false, "unknown fidelity");
 }
@@ -37,7 +43,12 @@ std::unique_ptr<Network> make_engine(Fidelity fidelity, Simulator& simulator, Ro
 }  // namespace
 
 std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing) {
-  auto engine = make_engine(fidelity, simulator, routing);
+  return make_network(fidelity, simulator, routing, roce_options());
+}
+
+std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing,
+                                      const PacketOptions& packet) {
+  auto engine = make_engine(fidelity, simulator, routing, packet);
   if (routing.policy() != RoutingPolicy::Spray) {
     return engine;
   }

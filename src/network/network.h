@@ -10,9 +10,11 @@
 //   of one overlaps with the next: the source can send again when the last byte has left it;
 // - completions of equal time come in a fixed order, the same in every run: in the flow engine that
 //   in which their last bytes left the sources, then that in which they came to the head of their
-//   connections; in the analytical engine that of send();
-// - a message of zero bytes takes the latency of the path; a connection of a node to itself takes
-//   no time at all. Both still complete as events.
+//   connections; in the analytical engine that of send(); in the packet engine that of the windows
+//   in which their last packets left the last port, then that of send();
+// - a message of zero bytes takes the latency of the path, with the packet engine also the time of
+//   its headers on each link; a connection of a node to itself takes no time at all. Both still
+//   complete as events.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "network/packet_options.h"
 #include "network/port_counters.h"
 #include "sim/event.h"
 #include "sim/ids.h"
@@ -49,6 +52,18 @@ struct LinkUse {
   Bytes bytes;
 };
 
+// What all ports and connections of the packet engine counted together.
+struct PacketStats {
+  std::uint64_t hops = 0;   // Data packets, once for each link that they crossed.
+  std::uint64_t marks = 0;  // ECN: packets that were marked.
+  std::uint64_t cnps = 0;   // Congestion notifications that were sent.
+  std::uint64_t acks = 0;
+  std::uint64_t pauses = 0;  // PFC: XOFF frames that were sent.
+  SimTime paused_time;       // Of all ports.
+  std::uint64_t drops = 0;
+  Bytes most_queued;  // At one port.
+};
+
 struct NetworkStats {
   std::uint64_t messages = 0;  // Whose last byte left the source.
   Bytes bytes;
@@ -56,6 +71,7 @@ struct NetworkStats {
   std::uint64_t path_classes = 0;  // Flow engine: distinct paths.
   std::uint64_t solves = 0;        // Flow engine: instants at which rates were computed anew.
   std::uint64_t rate_changes = 0;  // Flow engine: rates that these gave.
+  PacketStats packets = {};        // Packet engine.
 };
 
 class Network {
@@ -97,14 +113,16 @@ class Network {
   Network() = default;
 };
 
-enum class Fidelity : std::uint8_t { Analytical, Flow };
+enum class Fidelity : std::uint8_t { Analytical, Flow, Packet };
 
 [[nodiscard]] std::string_view to_string(Fidelity fidelity);
 
 // The engine, sprayed over all paths where the routing says so. `simulator` and `routing` must
-// outlive the network.
+// outlive the network. `packet` is for the packet engine; without it that is roce_options().
 [[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
                                                     Routing& routing);
+[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
+                                                    Routing& routing, const PacketOptions& packet);
 
 // Throws the ConfigError for two nodes without a path.
 [[noreturn]] void throw_unreachable(const Topology& topology, NodeId source, NodeId target);

@@ -71,7 +71,8 @@ NetworkStats PacketNetwork::stats() const {
           .connections = connections_.size(),
           .path_classes = 0,
           .solves = 0,
-          .rate_changes = 0};
+          .rate_changes = 0,
+          .packets = engine_.stats()};
 }
 
 std::vector<LinkUse> PacketNetwork::link_use() const {

@@ -10,6 +10,7 @@
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
+#include "topology/path.h"
 
 namespace trainyard {
 namespace {
@@ -24,6 +25,9 @@ constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
 constexpr Bytes kReserve{4096};
 constexpr Bytes kResumeOffset{3072};
 
+// The buffer of the switches in the simulations of the same source.
+constexpr Bytes kUsualBuffer = mib(32);
+
 void check(const PacketOptions& options) {
   const std::int64_t mtu = options.mtu.count();
   if (mtu < 1 || mtu > kMostMtu) {
@@ -32,9 +36,6 @@ void check(const PacketOptions& options) {
   }
   if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
     throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
-  }
-  if (options.pfc && options.buffer <= Bytes(0)) {
-    throw ConfigError("packet engine: expected a size of the buffer with PFC, found none");
   }
 }
 
@@ -66,13 +67,12 @@ bool PacketEngine::has_way_back() const {
   return options_.packets_per_ack > 0 || options_.control != CongestionControl::None;
 }
 
-Bandwidth PacketEngine::line_rate(const Link& link) const {
+Bandwidth PacketEngine::line_rate(Bandwidth rate) const {
   if (options_.rates == RateMeaning::Line) {
-    return link.spec.bandwidth;
+    return rate;
   }
   const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, kRatedPayload).count();
-  return link.spec.bandwidth.scaled(static_cast<double>(wire) /
-                                    static_cast<double>(kRatedPayload.count()));
+  return rate.scaled(static_cast<double>(wire) / static_cast<double>(kRatedPayload.count()));
 }
 
 // The link back: of several between two nodes the first belongs to the first, and so on.
@@ -110,7 +110,7 @@ IngressLimits PacketEngine::ingress_limits(const Link& link) const {
   if (!options_.pfc) {
     return {};
   }
-  const Bandwidth rate = line_rate(link);
+  const Bandwidth rate = line_rate(link.spec.bandwidth);
   // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
   // packet that triggers XOFF may lie in the headroom itself.
   const Bytes frame(wire_of(options_.mtu.count(), true) - around_frame_);
@@ -142,16 +142,18 @@ std::uint32_t PacketEngine::switch_of(NodeId node) {
                                   : IngressLimits{});
     owned += limits.back().reserve + limits.back().headroom;
   }
+  const Bytes size =
+      options_.buffer > Bytes(0) ? options_.buffer : std::max(kUsualBuffer, owned * 4);
   // At least half is shared: below, thresholds are a few packets.
-  if (owned * 2 > options_.buffer) {
+  if (owned * 2 > size) {
     throw ConfigError(fmt::format(
         "packet engine: {}: expected a buffer of at least {}, twice what {} ports reserve for "
         "PFC, found {}",
-        topology_.node(node).name, to_string(owned * 2), links.size(), to_string(options_.buffer)));
+        topology_.node(node).name, to_string(owned * 2), links.size(), to_string(size)));
   }
-  switches_.push_back({.buffer = SharedBuffer({.size = options_.buffer},
-                                              static_cast<std::uint32_t>(links.size()), 1),
-                       .ports = {}});
+  switches_.push_back(
+      {.buffer = SharedBuffer({.size = size}, static_cast<std::uint32_t>(links.size()), 1),
+       .ports = {}});
   PacketSwitch& record = switches_.back();
   // Lossy: a queue may take half of what is free and its own, alpha 1.
   constexpr BufferThreshold kLossy{.kind = BufferThreshold::Kind::Dynamic, .alpha_exponent = 0};
@@ -164,7 +166,7 @@ std::uint32_t PacketEngine::switch_of(NodeId node) {
   }
   // One group alone with x bytes is below its threshold as long as x < alpha (S - x). Shares of
   // 1 / (1 + alpha) with alpha up to 64 leave at least 1/65 of it.
-  const std::int64_t shared = (options_.buffer - owned).count();
+  const std::int64_t shared = (size - owned).count();
   const int exponent = options_.pfc ? options_.alpha_exponent : 0;
   const std::int64_t whole = exponent >= 0 ? shared : shared >> -exponent;
   const std::int64_t divisor = exponent >= 0 ? 1 + (std::int64_t{1} << exponent) : 0;
@@ -196,7 +198,7 @@ void PacketEngine::set_up_switch(Port& port, const Link& link) {
     port.mark_above = profile.kmin.count();
     port.random = hash64(options_.seed ^ hash64(port.link));
   }
-  if (options_.buffer > Bytes(0)) {
+  if (options_.buffer > Bytes(0) || options_.pfc) {
     port.node = switch_of(link.source);
     port.out = number_at(link.source, LinkId(port.link));
     switches_[port.node].ports.push_back(port_index_[port.link]);
@@ -212,7 +214,7 @@ std::uint32_t PacketEngine::port_of(LinkId id) {
   const Link& link = topology_.link(id);
   Port& port = ports_.emplace_back();
   port.link = id.value();
-  const Bandwidth rate = line_rate(link);
+  const Bandwidth rate = line_rate(link.spec.bandwidth);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
   port.full_time = transfer_time(Bytes(full_wire_), rate).picoseconds();
   const Node& target = topology_.node(link.target);
@@ -307,6 +309,12 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
     if (topology_.link(link).spec.kind == LinkKind::Network) {
       break;
     }
+  }
+  // A host stages through bounce buffers of its own for each pair.
+  const std::vector<LinkId> links(path.begin(), path.end());
+  if (const auto staging = staging_bandwidth(topology_, links)) {
+    connection.rate = std::min(connection.rate,
+                               static_cast<std::uint64_t>(line_rate(*staging).bits_per_second()));
   }
   connection.is_paced = connection.rate < first_rate;
   if (has_way_back()) {

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "network/network.h"
 #include "network/packet_calendar.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
@@ -78,6 +79,7 @@ class PacketEngine {
   void run_window(std::vector<Completion>& completions);
 
   [[nodiscard]] Counts counts() const;
+  [[nodiscard]] PacketStats stats() const;
   [[nodiscard]] std::size_t connections() const { return connections_.size(); }
   // The port of this link, if a connection uses it.
   [[nodiscard]] const Port* port(LinkId link) const;
@@ -130,7 +132,7 @@ class PacketEngine {
   void set_up_switch(Port& port, const Link& link);
   [[nodiscard]] std::uint32_t switch_of(NodeId node);
   [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;
-  [[nodiscard]] Bandwidth line_rate(const Link& link) const;
+  [[nodiscard]] Bandwidth line_rate(Bandwidth rate) const;
   [[nodiscard]] LinkId link_back(LinkId link) const;
   [[nodiscard]] std::uint32_t number_at(NodeId node, LinkId out) const;
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;

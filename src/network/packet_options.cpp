@@ -10,7 +10,6 @@ PacketOptions roce_options() {
   options.control = CongestionControl::DcqcnNic;
   options.ecn = EcnPreset::Hpcc;
   options.pfc = true;
-  options.buffer = mib(32);
   // One ACK for 16 packets: an estimate, NICs coalesce and say not how.
   options.packets_per_ack = 16;
   return options;

@@ -39,7 +39,8 @@ struct PacketOptions {
   CongestionControl control = CongestionControl::None;
   EcnPreset ecn = EcnPreset::Off;
   bool pfc = false;
-  // Of each switch of the fabric; 0: queues without limit and without PFC.
+  // Of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve where
+  // that is more; without PFC queues have no limit.
   Bytes buffer{};
   int alpha_exponent = -3;  // Of the threshold of an ingress group: 2^this of what is free.
   // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.

@@ -280,6 +280,22 @@ PacketEngine::Counts PacketEngine::counts() const {
   return counts;
 }
 
+PacketStats PacketEngine::stats() const {
+  PacketStats stats;
+  stats.cnps = counts_.cnps;
+  stats.acks = counts_.acks;
+  for (const Port& port : ports_) {
+    const PortTally& counters = port.counters;
+    stats.hops += counters.packets;
+    stats.marks += counters.marks;
+    stats.pauses += counters.pauses_sent;
+    stats.paused_time += SimTime(paused_time(port));
+    stats.drops += counters.drops;
+    stats.most_queued = std::max(stats.most_queued, Bytes(counters.most_queued));
+  }
+  return stats;
+}
+
 const Port* PacketEngine::port(LinkId link) const {
   const std::uint32_t index = port_index_[link.value()];
   return index == kNoIndex ? nullptr : &ports_[index];

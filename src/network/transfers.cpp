@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "network/network.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
@@ -76,10 +75,10 @@ std::vector<Transfer> with_opposites(std::span<const Transfer> transfers) {
 }
 
 std::vector<SimTime> run_transfers(const Cluster& cluster, std::span<const Transfer> transfers,
-                                   Bytes size) {
+                                   Bytes size, Fidelity fidelity) {
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
-  const auto network = make_network(Fidelity::Flow, simulator, routing);
+  const auto network = make_network(fidelity, simulator, routing);
   Arrivals arrivals(simulator, transfers.size());
   std::uint32_t label = 0;
   for (const Transfer& transfer : transfers) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "network/network.h"
 #include "sim/ids.h"
 #include "sim/units.h"
 #include "topology/cluster.h"
@@ -26,10 +27,11 @@ enum class HostDirection { ToGpu, FromGpu };
 [[nodiscard]] std::vector<Transfer> with_opposites(std::span<const Transfer> transfers);
 
 // One connection for each transfer, all of which begin to send `size` bytes at once, on the flow
-// engine. The time at which each is complete, in the order given. Throws ConfigError where no path
-// leads.
+// engine or another one. The time at which each is complete, in the order given. Throws ConfigError
+// where no path leads.
 [[nodiscard]] std::vector<SimTime> run_transfers(const Cluster& cluster,
-                                                 std::span<const Transfer> transfers, Bytes size);
+                                                 std::span<const Transfer> transfers, Bytes size,
+                                                 Fidelity fidelity = Fidelity::Flow);
 
 // In GB/s, of equal transfers that began at once: what they carried until the last was complete.
 [[nodiscard]] double total_gigabytes_per_second(std::span<const SimTime> times, Bytes size);

@@ -209,9 +209,8 @@ TEST_CASE("what this version does not have is refused by name") {
   require_collective_mistake(
       {"--runtime", "rccl"},
       "--runtime: expected plain or nccl, found \"rccl\"; did you mean \"nccl\"?");
-  require_collective_mistake({"--fidelity", "packet"},
-                             "--fidelity: expected flow or analytical (this version has no packet "
-                             "engine), found \"packet\"");
+  require_collective_mistake({"--fidelity", "exact"},
+                             "--fidelity: expected flow, analytical or packet, found \"exact\"");
 }
 
 TEST_CASE("ranks that cannot reach each other are refused") {

@@ -216,6 +216,7 @@ TEST_CASE("reserving memory changes nothing") {
 TEST_CASE("engines have names") {
   REQUIRE(to_string(Fidelity::Analytical) == "analytical");
   REQUIRE(to_string(Fidelity::Flow) == "flow");
+  REQUIRE(to_string(Fidelity::Packet) == "packet");
 }
 
 }  // namespace
