@@ -4,6 +4,7 @@
 //   packet_scale permutation RADIX BYTES   every host sends to another one, all at once
 //   packet_scale incast RADIX BYTES        sixteen hosts send to one
 //   packet_scale ring RADIX BYTES          ring all_reduce of half of the hosts
+// With DCQCN as NICs do it, ECN, PFC and ACKs; a last word `bare` leaves these out.
 // Prints one line: processor time of the run without building the topology, packet-hops a second
 // (a packet-hop is a data packet that crosses a link), simulated time, peak memory.
 #include <fmt/format.h>
@@ -62,12 +63,14 @@ void send_flows(const std::string& what, const std::vector<NodeId>& hosts, Bytes
   }
 }
 
-int run(const std::string& what, int radix, Bytes size) {
+int run(const std::string& what, int radix, Bytes size, bool is_bare) {
   const PacketFabric fabric = packet_fat_tree(radix);
   const double before = processor_seconds();
   Simulator simulator;
   Routing routing(fabric.topology, {.policy = RoutingPolicy::EcmpHash, .seed = 1});
-  PacketNetwork network(simulator, routing, {.rates = RateMeaning::Line});
+  PacketOptions options = is_bare ? PacketOptions{} : roce_options();
+  options.rates = RateMeaning::Line;
+  PacketNetwork network(simulator, routing, options);
   Counter counter(simulator);
   SimTime simulated;
   if (what == "ring") {
@@ -94,11 +97,11 @@ int run(const std::string& what, int radix, Bytes size) {
   const PacketEngine::Counts counts = network.engine().counts();
   fmt::print(
       "{:>12} {:>3}: {:7.3f} s {:6.2f} M packet-hops/s  {:.2f} M hops  {:.0f} k windows  simulated "
-      "{:.3f} ms  {:.0f} MiB  fingerprint {:016x}\n",
+      "{:.3f} ms  {:.0f} MiB  cnps {}  pauses {}  exact {}  fingerprint {:016x}\n",
       what, radix, seconds, static_cast<double>(counts.packet_hops) / seconds / 1e6,
       static_cast<double>(counts.packet_hops) / 1e6, static_cast<double>(counts.windows) / 1e3,
-      simulated.seconds() * 1e3, static_cast<double>(usage.ru_maxrss) / 1024.0,
-      simulator.fingerprint());
+      simulated.seconds() * 1e3, static_cast<double>(usage.ru_maxrss) / 1024.0, counts.cnps,
+      network.stats().packets.pauses, counts.exact_windows, simulator.fingerprint());
   return 0;
 }
 
@@ -106,10 +109,11 @@ int run(const std::string& what, int radix, Bytes size) {
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
-  const std::string what = argc == 4 ? argv[1] : "";
+  const bool is_bare = argc == 5 && std::string(argv[4]) == "bare";
+  const std::string what = argc == 4 || is_bare ? argv[1] : "";
   if (what != "permutation" && what != "incast" && what != "ring") {
-    fmt::print(stderr, "usage: packet_scale permutation|incast|ring RADIX BYTES\n");
+    fmt::print(stderr, "usage: packet_scale permutation|incast|ring RADIX BYTES [bare]\n");
     return 2;
   }
-  return trainyard::run(what, std::atoi(argv[2]), trainyard::Bytes(std::atoll(argv[3])));
+  return trainyard::run(what, std::atoi(argv[2]), trainyard::Bytes(std::atoll(argv[3])), is_bare);
 }

@@ -176,9 +176,7 @@ std::uint32_t PacketEngine::switch_of(NodeId node) {
   const std::int64_t in_flight =
       static_cast<std::int64_t>(links.size()) * wire_of(options_.mtu.count(), true);
   record.open_limit = std::max<std::int64_t>(0, record.open_limit - in_flight);
-  if (options_.always_exact) {
-    record.open_limit = -1;
-  }
+  loads_.push_back({.held = 0, .limit = options_.always_exact ? -1 : record.open_limit});
   return index;
 }
 
@@ -248,6 +246,8 @@ void PacketEngine::shorten_window(Picoseconds lookahead) {
     return;
   }
   window_ = lookahead;
+  number_ = static_cast<std::uint64_t>(begin_time_ / window_);
+  end_time_ = static_cast<Picoseconds>(number_ + 1) * window_;
   calendar_.reset(static_cast<std::uint64_t>(begin_time_ / window_));
   const auto add = [&](std::uint32_t index, CalendarItem kind, const Ring<Arrival>& ring) {
     if (!ring.empty()) {
@@ -371,14 +371,6 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
     sources_[port.source].wait(id, std::max(message.time, connection.next_start),
                                messages_[slot].order);
     schedule(port, connection.port);
-  }
-}
-
-void PacketEngine::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
-  const auto window = static_cast<std::uint64_t>(time / window_);
-  if (window != port.due) {
-    port.due = window;
-    calendar_.add(window, item_of(index, CalendarItem::Port));
   }
 }
 

@@ -88,6 +88,7 @@ class PacketEngine {
   // Payload that left on each link in use, of messages whose last packet has left the source.
   [[nodiscard]] std::vector<std::pair<LinkId, std::int64_t>> payload_by_link() const;
   [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return switches_; }
+  [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
   // The rate to which a connection is limited now, in bits per second.
   [[nodiscard]] double rate(std::uint32_t connection) const;
   // Length of a window.
@@ -140,28 +141,36 @@ class PacketEngine {
   [[nodiscard]] bool has_way_back() const;
   Picoseconds add_path(std::span<const LinkId> path);
   void shorten_window(Picoseconds lookahead);
+  [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
   void add_to_calendar(std::uint32_t item, Picoseconds time);
   void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
   void schedule(Port& port, std::uint32_t index);
   [[nodiscard]] std::uint32_t take_slot(const Message& message);
 
   // packet_window.cpp
+  void fetch_ahead(std::size_t place) const;
   void pull(std::uint32_t item);
-  void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
+  [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
+  void put_in_order(Port& port, std::uint32_t slot);
   void run_port(std::uint32_t index, PacketSwitch* node);
   [[nodiscard]] Picoseconds next_start(const Port& port) const;
   void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
   void admit(Port& port, const Due& due, PacketSwitch* node);
-  void begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
+  [[nodiscard]] Packet take_queued(Port& port);
+  void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
+                                           Picoseconds start);
   void mark(Port& port, Packet& packet);
   [[nodiscard]] Picoseconds handed_on(const Port& port, const Packet& packet, Picoseconds start,
                                       Picoseconds end) const;
 
   // packet_switch.cpp
-  void run_switch(PacketSwitch& node);
+  void run_switch(std::uint32_t number);
   [[nodiscard]] bool is_calm(const PacketSwitch& node);
-  void count(PacketSwitch& node);
-  void stop_counting(PacketSwitch& node);
+  void count(std::uint32_t number);
+  void stop_counting(std::uint32_t number);
   void run_exactly(PacketSwitch& node);
   void collect(PacketSwitch& node);
   void push_event(Picoseconds time, std::uint32_t port, bool is_start);
@@ -192,6 +201,7 @@ class PacketEngine {
   std::vector<Port> ports_;                // Of links in use, in order of first use.
   std::vector<std::uint32_t> port_index_;  // By link.
   std::vector<PacketSwitch> switches_;
+  std::vector<SwitchLoad> loads_;            // By switch.
   std::vector<std::uint32_t> switch_index_;  // By node.
   std::vector<std::uint32_t> positions_;     // Ports of all paths, one path after the other.
   std::vector<std::uint16_t> entries_;       // Number of the ingress port there.
@@ -210,9 +220,11 @@ class PacketEngine {
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   Picoseconds end_time_ = 0;
   WindowCalendar calendar_;
-  std::vector<std::uint32_t> due_;     // Scratch: items.
-  std::vector<std::uint32_t> active_;  // Scratch: ports.
-  std::vector<std::uint32_t> busy_;    // Scratch: switches that are not open.
+  std::vector<std::uint32_t> due_;                // Scratch: items.
+  std::vector<std::uint32_t> active_;             // Scratch: ports.
+  std::vector<Due> gets_ = std::vector<Due>(64);  // Scratch: what ports get, in lists.
+  std::uint32_t gets_used_ = 0;
+  std::vector<std::uint32_t> busy_;  // Scratch: switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // Scratch: with their ports.
   std::vector<SwitchEvent> events_;                            // Scratch: a heap.
   std::vector<std::int64_t> incoming_;                         // Scratch: by ingress port.
@@ -228,8 +240,28 @@ enum class CalendarItem : std::uint8_t { Wire, Notices, Pauses, Port };
   return 4 * port + static_cast<std::uint32_t>(kind);
 }
 
+// Nearly always the next window or the one after: no division.
+inline std::uint64_t PacketEngine::window_of(Picoseconds time) const {
+  const Picoseconds after = time - end_time_;
+  if (after >= 0 && after < window_) {
+    return number_ + 1;
+  }
+  if (after >= window_ && after < 2 * window_) {
+    return number_ + 2;
+  }
+  return static_cast<std::uint64_t>(time / window_);
+}
+
 inline void PacketEngine::add_to_calendar(std::uint32_t item, Picoseconds time) {
-  calendar_.add(static_cast<std::uint64_t>(time / window_), item);
+  calendar_.add(window_of(time), item);
+}
+
+inline void PacketEngine::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
+  const std::uint64_t window = window_of(time);
+  if (window != port.due) {
+    port.due = window;
+    calendar_.add(window, item_of(index, CalendarItem::Port));
+  }
 }
 
 inline Picoseconds PacketEngine::time_on_line(const Port& port, std::int64_t wire) const {
@@ -244,7 +276,7 @@ inline Picoseconds PacketEngine::time_on_line(const Port& port, std::int64_t wir
 
 // When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
 inline Picoseconds PacketEngine::next_start(const Port& port) const {
-  if (!port.control.empty() || !port.to_pause.empty()) [[unlikely]] {
+  if (port.urgent > 0) [[unlikely]] {
     return port.free_at;
   }
   if (port.paused) [[unlikely]] {

@@ -2,7 +2,9 @@
 // The records of the packet engine: packets, what is under way on a link, the port that sends.
 #pragma once
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -43,65 +45,78 @@ struct Arrival {
   Packet packet;
 };
 
-// A packet that a port gets in this window.
+// A packet that a port gets in this window, in a list of them.
 struct Due {
   Picoseconds time;
   Packet packet;
   std::uint32_t by;  // The link that it comes by, and what kind it is: the order of equal times.
+  std::uint32_t next;
+
+  [[nodiscard]] bool is_before(const Due& other) const {
+    return time != other.time ? time < other.time : by < other.by;
+  }
 };
 
 // What came of the packet that is being sent: the place in the buffer of the switch that it frees.
 struct Leaving {
-  Picoseconds time = 0;  // Of its last byte.
-  std::uint32_t in = 0;  // Number of the ingress port.
+  Picoseconds time = 0;        // Of its last byte.
+  std::uint32_t position = 0;  // Of the port in the packet's path.
   std::int32_t bytes = 0;
 };
 
 struct PortTally {
-  std::uint64_t packets = 0;  // Data.
-  std::uint64_t bytes = 0;    // On the line, with control packets and PFC frames.
+  std::uint64_t packets = 0;     // Data.
+  std::uint64_t bytes = 0;       // On the line, with control packets and PFC frames.
+  std::int64_t most_queued = 0;  // Bytes of data frames.
   std::uint64_t marks = 0;
   std::uint64_t pauses_sent = 0;  // XOFF only.
   std::uint64_t pauses_received = 0;
   std::uint64_t drops = 0;
   Picoseconds paused_time = 0;
-  std::int64_t most_queued = 0;  // Bytes of data frames.
 };
 
-// A directed link and what waits for it.
-struct Port {
-  Picoseconds free_at = 0;        // Nothing begins before.
-  Picoseconds full_time = 0;      // That a full packet takes.
-  Picoseconds through_delay = 0;  // From its end to the next queue: the link, then the node.
-  Picoseconds end_delay = 0;      // From its end to the target, where the path ends.
-  Ring<Packet> queue;
+// A directed link and what waits for it. What a packet needs comes first, by cache lines.
+struct alignas(64) Port {
   Ring<Arrival> wire;                 // Sent, not yet handed to the next port; in order of time.
-  std::vector<Due> arrivals;          // Of the window that is being worked on.
-  std::uint64_t due = kNoWindow;      // The window for which it is in the calendar.
+  Picoseconds through_delay = 0;      // From its end to the next queue: the link, then the node.
+  Picoseconds full_time = 0;          // That a full packet takes.
   std::uint64_t visited = kNoWindow;  // The window in which it last had work.
-  std::int64_t queued_bytes = 0;      // Of data frames.
-  std::int64_t mark_above = std::numeric_limits<std::int64_t>::max();  // ECN: Kmin.
-  std::uint32_t source = kNoIndex;  // Of connections that begin here.
-  std::uint32_t node = kNoIndex;    // The switch with a buffer that it sends from.
-  std::uint32_t out = 0;            // Its number there.
   std::uint32_t link = 0;
+  std::uint32_t node = kNoIndex;   // The switch with a buffer that it sends from.
+  std::uint32_t first = kNoIndex;  // What it gets in this window, in order.
+  std::uint32_t last = kNoIndex;
+
+  Picoseconds free_at = 0;        // Nothing begins before.
+  std::uint64_t due = kNoWindow;  // The window for which it is in the calendar.
+  Ring<Packet> queue;
+  std::int64_t queued_bytes = 0;                                       // Of data frames.
+  std::int64_t mark_above = std::numeric_limits<std::int64_t>::max();  // ECN: Kmin.
+  std::uint32_t source = kNoIndex;                                     // Of its own connections.
+  std::uint32_t urgent = 0;  // Control packets and PFC frames that wait.
+
+  Leaving leaving;
+  Picoseconds end_delay = 0;  // From its end to the target, where the path ends.
+  std::uint64_t bits_per_second = 0;
   bool paused = false;
   bool cuts_through = false;  // The node at the end of the link.
   bool own_turn = false;      // Own packets and those that pass through take turns.
-  Ring<Packet> control;
   PortTally counters;
-  Leaving leaving;
 
+  Ring<Packet> control;
   Ring<Arrival> notices;        // What reaches the end of the link and is not forwarded.
   Ring<Arrival> pauses;         // PFC frames on the link.
   Ring<std::uint8_t> to_pause;  // PFC frames to be sent: 1 is XOFF.
   Picoseconds pause_delay = 0;  // From the end of a PFC frame to when it stops the other side.
   Picoseconds paused_since = 0;
-  std::uint64_t bits_per_second = 0;
   std::uint64_t random = 0;           // State of the draws for marks.
   std::uint32_t opposite = kNoIndex;  // The port of the link back, where anything goes back.
+  std::uint32_t out = 0;              // Its number at the switch.
   std::uint32_t marker = 0;           // Of the list of profiles.
+  // An odd number of cache lines: with an even one the same lines of all ports would share half of
+  // the sets of a cache.
+  std::array<std::byte, 64> unused{};
 };
+static_assert(sizeof(Port) / 64 % 2 == 1);
 
 // A packet that a port began to send, for tests that compare engines packet by packet.
 struct PacketStart {

@@ -11,7 +11,8 @@
 
 namespace trainyard {
 
-void PacketEngine::run_switch(PacketSwitch& node) {
+void PacketEngine::run_switch(std::uint32_t number) {
+  PacketSwitch& node = switches_[number];
   const bool is_quiet = node.stopped == 0 && node.to_send == 0;
   if (is_quiet && !options_.always_exact && is_calm(node)) {
     for (const std::uint32_t index : node.ports) {
@@ -23,9 +24,9 @@ void PacketEngine::run_switch(PacketSwitch& node) {
     run_exactly(node);
   }
   // Half of the limit, so that it does not change to and fro.
-  if (node.stopped == 0 && node.to_send == 0 && node.held <= node.open_limit / 2 &&
+  if (node.stopped == 0 && node.to_send == 0 && loads_[number].held <= node.open_limit / 2 &&
       !options_.always_exact) {
-    stop_counting(node);
+    stop_counting(number);
   }
 }
 
@@ -42,7 +43,8 @@ bool PacketEngine::is_calm(const PacketSwitch& node) {
     if (port.visited != number_) {
       continue;
     }
-    for (const Due& due : port.arrivals) {
+    for (std::uint32_t slot = port.first; slot != kNoIndex; slot = gets_[slot].next) {
+      const Due& due = gets_[slot];
       if (due.packet.has(Packet::kControl | Packet::kPause)) {
         continue;
       }
@@ -67,11 +69,9 @@ bool PacketEngine::is_calm(const PacketSwitch& node) {
 }
 
 // Tells the buffer of all that the switch stores at the beginning of the window.
-void PacketEngine::count(PacketSwitch& node) {
-  if (node.is_counted) {
-    return;
-  }
-  node.is_counted = true;
+void PacketEngine::count(std::uint32_t number) {
+  PacketSwitch& node = switches_[number];
+  loads_[number].limit = -1;
   const auto admit_one = [&](const Port& port, std::uint32_t in, std::int64_t bytes) {
     const Admission admission =
         node.buffer.admit({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(bytes));
@@ -83,7 +83,7 @@ void PacketEngine::count(PacketSwitch& node) {
       port.leaving.bytes = 0;
     }
     if (port.leaving.bytes > 0) {
-      admit_one(port, port.leaving.in, port.leaving.bytes);
+      admit_one(port, entries_[port.leaving.position], port.leaving.bytes);
     }
     for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
       const Packet& packet = port.queue.at(i);
@@ -92,15 +92,16 @@ void PacketEngine::count(PacketSwitch& node) {
   }
 }
 
-void PacketEngine::stop_counting(PacketSwitch& node) {
-  node.is_counted = false;
+void PacketEngine::stop_counting(std::uint32_t number) {
+  PacketSwitch& node = switches_[number];
+  loads_[number].limit = node.open_limit;
   const auto release_one = [&](const Port& port, std::uint32_t in, std::int64_t bytes) {
     node.buffer.release({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(bytes));
   };
   for (const std::uint32_t index : node.ports) {
     const Port& port = ports_[index];
     if (port.leaving.bytes > 0) {
-      release_one(port, port.leaving.in, port.leaving.bytes);
+      release_one(port, entries_[port.leaving.position], port.leaving.bytes);
     }
     for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
       const Packet& packet = port.queue.at(i);
@@ -133,7 +134,7 @@ void PacketEngine::run_exactly(PacketSwitch& node) {
   }
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
-    port.arrivals.clear();
+    port.first = kNoIndex;
     schedule(port, index);
     // Freeing may let somebody go on, so it has its window even if nothing else is due there.
     if (port.leaving.bytes > 0) {
@@ -149,8 +150,8 @@ void PacketEngine::collect(PacketSwitch& node) {
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
     if (port.visited == number_) {
-      for (const Due& due : port.arrivals) {
-        exact_arrivals_.emplace_back(due, index);
+      for (std::uint32_t slot = port.first; slot != kNoIndex; slot = gets_[slot].next) {
+        exact_arrivals_.emplace_back(gets_[slot], index);
       }
     }
     if (port.leaving.bytes > 0 && port.leaving.time < begin_time_) {
@@ -213,7 +214,7 @@ void PacketEngine::store(Port& port, const Due& due, PacketSwitch& node) {
       node.buffer.admit({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(frame));
   if (!admission.accepted()) {
     ++port.counters.drops;
-    node.held -= packet.wire;
+    loads_[port.node].held -= packet.wire;
     return;
   }
   port.queue.push(packet);
@@ -226,12 +227,13 @@ void PacketEngine::store(Port& port, const Due& due, PacketSwitch& node) {
 
 // The last byte of the packet that the port sent has left.
 void PacketEngine::release(Port& port, PacketSwitch& node) {
-  const Leaving& leaving = port.leaving;
-  const bool xon = node.buffer.release({.in_port = leaving.in, .out_port = port.out, .priority = 0},
+  const Leaving leaving = port.leaving;
+  const std::uint32_t in = entries_[leaving.position];
+  const bool xon = node.buffer.release({.in_port = in, .out_port = port.out, .priority = 0},
                                        Bytes(leaving.bytes));
   port.leaving.bytes = 0;
   if (xon) {
-    say(node, leaving.in, false, leaving.time);
+    say(node, in, false, leaving.time);
   }
 }
 
@@ -244,6 +246,7 @@ void PacketEngine::say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseco
       continue;
     }
     port.to_pause.push(stop ? 1 : 0);
+    ++port.urgent;
     port.free_at = std::max(port.free_at, time);
     port.counters.pauses_sent += stop ? 1 : 0;
     node.stopped = stop ? node.stopped + 1 : node.stopped - 1;

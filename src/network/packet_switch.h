@@ -22,15 +22,23 @@ namespace trainyard {
 
 struct PacketSwitch {
   SharedBuffer buffer;
-  std::vector<std::uint32_t> ports;  // That send from here, in use.
-  // Bytes in its queues and on their way into them in this window.
-  std::int64_t held = 0;
-  // As long as it holds no more than this, no group can reach its threshold.
-  std::int64_t open_limit = 0;
-  bool is_counted = false;
+  std::vector<std::uint32_t> ports;   // That send from here, in use.
+  std::int64_t open_limit = 0;        // SwitchLoad::limit as long as it is open.
   std::uint64_t visited = kNoWindow;  // The window in which it was last not open.
   std::uint32_t stopped = 0;          // Groups whose sender was told to stop.
   std::uint32_t to_send = 0;          // PFC frames that wait for their port.
+};
+
+// What is looked at for every packet, apart from the rest.
+struct SwitchLoad {
+  // Bytes in its queues and on their way into them in this window.
+  std::int64_t held = 0;
+  // As long as it holds no more than this, no group can reach its threshold. Negative once the
+  // buffer is counted.
+  std::int64_t limit = 0;
+
+  [[nodiscard]] bool is_open() const { return held <= limit; }
+  [[nodiscard]] bool is_counted() const { return limit < 0; }
 };
 
 }  // namespace trainyard

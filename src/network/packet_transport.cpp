@@ -144,6 +144,7 @@ void PacketEngine::admit_special(Port& port, const Due& due) {
     port.paused = stop;
   } else if (packet.left > 0) {
     port.control.push(packet);
+    ++port.urgent;
   } else {
     take_notice(packet, due.time);
   }

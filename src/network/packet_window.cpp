@@ -9,30 +9,8 @@
 namespace trainyard {
 namespace {
 
-// By time, then by the link that they came by; what one link brings at one instant keeps its order.
-// They are few, and in runs.
-void sort_arrivals(std::vector<Due>& list) {
-  constexpr std::size_t kFew = 32;
-  const auto before = [](const Due& a, const Due& b) {
-    return a.time != b.time ? a.time < b.time : a.by < b.by;
-  };
-  if (list.size() > kFew) {
-    std::stable_sort(list.begin(), list.end(), before);
-    return;
-  }
-  for (std::size_t i = 1; i < list.size(); ++i) {
-    if (!before(list[i], list[i - 1])) {
-      continue;
-    }
-    const Due moved = list[i];
-    std::size_t place = i;
-    do {
-      list[place] = list[place - 1];
-      --place;
-    } while (place > 0 && before(moved, list[place - 1]));
-    list[place] = moved;
-  }
-}
+// Ports are fetched from memory while this many before them are worked on.
+constexpr std::size_t kAhead = 4;
 
 }  // namespace
 
@@ -53,29 +31,31 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
 
   active_.clear();
   busy_.clear();
-  for (const std::uint32_t item : due_) {
-    pull(item);
+  gets_used_ = 0;
+  for (std::size_t i = 0; i < due_.size(); ++i) {
+    fetch_ahead(i);
+    pull(due_[i]);
   }
-  for (const std::uint32_t index : active_) {
-    sort_arrivals(ports_[index].arrivals);
-  }
-  for (const std::uint32_t index : active_) {
-    const std::uint32_t node = ports_[index].node;
-    if (node == kNoIndex) {
-      run_port(index, nullptr);
-      continue;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    if (i + kAhead < active_.size()) {
+      const Port& later = ports_[active_[i + kAhead]];
+      __builtin_prefetch(&later.free_at);
+      __builtin_prefetch(&later.leaving);
     }
-    PacketSwitch& record = switches_[node];
-    if (record.held <= record.open_limit && !record.is_counted) [[likely]] {
+    const std::uint32_t index = active_[i];
+    const std::uint32_t node = ports_[index].node;
+    if (node == kNoIndex || loads_[node].is_open()) [[likely]] {
       run_port(index, nullptr);
-    } else if (record.visited != number_) {
-      record.visited = number_;
-      count(record);  // Until then its other ports are left alone.
+    } else if (switches_[node].visited != number_) {
+      switches_[node].visited = number_;
+      if (!loads_[node].is_counted()) {
+        count(node);  // Its other ports find it closed.
+      }
       busy_.push_back(node);
     }
   }
   for (const std::uint32_t node : busy_) {
-    run_switch(switches_[node]);
+    run_switch(node);
   }
   begin_time_ = end_time_;
   std::sort(completions.begin() + static_cast<std::ptrdiff_t>(before), completions.end(),
@@ -84,14 +64,59 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
             });
 }
 
-// The port has work in this window, and gets a packet.
+// Fetches from memory what items further on will need: the port first, then the packet at the head
+// of its link, then the port that takes that.
+inline void PacketEngine::fetch_ahead(std::size_t place) const {
+  if (place + 3 * kAhead < due_.size()) {
+    __builtin_prefetch(&ports_[due_[place + 3 * kAhead] / 4]);
+  }
+  if (place + 2 * kAhead < due_.size()) {
+    const Port& port = ports_[due_[place + 2 * kAhead] / 4];
+    if (!port.wire.empty()) {
+      __builtin_prefetch(&port.wire.front());
+    }
+  }
+  if (place + kAhead < due_.size()) {
+    const Port& port = ports_[due_[place + kAhead] / 4];
+    if (!port.wire.empty()) {
+      __builtin_prefetch(&ports_[positions_[port.wire.front().packet.position]]);
+    }
+  }
+}
+
+// The port has work in this window, and gets a packet: in order of time, then of the link.
 inline void PacketEngine::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
   Port& port = ports_[index];
   if (port.visited != number_) {
     port.visited = number_;
     active_.push_back(index);
   }
-  port.arrivals.push_back({.time = arrival.time, .packet = arrival.packet, .by = by});
+  const std::uint32_t slot = gets_used_;
+  if (gets_used_ == gets_.size()) [[unlikely]] {
+    gets_.resize(2 * gets_.size());
+  }
+  Due& due = gets_[gets_used_++];
+  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
+  if (port.first == kNoIndex) {
+    port.first = slot;
+    port.last = slot;
+  } else if (!due.is_before(gets_[port.last])) {
+    gets_[port.last].next = slot;
+    port.last = slot;
+  } else {
+    put_in_order(port, slot);
+  }
+}
+
+// Arrivals by several links are in order link by link; there are few of them in a window.
+void PacketEngine::put_in_order(Port& port, std::uint32_t slot) {
+  Due& due = gets_[slot];
+  std::uint32_t* place = &port.first;
+  while (!due.is_before(gets_[*place])) {
+    place = &gets_[*place].next;
+  }
+  due.next = *place;
+  *place = slot;
 }
 
 // Hands what arrives in this window by one link to the ports that take it.
@@ -114,7 +139,7 @@ void PacketEngine::pull(std::uint32_t item) {
       const std::uint32_t next = positions_[arrival.packet.position];
       const std::uint32_t node = ports_[next].node;
       if (node != kNoIndex && !arrival.packet.has(Packet::kControl)) {
-        switches_[node].held += arrival.packet.wire;
+        loads_[node].held += arrival.packet.wire;
       }
       get(next, arrival, by);
     } while (!port.wire.empty() && port.wire.front().time < end_time_);
@@ -140,15 +165,87 @@ void PacketEngine::pull(std::uint32_t item) {
   }
 }
 
+// A port of an open switch that has nothing but data to pass on, which is nearly all of the work:
+// what run_port would do, with nothing that does not apply. False if something is left for that.
+bool PacketEngine::run_plain(Port& port, std::uint32_t index) {
+  while (port.first != kNoIndex) {
+    const Due& due = gets_[port.first];
+    if (!port.queue.empty() && port.free_at < due.time) {
+      if (port.free_at >= end_time_) {
+        break;
+      }
+      pass_on(port, index, take_queued(port), port.free_at);
+      continue;
+    }
+    if (due.packet.has(Packet::kControl | Packet::kPause)) [[unlikely]] {
+      return false;
+    }
+    port.first = due.next;
+    const std::int64_t frame = due.packet.wire - around_frame_;
+    if (port.queue.empty()) {
+      port.free_at = std::max(port.free_at, due.time);
+      port.counters.most_queued = std::max(port.counters.most_queued, frame);
+      const bool is_alone = port.first == kNoIndex || gets_[port.first].time > port.free_at;
+      if (is_alone && port.free_at < end_time_) {
+        pass_on(port, index, due.packet, port.free_at);
+        continue;
+      }
+    }
+    port.queue.push(due.packet);
+    port.queued_bytes += frame;
+    port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
+  }
+  while (!port.queue.empty()) {
+    if (port.free_at >= end_time_) {
+      // What comes later in the window is for run_port.
+      if (port.first != kNoIndex) {
+        return false;
+      }
+      add_port_to_calendar(port, index, port.free_at);
+      return true;
+    }
+    pass_on(port, index, take_queued(port), port.free_at);
+  }
+  return true;
+}
+
+inline Packet PacketEngine::take_queued(Port& port) {
+  Packet packet = port.queue.pop();
+  port.queued_bytes -= packet.wire - around_frame_;
+  if (port.queued_bytes > port.mark_above) [[unlikely]] {
+    mark(port, packet);
+  }
+  return packet;
+}
+
+// Begins a packet that came by another port.
+inline void PacketEngine::pass_on(Port& port, std::uint32_t index, Packet packet,
+                                  Picoseconds start) {
+  ++port.counters.packets;
+  if (port.node != kNoIndex) {
+    loads_[port.node].held -= packet.wire;
+    port.leaving = {.time = start + time_on_line(port, packet.wire),
+                    .position = packet.position,
+                    .bytes = static_cast<std::int32_t>(packet.wire - around_frame_)};
+  }
+  begin_inline(port, index, packet, start);
+}
+
 // `node` is the switch that counts what the port stores, if one does.
 void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
   Port& port = ports_[index];
-  const Due* next = port.arrivals.data();
-  const Due* const last = next + port.arrivals.size();
+  if (node == nullptr && port.source == kNoIndex && port.urgent == 0 && !port.paused) [[likely]] {
+    if (run_plain(port, index)) {
+      return;
+    }
+  }
+  std::uint32_t next = port.first;
+  port.first = kNoIndex;
   while (true) {
     const Picoseconds start = next_start(port);
-    if (next != last && next->time <= start) {
-      admit(port, *next++, node);
+    if (next != kNoIndex && gets_[next].time <= start) {
+      admit(port, gets_[next], node);
+      next = gets_[next].next;
       continue;
     }
     if (start >= end_time_) {
@@ -156,7 +253,6 @@ void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
     }
     send_next(port, index, start, node);
   }
-  port.arrivals.clear();
   if (node != nullptr && port.leaving.bytes > 0 && port.leaving.time < end_time_) {
     release(port, *node);
   }
@@ -185,7 +281,8 @@ void PacketEngine::send_next(Port& port, std::uint32_t index, Picoseconds start,
   if (node != nullptr && port.leaving.bytes > 0) {
     release(port, *node);
   }
-  if (!port.control.empty() || !port.to_pause.empty()) [[unlikely]] {
+  if (port.urgent > 0) [[unlikely]] {
+    --port.urgent;
     if (port.to_pause.empty()) {
       begin(port, index, port.control.pop(), start);
     } else {
@@ -204,20 +301,7 @@ void PacketEngine::send_next(Port& port, std::uint32_t index, Picoseconds start,
     return;
   }
   port.own_turn = true;
-  Packet packet = port.queue.pop();
-  const std::int64_t frame = packet.wire - around_frame_;
-  port.queued_bytes -= frame;
-  if (port.queued_bytes > port.mark_above) [[unlikely]] {
-    mark(port, packet);
-  }
-  ++port.counters.packets;
-  if (port.node != kNoIndex) {
-    switches_[port.node].held -= packet.wire;
-    port.leaving = {.time = start + time_on_line(port, packet.wire),
-                    .in = entries_[packet.position],
-                    .bytes = static_cast<std::int32_t>(frame)};
-  }
-  begin(port, index, packet, start);
+  pass_on(port, index, take_queued(port), start);
 }
 
 // The queue behind the packet is above Kmin.
@@ -234,7 +318,12 @@ void PacketEngine::mark(Port& port, Packet& packet) {
 }
 
 // The port sends the packet from `start` on.
-void PacketEngine::begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
+void PacketEngine::begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start) {
+  begin_inline(port, index, packet, start);
+}
+
+inline void PacketEngine::begin_inline(Port& port, std::uint32_t index, Packet packet,
+                                       Picoseconds start) {
   if (starts_ != nullptr) [[unlikely]] {
     starts_->push_back({.time = start,
                         .link = port.link,
