@@ -33,6 +33,8 @@
 
 namespace trainyard {
 
+struct PacketOptions;
+
 struct ConnectionSpec {
   NodeId source;
   NodeId target;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 namespace trainyard {
@@ -73,6 +75,26 @@ NetworkStats PacketNetwork::stats() const {
           .solves = 0,
           .rate_changes = 0,
           .packets = engine_.stats()};
+}
+
+std::optional<std::string> PacketNetwork::complaint() const {
+  if (engine_.incomplete() == 0) {
+    return std::nullopt;
+  }
+  std::string text = fmt::format("{} messages are not complete: {} packets were lost",
+                                 engine_.incomplete(), engine_.stats().drops);
+  const std::vector<LinkId> cycle = engine_.deadlock();
+  if (!cycle.empty()) {
+    text += "; PFC deadlock, each link stopped by the next one:";
+    const Topology& topology = routing_.topology();
+    for (const LinkId id : cycle) {
+      const Link& link = topology.link(id);
+      text += fmt::format(" {} -> {},", topology.node(link.source).name,
+                          topology.node(link.target).name);
+    }
+    text.back() = '.';
+  }
+  return text;
 }
 
 std::vector<LinkUse> PacketNetwork::link_use() const {

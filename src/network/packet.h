@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "network/network.h"
@@ -29,6 +31,10 @@ class PacketNetwork final : public Network, private EventHandler {
   void reserve(std::size_t connections) override { connections_.reserve(connections); }
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override;
+
+  // For when nothing is left to happen: what became of the messages that are not complete, one
+  // line, with the links of a deadlock by name. Nothing if all are complete.
+  [[nodiscard]] std::optional<std::string> complaint() const;
 
   [[nodiscard]] const PacketEngine& engine() const { return engine_; }
   [[nodiscard]] PacketEngine& engine() { return engine_; }

@@ -96,6 +96,12 @@ class PacketEngine {
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
   [[nodiscard]] std::int64_t wire_of(std::int64_t payload, bool first) const;
 
+  // Messages that were sent and are not complete.
+  [[nodiscard]] std::uint64_t incomplete() const { return sends_ - counts_.completed; }
+  // A cycle of links that are stopped, each because of packets that wait for the next one and the
+  // last because of the first: a PFC deadlock, which nothing ends. Empty if there is none.
+  [[nodiscard]] std::vector<LinkId> deadlock() const;
+
   // Every start of a packet is added to `starts` from now on.
   void trace(std::vector<PacketStart>* starts) { starts_ = starts; }
 
