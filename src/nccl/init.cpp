@@ -52,8 +52,7 @@ SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   // Sockets cannot be merged.
   search.merge_ports = environment.ib_merge_nics && environment.net_merge_ports &&
                        !environment.ib_disable && environment.network != "Socket";
-  search.netdevs_policy.kind = static_cast<NetDevsPolicy::Kind>(environment.net_devices.kind);
-  search.netdevs_policy.most = environment.net_devices.max;
+  search.net_devices = environment.net_devices;
   return search;
 }
 

@@ -279,12 +279,12 @@ std::vector<int> Machine::nearest_gpus(int net) const {
 int Machine::nets_per_gpu(int gpu) const {
   const std::vector<int> nets = nearest_nets(gpu);
   const int count = static_cast<int>(nets.size());
-  switch (options_.netdevs_policy.kind) {
-    case NetDevsPolicy::Kind::All:
+  switch (options_.net_devices.kind) {
+    case NetDevicesPolicy::Kind::All:
       return count;
-    case NetDevsPolicy::Kind::Max:
-      return std::min(count, options_.netdevs_policy.most);
-    case NetDevsPolicy::Kind::Auto:
+    case NetDevicesPolicy::Kind::Max:
+      return std::min(count, options_.net_devices.max);
+    case NetDevicesPolicy::Kind::Auto:
       break;
   }
   if (count == 0) {

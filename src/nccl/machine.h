@@ -6,23 +6,16 @@
 // GPUs and NICs are indices into System::gpus and System::nets throughout.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "nccl/environment.h"
 #include "nccl/paths.h"
 #include "nccl/system.h"
 #include "nccl/types.h"
 #include "topology/nccl_xml.h"
 
 namespace trainyard::nccl {
-
-// How many of its nearest NICs one GPU uses: NCCL_NETDEVS_POLICY.
-struct NetDevsPolicy {
-  enum class Kind : std::uint8_t { Auto, Max, All };
-  Kind kind = Kind::Auto;
-  int most = 0;  // Of Max.
-};
 
 // Defaults are NCCL's. Environment variables are named where they say it; nothing is read here.
 struct SearchOptions {
@@ -45,8 +38,8 @@ struct SearchOptions {
   bool nvls = true;                            // NCCL_NVLS_ENABLE, and multicast works.
   bool collnet = false;                        // NCCL_COLLNET_ENABLE.
   bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE.
-  NetDevsPolicy netdevs_policy = {};
-  bool merge_ports = true;  // NCCL_NET_MERGE_LEVEL=PORT.
+  NetDevicesPolicy net_devices = {};           // NCCL_NETDEVS_POLICY.
+  bool merge_ports = true;                     // NCCL_NET_MERGE_LEVEL=PORT.
 };
 
 class Machine {

@@ -231,6 +231,20 @@ TEST_CASE("each node knows the machine that was searched for it", "[nccl]") {
   REQUIRE(result.communicator.node_kind.size() == 3);
 }
 
+TEST_CASE("a GPU takes as many of its NICs as the policy says", "[nccl]") {
+  PlainServer server = h100_server();
+  server.nics_per_gpu = 2;
+  const auto nets = [&](const std::string& policy) {
+    return make_communicator(job_nodes(plain_server(server), {.nodes = 2}),
+                             with({"NCCL_NETDEVS_POLICY=" + policy}))
+        .machines[0]
+        .nets_per_gpu(0);
+  };
+  REQUIRE(nets("AUTO") == 2);
+  REQUIRE(nets("ALL") == 2);
+  REQUIRE(nets("MAX:1") == 1);
+}
+
 TEST_CASE("a thousand nodes are searched as one of their kind", "[nccl]") {
   const Communicator many = made(h100_server(), 2048);
   REQUIRE(many.ranks == 16'384);

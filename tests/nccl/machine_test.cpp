@@ -148,7 +148,7 @@ TEST_CASE("each GPU takes its own NICs in turns", "[nccl]") {
   REQUIRE(machine.net_of(3, 2) == 6);
   REQUIRE(machine.gpu_of(7) == 3);
   const Machine one =
-      machine_of(plain, {.netdevs_policy = {.kind = NetDevsPolicy::Kind::Max, .most = 1}});
+      machine_of(plain, {.net_devices = {.kind = NetDevicesPolicy::Kind::Max, .max = 1}});
   REQUIRE(one.nets_per_gpu(3) == 1);
   REQUIRE(one.net_of(3, 1) == 6);
   REQUIRE_FALSE(one.gpu_of(7));
