@@ -69,8 +69,8 @@ float nvlink_bandwidth(int sm) {
 }
 
 float pcie_bandwidth(std::string_view link_speed, int link_width) {
-  // Units of 100 Mb/s for each lane, by how the name begins: Linux up to 5.6, and later. NCCL knows no
-  // others, such as "32.0 GT/s" or "64 GT/s" (topo.cc: kvDictPciGen).
+  // Units of 100 Mb/s for each lane, by how the name begins: Linux up to 5.6, and later. NCCL knows
+  // no others, such as "32.0 GT/s" or "64 GT/s" (topo.cc: kvDictPciGen).
   constexpr std::array<std::pair<std::string_view, int>, 10> kGenerations{
       {{"2.5 GT/s", 15},
        {"5 GT/s", 30},
