@@ -163,6 +163,7 @@ class PacketEngine {
   void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
   void admit(Port& port, const Due& due, PacketSwitch* node);
   [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
+  [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] Packet take_queued(Port& port);
   void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
   void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);

@@ -171,14 +171,14 @@ bool PacketEngine::run_plain(Port& port, std::uint32_t index) {
   while (port.first != kNoIndex) {
     const Due& due = gets_[port.first];
     if (!port.queue.empty() && port.free_at < due.time) {
-      if (port.free_at >= end_time_) {
-        break;
-      }
       pass_on(port, index, take_queued(port), port.free_at);
       continue;
     }
     if (due.packet.has(Packet::kControl | Packet::kPause)) [[unlikely]] {
-      return false;
+      if (!pass_on_control(port, index, due)) {
+        return false;
+      }
+      continue;
     }
     port.first = due.next;
     const std::int64_t frame = due.packet.wire - around_frame_;
@@ -206,6 +206,19 @@ bool PacketEngine::run_plain(Port& port, std::uint32_t index) {
     }
     pass_on(port, index, take_queued(port), port.free_at);
   }
+  return true;
+}
+
+// A control packet that finds the port idle goes on at once. False, and nothing done, for others.
+bool PacketEngine::pass_on_control(Port& port, std::uint32_t index, const Due& due) {
+  const Picoseconds start = std::max(port.free_at, due.time);
+  const bool is_alone = due.next == kNoIndex || gets_[due.next].time > start;
+  if (!is_alone || start >= end_time_ || !port.queue.empty() || due.packet.has(Packet::kPause) ||
+      due.packet.left == 0) {
+    return false;
+  }
+  port.first = due.next;
+  begin_inline(port, index, due.packet, start);
   return true;
 }
 
