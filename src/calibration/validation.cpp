@@ -228,9 +228,6 @@ CaseResult run_case(const LoadedCase& loaded, const Catalogue& catalogue,
   }
   result.errors = error_figures(result.rows, CountedRows::Counted);
   result.worst = worst_of(result.rows);
-  if (!result.worst) {
-    result.not_covered = "no row counts: " + result.rows.front().excluded;
-  }
   return result;
 }
 
@@ -243,8 +240,9 @@ GroupResult group_of(std::string name, std::span<const CaseResult* const> cases)
   for (const CaseResult* const one : cases) {
     ++group.cases;
     rows.insert(rows.end(), one->rows.begin(), one->rows.end());
-    if (one->not_covered.empty()) {
-      ++group.covered;
+    group.covered += one->not_covered.empty() ? 1 : 0;
+    if (one->worst) {
+      ++group.scored;
       large.add(one->errors.large, one->errors.bias_large);
       small.add(one->errors.small, one->errors.bias_small);
     }

@@ -68,9 +68,11 @@ struct CaseResult {
   ValidationCase item;
   Operation operation = Operation::AllReduce;
   std::vector<ValidationRow> rows;
-  std::string not_covered;  // Why; empty if at least one row counts and was predicted.
+  std::string not_covered;  // Why it was not predicted; empty if it was.
   ErrorFigures errors;
-  std::optional<std::size_t> worst = {};  // Of the rows that count, the one with the largest error.
+  // Of the rows that count, the one with the largest error. None if the case excludes all: it is
+  // covered, but not scored.
+  std::optional<std::size_t> worst = {};
   // Median of |ln(in place / out of place)| of the rows of 64 KiB and up that have both: how well
   // the measurement agrees with itself.
   std::optional<double> noise = {};
@@ -105,7 +107,8 @@ inline constexpr std::array kSizeRanges{Bytes(0), kib(1), kib(64), mib(1), mib(1
 struct GroupResult {
   std::string name;
   int cases = 0;
-  int covered = 0;
+  int covered = 0;  // Predicted.
+  int scored = 0;   // Of these, those that have rows that count.
   TableFigures large;
   TableFigures small;
   ErrorFigures rows;                    // Over the rows that count.

@@ -191,8 +191,7 @@ options::options_description validate_options() {
       "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
   add("refit",
       "fit the constants of the model to all cases, and show them and the errors with them");
-  add("leave-one-out",
-      "predict each system also with constants fitted to all others (minutes)");
+  add("leave-one-out", "predict each system also with constants fitted to all others (minutes)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
   add("threads", text("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);

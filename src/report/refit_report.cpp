@@ -189,6 +189,7 @@ Json json_of(const GroupResult& group) {
   Json json;
   json["cases"] = group.cases;
   json["covered"] = group.covered;
+  json["scored"] = group.scored;
   return json_of(group.small, "small", json_of(group.large, "large", std::move(json)));
 }
 

@@ -71,6 +71,7 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people,
   if (!for_people) {
     columns.push_back(column("worst", "worst_log_ratio"));
     columns.push_back(column("covered", "covered"));
+    columns.push_back(column("scored", "scored"));
     columns.push_back(column("not covered", "not_covered", Align::Left));
   }
   if (refit != nullptr) {
@@ -80,8 +81,9 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people,
   for (std::size_t index = 0; index < cases.size(); ++index) {
     const CaseResult& one = cases[index];
     const bool covered = one.not_covered.empty();
-    const bool large = covered && one.errors.large.rows > 0;
-    const bool small = covered && one.errors.small.rows > 0;
+    const bool scored = one.worst.has_value();
+    const bool large = scored && one.errors.large.rows > 0;
+    const bool small = scored && one.errors.small.rows > 0;
     std::vector<Cell> cells{Cell::of(one.item.name),
                             Cell::of(one.item.system_class),
                             count_cell(one.rows.size()),
@@ -93,11 +95,12 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people,
                             error_cell(small, one.errors.small.p90),
                             bias_cell(small, one.errors.bias_small),
                             error_cell(one.noise.has_value(), one.noise.value_or(0.0))};
-    cells.push_back(covered ? Cell{worst_text(one), one.rows[*one.worst].size.count()}
-                            : Cell{"not covered", std::monostate()});
+    cells.push_back(scored ? Cell{worst_text(one), one.rows[*one.worst].size.count()}
+                           : Cell{covered ? "not scored" : "not covered", std::monostate()});
     if (!for_people) {
-      cells.push_back(covered ? Cell{"", one.rows[*one.worst].log_ratio()} : Cell::none());
+      cells.push_back(scored ? Cell{"", one.rows[*one.worst].log_ratio()} : Cell::none());
       cells.push_back({"", covered});
+      cells.push_back({"", scored});
       cells.push_back(text_cell(one.not_covered));
     }
     if (refit != nullptr) {
@@ -175,9 +178,10 @@ constexpr std::array kFiguresColumns{
 };
 
 Table group_table(std::span<const GroupResult> groups, bool for_people) {
-  std::vector<Column> columns{column("class", "class", Align::Left), column("cases", "cases"),
-                              column("covered", "covered"), column("rows", "row_count"),
-                              column("excluded", "excluded_rows")};
+  std::vector<Column> columns{
+      column("class", "class", Align::Left), column("cases", "cases"),
+      column("covered", "covered"),          column("scored", "scored"),
+      column("rows", "row_count"),           column("excluded", "excluded_rows")};
   const auto shown = [&](const FiguresColumns& one) { return one.for_people || !for_people; };
   const auto with_bias = [&](const FiguresColumns& one) {
     return one.over == Over::Tables || !for_people;
@@ -193,9 +197,12 @@ Table group_table(std::span<const GroupResult> groups, bool for_people) {
   }
   Table table(std::move(columns));
   for (const GroupResult& group : groups) {
-    std::vector<Cell> cells{
-        Cell::of(group.name), count_cell(group.cases), count_cell(group.covered),
-        count_cell(group.rows.large.rows + group.rows.small.rows), count_cell(group.excluded)};
+    std::vector<Cell> cells{Cell::of(group.name),
+                            count_cell(group.cases),
+                            count_cell(group.covered),
+                            count_cell(group.scored),
+                            count_cell(group.rows.large.rows + group.rows.small.rows),
+                            count_cell(group.excluded)};
     for (const FiguresColumns& one : kFiguresColumns) {
       const Figures figures = figures_of(group, one.over, one.large);
       if (shown(one)) {
@@ -254,11 +261,11 @@ std::string exclusions(const CaseResult& one) {
 std::string render_for_people(const ValidationReport& report) {
   const Validation& validation = report.validation;
   std::string text = fmt::format(
-      "# Simulated by Trainyard ({} runtime) against {} measured tables, {} of them covered.\n"
+      "# Simulated by Trainyard ({} runtime) against {} measured tables: {} covered, {} scored.\n"
       "# Errors are exp(|ln(predicted / measured)|) - 1; large: rows of 64 KiB and up; small: the\n"
       "# rest; bias: positive where predictions are too slow; noise: in-place against "
       "out-of-place.\n",
-      report.runtime, validation.all.cases, validation.all.covered);
+      report.runtime, validation.all.cases, validation.all.covered, validation.all.scored);
   text += render_text(case_table(validation.cases, true));
   text +=
       "#\n# Classes. First over tables: medians of the tables' medians and 90th percentiles, mean\n"

@@ -2,6 +2,7 @@
 // Scoring, on predictions whose errors can be checked by hand.
 #include "support/catch.h"
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -58,7 +59,12 @@ TEST_CASE("excluded rows are predicted and do not count") {
 }
 
 TEST_CASE("a case without a row that counts, or that cannot run, is not covered and says why") {
-  REQUIRE(run("exclude_rows: [{reason: a fault}]\n").not_covered == "no row counts: a fault");
+  const CaseResult unscored = run("exclude_rows: [{reason: a fault}]\n");
+  REQUIRE(unscored.not_covered.empty());
+  REQUIRE(!unscored.worst);
+  const std::array<const CaseResult*, 1> alone{&unscored};
+  REQUIRE(group_of("", alone).covered == 1);
+  REQUIRE(group_of("", alone).scored == 0);
   const CaseResult said = run("not_covered: needs more\n");
   REQUIRE(said.not_covered == "needs more");
   REQUIRE_FALSE(said.rows[0].predicted.has_value());
