@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "cli/packet_options.h"
 #include "network/network.h"
 #include "network/traffic_run.h"
 #include "network/traffic_spec.h"
@@ -52,6 +54,7 @@ struct Request {
   std::vector<std::string> settings;  // Of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
   Fidelity fidelity = Fidelity::Flow;
+  PacketOptions packet;
   std::size_t links = 5;
   Format format = Format::Table;
   std::optional<std::string> output;
@@ -72,9 +75,9 @@ Request read_request(const OptionReader& reader) {
   if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }
-  const std::size_t fidelity =
-      reader.choice("fidelity", {"flow", "analytical"}, "this version has no packet engine");
-  request.fidelity = fidelity == 1 ? Fidelity::Analytical : Fidelity::Flow;
+  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
+  request.packet = read_packet_options(reader, request.fidelity);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -130,14 +133,21 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
         "analytical: flows do not see each other, so each has slowdown 1; the makespan is a lower "
         "bound, from what each link carried");
   }
-  if (!run.port_counters) {
-    for (const TrafficGroup& group : spec.groups) {
-      if (has_priority(group)) {
-        notes.push_back(
-            fmt::format("the priority of group {} did not influence the result: {} has "
-                        "no queues",
-                        group.name, to_string(request.fidelity)));
-      }
+  if (request.fidelity == Fidelity::Packet) {
+    const PacketStats& packets = run.network.packets;
+    notes.push_back("packets: " + describe(request.packet));
+    notes.push_back(fmt::format(
+        "packets: {} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} "
+        "dropped, "
+        "at most {} bytes waiting at one port",
+        packets.hops, packets.marks, packets.cnps, packets.pauses,
+        packets.paused_time.microseconds(), packets.drops, packets.most_queued.count()));
+  }
+  for (const TrafficGroup& group : spec.groups) {
+    if (has_priority(group)) {
+      notes.push_back(fmt::format(
+          "the priority of group {} did not influence the result: {} has one class of flows",
+          group.name, to_string(request.fidelity)));
     }
   }
 }
@@ -167,7 +177,7 @@ options::options_description traffic_options() {
   };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("fidelity", text("NAME"), "flow (the default) or analytical (a lower bound)");
+  add("fidelity", text("NAME"), "flow (the default), analytical (a lower bound) or packet");
   add("set-traffic",
       options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "change a value of FILE, such as groups.0.load=0.8; may be given again");
@@ -175,6 +185,7 @@ options::options_description traffic_options() {
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
   add("counters", text("FILE"), "write the counters of all ports there, as CSV: only with packets");
+  add_packet_options(all);
   add_output_options(all);
   add_log_option(all);
   return all;
@@ -198,7 +209,7 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
 
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
-  const auto network = make_network(request.fidelity, simulator, routing);
+  const auto network = make_network(request.fidelity, simulator, routing, request.packet);
   const TrafficRun run = simulate(request, cluster, spec, simulator, *network);
   log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
             run.network.path_classes, run.network.solves);
@@ -215,8 +226,10 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
   add_estimate_note(cluster, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   write_output(request.output, render(report, cluster.topology, request.format), out);
-  const std::vector<std::string> broken =
-      broken_promises(cluster.topology, spec, run, kMostPromiseLines);
+  std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMostPromiseLines);
+  if (const auto complaint = network->complaint()) {
+    broken.push_back(*complaint);
+  }
   for (const std::string& line : broken) {
     log.error("{}", line);
   }

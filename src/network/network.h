@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -110,6 +111,9 @@ class Network {
       ConnectionId /*connection*/) const {
     return std::nullopt;
   }
+  // After the last event: why messages are not complete, such as a cycle of paused links. Nothing
+  // if all are.
+  [[nodiscard]] virtual std::optional<std::string> complaint() const { return std::nullopt; }
 
  protected:
   Network() = default;

@@ -97,6 +97,36 @@ std::optional<std::string> PacketNetwork::complaint() const {
   return text;
 }
 
+std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
+  std::vector<PortCounters> all;
+  for (std::uint32_t number = 0; number < routing_.topology().link_count(); ++number) {
+    const LinkId link(number);
+    if (const Port* const port = engine_.port(link)) {
+      const PortTally& counted = port->counters;
+      all.push_back({.link = link,
+                     .packets = counted.packets,
+                     .bytes = Bytes(static_cast<std::int64_t>(counted.bytes)),
+                     .ecn_marked = counted.marks,
+                     .dropped = counted.drops,
+                     .pause_frames_sent = counted.pauses_sent,
+                     .pause_frames_received = counted.pauses_received,
+                     .paused = SimTime(engine_.paused_time(*port)),
+                     .queue_most = Bytes(counted.most_queued)});
+    }
+  }
+  return all;
+}
+
+std::optional<ConnectionCounters> PacketNetwork::connection_counters(
+    ConnectionId connection) const {
+  const std::uint32_t number = connections_[connection.value()];
+  if (number == kNoIndex) {
+    return ConnectionCounters{};
+  }
+  return ConnectionCounters{.packets = engine_.packets(number),
+                            .congestion_notifications = engine_.cnps(number)};
+}
+
 std::vector<LinkUse> PacketNetwork::link_use() const {
   std::vector<LinkUse> use;
   for (const auto& [link, bytes] : engine_.payload_by_link()) {

@@ -34,7 +34,12 @@ class PacketNetwork final : public Network, private EventHandler {
 
   // For when nothing is left to happen: what became of the messages that are not complete, one
   // line, with the links of a deadlock by name. Nothing if all are complete.
-  [[nodiscard]] std::optional<std::string> complaint() const;
+  [[nodiscard]] std::optional<std::string> complaint() const override;
+
+  [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override;
+  // Packets that were lost are not sent again.
+  [[nodiscard]] std::optional<ConnectionCounters> connection_counters(
+      ConnectionId connection) const override;
 
   [[nodiscard]] const PacketEngine& engine() const { return engine_; }
   [[nodiscard]] PacketEngine& engine() { return engine_; }

@@ -91,6 +91,13 @@ class PacketEngine {
   [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
   // The rate to which a connection is limited now, in bits per second.
   [[nodiscard]] double rate(std::uint32_t connection) const;
+  // That a connection has sent, modulo 2^32, and the CNPs that were sent back to it.
+  [[nodiscard]] std::uint32_t packets(std::uint32_t connection) const {
+    return connections_[connection].sequence;
+  }
+  [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
+    return connections_[connection].cnps;
+  }
   // Length of a window.
   [[nodiscard]] Picoseconds window() const { return window_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.

@@ -12,18 +12,14 @@ namespace trainyard {
 // Of the port that sends on a directed link, at the source of the link, over all priorities.
 struct PortCounters {
   LinkId link = {};
-  std::uint64_t packets = 0;  // Sent, of every kind.
-  Bytes bytes = {};           // On the wire: payload, headers, preambles and gaps.
+  std::uint64_t packets = 0;  // Of data, that were sent.
+  Bytes bytes = {};  // On the wire, with control packets and PFC frames, preambles and gaps.
   std::uint64_t ecn_marked = 0;
   std::uint64_t dropped = 0;                // For lack of room, or by a bit error of the link.
   std::uint64_t pause_frames_sent = 0;      // To stop what the other end sends to this port.
   std::uint64_t pause_frames_received = 0;  // Each stops a priority of this port.
   SimTime paused = {};                      // While at least one priority was stopped.
-  // Depth of the queue of this port in bytes of packets, over time: most, average, percentiles.
-  Bytes queue_most = {};
-  double queue_mean_bytes = 0.0;
-  Bytes queue_p50 = {};
-  Bytes queue_p99 = {};
+  Bytes queue_most = {};                    // That ever waited, in bytes of packets.
 };
 
 // Of one connection: its queue pair, at the end that sends.

@@ -41,6 +41,9 @@ class SprayNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override {
     return engine_->port_counters();
   }
+  [[nodiscard]] std::optional<std::string> complaint() const override {
+    return engine_->complaint();
+  }
 
  private:
   struct Message {

@@ -276,8 +276,7 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
   std::vector<Column> columns;
   for (const char* key :
        {"port", "to", "packets", "wire_bytes", "ecn_marked", "dropped", "pause_frames_sent",
-        "pause_frames_received", "paused_us", "queue_max_bytes", "queue_mean_bytes",
-        "queue_p50_bytes", "queue_p99_bytes"}) {
+        "pause_frames_received", "paused_us", "queue_max_bytes"}) {
     columns.push_back(column(key, key, ""));
   }
   Table table(std::move(columns));
@@ -287,9 +286,7 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
                    Cell::of(topology.node(link.target).name), count(port.packets),
                    Cell::of(port.bytes.count()), count(port.ecn_marked), count(port.dropped),
                    count(port.pause_frames_sent), count(port.pause_frames_received),
-                   number(port.paused.microseconds(), 6), Cell::of(port.queue_most.count()),
-                   number(port.queue_mean_bytes, 1), Cell::of(port.queue_p50.count()),
-                   Cell::of(port.queue_p99.count())});
+                   number(port.paused.microseconds(), 6), Cell::of(port.queue_most.count())});
   }
   return render_csv(table);
 }

@@ -82,9 +82,11 @@ TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
   const ScratchFolder folder;
   const auto file = folder.write(
       "mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB, priority: 4}\n");
-  REQUIRE(run({file.string(), "--nodes", "8"})
-              .find("# Note: the priority of group g did not influence the result: flow has no "
-                    "queues\n") != std::string::npos);
+  REQUIRE(
+      run({file.string(), "--nodes", "8"})
+          .find(
+              "# Note: the priority of group g did not influence the result: flow has one class of "
+              "flows\n") != std::string::npos);
   (void)folder.write("flows.txt", "1\n0 1 3 100 5000 2.0\n");
   const auto trace =
       folder.write("trace.yaml",
@@ -95,6 +97,21 @@ TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
           std::string::npos);
 }
 
+TEST_CASE("with packets an incast stops senders, marks, and counts at every port", "[traffic]") {
+  const ScratchFolder folder;
+  const std::filesystem::path counters = folder.path() / "counters.csv";
+  const std::string packets =
+      run({"incast", "--fidelity", "packet", "--counters", counters.string()});
+  REQUIRE(packets.find("fidelity packet") != std::string::npos);
+  REQUIRE(packets.find("congestion control dcqcn-nic, ECN hpcc, PFC on") != std::string::npos);
+  REQUIRE(packets.find(" 0 dropped") != std::string::npos);
+  REQUIRE(packets.find(" 0 pause frames") == std::string::npos);
+  REQUIRE(read_text_file(counters).find("port,to,packets,wire_bytes,ecn_marked") == 0);
+  const std::string bare =
+      run({"incast", "--fidelity", "packet", "--control", "none", "--ecn", "off"});
+  REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
+}
+
 TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"--cluster", kHosts}) ==
           "traffic: expected a file of flows, found none; see trainyard traffic --help");
@@ -103,7 +120,7 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"incasts", "--cluster", kHosts}).find("did you mean \"incast\"?") !=
           std::string::npos);
   REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packets"})
-              .find("--fidelity: expected flow or analytical") == 0);
+              .find("--fidelity: expected flow, analytical or packet") == 0);
   REQUIRE(error({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
           "--counters: expected an engine that has packets, found flow");
   REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/packet_options.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+// In the order of the enumerations of the engine.
+constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-paper"};
+constexpr std::array<std::string_view, 4> kPresets{"off", "hpcc", "dcqcn", "sonic"};
+constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
+// InfiniBand Architecture Specification 1.4, path MTU.
+constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
+
+template <std::size_t count>
+std::size_t index_of(const OptionReader& reader, std::string_view name,
+                     const std::array<std::string_view, count>& words) {
+  return reader.choice(name, std::vector<std::string>(words.begin(), words.end()));
+}
+
+template <typename Value, std::size_t count>
+std::string_view word_of(Value value, const std::array<std::string_view, count>& words) {
+  return words.at(static_cast<std::size_t>(value));
+}
+
+}  // namespace
+
+void add_packet_options(options::options_description& all) {
+  const auto name = [] { return options::value<std::string>()->value_name("NAME"); };
+  auto add = all.add_options();
+  add("control", name(), "with packets: dcqcn-nic (the default), dcqcn-paper or none");
+  add("ecn", name(),
+      "with packets: thresholds of marking, hpcc (the default), dcqcn, sonic or off");
+  add("pfc", name(), "with packets: on (the default) or off");
+  add("mtu", options::value<std::string>()->value_name("BYTES"),
+      "with packets: payload of a full one, 256 to 4096 (the default)");
+}
+
+PacketOptions read_packet_options(const OptionReader& reader, Fidelity fidelity) {
+  PacketOptions packet = roce_options();
+  for (const std::string_view name : {"control", "ecn", "pfc", "mtu"}) {
+    if (fidelity != Fidelity::Packet && reader.given(name)) {
+      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
+                                    to_string(fidelity)));
+    }
+  }
+  if (reader.given("control")) {
+    packet.control = static_cast<CongestionControl>(index_of(reader, "control", kControls));
+  }
+  if (reader.given("ecn")) {
+    packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
+  }
+  if (reader.given("pfc")) {
+    packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
+  }
+  if (reader.given("mtu")) {
+    packet.mtu = Bytes(std::int64_t{256} << index_of(reader, "mtu", kMtus));
+  }
+  return packet;
+}
+
+std::string describe(const PacketOptions& packet) {
+  return fmt::format("congestion control {}, ECN {}, PFC {}, path MTU {}",
+                     word_of(packet.control, kControls), word_of(packet.ecn, kPresets),
+                     word_of(packet.pfc, kSwitch), packet.mtu.count());
+}
+
+}  // namespace trainyard

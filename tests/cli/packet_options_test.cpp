@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/packet_options.h"
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+PacketOptions read(const std::vector<std::string>& arguments,
+                   Fidelity fidelity = Fidelity::Packet) {
+  boost::program_options::options_description described("Options");
+  add_packet_options(described);
+  const auto values = parse_options("traffic", arguments, described, {});
+  return read_packet_options(OptionReader("traffic", values), fidelity);
+}
+
+}  // namespace
+
+TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
+  REQUIRE(describe(read({})) == "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096");
+  REQUIRE(describe(read({"--control", "none", "--ecn", "off", "--pfc", "off", "--mtu", "1024"})) ==
+          "congestion control none, ECN off, PFC off, path MTU 1024");
+  REQUIRE(describe(read({"--control", "dcqcn-paper", "--ecn", "dcqcn"})) ==
+          "congestion control dcqcn-paper, ECN dcqcn, PFC on, path MTU 4096");
+  REQUIRE(read({"--ecn", "sonic"}).ecn == EcnPreset::Sonic);
+}
+
+TEST_CASE("options of packets are refused where there are none, and where they say nothing",
+          "[cli]") {
+  const auto require_refused = [](const std::vector<std::string>& arguments, Fidelity fidelity,
+                                  const std::string& message) {
+    REQUIRE_THROWS_MATCHES(read(arguments, fidelity), ConfigError,
+                           Catch::Matchers::Message(message));
+  };
+  require_refused({"--pfc", "on"}, Fidelity::Flow,
+                  "--pfc: expected --fidelity packet beside it, found flow");
+  require_refused({"--mtu", "1500"}, Fidelity::Packet,
+                  "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
+  require_refused({"--control", "dcqn-nic"}, Fidelity::Packet,
+                  "--control: expected none, dcqcn-nic or dcqcn-paper, found \"dcqn-nic\"; did you "
+                  "mean \"dcqcn-nic\"?");
+}
+
+}  // namespace trainyard
