@@ -88,14 +88,14 @@ TEST_CASE("equal completion times: who left first, whatever the order of send") 
   const Traffic traffic{.connections = {{.source = 1, .target = 2}, {.source = 0, .target = 1}},
                         .messages = {{.connection = 0, .size = kMicrosecond * 4},
                                      {.connection = 1, .size = kMicrosecond * 4}}};
-  const TrafficRun same = run_traffic(fabric, traffic, Fidelity::Flow);
+  const MessagesRun same = run_traffic(fabric, traffic, Fidelity::Flow);
   REQUIRE(same.arrivals == std::vector<SimTime>{7_us, 7_us});
   REQUIRE(same.order == std::vector<std::uint64_t>{0, 1});
 
   const Traffic far_first{.connections = {{.source = 2, .target = 1}, {.source = 0, .target = 2}},
                           .messages = {{.connection = 0, .size = kMicrosecond * 4},
                                        {.connection = 1, .size = kMicrosecond * 3}}};
-  const TrafficRun run = run_traffic(fabric, far_first, Fidelity::Flow);
+  const MessagesRun run = run_traffic(fabric, far_first, Fidelity::Flow);
   REQUIRE(run.arrivals == std::vector<SimTime>{7_us, 7_us});
   REQUIRE(run.order == std::vector<std::uint64_t>{1, 0});
 }
@@ -111,7 +111,7 @@ TEST_CASE("all that begins at one instant is solved once, and equal paths are on
                                   .size = kMicrosecond});
     }
   }
-  const TrafficRun run = run_traffic(fabric, traffic, Fidelity::Flow);
+  const MessagesRun run = run_traffic(fabric, traffic, Fidelity::Flow);
   REQUIRE(run.stats.path_classes == 8);
   REQUIRE(run.stats.connections == 16);
   REQUIRE(run.stats.solves == 2);  // All begin; all end.
@@ -161,7 +161,7 @@ TEST_CASE("random traffic arrives when a naive fluid simulation says") {
     RandomStream random(seed, "flow test");
     const TestFabric fabric = random_fabric(random);
     const Traffic traffic = random_traffic(fabric, random);
-    const TrafficRun run = run_traffic(fabric, traffic, Fidelity::Flow);
+    const MessagesRun run = run_traffic(fabric, traffic, Fidelity::Flow);
     const std::vector<SimTime> expected = naive_arrivals(fabric, traffic);
     Bytes sent;
     for (std::size_t i = 0; i < traffic.messages.size(); ++i) {

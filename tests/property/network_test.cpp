@@ -33,7 +33,7 @@ struct Busy {
 };
 
 // By link.
-std::vector<std::vector<Busy>> busy_times(const Case& item, const TrafficRun& run) {
+std::vector<std::vector<Busy>> busy_times(const Case& item, const MessagesRun& run) {
   const std::vector<std::vector<LinkId>> paths = paths_of(item.fabric, item.traffic);
   std::vector<std::vector<Busy>> busy(item.fabric.topology.link_count());
   std::vector<SimTime> free_at(paths.size());
@@ -77,7 +77,7 @@ TEST_CASE("what links carried is what was sent over them") {
     INFO("seed=" << seed);
     const Case item = random_case(seed);
     for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
-      const TrafficRun run = run_traffic(item.fabric, item.traffic, fidelity);
+      const MessagesRun run = run_traffic(item.fabric, item.traffic, fidelity);
       const auto busy = busy_times(item, run);
       std::size_t listed = 0;
       for (std::uint32_t link = 0; link < busy.size(); ++link) {
@@ -101,8 +101,8 @@ TEST_CASE("the analytical engine is never slower than the flow engine, for any m
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     INFO("seed=" << seed);
     const Case item = random_case(seed);
-    const TrafficRun fast = run_traffic(item.fabric, item.traffic, Fidelity::Analytical);
-    const TrafficRun slow = run_traffic(item.fabric, item.traffic, Fidelity::Flow);
+    const MessagesRun fast = run_traffic(item.fabric, item.traffic, Fidelity::Analytical);
+    const MessagesRun slow = run_traffic(item.fabric, item.traffic, Fidelity::Flow);
     REQUIRE(fast.finish <= slow.finish);
     for (std::size_t i = 0; i < fast.arrivals.size(); ++i) {
       REQUIRE(fast.arrivals[i] <= slow.arrivals[i]);
@@ -138,8 +138,8 @@ TEST_CASE("scaling all sizes and rates together leaves times unchanged") {
       message.size = message.size * factor;
     }
     for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
-      const TrafficRun before = run_traffic(item.fabric, item.traffic, fidelity);
-      const TrafficRun after = run_traffic(fabric, traffic, fidelity);
+      const MessagesRun before = run_traffic(item.fabric, item.traffic, fidelity);
+      const MessagesRun after = run_traffic(fabric, traffic, fidelity);
       for (std::size_t i = 0; i < before.arrivals.size(); ++i) {
         INFO("seed=" << seed << " " << to_string(fidelity) << " message " << i);
         const SimTime difference = after.arrivals[i] - before.arrivals[i];
@@ -167,8 +167,8 @@ TEST_CASE("which host of a switch is which changes nothing but names") {
       connection.target = labels[connection.target];
     }
     for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
-      const TrafficRun before = run_traffic(fabric, traffic, fidelity);
-      const TrafficRun after = run_traffic(fabric, relabelled, fidelity);
+      const MessagesRun before = run_traffic(fabric, traffic, fidelity);
+      const MessagesRun after = run_traffic(fabric, relabelled, fidelity);
       REQUIRE(before.arrivals == after.arrivals);
       REQUIRE(before.order == after.order);
     }
@@ -180,9 +180,9 @@ TEST_CASE("the same traffic twice in one process is the same run") {
     INFO("seed=" << seed);
     const Case item = random_case(seed);
     for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
-      const TrafficRun first = run_traffic(item.fabric, item.traffic, fidelity);
+      const MessagesRun first = run_traffic(item.fabric, item.traffic, fidelity);
       const Case again = random_case(seed);
-      const TrafficRun second = run_traffic(again.fabric, again.traffic, fidelity);
+      const MessagesRun second = run_traffic(again.fabric, again.traffic, fidelity);
       REQUIRE(first.fingerprint == second.fingerprint);
       REQUIRE(first.arrivals == second.arrivals);
     }

@@ -72,11 +72,11 @@ std::vector<Woken> play(Simulator& simulator, Network& network, const TestFabric
   return done.events();
 }
 
-TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelity fidelity) {
+MessagesRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelity fidelity) {
   Simulator simulator;
   Routing routing(fabric.topology, kTestRouting);
   const auto network = make_network(fidelity, simulator, routing);
-  TrafficRun run;
+  MessagesRun run;
   run.arrivals.resize(traffic.messages.size());
   for (const Woken& event : play(simulator, *network, fabric, traffic)) {
     run.arrivals[event.token] = event.time;

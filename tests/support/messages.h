@@ -30,7 +30,7 @@ struct Traffic {
   std::vector<TestMessage> messages;
 };
 
-struct TrafficRun {
+struct MessagesRun {
   std::vector<SimTime> arrivals;  // By message.
   std::vector<std::uint64_t> order;
   std::vector<LinkUse> link_use;
@@ -51,7 +51,7 @@ inline constexpr RoutingOptions kTestRouting{.policy = RoutingPolicy::EcmpHash, 
 [[nodiscard]] std::vector<Woken> play(Simulator& simulator, Network& network,
                                       const TestFabric& fabric, const Traffic& traffic);
 
-[[nodiscard]] TrafficRun run_traffic(const TestFabric& fabric, const Traffic& traffic,
+[[nodiscard]] MessagesRun run_traffic(const TestFabric& fabric, const Traffic& traffic,
                                      Fidelity fidelity);
 
 // The links of each connection, as run_traffic routes them.
