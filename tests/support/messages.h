@@ -52,7 +52,7 @@ inline constexpr RoutingOptions kTestRouting{.policy = RoutingPolicy::EcmpHash, 
                                       const TestFabric& fabric, const Traffic& traffic);
 
 [[nodiscard]] MessagesRun run_traffic(const TestFabric& fabric, const Traffic& traffic,
-                                     Fidelity fidelity);
+                                      Fidelity fidelity);
 
 // The links of each connection, as run_traffic routes them.
 [[nodiscard]] std::vector<std::vector<LinkId>> paths_of(const TestFabric& fabric,
