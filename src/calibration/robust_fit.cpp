@@ -62,7 +62,8 @@ class RowCost : public ceres::CostFunction {
 // (x - middle) / spread, with another parameter or a number in the middle.
 class PriorCost : public ceres::CostFunction {
  public:
-  PriorCost(const FitParameter& parameter) : middle_(parameter.start), spread_(parameter.spread) {
+  explicit PriorCost(const FitParameter& parameter)
+      : middle_(parameter.start), spread_(parameter.spread) {
     set_num_residuals(1);
     mutable_parameter_block_sizes()->assign(parameter.neighbour ? 2 : 1, 1);
   }
@@ -337,7 +338,7 @@ Fit RobustFit::fit(const std::optional<std::string>& without,
   if (!without && !begin) {
     return *state.all;
   }
-  const Fit fit = state.solve(begin.value_or(point), used);
+  Fit fit = state.solve(begin.value_or(point), used);
   state.rows.forget();
   return fit;
 }

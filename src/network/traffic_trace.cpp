@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -200,7 +201,7 @@ class TraceReader {
     if (error != std::errc() || rest != end || !(time >= 0.0) || time > kMost) {
       fail("start", fmt::format("a number from 0 to {}", kMost / picoseconds_per_unit), text);
     }
-    return SimTime(static_cast<std::int64_t>(time + 0.5));
+    return SimTime(std::llround(time));
   }
 
   [[nodiscard]] NodeId device(std::string_view column, std::string_view text) const {
