@@ -14,6 +14,7 @@
 
 #include "cli/common.h"
 #include "support/damage.h"
+#include "support/effort.h"
 #include "support/program.h"
 #include "topology/cluster.h"
 #include "topology/summary.h"
@@ -21,7 +22,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMutations = 12;  // Of each file.
+constexpr std::uint64_t kMutations = cases(12);  // Of each file.
 
 std::vector<std::filesystem::path> shipped_files(const std::string& folder) {
   std::vector<std::filesystem::path> files;

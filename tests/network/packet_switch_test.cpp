@@ -10,6 +10,7 @@
 
 #include "network/packet.h"
 #include "sim/config_error.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 
@@ -211,7 +212,7 @@ PacketOptions crowded_options(RandomStream& random) {
 
 TEST_CASE("with PFC and the headroom as computed nothing is lost, whatever the traffic") {
   std::uint64_t pauses = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "crowd");
     const TestFabric fabric = crowded_fabric(random);
@@ -226,7 +227,7 @@ TEST_CASE("with PFC and the headroom as computed nothing is lost, whatever the t
 }
 
 TEST_CASE("the length of windows and the way through a switch change no packet") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(200); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "ways");
     const TestFabric fabric = crowded_fabric(random);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "network/packet.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/naive_packets.h"
@@ -132,7 +133,7 @@ EngineRun run_engine(const TestFabric& fabric, const Traffic& traffic,
 }
 
 TEST_CASE("every packet leaves every port when an ordinary simulation says") {
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(600); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "packets");
     const TestFabric fabric = random_fabric(random);
