@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PFC deadlock: links that are stopped because of each other.
+// Deadlock: links that are stopped, by PFC or for lack of credits, because of each other.
 #include <algorithm>
 
 #include "network/packet_engine.h"
@@ -13,7 +13,7 @@ std::vector<LinkId> PacketEngine::deadlock() const {
   std::vector<std::vector<std::uint32_t>> waits_for(ports_.size());
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     const Port& port = ports_[index];
-    if (!port.paused) {
+    if (port.stops == 0) {
       continue;
     }
     for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
@@ -21,7 +21,7 @@ std::vector<LinkId> PacketEngine::deadlock() const {
       const std::uint32_t before = positions_[packet.position - 1];
       std::vector<std::uint32_t>& edges = waits_for[before];
       const bool is_new = std::find(edges.begin(), edges.end(), index) == edges.end();
-      if (ports_[before].paused && is_new) {
+      if (ports_[before].stops != 0 && is_new) {
         edges.push_back(index);
       }
     }

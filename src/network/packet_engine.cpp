@@ -37,6 +37,9 @@ void check(const PacketOptions& options) {
   if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
     throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
   }
+  if (options.pfc && options.fabric_credits > Bytes(0)) {
+    throw ConfigError("packet engine: expected PFC or credits between switches, found both");
+  }
 }
 
 }  // namespace
@@ -48,6 +51,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
       switch_index_(topology.node_count(), kNoIndex) {
   check(options);
   full_wire_ = wire_of(options.mtu.count(), false);
+  largest_wire_ = wire_of(options.mtu.count(), true);
   const RdmaFraming& framing = options.framing;
   around_frame_ = full_wire_ - frame_bytes(framing, RdmaOpcode::SendOnly, options.mtu).count();
   ack_wire_ = wire_bytes(framing, RdmaOpcode::Acknowledge, Bytes(0)).count();
@@ -227,6 +231,7 @@ std::uint32_t PacketEngine::port_of(LinkId id) {
   // The other side stops after the time that 802.3 allows it.
   port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
   set_up_switch(port, link);
+  set_up_credits(port, link);
   return index;
 }
 
@@ -265,6 +270,9 @@ void PacketEngine::shorten_window(Picoseconds lookahead) {
     if (port.leaving.bytes > 0 && port.leaving.time >= begin_time_) {
       add_port_to_calendar(port, index, port.leaving.time);
     }
+    if (port.credits != kNoIndex) {
+      add_credits_to_calendar(index);
+    }
   }
 }
 
@@ -290,6 +298,9 @@ Picoseconds PacketEngine::add_path(std::span<const LinkId> path) {
     positions_.push_back(index);
     entries_.push_back(static_cast<std::uint16_t>(entry));
     least = std::min(least, lookahead(ports_[index], hop + 1 == path.size()));
+    if (hop > 0) {
+      least = std::min(least, credit_lookahead(positions_[positions_.size() - 2], index));
+    }
   }
   CHECK(positions_.size() < kNoIndex, "too many connections");
   return least;

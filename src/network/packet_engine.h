@@ -25,6 +25,7 @@
 
 #include "network/network.h"
 #include "network/packet_calendar.h"
+#include "network/packet_credits.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
 #include "network/packet_source.h"
@@ -85,6 +86,8 @@ class PacketEngine {
   [[nodiscard]] const Port* port(LinkId link) const;
   // The time for which it has been paused, up to the end of the last window.
   [[nodiscard]] Picoseconds paused_time(const Port& port) const;
+  // For which it had no credits for the largest packet.
+  [[nodiscard]] Picoseconds starved_time(const Port& port) const;
   // Payload that left on each link in use, of messages whose last packet has left the source.
   [[nodiscard]] std::vector<std::pair<LinkId, std::int64_t>> payload_by_link() const;
   [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return switches_; }
@@ -195,6 +198,15 @@ class PacketEngine {
   void say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time);
   void send_pause(Port& port, std::uint32_t index, Picoseconds start);
 
+  // packet_credits.cpp
+  void set_up_credits(Port& port, const Link& link);
+  [[nodiscard]] Picoseconds credit_lookahead(std::uint32_t before, std::uint32_t index) const;
+  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end);
+  void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
+  void pull_credits(std::uint32_t index);
+  void take_credits(Port& port, const Due& due);
+  void add_credits_to_calendar(std::uint32_t index);
+
   // packet_transport.cpp
   [[nodiscard]] Packet next_of(std::uint32_t connection);
   void go_on(const Port& port, std::uint32_t connection, const Packet& packet, Picoseconds start);
@@ -208,6 +220,7 @@ class PacketEngine {
   const Topology& topology_;
   PacketOptions options_;
   std::int64_t full_wire_ = 0;
+  std::int64_t largest_wire_ = 0;
   std::int64_t around_frame_ = 0;  // Bytes on the line that no switch stores.
   std::int64_t ack_wire_ = 0;
   std::int64_t cnp_wire_ = 0;
@@ -216,6 +229,7 @@ class PacketEngine {
   std::vector<std::uint32_t> port_index_;  // By link.
   std::vector<PacketSwitch> switches_;
   std::vector<SwitchLoad> loads_;            // By switch.
+  std::vector<LinkCredits> credits_;         // Of links that have them.
   std::vector<std::uint32_t> switch_index_;  // By node.
   std::vector<std::uint32_t> positions_;     // Ports of all paths, one path after the other.
   std::vector<std::uint16_t> entries_;       // Number of the ingress port there.
@@ -293,7 +307,7 @@ inline Picoseconds PacketEngine::next_start(const Port& port) const {
   if (port.urgent > 0) [[unlikely]] {
     return port.free_at;
   }
-  if (port.paused) [[unlikely]] {
+  if (port.stops != 0) [[unlikely]] {
     return kNeverTime;
   }
   if (!port.queue.empty()) {

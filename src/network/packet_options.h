@@ -42,6 +42,11 @@ struct PacketOptions {
   // Of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve where
   // that is more; without PFC queues have no limit.
   Bytes buffer{};
+  // Credits from hop to hop: a link's sender sends no more than its far end has room for. Of each
+  // link of the fabric, as InfiniBand has them (0: none; not with PFC), and of each one inside
+  // servers, where it comes on top of what keeps the link busy (0: adapters take everything).
+  Bytes fabric_credits{};
+  Bytes server_credits{};
   int alpha_exponent = -3;  // Of the threshold of an ingress group: 2^this of what is free.
   // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.
   int packets_per_ack = 0;

@@ -26,7 +26,8 @@ struct Packet {
   static constexpr std::uint8_t kMarked = 2;   // Congestion was experienced.
   static constexpr std::uint8_t kControl = 4;  // An ACK, or with kCnp a CNP; goes before data.
   static constexpr std::uint8_t kCnp = 8;
-  static constexpr std::uint8_t kPause = 16;  // A PFC frame, never in a queue; kMarked is XOFF.
+  static constexpr std::uint8_t kPause = 16;   // A PFC frame, never in a queue; kMarked is XOFF.
+  static constexpr std::uint8_t kCredit = 32;  // With kPause: credits for `wire` bytes instead.
 
   std::uint32_t connection;
   std::uint32_t position;  // Of the next port that it takes, in the list of all paths.
@@ -86,6 +87,10 @@ struct alignas(64) Port {
   std::uint32_t first = kNoIndex;  // What it gets in this window, in order.
   std::uint32_t last = kNoIndex;
 
+  // Of `stops`.
+  static constexpr std::uint8_t kPaused = 1;   // By PFC.
+  static constexpr std::uint8_t kStarved = 2;  // No credits for the largest packet.
+
   Picoseconds free_at = 0;        // Nothing begins before.
   std::uint64_t due = kNoWindow;  // The window for which it is in the calendar.
   Ring<Packet> queue;
@@ -97,7 +102,7 @@ struct alignas(64) Port {
   Leaving leaving;
   Picoseconds end_delay = 0;  // From its end to the target, where the path ends.
   std::uint64_t bits_per_second = 0;
-  bool paused = false;
+  std::uint8_t stops = 0;     // Why it may send no data: kPaused, kStarved.
   bool cuts_through = false;  // The node at the end of the link.
   bool own_turn = false;      // Own packets and those that pass through take turns.
   PortTally counters;
@@ -112,6 +117,7 @@ struct alignas(64) Port {
   std::uint32_t opposite = kNoIndex;  // The port of the link back, where anything goes back.
   std::uint32_t out = 0;              // Its number at the switch.
   std::uint32_t marker = 0;           // Of the list of profiles.
+  std::uint32_t credits = kNoIndex;   // Of the list of links with credits.
   // An odd number of cache lines: with an even one the same lines of all ports would share half of
   // the sets of a cache.
   std::array<std::byte, 64> unused{};

@@ -133,15 +133,19 @@ void PacketEngine::answer(Port& port, std::uint32_t index, const Packet& packet,
 // What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.
 void PacketEngine::admit_special(Port& port, const Due& due) {
   const Packet& packet = due.packet;
-  if (packet.has(Packet::kPause)) {
+  if (packet.has(Packet::kCredit)) {
+    take_credits(port, due);
+  } else if (packet.has(Packet::kPause)) {
     const bool stop = packet.has(Packet::kMarked);
+    const bool was_paused = (port.stops & Port::kPaused) != 0;
     port.counters.pauses_received += stop ? 1 : 0;
-    if (stop && !port.paused) {
+    if (stop && !was_paused) {
       port.paused_since = due.time;
-    } else if (!stop && port.paused) {
+      port.stops |= Port::kPaused;
+    } else if (!stop && was_paused) {
       port.counters.paused_time += due.time - port.paused_since;
+      port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
     }
-    port.paused = stop;
   } else if (packet.left > 0) {
     port.control.push(packet);
     ++port.urgent;

@@ -119,6 +119,24 @@ void PacketEngine::put_in_order(Port& port, std::uint32_t slot) {
   *place = slot;
 }
 
+// Credits that come back in this window are among what the port gets.
+inline void PacketEngine::pull_credits(std::uint32_t index) {
+  const Port& port = ports_[index];
+  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  while (!returns.empty() && returns.front().time < end_time_) {
+    const Packet packet{.connection = kNoIndex,
+                        .position = 0,
+                        .sequence = 0,
+                        .wire = static_cast<std::uint16_t>(returns.front().bytes),
+                        .left = 0,
+                        .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+    get(index, {.time = returns.front().time, .packet = packet}, by);
+    std::pop_heap(returns.begin(), returns.end(), comes_later);
+    returns.pop_back();
+  }
+}
+
 // Hands what arrives in this window by one link to the ports that take it.
 void PacketEngine::pull(std::uint32_t item) {
   const std::uint32_t index = item / 4;
@@ -126,6 +144,9 @@ void PacketEngine::pull(std::uint32_t item) {
   const auto kind = static_cast<CalendarItem>(item % 4);
   if (kind == CalendarItem::Port) {
     port.due = port.due == number_ ? kNoWindow : port.due;
+    if (port.credits != kNoIndex) [[unlikely]] {
+      pull_credits(index);
+    }
     if (port.visited != number_) {
       port.visited = number_;
       active_.push_back(index);
@@ -247,7 +268,8 @@ inline void PacketEngine::pass_on(Port& port, std::uint32_t index, Packet packet
 // `node` is the switch that counts what the port stores, if one does.
 void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
   Port& port = ports_[index];
-  if (node == nullptr && port.source == kNoIndex && port.urgent == 0 && !port.paused) [[likely]] {
+  if (node == nullptr && port.source == kNoIndex && port.urgent == 0 && port.stops == 0 &&
+      port.credits == kNoIndex) [[likely]] {
     if (run_plain(port, index)) {
       return;
     }
@@ -346,6 +368,9 @@ inline void PacketEngine::begin_inline(Port& port, std::uint32_t index, Packet p
   const Picoseconds end = start + time_on_line(port, packet.wire);
   port.free_at = end;
   port.counters.bytes += packet.wire;
+  if (!credits_.empty()) [[unlikely]] {
+    use_credits(port, index, packet, end);
+  }
   --packet.left;
   ++packet.position;
   if (packet.left == 0) {
@@ -404,7 +429,8 @@ const Port* PacketEngine::port(LinkId link) const {
 }
 
 Picoseconds PacketEngine::paused_time(const Port& port) const {
-  return port.counters.paused_time + (port.paused ? begin_time_ - port.paused_since : 0);
+  return port.counters.paused_time +
+         ((port.stops & Port::kPaused) != 0 ? begin_time_ - port.paused_since : 0);
 }
 
 std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {

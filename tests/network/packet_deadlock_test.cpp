@@ -100,6 +100,20 @@ TEST_CASE("where no buffer waits for itself the same traffic ends") {
   REQUIRE(engine.stats().pauses > 0);
 }
 
+TEST_CASE("credits stop a circle of flows just the same") {
+  const Circle circle = circle_of(5);
+  PacketOptions options{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
+  options.fabric_credits = 100'000_B;
+  PacketEngine around(circle.topology, options);
+  send_round(around, circle, 2);
+  std::vector<LinkId> cycle = around.deadlock();
+  std::sort(cycle.begin(), cycle.end());
+  REQUIRE(cycle == circle.on);
+  PacketEngine beside(circle.topology, options);
+  send_round(beside, circle, 1);
+  REQUIRE(beside.incomplete() == 0);
+}
+
 TEST_CASE("what does not complete is complained of") {
   PacketOptions options = small_buffers();
   options.pfc = false;

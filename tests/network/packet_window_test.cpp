@@ -146,6 +146,12 @@ TEST_CASE("every packet leaves every port when an ordinary simulation says") {
     options.verb = random.below(2) == 0 ? RdmaVerb::Send : RdmaVerb::Write;
     options.forwarding =
         random.below(2) == 0 ? Forwarding::StoreAndForward : Forwarding::CutThrough;
+    if (random.below(2) == 0) {
+      // Room for one packet and up to eight more.
+      options.fabric_credits = options.mtu + 98_B +
+                               Bytes(static_cast<std::int64_t>(random.below(
+                                   static_cast<std::uint64_t>(options.mtu.count()) * 8)));
+    }
     const EngineRun fast = run_engine(fabric, traffic, options);
     const auto paths = paths_of(fabric, traffic);
     // Connections of a node to itself have no packets: the engine does not number them.

@@ -32,6 +32,7 @@ struct NaivePort {
   std::deque<NaivePacket> queue;
   std::deque<std::size_t> line;  // Connections that take turns.
   bool own_turn = false;
+  Bytes credits;  // That may still be sent, where links have credits.
 };
 
 class NaiveSimulation {
@@ -45,6 +46,9 @@ class NaiveSimulation {
         ports_(fabric.topology.link_count()),
         senders_(traffic.connections.size()) {
     run_.arrivals.resize(traffic.messages.size());
+    for (NaivePort& port : ports_) {
+      port.credits = options.fabric_credits;
+    }
   }
 
   NaivePacketRun run() {
@@ -54,6 +58,10 @@ class NaiveSimulation {
     while (!times_.empty()) {
       const SimTime now = *times_.begin();
       times_.erase(times_.begin());
+      for (const auto& [link, bytes] : returns_[now]) {
+        ports_[link].credits += bytes;
+      }
+      returns_.erase(now);
       send_messages(now);
       take_arrivals(now);
       for (std::uint32_t link = 0; link < ports_.size(); ++link) {
@@ -101,6 +109,9 @@ class NaiveSimulation {
     if (port.free_at > now || (port.queue.empty() && port.line.empty())) {
       return;
     }
+    if (has_credits() && port.credits < largest()) {
+      return;
+    }
     NaivePacket packet;
     if (!port.line.empty() && (port.own_turn || port.queue.empty())) {
       port.own_turn = false;
@@ -142,6 +153,20 @@ class NaiveSimulation {
     return packet;
   }
 
+  [[nodiscard]] bool has_credits() const { return options_.fabric_credits > Bytes(0); }
+  [[nodiscard]] Bytes largest() const {
+    const bool is_write = options_.verb == RdmaVerb::Write;
+    return wire_bytes(options_.framing, is_write ? RdmaOpcode::WriteOnly : RdmaOpcode::SendOnly,
+                      options_.mtu);
+  }
+  // The sender of `link` has room for them again at `time`.
+  void give_back(LinkId link, Bytes bytes, SimTime time) {
+    if (has_credits()) {
+      returns_[time].emplace_back(link.value(), bytes);
+      times_.insert(time);
+    }
+  }
+
   [[nodiscard]] SimTime time_on(LinkId link, Bytes wire) const {
     return transfer_time(wire, topology_.link(link).spec.bandwidth);
   }
@@ -158,12 +183,18 @@ class NaiveSimulation {
     const Node& node = topology_.node(record.target);
     const bool is_switch = node.kind == NodeKind::Switch;
     const std::vector<LinkId>& path = paths_[packet.connection];
+    ports_[link].credits = ports_[link].credits - packet.wire;
+    if (packet.hop > 0) {
+      const LinkId before = path[packet.hop - 1];
+      give_back(before, packet.wire, end + topology_.link(before).spec.latency);
+    }
     ++packet.hop;
     if (packet.hop == path.size()) {
+      const SimTime there = end + record.spec.latency + (is_switch ? node.latency : SimTime());
       if (packet.last) {
-        run_.arrivals[packet.message] =
-            end + record.spec.latency + (is_switch ? node.latency : SimTime());
+        run_.arrivals[packet.message] = there;
       }
+      give_back(LinkId(link), packet.wire, there + record.spec.latency);
       return;
     }
     SimTime left = end;
@@ -184,6 +215,7 @@ class NaiveSimulation {
   std::vector<Sender> senders_;
   std::set<SimTime> times_;
   std::map<SimTime, std::vector<std::pair<std::uint32_t, NaivePacket>>> arrivals_;
+  std::map<SimTime, std::vector<std::pair<std::uint32_t, Bytes>>> returns_;
   NaivePacketRun run_;
 };
 

@@ -18,7 +18,8 @@ struct NaivePacketRun {
   std::vector<SimTime> arrivals;    // By message.
 };
 
-// Store-and-forward or cut-through switches, FIFO queues without limit, no congestion control.
+// Store-and-forward or cut-through switches, FIFO queues without limit, credits of links, no
+// congestion control.
 // Rates are those of the line. `paths` are those of the connections.
 [[nodiscard]] NaivePacketRun run_naive_packets(const TestFabric& fabric, const Traffic& traffic,
                                                const std::vector<std::vector<LinkId>>& paths,

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet_credits.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "hw/link_credits.h"
+#include "network/packet_engine.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+void PacketEngine::set_up_credits(Port& port, const Link& link) {
+  const bool is_fabric = link.spec.kind == LinkKind::Network;
+  const Bytes given = is_fabric ? options_.fabric_credits : options_.server_credits;
+  if (given == Bytes(0)) {
+    return;
+  }
+  std::int64_t buffer = given.count();
+  if (is_fabric && buffer < largest_wire_) {
+    throw ConfigError(
+        fmt::format("packet engine: expected credits for at least one packet of {} B, found {} B",
+                    largest_wire_, buffer));
+  }
+  if (!is_fabric) {
+    // Beside a round trip and the packets at both ends, the one for which room is kept.
+    const Bandwidth rate(static_cast<std::int64_t>(port.bits_per_second));
+    buffer += largest_wire_ + kCreditBlockBytes * credit_buffer(rate, link.spec.latency,
+                                                                topology_.node(link.target).latency,
+                                                                Bytes(largest_wire_));
+  }
+  port.credits = static_cast<std::uint32_t>(credits_.size());
+  credits_.push_back({.open = buffer, .flight = link.spec.latency.picoseconds()});
+}
+
+// The least time from when a packet begins at port `index` to when `before`, by which it came, may
+// use its place.
+Picoseconds PacketEngine::credit_lookahead(std::uint32_t before, std::uint32_t index) const {
+  if (ports_[before].credits == kNoIndex) {
+    return kNeverTime;
+  }
+  return time_on_line(ports_[index], wire_of(0, false)) + credits_[ports_[before].credits].flight;
+}
+
+// A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
+// own, whose buffers are never full.
+void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& packet,
+                               Picoseconds end) {
+  if (packet.has(Packet::kControl)) {
+    return;
+  }
+  if (packet.left != connections_[packet.connection].hops) {
+    const std::uint32_t before = positions_[packet.position - 1];
+    if (ports_[before].credits != kNoIndex) {
+      give_credits(before, end + credits_[ports_[before].credits].flight, packet.wire);
+    }
+  }
+  if (port.credits == kNoIndex) {
+    return;
+  }
+  LinkCredits& credits = credits_[port.credits];
+  credits.open -= packet.wire;
+  if (credits.open < largest_wire_) {
+    port.stops |= Port::kStarved;
+    credits.starved_since = end;
+  }
+  // The target takes everything at once.
+  if (packet.left == 1) {
+    give_credits(index, end + port.end_delay + credits.flight, packet.wire);
+  }
+}
+
+void PacketEngine::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
+  DCHECK(time >= end_time_, "credits come back in the window in which they were given");
+  Port& port = ports_[index];
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  returns.push_back({.time = time, .bytes = bytes});
+  std::push_heap(returns.begin(), returns.end(), comes_later);
+  add_port_to_calendar(port, index, time);
+}
+
+void PacketEngine::take_credits(Port& port, const Due& due) {
+  LinkCredits& credits = credits_[port.credits];
+  credits.open += due.packet.wire;
+  if ((port.stops & Port::kStarved) != 0 && credits.open >= largest_wire_) {
+    port.stops &= static_cast<std::uint8_t>(~Port::kStarved);
+    credits.starved_time += std::max<Picoseconds>(0, due.time - credits.starved_since);
+  }
+}
+
+void PacketEngine::add_credits_to_calendar(std::uint32_t index) {
+  Port& port = ports_[index];
+  for (const CreditReturn& back : credits_[port.credits].returns) {
+    add_port_to_calendar(port, index, back.time);
+  }
+}
+
+Picoseconds PacketEngine::starved_time(const Port& port) const {
+  if (port.credits == kNoIndex) {
+    return 0;
+  }
+  const LinkCredits& credits = credits_[port.credits];
+  const bool is_starved = (port.stops & Port::kStarved) != 0 && begin_time_ > credits.starved_since;
+  return credits.starved_time + (is_starved ? begin_time_ - credits.starved_since : 0);
+}
+
+}  // namespace trainyard
