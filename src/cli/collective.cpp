@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/collective_inputs.h"
@@ -21,6 +22,7 @@
 #include "report/collective_report.h"
 #include "report/output.h"
 #include "report/trace.h"
+#include "report/traffic_report.h"
 
 namespace trainyard {
 namespace {
@@ -28,7 +30,7 @@ namespace {
 constexpr std::string_view kExample = R"(
 OP is all_reduce, all_gather, reduce_scatter, alltoall, alltoallv, broadcast, reduce, sendrecv,
 scatter, gather or barrier; sizes and columns are those of nccl-tests. With several algorithms, the
-fastest of each size has a *.
+fastest of each size has a *. The status is 1 if a run never was complete, such as for lost packets.
 
 Examples:
   trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G --algo ring,tree,halving-doubling
@@ -47,6 +49,7 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
                       .channels = request.channels,
                       .piece = request.piece,
                       .fidelity = request.fidelity,
+                      .packet = request.packet.options,
                       .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
     for (const Algorithm algorithm : inputs.algorithms) {
       job.algorithm = algorithm;
@@ -57,6 +60,8 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
       jobs.push_back(job);
     }
   }
+  // Files are of the first algorithm at the largest size.
+  jobs[jobs.size() - inputs.runs()].keeps_counters = request.packet.counters_file.has_value();
   return jobs;
 }
 
@@ -126,8 +131,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }
   if (request.fidelity == Fidelity::Packet) {
-    notes.push_back(
-        "packet: RoCEv2 with PFC, ECN and DCQCN as NICs do it, path MTU 4096 (docs/packet.md)");
+    notes.push_back("packets: " + describe(request.packet.options));
   }
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");
@@ -142,12 +146,17 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
   }
 }
 
-// For each algorithm at the largest size: how it was laid out and what bounds it.
+// For each algorithm at the largest size: how it was laid out, what bounds it and, with packets, how
+// they fared.
 void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const CollectiveResult& result,
                    std::vector<std::string>& notes) {
   const std::string_view algorithm = name_of(job);
   for (const std::string& remark : result.remarks) {
     notes.push_back(fmt::format("{}: {}", algorithm, remark));
+  }
+  if (job.fidelity == Fidelity::Packet) {
+    notes.push_back(fmt::format("{} at {}: packets: {}", algorithm, to_string(job.size),
+                                describe(result.network.packets)));
   }
   if (!result.bottleneck) {
     return;
@@ -174,8 +183,10 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
   report.notes = std::move(inputs.notes);
   add_comparison(request, inputs, report);
   add_request_notes(request, inputs, report.notes);
-  for (std::size_t index = jobs.size() - inputs.runs(); index < jobs.size(); ++index) {
-    add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    if (jobs[index].size == inputs.sizes.back()) {
+      add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
+    }
   }
   add_estimate_note(inputs.cluster, report.notes);
   return report;
@@ -186,6 +197,37 @@ std::string trace_of(const Cluster& cluster, CollectiveJob job) {
   job.trace = &recorder;
   (void)run_collective(cluster, job);
   return chrome_trace(recorder);
+}
+
+// Takes away the runs that never were complete, and says why.
+void leave_out_broken(std::vector<CollectiveJob>& jobs, std::vector<CollectiveResult>& results,
+                      spdlog::logger& log) {
+  std::size_t kept = 0;
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    if (const auto& complaint = results[index].complaint) {
+      log.error("{} {} of {}: {}", to_string(jobs[index].operation), name_of(jobs[index]),
+                to_string(jobs[index].size), *complaint);
+      continue;
+    }
+    if (kept != index) {
+      jobs[kept] = jobs[index];
+      results[kept] = std::move(results[index]);
+    }
+    ++kept;
+  }
+  jobs.resize(kept);
+  results.resize(kept);
+}
+
+void write_files(const CollectiveRequest& request, const Cluster& cluster, const CollectiveJob& job,
+                 const CollectiveResult& result) {
+  if (request.trace) {
+    write_file(*request.trace, trace_of(cluster, job));
+  }
+  if (request.packet.counters_file) {
+    write_file(*request.packet.counters_file,
+               counters_csv(cluster.topology, *result.port_counters));
+  }
 }
 
 }  // namespace
@@ -207,19 +249,18 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
     write_output(request.output, render(report, request.format), out);
     return 0;
   }
-  const std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
-  const std::vector<CollectiveResult> results =
-      run_jobs(inputs.cluster, jobs, request.threads, log);
+  std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
+  std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);
+  const std::size_t largest_of_first = jobs.size() - inputs.runs();
+  write_files(request, inputs.cluster, jobs[largest_of_first], results[largest_of_first]);
+  const std::size_t asked = jobs.size();
+  leave_out_broken(jobs, results, log);
   const CollectiveReport report = report_of(request, inputs, jobs, results);
-  if (request.trace) {
-    const std::size_t largest_of_first = jobs.size() - inputs.runs();
-    write_file(*request.trace, trace_of(inputs.cluster, jobs[largest_of_first]));
-  }
-  if (request.plot) {
+  if (request.plot && !report.rows.empty()) {
     write_plot(*request.plot, render(report, Format::Json));
   }
   write_output(request.output, render(report, request.format), out);
-  return 0;
+  return jobs.size() == asked ? 0 : 1;
 }
 
 }  // namespace trainyard

@@ -131,12 +131,10 @@ void check_files(const CollectiveRequest& request) {
   if (request.against_other_ranks && !request.against) {
     throw ConfigError("--against-other-ranks: expected --against FILE beside it, found none");
   }
-  if (request.plot && (request.plot == request.output || request.plot == request.trace)) {
-    fail_option("plot", "another file than those of --output and --trace", *request.plot);
-  }
-  if (request.output && request.output == request.trace) {
-    fail_option("trace", "another file than that of --output", *request.trace);
-  }
+  check_distinct_files({{"output", request.output},
+                        {"trace", request.trace},
+                        {"plot", request.plot},
+                        {"counters", request.packet.counters_file}});
 }
 
 }  // namespace
@@ -163,7 +161,7 @@ options::options_description collective_options() {
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
   add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
   add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
-  add("fidelity", text("NAME"), "flow (the default), analytical (a lower bound) or packet (slow)");
+  add("fidelity", text("NAME"), "flow (the default), analytical (a lower bound) or packet");
   add("against", text("FILE"),
       "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
   add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
@@ -178,6 +176,7 @@ options::options_description collective_options() {
       "from which size");
   add("fingerprint", "a column with a hash of every run");
   add_nccl_run_options(all);
+  add_packet_options(all);
   add_output_options(all);
   add_log_option(all);
   return all;
@@ -200,6 +199,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.root = read_root(reader, request.operation);
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  request.packet = read_packet_options(reader, request.fidelity);
   request.against = reader.text("against");
   request.against_other_ranks = reader.given("against-other-ranks");
   request.trace = output_file(reader, "trace");

@@ -11,6 +11,7 @@
 
 #include "cli/nccl_request.h"
 #include "cli/options.h"
+#include "cli/packet_options.h"
 #include "collectives/algorithms.h"
 #include "network/network.h"
 
@@ -32,6 +33,7 @@ struct CollectiveRequest {
   std::optional<Bytes> piece;
   int root = 0;
   Fidelity fidelity = Fidelity::Flow;
+  PacketRequest packet;
   std::optional<std::string> matrix;  // Of alltoallv, which needs one.
   std::optional<std::string> against;
   bool against_other_ranks = false;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/packet_options.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -29,12 +30,14 @@ void check_operation(const OptionReader& reader, Operation operation) {
                     "\"nccl\"",
                     to_string(operation)));
   }
-  for (const char* const option : kPlainAlone) {
+  const auto refuse = [&](const char* option) {
     if (reader.given(option)) {
       throw ConfigError(fmt::format(
           "--{}: expected with --runtime plain alone, found with --runtime nccl", option));
     }
-  }
+  };
+  std::ranges::for_each(kPlainAlone, refuse);
+  std::ranges::for_each(kPacketOptionNames, refuse);
   if (reader.integer("root", 0, 999'999).value_or(0) != 0) {
     fail_option("root", "0 with --runtime nccl, whose event model starts or ends at rank 0 alone",
                 *reader.text("root"));

@@ -281,4 +281,16 @@ std::optional<std::string> output_file(const OptionReader& reader, std::string_v
   return value;
 }
 
+void check_distinct_files(const std::vector<NamedFile>& files) {
+  for (std::size_t later = 0; later < files.size(); ++later) {
+    for (std::size_t first = 0; first < later; ++first) {
+      if (files[later].file && files[later].file == files[first].file) {
+        fail_option(files[later].option,
+                    fmt::format("another file than that of --{}", files[first].option),
+                    *files[later].file);
+      }
+    }
+  }
+}
+
 }  // namespace trainyard

@@ -74,5 +74,11 @@ void add_output_options(boost::program_options::options_description& options);
 // The file of --NAME, if it is given. Refuses at once what could not be written at the end.
 [[nodiscard]] std::optional<std::string> output_file(const OptionReader& reader,
                                                      std::string_view name);
+// Refuses one file for two options.
+struct NamedFile {
+  std::string_view option;
+  std::optional<std::string> file;
+};
+void check_distinct_files(const std::vector<NamedFile>& files);
 
 }  // namespace trainyard

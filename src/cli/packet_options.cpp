@@ -42,16 +42,19 @@ void add_packet_options(options::options_description& all) {
   add("pfc", name(), "with packets: on (the default) or off");
   add("mtu", options::value<std::string>()->value_name("BYTES"),
       "with packets: payload of a full one, 256 to 4096 (the default)");
+  add("counters", options::value<std::string>()->value_name("FILE"),
+      "with packets: write the counters of all ports there, as CSV");
 }
 
-PacketOptions read_packet_options(const OptionReader& reader, Fidelity fidelity) {
-  PacketOptions packet = roce_options();
-  for (const std::string_view name : {"control", "ecn", "pfc", "mtu"}) {
+PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity) {
+  for (const char* const name : kPacketOptionNames) {
     if (fidelity != Fidelity::Packet && reader.given(name)) {
       throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
                                     to_string(fidelity)));
     }
   }
+  PacketRequest request;
+  PacketOptions& packet = request.options;
   if (reader.given("control")) {
     packet.control = static_cast<CongestionControl>(index_of(reader, "control", kControls));
   }
@@ -64,13 +67,22 @@ PacketOptions read_packet_options(const OptionReader& reader, Fidelity fidelity)
   if (reader.given("mtu")) {
     packet.mtu = Bytes(std::int64_t{256} << index_of(reader, "mtu", kMtus));
   }
-  return packet;
+  request.counters_file = output_file(reader, "counters");
+  return request;
 }
 
 std::string describe(const PacketOptions& packet) {
   return fmt::format("congestion control {}, ECN {}, PFC {}, path MTU {}",
                      word_of(packet.control, kControls), word_of(packet.ecn, kPresets),
                      word_of(packet.pfc, kSwitch), packet.mtu.count());
+}
+
+std::string describe(const PacketStats& packets) {
+  return fmt::format(
+      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped, at most "
+      "{} bytes waiting at one port",
+      packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
+      packets.drops, packets.most_queued.count());
 }
 
 }  // namespace trainyard

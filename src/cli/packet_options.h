@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// --control, --ecn, --pfc, --mtu: what the packet engine is told beside the cluster.
+// --control, --ecn, --pfc, --mtu: what the packet engine is told beside the cluster; --counters:
+// what it is asked for.
 #pragma once
 
+#include <array>
 #include <boost/program_options.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/options.h"
@@ -11,12 +14,23 @@
 
 namespace trainyard {
 
+struct PacketRequest {
+  PacketOptions options = roce_options();
+  std::optional<std::string> counters_file;
+};
+
+// Their names, for commands that refuse them where there is no fidelity.
+inline constexpr std::array<const char*, 5> kPacketOptionNames{"control", "ecn", "pfc", "mtu",
+                                                               "counters"};
+
 void add_packet_options(boost::program_options::options_description& options);
 
-// roce_options() where nothing is given. Refuses all of them at another fidelity.
-[[nodiscard]] PacketOptions read_packet_options(const OptionReader& reader, Fidelity fidelity);
+// Throws the ConfigError for any of them at another fidelity.
+[[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity);
 
 // "dcqcn-nic, ECN hpcc, PFC on, MTU 4096", for the notes of a result.
 [[nodiscard]] std::string describe(const PacketOptions& packet);
+// "12 hops, 3 marked, ...", the same.
+[[nodiscard]] std::string describe(const PacketStats& packets);
 
 }  // namespace trainyard

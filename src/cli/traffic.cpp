@@ -54,12 +54,11 @@ struct Request {
   std::vector<std::string> settings;  // Of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
   Fidelity fidelity = Fidelity::Flow;
-  PacketOptions packet;
+  PacketRequest packet;
   std::size_t links = 5;
   Format format = Format::Table;
   std::optional<std::string> output;
   std::optional<std::string> flows_file;
-  std::optional<std::string> counters_file;
 };
 
 Request read_request(const OptionReader& reader) {
@@ -82,7 +81,6 @@ Request read_request(const OptionReader& reader) {
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
   request.flows_file = output_file(reader, "flows-out");
-  request.counters_file = output_file(reader, "counters");
   return request;
 }
 
@@ -104,12 +102,8 @@ TrafficSpec load_traffic(const Request& request, const Cluster& cluster) {
   return spec;
 }
 
-TrafficRun simulate(const Request& request, const Cluster& cluster, const TrafficSpec& spec,
-                    Simulator& simulator, Network& network) {
-  if (request.counters_file && !network.port_counters()) {
-    throw ConfigError(fmt::format("--counters: expected an engine that has packets, found {}",
-                                  to_string(request.fidelity)));
-  }
+TrafficRun simulate(const Cluster& cluster, const TrafficSpec& spec, Simulator& simulator,
+                    Network& network) {
   std::int64_t flows = 0;
   for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
     flows += plan.flows;
@@ -134,14 +128,8 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
         "bound, from what each link carried");
   }
   if (request.fidelity == Fidelity::Packet) {
-    const PacketStats& packets = run.network.packets;
-    notes.push_back("packets: " + describe(request.packet));
-    notes.push_back(fmt::format(
-        "packets: {} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} "
-        "dropped, "
-        "at most {} bytes waiting at one port",
-        packets.hops, packets.marks, packets.cnps, packets.pauses,
-        packets.paused_time.microseconds(), packets.drops, packets.most_queued.count()));
+    notes.push_back("packets: " + describe(request.packet.options));
+    notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {
     if (has_priority(group)) {
@@ -163,8 +151,8 @@ void write_files(const Request& request, const Topology& topology, const Traffic
     }
     write_file(*request.flows_file, flows_csv(topology, spec, run.flows, counters));
   }
-  if (request.counters_file) {
-    write_file(*request.counters_file, counters_csv(topology, *run.port_counters));
+  if (request.packet.counters_file) {
+    write_file(*request.packet.counters_file, counters_csv(topology, *run.port_counters));
   }
 }
 
@@ -184,7 +172,6 @@ options::options_description traffic_options() {
   add("seed", text("N"), "of all random choices, instead of those of the file");
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
-  add("counters", text("FILE"), "write the counters of all ports there, as CSV: only with packets");
   add_packet_options(all);
   add_output_options(all);
   add_log_option(all);
@@ -209,8 +196,8 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
 
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
-  const auto network = make_network(request.fidelity, simulator, routing, request.packet);
-  const TrafficRun run = simulate(request, cluster, spec, simulator, *network);
+  const auto network = make_network(request.fidelity, simulator, routing, request.packet.options);
+  const TrafficRun run = simulate(cluster, spec, simulator, *network);
   log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
             run.network.path_classes, run.network.solves);
 

@@ -7,13 +7,19 @@
 #include <boost/program_options.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/common.h"
+#include "cli/log.h"
 #include "cli/options.h"
+#include "cli/packet_options.h"
 #include "network/transfers.h"
+#include "report/output.h"
 #include "report/table.h"
+#include "report/traffic_report.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
@@ -28,7 +34,8 @@ using namespace literals;
 constexpr std::string_view kExample = R"(
 Devices have the names that trainyard topology --json prints: server0/gpu0, server0/memory1,
 server1/nic2. A rate is that of one transfer of --size, or of both with --both-ways; a latency is
-the time of 8 bytes one way. Neither has what a driver or library adds.
+the time of 8 bytes one way. Neither has what a driver or library adds. The status is 1 if a
+transfer never was complete, such as for lost packets.
 
 Examples:
   trainyard transfer --cluster rtx4090-pcie --from server0/gpu0 --to server0/gpu7 --both-ways
@@ -43,6 +50,7 @@ struct Request {
   bool both_ways = false;
   bool all_at_once = false;
   Fidelity fidelity = Fidelity::Flow;
+  PacketRequest packet;
 };
 
 struct Row {
@@ -53,8 +61,10 @@ struct Row {
 };
 
 struct Result {
-  std::vector<Row> rows;
+  std::vector<Row> rows;  // Of transfers that were complete.
   std::optional<double> total_gigabytes_per_second;
+  std::vector<std::string> complaints;
+  std::optional<std::vector<PortCounters>> port_counters;  // Of the last run but for latencies.
 };
 
 options::options_description described_options() {
@@ -71,9 +81,11 @@ options::options_description described_options() {
       "nearest to it; d2h, back");
   add("size", text("SIZE"), "of a transfer (default: 256M)");
   add("both-ways", "each pair in both directions at once");
-  add("fidelity", text("NAME"), "flow (the default) or packet");
   add("all-at-once", "all pairs at once instead of one after the other");
+  add("fidelity", text("NAME"), "flow (the default) or packet");
+  add_packet_options(all);
   add_output_options(all);
+  add_log_option(all);
   return all;
 }
 
@@ -130,34 +142,80 @@ std::vector<Transfer> flows_of(std::span<const Transfer> transfers, bool both_wa
                    : std::vector<Transfer>(transfers.begin(), transfers.end());
 }
 
-std::vector<SimTime> part_of(std::span<const SimTime> times, std::size_t first, std::size_t count) {
-  const auto part = times.subspan(first, count);
-  return {part.begin(), part.end()};
-}
+// Runs of one command, one after the other.
+class Runs {
+ public:
+  Runs(const Cluster& cluster, const Request& request) : cluster_(cluster), request_(request) {}
+
+  // Nothing, and a complaint, if some never were complete.
+  std::optional<std::vector<SimTime>> times(const std::vector<Transfer>& transfers) {
+    TransferTimes run = time(transfers, request_.size);
+    port_counters_ = std::move(run.port_counters);
+    return take(run);
+  }
+  std::optional<SimTime> latency(const Transfer& transfer) {
+    TransferTimes run = time({transfer}, kLatencySize);
+    const auto times = take(run);
+    return times ? std::optional(times->front()) : std::nullopt;
+  }
+
+  [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
+  // Of the last times().
+  [[nodiscard]] const std::optional<std::vector<PortCounters>>& port_counters() const {
+    return port_counters_;
+  }
+
+ private:
+  TransferTimes time(const std::vector<Transfer>& transfers, Bytes size) const {
+    return time_transfers(
+        cluster_, transfers,
+        {.size = size, .fidelity = request_.fidelity, .packet = request_.packet.options});
+  }
+  std::optional<std::vector<SimTime>> take(TransferTimes& run) {
+    if (run.complaint) {
+      complaints_.push_back(*std::move(run.complaint));
+      return std::nullopt;
+    }
+    return std::move(run.times);
+  }
+
+  const Cluster& cluster_;
+  const Request& request_;
+  std::vector<std::string> complaints_;
+  std::optional<std::vector<PortCounters>> port_counters_;
+};
 
 Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
                const Request& request) {
   Result result;
+  Runs runs(cluster, request);
   Routing routing(cluster.topology, cluster.routing);
   const std::size_t ways = request.both_ways ? 2 : 1;
-  std::vector<SimTime> together;
+  std::optional<std::vector<SimTime>> together;
   if (request.all_at_once) {
-    together = run_transfers(cluster, flows_of(transfers, request.both_ways), request.size,
-                             request.fidelity);
-    result.total_gigabytes_per_second = total_gigabytes_per_second(together, request.size);
+    together = runs.times(flows_of(transfers, request.both_ways));
+    if (together) {
+      result.total_gigabytes_per_second = total_gigabytes_per_second(*together, request.size);
+    }
   }
   for (std::size_t index = 0; index < transfers.size(); ++index) {
-    const std::span<const Transfer> one(&transfers[index], 1);
-    const std::vector<SimTime> alone =
-        request.all_at_once ? part_of(together, index * ways, ways)
-                            : run_transfers(cluster, flows_of(one, request.both_ways), request.size,
-                                            request.fidelity);
-    result.rows.push_back(
-        {.transfer = transfers[index],
-         .way = way_of(cluster, routing, transfers[index]),
-         .gigabytes_per_second = total_gigabytes_per_second(alone, request.size),
-         .latency = run_transfers(cluster, one, kLatencySize, request.fidelity).front()});
+    std::optional<std::vector<SimTime>> own;
+    if (!request.all_at_once) {
+      own = runs.times(flows_of(std::span(&transfers[index], 1), request.both_ways));
+    } else if (together) {
+      const auto first = together->begin() + static_cast<std::ptrdiff_t>(index * ways);
+      own = std::vector<SimTime>(first, first + static_cast<std::ptrdiff_t>(ways));
+    }
+    const std::optional<SimTime> latency = runs.latency(transfers[index]);
+    if (own && latency) {
+      result.rows.push_back({.transfer = transfers[index],
+                             .way = way_of(cluster, routing, transfers[index]),
+                             .gigabytes_per_second = total_gigabytes_per_second(*own, request.size),
+                             .latency = *latency});
+    }
   }
+  result.complaints = runs.complaints();
+  result.port_counters = runs.port_counters();
   return result;
 }
 
@@ -195,6 +253,7 @@ std::string render_result(const Cluster& cluster, const Request& request, const 
   if (format == Format::Json) {
     nlohmann::ordered_json root;
     root["cluster"] = cluster.name;
+    root["fidelity"] = to_string(request.fidelity);
     root["size_bytes"] = request.size.count();
     root["both_ways"] = request.both_ways;
     root["all_at_once"] = request.all_at_once;
@@ -208,13 +267,29 @@ std::string render_result(const Cluster& cluster, const Request& request, const 
       fmt::format("# Simulated by Trainyard: cluster {}, {} each{}{}{}\n", cluster.name,
                   to_string(request.size), request.both_ways ? ", both ways" : "",
                   request.all_at_once ? ", all at once" : "",
-                  request.fidelity == Fidelity::Packet ? ", fidelity packet" : "");
+                  request.fidelity == Fidelity::Packet
+                      ? ", fidelity packet; " + describe(request.packet.options)
+                      : "");
   text += render_text(table);
   if (result.total_gigabytes_per_second) {
     text += fmt::format("# Total, until the last is complete: {:.2f} GB/s\n",
                         *result.total_gigabytes_per_second);
   }
   return text;
+}
+
+Request read_request(const OptionReader& reader) {
+  Request request{.size = reader.message_size("size").value_or(256_MiB),
+                  .both_ways = reader.given("both-ways"),
+                  .all_at_once = reader.given("all-at-once"),
+                  .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1 ? Fidelity::Packet
+                                                                                 : Fidelity::Flow,
+                  .packet = {}};
+  request.packet = read_packet_options(reader, request.fidelity);
+  if (request.packet.counters_file && reader.given("matrix") && !request.all_at_once) {
+    throw ConfigError("--counters: expected one run: --all-at-once beside --matrix, found many");
+  }
+  return request;
 }
 
 }  // namespace
@@ -229,20 +304,24 @@ int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
     return 0;
   }
   const std::string name = reader.required_text("cluster");
-  const Request request{.size = reader.message_size("size").value_or(256_MiB),
-                        .both_ways = reader.given("both-ways"),
-                        .all_at_once = reader.given("all-at-once"),
-                        .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1
-                                        ? Fidelity::Packet
-                                        : Fidelity::Flow};
+  const Request request = read_request(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
+  check_distinct_files({{"output", file}, {"counters", request.packet.counters_file}});
+  spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster(find_config("clusters", name), load_default_catalogue(),
                                        cluster_overrides(reader));
   const std::vector<Transfer> transfers = transfers_of(reader, cluster, request.both_ways);
   const Result result = run_all(cluster, transfers, request);
+  if (request.packet.counters_file) {
+    write_file(*request.packet.counters_file,
+               counters_csv(cluster.topology, *result.port_counters));
+  }
   write_output(file, render_result(cluster, request, result, format), out);
-  return 0;
+  for (const std::string& complaint : result.complaints) {
+    log.error("{}", complaint);
+  }
+  return result.complaints.empty() ? 0 : 1;
 }
 
 }  // namespace trainyard

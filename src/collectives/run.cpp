@@ -118,21 +118,29 @@ namespace {
 CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const CollectiveJob& job,
                               const Schedule& schedule, std::span<const NodeId> nodes) {
   Simulator simulator;
-  const auto network = make_network(job.fidelity, simulator, routing);
+  const auto network = make_network(job.fidelity, simulator, routing, job.packet);
   Executor executor(simulator, *network, schedule, nodes, job.size, job.trace);
   executor.start();
   simulator.run();
+  CollectiveResult result{.time = {},
+                          .channels = schedule.shape().channels,
+                          .pieces = 1,
+                          .remarks = {},
+                          .fingerprint = simulator.fingerprint(),
+                          .network = network->stats(),
+                          .bottleneck = {},
+                          .complaint = network->complaint()};
+  if (job.keeps_counters) {
+    result.port_counters = network->port_counters();
+  }
+  if (result.complaint) {
+    return result;
+  }
   const std::optional<std::string> violation = executor.contract_violation();
   CHECK(!violation, *violation);
-
-  const SimTime time = executor.finish_time();
-  return {.time = time,
-          .channels = schedule.shape().channels,
-          .pieces = 1,
-          .remarks = {},
-          .fingerprint = simulator.fingerprint(),
-          .network = network->stats(),
-          .bottleneck = busiest_link(*network, cluster.topology, time)};
+  result.time = executor.finish_time();
+  result.bottleneck = busiest_link(*network, cluster.topology, result.time);
+  return result;
 }
 
 }  // namespace

@@ -23,10 +23,12 @@ struct CollectiveJob {
   std::optional<int> channels = {};  // Otherwise those of place().
   std::optional<Bytes> piece = {};   // Pipeline piece; otherwise default_pieces().
   Fidelity fidelity = Fidelity::Flow;
+  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
   TraceRecorder* trace = nullptr;
   // Of alltoallv, for as many ranks as the cluster has; `size` is then its largest(). Without one
   // every pair exchanges size / ranks.
   const TrafficMatrix* matrix = nullptr;
+  bool keeps_counters = false;  // Of ports, for the result.
   // Instead of `algorithm`: a schedule of as many ranks as the cluster has, without relays.
   const Schedule* schedule = nullptr;
 };
@@ -45,12 +47,15 @@ struct CollectiveResult {
   std::uint64_t fingerprint = 0;
   NetworkStats network;
   std::optional<Bottleneck> bottleneck;  // None if nothing was carried.
+  // Of Network: why it never was complete, in which case `time` says nothing; and of its ports.
+  std::optional<std::string> complaint = {};
+  std::optional<std::vector<PortCounters>> port_counters = {};
 };
 
 // The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm
 // support the operation. Throws ConfigError if the cluster cannot run it (aggregation.h), if two
 // ranks cannot reach each other, or if the pieces, chunks or connections would be too many; CHECKs
-// the contract of executor.h.
+// the contract of executor.h where the network has no complaint.
 [[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job);
 
 // The size that nccl-tests would run for a wanted one: operations that give every rank its own part

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -20,10 +21,8 @@ class Arrivals final : public EventHandler {
     times_[token] = simulator_.now();
     ++count_;
   }
-  [[nodiscard]] const std::vector<SimTime>& times() const {
-    CHECK(count_ == times_.size(), "a transfer did not end");
-    return times_;
-  }
+  [[nodiscard]] bool is_complete() const { return count_ == times_.size(); }
+  [[nodiscard]] const std::vector<SimTime>& times() const { return times_; }
 
  private:
   Simulator& simulator_;
@@ -74,21 +73,30 @@ std::vector<Transfer> with_opposites(std::span<const Transfer> transfers) {
   return all;
 }
 
-std::vector<SimTime> run_transfers(const Cluster& cluster, std::span<const Transfer> transfers,
-                                   Bytes size, Fidelity fidelity) {
+TransferTimes time_transfers(const Cluster& cluster, std::span<const Transfer> transfers,
+                             const TransferSettings& settings) {
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);
-  const auto network = make_network(fidelity, simulator, routing);
+  const auto network = make_network(settings.fidelity, simulator, routing, settings.packet);
   Arrivals arrivals(simulator, transfers.size());
   std::uint32_t label = 0;
   for (const Transfer& transfer : transfers) {
     const ConnectionId connection = network->connect(
         {.source = transfer.source, .target = transfer.target, .flow_label = label});
-    network->send(connection, size, arrivals, label);
+    network->send(connection, settings.size, arrivals, label);
     ++label;
   }
   simulator.run();
-  return arrivals.times();
+  std::optional<std::string> complaint = network->complaint();
+  CHECK(arrivals.is_complete() || complaint, "a transfer did not end");
+  return {.times = arrivals.times(),
+          .complaint = std::move(complaint),
+          .port_counters = network->port_counters()};
+}
+
+std::vector<SimTime> run_transfers(const Cluster& cluster, std::span<const Transfer> transfers,
+                                   Bytes size) {
+  return time_transfers(cluster, transfers, {.size = size}).times;
 }
 
 double total_gigabytes_per_second(std::span<const SimTime> times, Bytes size) {

@@ -2,7 +2,9 @@
 // Transfers between named devices, as bandwidth and latency tests make them.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "network/network.h"
@@ -26,12 +28,27 @@ enum class HostDirection { ToGpu, FromGpu };
 // Each transfer, followed by its opposite.
 [[nodiscard]] std::vector<Transfer> with_opposites(std::span<const Transfer> transfers);
 
-// One connection for each transfer, all of which begin to send `size` bytes at once, on the flow
-// engine or another one. The time at which each is complete, in the order given. Throws ConfigError
-// where no path leads.
+struct TransferSettings {
+  Bytes size{};
+  Fidelity fidelity = Fidelity::Flow;
+  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
+};
+
+struct TransferTimes {
+  std::vector<SimTime> times;  // At which each is complete, in the order given.
+  // Of Network: why some never were, in which case the times say nothing; and of its ports.
+  std::optional<std::string> complaint;
+  std::optional<std::vector<PortCounters>> port_counters;
+};
+
+// One connection for each transfer, all of which begin to send at once. Throws ConfigError where no
+// path leads.
+[[nodiscard]] TransferTimes time_transfers(const Cluster& cluster,
+                                           std::span<const Transfer> transfers,
+                                           const TransferSettings& settings);
+// The times of transfers of `size` bytes on the flow engine.
 [[nodiscard]] std::vector<SimTime> run_transfers(const Cluster& cluster,
-                                                 std::span<const Transfer> transfers, Bytes size,
-                                                 Fidelity fidelity = Fidelity::Flow);
+                                                 std::span<const Transfer> transfers, Bytes size);
 
 // In GB/s, of equal transfers that began at once: what they carried until the last was complete.
 [[nodiscard]] double total_gigabytes_per_second(std::span<const SimTime> times, Bytes size);

@@ -170,6 +170,21 @@ TEST_CASE("one rank does every operation in no time") {
   }
 }
 
+TEST_CASE("a collective over packets says how they fared, and counts at every port") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "counters.csv").string();
+  const std::vector<std::string> options{"--nodes",    "2",      "--algo",     "ring",  "-b",
+                                         "1M",         "-e",     "1M",         "--pfc", "off",
+                                         "--fidelity", "packet", "--counters", file};
+  const Json report = json_of("all_gather", options);
+  REQUIRE(report["fidelity"] == "packet");
+  REQUIRE(has_note(report, "packets: congestion control dcqcn-nic, ECN hpcc, PFC off"));
+  REQUIRE(has_note(report, "ring at 1MiB: packets: "));
+  REQUIRE(read_text_file(file).find("\nserver0/nic0,leaf0,") != std::string::npos);
+  REQUIRE_THROWS_WITH(json_of("all_gather", {"--pfc", "off"}),
+                      "--pfc: expected --fidelity packet beside it, found flow");
+}
+
 TEST_CASE("the output file holds what standard output would, and nothing is left on a mistake") {
   const ScratchFolder folder;
   const std::string file = folder.path() / "report.csv";

@@ -75,6 +75,8 @@ TEST_CASE("how NCCL is called is that of nccl-tests unless options say otherwise
 TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
   require_refused({"all_reduce", "--chunk", "4K"},
                   "--chunk: expected with --runtime plain alone, found with --runtime nccl");
+  require_refused({"all_reduce", "--mtu", "1024"},
+                  "--mtu: expected with --runtime plain alone, found with --runtime nccl");
   require_refused({"broadcast", "--root", "1"},
                   "--root: expected 0 with --runtime nccl, whose event model starts or ends at "
                   "rank 0 alone, found \"1\"");

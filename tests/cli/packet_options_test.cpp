@@ -13,7 +13,7 @@ PacketOptions read(const std::vector<std::string>& arguments,
   boost::program_options::options_description described("Options");
   add_packet_options(described);
   const auto values = parse_options("traffic", arguments, described, {});
-  return read_packet_options(OptionReader("traffic", values), fidelity);
+  return read_packet_options(OptionReader("traffic", values), fidelity).options;
 }
 
 }  // namespace
@@ -36,6 +36,8 @@ TEST_CASE("options of packets are refused where there are none, and where they s
   };
   require_refused({"--pfc", "on"}, Fidelity::Flow,
                   "--pfc: expected --fidelity packet beside it, found flow");
+  require_refused({"--counters", "c.csv"}, Fidelity::Analytical,
+                  "--counters: expected --fidelity packet beside it, found analytical");
   require_refused({"--mtu", "1500"}, Fidelity::Packet,
                   "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
   require_refused({"--control", "dcqn-nic"}, Fidelity::Packet,

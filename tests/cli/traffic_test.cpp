@@ -122,7 +122,7 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packets"})
               .find("--fidelity: expected flow, analytical or packet") == 0);
   REQUIRE(error({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
-          "--counters: expected an engine that has packets, found flow");
+          "--counters: expected --fidelity packet beside it, found flow");
   REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
           kConfigs +
               "traffic/incast.yaml:9:14: groups[0].senders: expected a whole number from 1 to 15, "

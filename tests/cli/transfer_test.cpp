@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/program.h"
 
 namespace trainyard {
 namespace {
@@ -83,7 +84,22 @@ TEST_CASE("a staged pair says so") {
   REQUIRE(run_json(pair_and({"--set", "server.peer_access=none"}))["rows"][0]["way"] == "staged");
 }
 
+TEST_CASE("transfers go over packets, with their options and counters") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "counters.csv").string();
+  const std::string table =
+      run(pair_and({"--size", "1M", "--fidelity", "packet", "--mtu", "1024", "--counters", file}));
+  REQUIRE(table.find(", fidelity packet; congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU "
+                     "1024\n") != std::string::npos);
+  REQUIRE(read_text_file(file).find("server0/gpu0,server0/") != std::string::npos);
+  REQUIRE(run_json(pair_and({"--fidelity", "packet"}))["fidelity"] == "packet");
+}
+
 TEST_CASE("mistakes on the command line of transfer are one line") {
+  REQUIRE(error(pair_and({"--pfc", "off"})) ==
+          "--pfc: expected --fidelity packet beside it, found flow");
+  REQUIRE(error({"--matrix", "p2p", "--fidelity", "packet", "--counters", "c.csv"}) ==
+          "--counters: expected one run: --all-at-once beside --matrix, found many");
   REQUIRE(error({}).find("transfer: expected --from, found none") == 0);
   REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gqu1"}) ==
           "--to: expected the name of a device, such as server0/gpu0, found \"server0/gqu1\"; did "

@@ -154,6 +154,28 @@ TEST_CASE("a single rank takes no time and has no bottleneck") {
   REQUIRE_FALSE(result.bottleneck.has_value());
 }
 
+TEST_CASE("a run that loses messages has a complaint instead of a time, and its counters") {
+  const Cluster cluster = load("h100-1gpu-400g", 8);
+  CollectiveJob job{.operation = Operation::Gather,
+                    .algorithm = Algorithm::Direct,
+                    .size = 8_MiB,
+                    .fidelity = Fidelity::Packet,
+                    .keeps_counters = true};
+  const CollectiveResult whole = run_collective(cluster, job);
+  REQUIRE(!whole.complaint);
+  REQUIRE(whole.time > SimTime());
+  REQUIRE(!whole.port_counters->empty());
+  job.packet.pfc = false;
+  job.packet.buffer = 50'000_B;
+  job.packet.control = CongestionControl::None;
+  job.keeps_counters = false;
+  const CollectiveResult broken = run_collective(cluster, job);
+  REQUIRE(broken.complaint.value().find("packets were lost") != std::string::npos);
+  REQUIRE(broken.network.packets.drops > 0);
+  REQUIRE(!broken.bottleneck);
+  REQUIRE(!broken.port_counters);
+}
+
 TEST_CASE("a trace is filled and changes nothing") {
   const Cluster cluster = load("dgx-h100", 1);
   CollectiveJob job;

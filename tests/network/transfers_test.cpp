@@ -38,6 +38,21 @@ TEST_CASE("a transfer takes its path's latency and rate, and two share a link") 
   REQUIRE(both[1] == both[0]);
 }
 
+TEST_CASE("with packets transfers have counters, and a complaint where buffers are too small") {
+  const Cluster cluster = load("h100-1gpu-400g", {.nodes = 3});
+  const std::vector<Transfer> incast{{.source = cluster.gpus[1], .target = cluster.gpus[0]},
+                                     {.source = cluster.gpus[2], .target = cluster.gpus[0]}};
+  TransferSettings settings{.size = 4_MiB, .fidelity = Fidelity::Packet};
+  const TransferTimes whole = time_transfers(cluster, incast, settings);
+  REQUIRE(!whole.complaint);
+  REQUIRE(whole.times[0] > SimTime());
+  REQUIRE(!whole.port_counters->empty());
+  settings.packet = {};  // No congestion control.
+  settings.packet.buffer = 20'000_B;
+  const TransferTimes broken = time_transfers(cluster, incast, settings);
+  REQUIRE(broken.complaint.value().find("packets were lost") != std::string::npos);
+}
+
 TEST_CASE("a pair that stages has its share, whatever other pairs do") {
   const Cluster cluster = load("rtx4090-pcie", {.settings = {"server.peer_access=none"}});
   const double pcie = total_gigabytes_per_second(
