@@ -31,6 +31,14 @@ std::string_view word_of(Value value, const std::array<std::string_view, count>&
   return words.at(static_cast<std::size_t>(value));
 }
 
+Bytes some_bytes(const OptionReader& reader, std::string_view name) {
+  const Bytes size = *reader.message_size(name);
+  if (size == Bytes(0)) {
+    throw ConfigError(fmt::format("--{}: expected at least one byte, found 0", name));
+  }
+  return size;
+}
+
 }  // namespace
 
 void add_packet_options(options::options_description& all) {
@@ -42,6 +50,12 @@ void add_packet_options(options::options_description& all) {
   add("pfc", name(), "with packets: on (the default) or off");
   add("mtu", options::value<std::string>()->value_name("BYTES"),
       "with packets: payload of a full one, 256 to 4096 (the default)");
+  add("credits", options::value<std::string>()->value_name("SIZE"),
+      "with packets: InfiniBand: buffer at the far end of each link of the fabric, such as 128K; "
+      "no PFC, and neither marking nor control unless given");
+  add("server-credits", options::value<std::string>()->value_name("SIZE"),
+      "with packets: what links inside servers hold beyond a round trip; adapters and PCIe "
+      "switches take everything unless given");
   add("counters", options::value<std::string>()->value_name("FILE"),
       "with packets: write the counters of all ports there, as CSV");
 }
@@ -55,6 +69,15 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   PacketRequest request;
   PacketOptions& packet = request.options;
+  if (reader.given("credits")) {
+    packet.fabric_credits = some_bytes(reader, "credits");
+    packet.pfc = false;
+    packet.ecn = EcnPreset::Off;
+    packet.control = CongestionControl::None;
+  }
+  if (reader.given("server-credits")) {
+    packet.server_credits = some_bytes(reader, "server-credits");
+  }
   if (reader.given("control")) {
     packet.control = static_cast<CongestionControl>(index_of(reader, "control", kControls));
   }
@@ -74,7 +97,14 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
 std::string describe(const PacketOptions& packet) {
   return fmt::format("congestion control {}, ECN {}, PFC {}, path MTU {}",
                      word_of(packet.control, kControls), word_of(packet.ecn, kPresets),
-                     word_of(packet.pfc, kSwitch), packet.mtu.count());
+                     word_of(packet.pfc, kSwitch), packet.mtu.count()) +
+         (packet.fabric_credits > Bytes(0)
+              ? fmt::format(", credits for {} a link", to_string(packet.fabric_credits))
+              : "") +
+         (packet.server_credits > Bytes(0)
+              ? fmt::format(", credits inside servers for {} beyond a round trip",
+                            to_string(packet.server_credits))
+              : "");
 }
 
 std::string describe(const PacketStats& packets) {

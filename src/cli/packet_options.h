@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --control, --ecn, --pfc, --mtu: what the packet engine is told beside the cluster; --counters:
+// --control, --ecn, --pfc, --mtu, --credits, --server-credits: what the packet engine is told beside the cluster; --counters:
 // what it is asked for.
 #pragma once
 
@@ -20,8 +20,8 @@ struct PacketRequest {
 };
 
 // Their names, for commands that refuse them where there is no fidelity.
-inline constexpr std::array<const char*, 5> kPacketOptionNames{"control", "ecn", "pfc", "mtu",
-                                                               "counters"};
+inline constexpr std::array<const char*, 7> kPacketOptionNames{
+    "control", "ecn", "pfc", "mtu", "credits", "server-credits", "counters"};
 
 void add_packet_options(boost::program_options::options_description& options);
 

@@ -14,7 +14,9 @@ namespace trainyard {
 void PacketEngine::set_up_credits(Port& port, const Link& link) {
   const bool is_fabric = link.spec.kind == LinkKind::Network;
   const Bytes given = is_fabric ? options_.fabric_credits : options_.server_credits;
-  if (given == Bytes(0)) {
+  // A GPU takes everything at once, and room for a round trip would never hold anybody up.
+  const bool ends_here = !is_fabric && topology_.node(link.target).kind == NodeKind::Gpu;
+  if (given == Bytes(0) || ends_here) {
     return;
   }
   std::int64_t buffer = given.count();

@@ -27,6 +27,16 @@ TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
   REQUIRE(read({"--ecn", "sonic"}).ecn == EcnPreset::Sonic);
 }
 
+TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",
+          "[cli]") {
+  REQUIRE(describe(read({"--credits", "128K"})) ==
+          "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
+  REQUIRE(read({"--credits", "64K", "--ecn", "hpcc"}).ecn == EcnPreset::Hpcc);
+  REQUIRE(describe(read({"--server-credits", "64K"})) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, credits inside servers "
+          "for 64KiB beyond a round trip");
+}
+
 TEST_CASE("options of packets are refused where there are none, and where they say nothing",
           "[cli]") {
   const auto require_refused = [](const std::vector<std::string>& arguments, Fidelity fidelity,
@@ -38,6 +48,8 @@ TEST_CASE("options of packets are refused where there are none, and where they s
                   "--pfc: expected --fidelity packet beside it, found flow");
   require_refused({"--counters", "c.csv"}, Fidelity::Analytical,
                   "--counters: expected --fidelity packet beside it, found analytical");
+  require_refused({"--credits", "0"}, Fidelity::Packet,
+                  "--credits: expected at least one byte, found 0");
   require_refused({"--mtu", "1500"}, Fidelity::Packet,
                   "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
   require_refused({"--control", "dcqn-nic"}, Fidelity::Packet,
