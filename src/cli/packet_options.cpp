@@ -109,10 +109,13 @@ std::string describe(const PacketOptions& packet) {
 
 std::string describe(const PacketStats& packets) {
   return fmt::format(
-      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped, at most "
+      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped, {}at "
+      "most "
       "{} bytes waiting at one port",
       packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
-      packets.drops, packets.most_queued.count());
+      packets.drops,
+      packets.reordered > 0 ? fmt::format("{} out of order, ", packets.reordered) : "",
+      packets.most_queued.count());
 }
 
 }  // namespace trainyard

@@ -11,14 +11,24 @@ PacketNetwork::PacketNetwork(Simulator& simulator, Routing& routing, const Packe
     : EventHandler(simulator),
       simulator_(simulator),
       routing_(routing),
-      engine_(routing.topology(), options) {}
+      engine_(routing.topology(), options),
+      paths_(routing) {}
 
 ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
-  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, spec.path,
-                      spec.nic_turns)) {
-    throw_unreachable(routing_.topology(), spec.source, spec.target);
+  const bool is_sprayed = routing_.policy() == RoutingPolicy::Spray;
+  const std::vector<std::uint32_t> numbers =
+      is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};
+  for (const std::uint32_t number : numbers) {
+    if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, number,
+                        spec.nic_turns)) {
+      throw_unreachable(routing_.topology(), spec.source, spec.target);
+    }
+    if (number != numbers.front()) {
+      engine_.add_alternative(connections_.back(), route_);
+    } else {
+      connections_.push_back(route_.empty() ? kNoIndex : engine_.add_connection(route_));
+    }
   }
-  connections_.push_back(route_.empty() ? kNoIndex : engine_.add_connection(route_));
   wake_at_border();  // The new path may have shortened the windows.
   return ConnectionId(static_cast<std::uint32_t>(connections_.size() - 1));
 }

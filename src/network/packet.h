@@ -18,6 +18,7 @@
 #include "network/network.h"
 #include "network/packet_engine.h"
 #include "network/packet_options.h"
+#include "network/spray.h"
 
 namespace trainyard {
 
@@ -51,6 +52,7 @@ class PacketNetwork final : public Network, private EventHandler {
   Simulator& simulator_;
   Routing& routing_;
   PacketEngine engine_;
+  SprayPaths paths_;
   std::vector<std::uint32_t> connections_;  // Of the engine; kNoIndex for a node to itself.
   std::vector<LinkId> route_;               // Scratch.
   std::vector<PacketEngine::Completion> completions_;  // Scratch.

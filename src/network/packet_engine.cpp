@@ -352,6 +352,23 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
   return static_cast<std::uint32_t>(connections_.size() - 1);
 }
 
+void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> path) {
+  Connection& connection = connections_[id];
+  CHECK(path.size() == connection.hops, "sprayed paths of different lengths");
+  if (connection.spray == kNoIndex) {
+    connection.spray = static_cast<std::uint32_t>(sprays_.size());
+    sprays_.emplace_back(connection.path);
+  }
+  const auto first = static_cast<std::uint32_t>(positions_.size());
+  const Picoseconds least = add_path(path);
+  const std::uint32_t last = connection.hops - 1;
+  CHECK(positions_[first] == connection.port &&
+            positions_[first + last] == positions_[connection.path + last],
+        "sprayed paths that do not begin and end alike");
+  sprays_[connection.spray].add_path(first, hash64(options_.seed ^ hash64(id)));
+  shorten_window(least);
+}
+
 std::uint32_t PacketEngine::take_slot(const Message& message) {
   if (free_message_ == kNoIndex) {
     messages_.push_back(message);

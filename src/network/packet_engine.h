@@ -29,6 +29,7 @@
 #include "network/packet_options.h"
 #include "network/packet_port.h"
 #include "network/packet_source.h"
+#include "network/packet_spray.h"
 #include "network/packet_switch.h"
 #include "sim/event.h"
 #include "sim/ids.h"
@@ -62,6 +63,7 @@ class PacketEngine {
     std::uint64_t exact_windows = 0;  // Of single switches.
     std::uint64_t acks = 0;
     std::uint64_t cnps = 0;
+    std::uint64_t reordered = 0;  // Packets that came before one with a lower number.
   };
 
   // `topology` must outlive the engine. Throws ConfigError for options that make no sense.
@@ -70,6 +72,9 @@ class PacketEngine {
   // `path` must not be empty. Connections are numbered from 0. Throws ConfigError where something
   // must go back to the source and a link has none back.
   std::uint32_t add_connection(std::span<const LinkId> path);
+  // Another path of a connection, with as many links, of which the first and the last are those of
+  // its path: its packets take turns over all, and what comes out of order waits at the target.
+  void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
   // Queues a message; `message.time` must not fall from call to call.
   void send(std::uint32_t connection, const Message& message);
 
@@ -135,6 +140,7 @@ class PacketEngine {
     DcqcnNotification notification;
     std::int64_t sent_bytes = 0;  // Of messages that left.
     std::uint32_t cnps = 0;
+    std::uint32_t spray = kNoIndex;  // Where it has several paths.
   };
   // An event of a switch that is worked through exactly.
   struct SwitchEvent {
@@ -212,6 +218,7 @@ class PacketEngine {
   void go_on(const Port& port, std::uint32_t connection, const Packet& packet, Picoseconds start);
   void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void complete(Connection& connection, Picoseconds time);
+  void arrive_sprayed(Connection& connection, const Packet& packet, Picoseconds time);
   void answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void admit_special(Port& port, const Due& due);
@@ -235,6 +242,7 @@ class PacketEngine {
   std::vector<std::uint16_t> entries_;       // Number of the ingress port there.
   std::vector<PacketSource> sources_;
   std::vector<Connection> connections_;
+  std::vector<PacketSpray> sprays_;
   std::vector<DcqcnReaction> reactions_;                 // By connection, if there is such control.
   std::map<std::uint64_t, DcqcnSettings> settings_;      // By rate.
   std::vector<RedMarker> markers_;                       // By rate of the port.

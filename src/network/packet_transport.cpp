@@ -28,8 +28,12 @@ Packet PacketEngine::next_of(std::uint32_t id) {
       connection.unsent = messages_[connection.sending].size;
     }
   }
+  std::uint32_t position = connection.path;
+  if (connection.spray != kNoIndex) [[unlikely]] {
+    position = sprays_[connection.spray].next_path(payload, connection.sequence, ends_message);
+  }
   return {.connection = id,
-          .position = connection.path,
+          .position = position,
           .sequence = connection.sequence++,
           .wire = static_cast<std::uint16_t>(wire),
           .left = connection.hops,
@@ -76,7 +80,9 @@ void PacketEngine::deliver(Port& port, std::uint32_t index, const Packet& packet
     return;
   }
   Connection& connection = connections_[packet.connection];
-  if (packet.has(Packet::kEndsMessage)) {
+  if (connection.spray != kNoIndex) [[unlikely]] {
+    arrive_sprayed(connection, packet, time);
+  } else if (packet.has(Packet::kEndsMessage)) {
     complete(connection, time);
   }
   if (has_way_back()) {
@@ -93,6 +99,16 @@ void PacketEngine::complete(Connection& connection, Picoseconds time) {
   connection.oldest = message.next;
   message.next = free_message_;
   free_message_ = slot;
+}
+
+// A message is complete when all of it and all before it have come. The paths end with the same
+// link, so packets come in order of time.
+void PacketEngine::arrive_sprayed(Connection& connection, const Packet& packet, Picoseconds time) {
+  PacketSpray& spray = sprays_[connection.spray];
+  counts_.reordered += packet.sequence == spray.expected() ? 0 : 1;
+  for (std::uint32_t left = spray.arrive(packet.sequence); left > 0; --left) {
+    complete(connection, time);
+  }
 }
 
 // Something happens at the end of the link of `port` at `time`.

@@ -411,6 +411,7 @@ PacketStats PacketEngine::stats() const {
   PacketStats stats;
   stats.cnps = counts_.cnps;
   stats.acks = counts_.acks;
+  stats.reordered = counts_.reordered;
   for (const Port& port : ports_) {
     const PortTally& counters = port.counters;
     stats.hops += counters.packets;
@@ -436,8 +437,17 @@ Picoseconds PacketEngine::paused_time(const Port& port) const {
 std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
   std::vector<std::int64_t> bytes(ports_.size());
   for (const Connection& connection : connections_) {
-    for (std::uint32_t hop = 0; hop < connection.hops; ++hop) {
-      bytes[positions_[connection.path + hop]] += connection.sent_bytes;
+    const auto add = [&](std::uint32_t path, std::int64_t sent) {
+      for (std::uint32_t hop = 0; hop < connection.hops; ++hop) {
+        bytes[positions_[path + hop]] += sent;
+      }
+    };
+    if (connection.spray == kNoIndex) {
+      add(connection.path, connection.sent_bytes);
+      continue;
+    }
+    for (const PacketSpray::SprayPath& path : sprays_[connection.spray].paths()) {
+      add(path.first, path.bytes);
     }
   }
   std::vector<std::pair<LinkId, std::int64_t>> result;

@@ -10,18 +10,14 @@
 namespace trainyard {
 
 SprayNetwork::SprayNetwork(Simulator& simulator, Routing& routing, std::unique_ptr<Network> engine)
-    : EventHandler(simulator),
-      simulator_(simulator),
-      routing_(routing),
-      engine_(std::move(engine)) {}
+    : EventHandler(simulator), simulator_(simulator), paths_(routing), engine_(std::move(engine)) {}
 
 void SprayNetwork::reserve(std::size_t connections) {
   connections_.reserve(connections);
   engine_->reserve(connections);
 }
 
-// One number for each distinct path; at least one, even where there is no way: the engine says so.
-std::vector<std::uint32_t> SprayNetwork::distinct_paths(const ConnectionSpec& spec) {
+std::vector<std::uint32_t> SprayPaths::next(const ConnectionSpec& spec) {
   std::vector<std::uint32_t> numbers = {next_path_};
   std::set<std::vector<LinkId>> known;
   std::vector<LinkId> path;
@@ -39,7 +35,7 @@ std::vector<std::uint32_t> SprayNetwork::distinct_paths(const ConnectionSpec& sp
 
 ConnectionId SprayNetwork::connect(const ConnectionSpec& spec) {
   Connection connection;
-  for (const std::uint32_t number : distinct_paths(spec)) {
+  for (const std::uint32_t number : paths_.next(spec)) {
     ConnectionSpec part = spec;
     part.path = number;
     connection.paths.push_back(engine_->connect(part));

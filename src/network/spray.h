@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet spraying: the packets of one message take all equally good paths at once.
 //
-// A decorator of an engine, which knows one path a connection. It opens a connection of the engine
-// for each of up to kMostPaths distinct paths, found by counting: path j takes, at each level of
-// the fabric, the choice that the digits of j name, as RoutingPolicy::Static does with the number
+// Up to kMostPaths distinct paths of a connection are found by counting: path j takes, at each level
+// of the fabric, the choice that the digits of j name, as RoutingPolicy::Static does with the number
 // of a target. A connection begins to count where the one before it ended, so that fabrics with
-// more paths are used evenly. A message is cut into as many parts, each of at least one packet;
+// more paths are used evenly.
+//
+// The packet engine sprays packets itself. The others know one path a connection: a decorator opens
+// a connection of the engine for each path. A message is cut into as many parts, each of at least one packet;
 // which paths the parts of a short message take goes round. A message is complete when its last
 // part is and those before it are: NICs hand data over in order.
 //
@@ -23,9 +25,23 @@
 
 namespace trainyard {
 
-class SprayNetwork final : public Network, private EventHandler {
+// Counts the paths of connections under RoutingPolicy::Spray.
+class SprayPaths {
  public:
   static constexpr std::uint32_t kMostPaths = 64;
+
+  explicit SprayPaths(Routing& routing) : routing_(routing) {}
+  // ConnectionSpec::path for each distinct path of the next connection: at least one, even where
+  // there is no way.
+  [[nodiscard]] std::vector<std::uint32_t> next(const ConnectionSpec& spec);
+
+ private:
+  Routing& routing_;
+  std::uint32_t next_path_ = 0;
+};
+
+class SprayNetwork final : public Network, private EventHandler {
+ public:
   // The least part: what RoCE and InfiniBand carry in a packet of the largest usual size.
   static constexpr Bytes kPacket = Bytes(4096);
 
@@ -65,16 +81,14 @@ class SprayNetwork final : public Network, private EventHandler {
   };
 
   void on_event(std::uint64_t token) override;
-  [[nodiscard]] std::vector<std::uint32_t> distinct_paths(const ConnectionSpec& spec);
   [[nodiscard]] std::uint64_t take_slot(const Part& part);
 
   Simulator& simulator_;
-  Routing& routing_;
+  SprayPaths paths_;
   std::unique_ptr<Network> engine_;
   std::vector<Connection> connections_;
   std::vector<Part> parts_;
   std::vector<std::uint64_t> free_parts_;
-  std::uint32_t next_path_ = 0;
   std::uint64_t messages_ = 0;
   Bytes bytes_;
 };
