@@ -7,9 +7,9 @@
 // more paths are used evenly.
 //
 // The packet engine sprays packets itself. The others know one path a connection: a decorator opens
-// a connection of the engine for each path. A message is cut into as many parts, each of at least one packet;
-// which paths the parts of a short message take goes round. A message is complete when its last
-// part is and those before it are: NICs hand data over in order.
+// a connection of the engine for each path. A message is cut into as many parts, each of at least one
+// packet; which paths the parts of a short message take goes round. A message is complete when its
+// last part is and those before it are: NICs hand data over in order.
 //
 // What differs from one path: each part is a flow of its own where flows share a link, so a
 // connection with many paths gets more of it than one with few; and the parts of the next message
