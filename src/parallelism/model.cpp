@@ -204,7 +204,9 @@ std::int64_t active_parameters_of(const Model& model) {
 }
 
 Model read_model(const ConfigNode& node, const std::string& name) {
-  node.required("source").skip();
+  if (const auto source = node.optional("source")) {
+    source->skip();
+  }
   Model model{.name = name,
               .title = node.required("title").as_string(),
               .hidden = size(node, "hidden"),
@@ -230,6 +232,7 @@ Model read_model(const ConfigNode& node, const std::string& name) {
 
 Model load_model(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
+  document.root().required("source").skip();
   Model model = read_model(document.root(), file.stem().string());
   document.finish();
   return model;

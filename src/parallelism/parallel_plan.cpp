@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "sim/config_error.h"
@@ -25,11 +26,13 @@ void require_divides(std::string_view divisor_name, std::int64_t divisor, std::s
 }
 
 void check_ranks(const ParallelPlan& plan, int gpus) {
-  if (plan.ranks() != gpus) {
+  const std::int64_t found = std::int64_t{plan.tensor} * std::int64_t{plan.context} *
+                             std::int64_t{plan.pipeline} * std::int64_t{plan.data};
+  if (found != gpus) {
     fail(fmt::format(
         "expected tensor x context x pipeline x data to be the number of GPUs, found {} x {} x {} "
         "x {} = {} and {}",
-        plan.tensor, plan.context, plan.pipeline, plan.data, plan.ranks(), gpus));
+        plan.tensor, plan.context, plan.pipeline, plan.data, found, gpus));
   }
   if (plan.has_sequence_parallelism && plan.tensor == 1) {
     fail(fmt::format("expected tensor above 1 with sequence parallelism, found {}", plan.tensor));
@@ -76,6 +79,31 @@ void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
   }
 }
 
+void check_stage_layers(const ParallelPlan& plan, const Model& model) {
+  if (plan.stage_layers.empty()) {
+    return;
+  }
+  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
+  if (plan.stage_layers.size() != stages) {
+    fail(fmt::format("expected the layers of {} stages, found {}", stages,
+                     plan.stage_layers.size()));
+  }
+  const std::int64_t layers =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (layers != static_cast<std::int64_t>(model.layers.size())) {
+    fail(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
+                     model.title, layers));
+  }
+}
+
+void check_order(const ParallelPlan& plan) {
+  for (const PlanAxis axis : kMegatronOrder) {
+    if (std::count(plan.order.begin(), plan.order.end(), axis) != 1) {
+      fail("expected each of tensor, context, data and pipeline once in the order of ranks");
+    }
+  }
+}
+
 void check_sharding(const ParallelPlan& plan) {
   if (plan.shard_group != 0) {
     if (plan.zero_stage == 0) {
@@ -92,6 +120,8 @@ void check(const ParallelPlan& plan, const Model& model, int gpus) {
   check_ranks(plan, gpus);
   check_batch(plan);
   check_sharding(plan);
+  check_order(plan);
+  check_stage_layers(plan, model);
   for (const ModelLayer& layer : model.layers) {
     check_layer(plan, layer);
   }
@@ -103,7 +133,8 @@ void check(const ParallelPlan& plan, const Model& model, int gpus) {
                     model.title, plan.expert, plan.expert_tensor));
   }
   const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
-  if (stages > model.layers.size()) {
+  // The embedding and the head may be a stage each.
+  if (stages > model.layers.size() + 2) {
     fail(fmt::format("expected at least one layer for each of {} stages, found {} layers", stages,
                      model.layers.size()));
   }

@@ -3,8 +3,10 @@
 // what is computed again instead of kept.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "parallelism/model.h"
 #include "parallelism/pipeline_schedule.h"
@@ -21,6 +23,11 @@ enum class ContextParallelism : std::uint8_t {
   Ring,      // Keys and values go round. Liu et al., arXiv 2310.01889.
   AllToAll,  // Heads are dealt out for attention. Ulysses: Jacobs et al., arXiv 2309.14509.
 };
+
+enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
+
+inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
+                                           PlanAxis::Pipeline};
 
 // Ranks are tensor * context * pipeline * data; each GPU is one.
 struct ParallelPlan {
@@ -42,6 +49,11 @@ struct ParallelPlan {
   std::int64_t global_batch = 1;  // Sequences.
   std::int64_t sequence = 2048;   // Tokens.
   Recompute recompute = Recompute::None;
+  // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
+  std::vector<int> stage_layers = {};
+  // From the axis whose ranks are neighbours to the one whose ranks are furthest apart; each once.
+  // Expert ranks are dealt out over all but the pipeline, in the same order.
+  std::array<PlanAxis, 4> order = kMegatronOrder;
 
   [[nodiscard]] int ranks() const { return tensor * context * pipeline * data; }
   // Ranks with the same dense weights, which add up their gradients.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training job as its YAML file describes it: model, plan, batch, precision and the software that
+// runs it. docs/step.md explains the keys.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallelism/model.h"
+#include "parallelism/parallel_plan.h"
+#include "sim/config.h"
+
+namespace trainyard {
+
+// Of the linear layers; everything else runs in 16 bits.
+enum class Precision : std::uint8_t { Bf16, Fp16, Fp8 };
+
+[[nodiscard]] std::string_view to_string(Precision precision);
+
+// What runs beside computation. Where nothing is said, as the software does it.
+struct OverlapChoice {
+  std::optional<bool> tensor = {};    // Collectives of tensor ranks beside the GEMMs next to them.
+  std::optional<bool> data = {};      // Of gradients and weights beside passes.
+  std::optional<bool> pipeline = {};  // Transfers between stages.
+};
+
+struct Workload {
+  std::string name;  // Of the file.
+  std::string title;
+  Model model;
+  std::string software;  // Name of a profile in configs/software.
+  Precision precision = Precision::Bf16;
+  ParallelPlan plan;
+  bool data_fills_cluster = false;  // The file leaves `data` to plan_for().
+  OverlapChoice overlap;
+};
+
+// Strict. `models` is the folder of the models that are named instead of described; `settings` are
+// "key.path=value" as --set takes them. Throws ConfigError with the place of the mistake.
+[[nodiscard]] Workload load_workload(const std::filesystem::path& file,
+                                     const std::filesystem::path& models,
+                                     const std::vector<std::string>& settings = {});
+// The same for a document that is already parsed; the name is that of the document.
+[[nodiscard]] Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
+                                      const std::vector<std::string>& settings = {});
+
+// The plan for that many GPUs, with as many data ranks as they leave where the file says nothing,
+// and checked. Throws ConfigError with one line that names the numbers that clash.
+[[nodiscard]] ParallelPlan plan_for(const Workload& workload, int gpus);
+
+}  // namespace trainyard
