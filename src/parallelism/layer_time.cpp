@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/layer_time.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+// Bytes of memory-bound operators for each token and element of the hidden state: two norms, two
+// residuals and dropout, in 16 bits. Of the inner vector of a feed-forward two for each matrix:
+// what the activation reads and writes. Estimates, with a factor of the software; docs/step.md.
+constexpr double kHiddenBytes = 22.0;
+constexpr double kInnerBytesOfMatrix = 2.0;
+constexpr double kBackwardBytes = 1.6;  // Over those forward.
+// Permutation of tokens before and after experts: each copy is read and written twice.
+constexpr double kPermutationBytes = 8.0;
+// Of a logit: written, read for its maximum, its exponentials and its loss in FP32; and backward.
+constexpr double kLogitBytesForward = 10.0;
+constexpr double kLogitBytesBackward = 12.0;
+// A tensor rank's share of the vocabulary is padded to a multiple of this (Megatron's
+// make-vocab-size-divisible-by).
+constexpr std::int64_t kVocabularyUnit = 128;
+constexpr double kEmbeddingBytes = 4.0;  // Of an element: read and written.
+// Of FP8 casts: of an element of the input, of the weights, and of the gradient.
+constexpr double kInputCastBytes = 4.0;
+constexpr double kWeightCastBytes = 3.0;
+constexpr double kGradientCastBytes = 4.0;
+
+struct Linear {
+  Gemm gemm;  // Forward.
+  bool is_grouped = false;
+};
+
+// Groups of keys and values on a tensor rank; where there are fewer than ranks, some have the same.
+std::int64_t share_of(std::int64_t groups, std::int64_t ranks) {
+  return std::max<std::int64_t>(1, groups / ranks);
+}
+
+void add_attention(const Model& model, const Attention& attention, const ParallelPlan& plan,
+                   std::vector<Linear>& linears) {
+  const std::int64_t tokens = plan.tokens();
+  const std::int64_t h = model.hidden;
+  const std::int64_t heads = attention.heads() / plan.tensor;
+  const auto add = [&](std::int64_t outputs, std::int64_t inputs) {
+    linears.push_back({.gemm = {.m = tokens, .n = outputs, .k = inputs}});
+  };
+  if (attention.grouped) {
+    const std::int64_t size = attention.grouped->head_size;
+    add((heads + 2 * share_of(attention.grouped->kv_heads, plan.tensor)) * size, h);
+    add(h, heads * size);
+    return;
+  }
+  const LatentAttention& latent = *attention.latent;
+  if (latent.query_rank == 0) {
+    add(heads * attention.query_size(), h);
+  } else {
+    add(latent.query_rank, h);
+    add(heads * attention.query_size(), latent.query_rank);
+  }
+  add(latent.kv_rank + latent.rope_size, h);
+  add(heads * (latent.head_size + latent.value_size), latent.kv_rank);
+  add(h, heads * latent.value_size);
+}
+
+void add_feed_forward(const Model& model, const FeedForward& layer, std::int64_t tokens,
+                      std::int64_t ranks, std::int64_t count, bool is_grouped,
+                      std::vector<Linear>& linears) {
+  const std::int64_t inner = layer.size / ranks;
+  linears.push_back({.gemm = {.m = tokens,
+                              .n = (layer.matrices() - 1) * inner,
+                              .k = model.hidden,
+                              .count = count},
+                     .is_grouped = is_grouped});
+  linears.push_back({.gemm = {.m = tokens, .n = model.hidden, .k = inner, .count = count},
+                     .is_grouped = is_grouped});
+}
+
+// Tokens that one expert of this rank gets, if all get as many.
+std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan) {
+  const std::int64_t sources = std::int64_t{plan.expert} * plan.expert_tensor;
+  const std::int64_t routed = plan.tokens() * experts.active * sources;
+  const std::int64_t parts = std::int64_t{plan.tensor} * experts.count;
+  return (routed + parts - 1) / parts;
+}
+
+std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
+                               const ParallelPlan& plan) {
+  std::vector<Linear> linears;
+  add_attention(model, layer.attention, plan, linears);
+  if (layer.feed_forward) {
+    add_feed_forward(model, *layer.feed_forward, plan.tokens(), plan.tensor, 1, false, linears);
+    return linears;
+  }
+  const Experts& experts = *layer.experts;
+  linears.push_back(
+      {.gemm = {.m = plan.tokens() / plan.tensor, .n = experts.count, .k = model.hidden}});
+  add_feed_forward(model, experts.expert, tokens_of_expert(experts, plan), plan.expert_tensor,
+                   experts.count / plan.expert, true, linears);
+  if (experts.shared) {
+    add_feed_forward(model, *experts.shared, plan.tokens(), plan.tensor, 1, false, linears);
+  }
+  return linears;
+}
+
+// Forward, of this rank.
+double memory_bound_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan) {
+  const auto tokens = static_cast<double>(plan.tokens());
+  const auto tensor = static_cast<double>(plan.tensor);
+  const auto inner = [&](const FeedForward& feed_forward) {
+    return kInnerBytesOfMatrix * static_cast<double>(feed_forward.matrices()) *
+           static_cast<double>(feed_forward.size) / tensor;
+  };
+  const double hidden = static_cast<double>(model.hidden);
+  double of_token = kHiddenBytes * hidden / (plan.has_sequence_parallelism ? tensor : 1.0);
+  if (layer.feed_forward) {
+    of_token += inner(*layer.feed_forward);
+  } else {
+    const auto active = static_cast<double>(layer.experts->active);
+    of_token += active * (inner(layer.experts->expert) + kPermutationBytes * hidden / tensor);
+    if (layer.experts->shared) {
+      of_token += inner(*layer.experts->shared);
+    }
+  }
+  return tokens * of_token;
+}
+
+AttentionShape attention_shape(const Attention& attention, const ParallelPlan& plan) {
+  return {.sequences = plan.micro_batch,
+          .heads = attention.heads() / plan.tensor,
+          .queries = plan.sequence / plan.context,
+          .keys = plan.sequence,
+          .query_size = attention.query_size(),
+          .value_size = attention.value_size(),
+          .is_causal = attention.is_causal};
+}
+
+double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
+  return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(count);
+}
+
+void add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes& times) {
+  const auto& [m, n, k, count] = linear.gemm;
+  const auto time = [&](const Gemm& gemm) {
+    return linear.is_grouped ? operators.grouped(gemm) : operators.linear(gemm);
+  };
+  times.forward[StepPart::Linear] += time(linear.gemm);
+  times.input_gradient[StepPart::Linear] += time({.m = m, .n = k, .k = n, .count = count});
+  times.weight_gradient[StepPart::Linear] += time({.m = n, .n = k, .k = m, .count = count});
+  times.forward[StepPart::Casts] += operators.casts(kInputCastBytes * elements(m, k, count) +
+                                                    kWeightCastBytes * elements(n, k, count));
+  times.input_gradient[StepPart::Casts] +=
+      operators.casts(kGradientCastBytes * elements(m, n, count));
+}
+
+}  // namespace
+
+PassTimes layer_times(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                      const OperatorTimes& operators) {
+  PassTimes times;
+  for (const Linear& linear : linears_of(model, layer, plan)) {
+    add_linear(linear, operators, times);
+  }
+  const AttentionShape shape = attention_shape(layer.attention, plan);
+  times.forward[StepPart::Attention] = operators.attention_forward(shape);
+  times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
+  const double bytes = memory_bound_bytes(model, layer, plan);
+  times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
+  times.input_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
+  return times;
+}
+
+PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
+                          const OperatorTimes& operators) {
+  const double bytes = kEmbeddingBytes * elements(plan.tokens(), model.hidden, 1);
+  PassTimes times;
+  times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
+  times.weight_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
+  return times;
+}
+
+PassTimes head_times(const Model& model, const ParallelPlan& plan, const OperatorTimes& operators) {
+  const std::int64_t unit = kVocabularyUnit * plan.tensor;
+  const std::int64_t vocabulary = (model.vocabulary + unit - 1) / unit * kVocabularyUnit;
+  const Gemm logits{.m = plan.tokens(), .n = vocabulary, .k = model.hidden};
+  const double count = elements(logits.m, logits.n, 1);
+  PassTimes times;
+  times.forward[StepPart::Head] =
+      operators.product(logits) + operators.memory_bound(kLogitBytesForward * count);
+  times.input_gradient[StepPart::Head] =
+      operators.product({.m = logits.m, .n = logits.k, .k = logits.n}) +
+      operators.memory_bound(kLogitBytesBackward * count);
+  times.weight_gradient[StepPart::Head] =
+      operators.product({.m = logits.n, .n = logits.k, .k = logits.m});
+  return times;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/software_profile.h"
+
+#include "hw/sourced_reader.h"
+
+namespace trainyard {
+
+SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
+  ConfigDocument document = ConfigDocument::load(file);
+  return read(document);
+}
+
+SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
+  const ConfigNode root = document.root();
+  const SourcedReader reader(root);
+  const auto flag = [&](std::string_view key) { return reader.value(root, key).as_bool(); };
+  SoftwareProfile profile{
+      .name = std::filesystem::path(document.name()).stem().string(),
+      .title = root.required("title").as_string(),
+      .attention = reader.value(root, "attention").as_string(),
+      .fusion = reader.value(root, "fusion").as_string(),
+      .host = reader.value(root, "host").as_number(0.0, 100.0),
+      .gradient_bytes = static_cast<int>(reader.value(root, "gradient_bytes").as_integer(1, 8)),
+      .scatter_gather = flag("scatter_gather"),
+      .overlap_tensor = flag("overlap_tensor"),
+      .overlap_data = flag("overlap_data"),
+      .overlap_pipeline = flag("overlap_pipeline"),
+      .optimizer_bytes = reader.value(root, "optimizer_bytes").as_number(0.0, 1000.0),
+      .fixed = reader.value(root, "fixed").as_time()};
+  document.finish();
+  return profile;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The software that trains, as far as a step's time depends on it: which kernels it has and what it
+// overlaps. configs/software/*.yaml; docs/step.md explains the keys.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "sim/config.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+struct SoftwareProfile {
+  std::string name;  // Of the file.
+  std::string title;
+  std::string attention;        // "unfused", or a kernel of gpu-rates.yaml.
+  std::string fusion;           // Of memory-bound operators: "fused", "eager", "compiled".
+  double host = 1.0;            // Factor on the time for which the host launches a layer.
+  int gradient_bytes = 2;       // Of an element in the sum of gradients.
+  bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
+  bool overlap_tensor = false;
+  bool overlap_data = false;
+  bool overlap_pipeline = false;
+  double optimizer_bytes = 0.0;  // Read and written by the optimizer, for each parameter.
+  SimTime fixed;                 // Of a step, whatever its size.
+
+  // Strict; throws ConfigError with the place of the mistake.
+  [[nodiscard]] static SoftwareProfile load(const std::filesystem::path& file);
+  [[nodiscard]] static SoftwareProfile read(ConfigDocument& document);
+};
+
+}  // namespace trainyard

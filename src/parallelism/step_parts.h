@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the time of a step is spent on: parts that add up to it exactly.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "sim/units.h"
+
+namespace trainyard {
+
+enum class StepPart : std::uint8_t {
+  Linear,       // Products of the layers with weights.
+  Attention,    // Its core: scores and their sums over values.
+  MemoryBound,  // Norms, activations, residuals, dropout, embedding.
+  Casts,        // To and from FP8.
+  Head,         // Logits and loss.
+  Host,         // The GPU waits for launches.
+  Recompute,    // Everything that is computed again, with its traffic.
+  Tensor,       // Exposed traffic of tensor ranks,
+  Context,      // of context ranks,
+  Expert,       // of expert ranks,
+  Data,         // of ranks that share gradients or weights.
+  Pipeline,     // Transfers between stages.
+  Bubble,       // Waiting for other stages.
+  Optimizer,
+  Jitter,  // Spread of ranks that wait for each other in every step.
+  Fixed,   // Of a step, whatever its size.
+};
+
+inline constexpr std::size_t kStepParts = 16;
+
+// "linear", "memory_bound", ...
+[[nodiscard]] std::string_view to_string(StepPart part);
+
+struct StepParts {
+  std::array<SimTime, kStepParts> times = {};
+
+  [[nodiscard]] SimTime& operator[](StepPart part) { return times[static_cast<std::size_t>(part)]; }
+  [[nodiscard]] SimTime operator[](StepPart part) const {
+    return times[static_cast<std::size_t>(part)];
+  }
+  [[nodiscard]] SimTime total() const {
+    SimTime sum;
+    for (const SimTime time : times) {
+      sum += time;
+    }
+    return sum;
+  }
+  StepParts& operator+=(const StepParts& other) {
+    for (std::size_t index = 0; index < kStepParts; ++index) {
+      times[index] += other.times[index];
+    }
+    return *this;
+  }
+  bool operator==(const StepParts&) const = default;
+};
+
+}  // namespace trainyard

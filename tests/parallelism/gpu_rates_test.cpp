@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "parallelism/gpu_rates.h"
+
+#include <string>
+
+#include "sim/config_error.h"
+#include "support/step_rates.h"
+
+namespace trainyard {
+namespace {
+
+void require_no_rates(const std::string& gpu, const std::string& software, Precision precision,
+                      const std::string& message) {
+  INFO(message);
+  REQUIRE_THROWS_MATCHES(shipped_compute(gpu, software, precision), ConfigError,
+                         Catch::Matchers::Message(message));
+}
+
+}  // namespace
+
+TEST_CASE("rates are shares of the peaks of the catalogue", "[rates]") {
+  const ComputeRates a100 = shipped_compute("A100-SXM-80GB", "megatron-unfused", Precision::Fp16);
+  REQUIRE(a100.gemm_rate == Approx(0.71 * 312e12));
+  REQUIRE(a100.linear_rate == a100.gemm_rate);
+  REQUIRE(a100.memory_rate == Approx(0.85 * 2039e9));
+  REQUIRE_FALSE(a100.has_fused_attention);
+  REQUIRE(a100.fp8_cast == 0.0);
+  const ComputeRates h100 = shipped_compute("H100-SXM", "nemo", Precision::Fp8);
+  REQUIRE(h100.gemm_rate == Approx(0.71 * 989e12));
+  REQUIRE(h100.linear_rate == Approx(0.66 * 1979e12));
+  REQUIRE(h100.peak == Approx(1979e12));
+  REQUIRE(h100.attention_backward == Approx(0.43 * 989e12));
+  REQUIRE(h100.fp8_cast == 1.1);
+}
+
+TEST_CASE("a part with more power than its generation is faster at products alone", "[rates]") {
+  const ComputeRates gb200 = shipped_compute("GB200", "nemo", Precision::Fp8);
+  const ComputeRates gb300 = shipped_compute("GB300", "nemo", Precision::Fp8);
+  REQUIRE(gb300.linear_rate / gb200.linear_rate == Approx(1.26 / 0.98));
+  REQUIRE(gb300.memory_rate == gb200.memory_rate);
+}
+
+TEST_CASE("what has no rates is refused in one line", "[rates]") {
+  require_no_rates("MI300X", "nemo", Precision::Bf16,
+                   "step: expected GPUs of a generation with rates (ampere, blackwell, hopper), "
+                   "found " +
+                       shipped_catalogue().gpus().at("MI300X").title);
+  require_no_rates("A100-SXM-80GB", "megatron-unfused", Precision::Fp8,
+                   "precision fp8: expected GPUs that have it, found " +
+                       shipped_catalogue().gpus().at("A100-SXM-80GB").title);
+  require_no_rates("A100-SXM-80GB", "nemo", Precision::Bf16,
+                   "software nemo: expected an attention kernel with rates on ampere (unfused, "
+                   "flash-2), found cudnn");
+  require_no_rates("B200", "pytorch-native", Precision::Bf16,
+                   "software pytorch-native: expected a fusion with rates on blackwell (fused), "
+                   "found eager");
+}
+
+}  // namespace trainyard

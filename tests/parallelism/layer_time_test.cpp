@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "parallelism/layer_time.h"
+
+#include <string>
+
+#include "parallelism/model_flops.h"
+#include "support/step_rates.h"
+
+namespace trainyard {
+namespace {
+
+Model shipped_model(const std::string& name) {
+  return load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
+}
+
+ParallelPlan plan_of(int tensor) {
+  return {.tensor = tensor, .has_sequence_parallelism = tensor > 1, .sequence = 4096};
+}
+
+// At the rate of products alone; with whole tiles and no other cost.
+ComputeRates ideal_rates() {
+  ComputeRates rates = unit_rates();
+  rates.multiprocessors = 1;
+  rates.gemm_rate = 1e12;
+  rates.linear_rate = 1e12;
+  rates.memory_rate = 1e30;
+  return rates;
+}
+
+double linear_seconds(const PassTimes& times) {
+  return times.forward[StepPart::Linear].seconds();
+}
+
+}  // namespace
+
+TEST_CASE("products of a layer do the operations that the model counts", "[layer]") {
+  const OperatorTimes operators(ideal_rates());
+  for (const std::string name : {"llama-3-70b", "gpt-3-175b", "deepseek-v3"}) {
+    INFO(name);
+    const Model model = shipped_model(name);
+    ParallelPlan plan = plan_of(1);
+    double sum = 0.0;
+    for (const ModelLayer& layer : model.layers) {
+      const PassTimes times = layer_times(model, layer, plan, operators);
+      sum += linear_seconds(times);
+      // Tiles fit some sides better than others.
+      REQUIRE(times.input_gradient[StepPart::Linear].seconds() ==
+              Approx(linear_seconds(times)).epsilon(0.12));
+      REQUIRE(times.weight_gradient[StepPart::Linear].seconds() ==
+              Approx(linear_seconds(times)).epsilon(0.12));
+    }
+    const double flops =
+        token_flops(model, plan.sequence).linear * static_cast<double>(plan.tokens());
+    REQUIRE(sum == Approx(flops / 1e12).epsilon(name == "deepseek-v3" ? 0.12 : 0.02));
+  }
+}
+
+TEST_CASE("tensor, expert and context ranks share the work of a layer evenly", "[layer]") {
+  const OperatorTimes operators(ideal_rates());
+  const Model dense = shipped_model("llama-3-70b");
+  const Model mixture = shipped_model("mixtral-8x7b");
+  const double whole = linear_seconds(layer_times(dense, dense.layers[0], plan_of(1), operators));
+  const PassTimes split = layer_times(dense, dense.layers[0], plan_of(8), operators);
+  REQUIRE(linear_seconds(split) == Approx(whole / 8.0).epsilon(0.01));
+  ParallelPlan context = plan_of(1);
+  context.context = 4;
+  REQUIRE(linear_seconds(layer_times(dense, dense.layers[0], context, operators)) ==
+          Approx(whole / 4.0));
+
+  const double experts =
+      linear_seconds(layer_times(mixture, mixture.layers[0], plan_of(1), operators));
+  ParallelPlan expert = plan_of(1);
+  expert.data = 8;
+  expert.expert = 4;
+  REQUIRE(linear_seconds(layer_times(mixture, mixture.layers[0], expert, operators)) ==
+          Approx(experts).epsilon(0.01));
+  ParallelPlan both = plan_of(8);
+  both.expert_tensor = 8;
+  REQUIRE(linear_seconds(layer_times(mixture, mixture.layers[0], both, operators)) ==
+          Approx(experts / 8.0).epsilon(0.01));
+}
+
+TEST_CASE("a layer of 22 billion parameters takes what was measured", "[layer]") {
+  // Korthikanti et al., arXiv 2205.05198, table 4: 7.2 ms forward and 11.8 ms backward with
+  // sequence parallelism on 8 A100, traffic of tensor ranks included, which is about 1 ms each way.
+  Model model = shipped_model("megatron-18b");
+  model.layers[0].attention.grouped =
+      GroupedAttention{.heads = 64, .kv_heads = 64, .head_size = 96};
+  const ParallelPlan plan{
+      .tensor = 8, .has_sequence_parallelism = true, .micro_batch = 4, .sequence = 2048};
+  const OperatorTimes operators(
+      shipped_compute("A100-SXM-80GB", "megatron-unfused", Precision::Fp16));
+  const PassTimes times = layer_times(model, model.layers[0], plan, operators);
+  REQUIRE(model.hidden == 6144);
+  const double backward =
+      times.input_gradient.total().seconds() + times.weight_gradient.total().seconds();
+  REQUIRE(times.forward.total().seconds() == Approx(6.2e-3).epsilon(0.15));
+  REQUIRE(backward == Approx(10.8e-3).epsilon(0.15));
+}
+
+TEST_CASE("the head has three products, and a padded share of the vocabulary", "[layer]") {
+  Model model = shipped_model("llama-3-8b");
+  model.vocabulary = 1000;
+  const OperatorTimes operators(ideal_rates());
+  const PassTimes whole = head_times(model, plan_of(1), operators);
+  const double product = 2.0 * 4096.0 * 4096.0 * 1024.0 / 1e12;
+  REQUIRE(whole.forward[StepPart::Head].seconds() == Approx(product));
+  REQUIRE(whole.input_gradient[StepPart::Head].seconds() == Approx(product));
+  REQUIRE(whole.weight_gradient[StepPart::Head].seconds() == Approx(product));
+  const PassTimes split = head_times(model, plan_of(8), operators);
+  REQUIRE(split.forward[StepPart::Head].seconds() == Approx(product / 8.0));
+  REQUIRE(embedding_times(model, plan_of(1), operators).forward.total() > SimTime());
+}
+
+TEST_CASE("FP8 layers pay for their casts", "[layer]") {
+  const Model model = shipped_model("llama-3-8b");
+  const ParallelPlan plan = plan_of(1);
+  const auto total = [&](Precision precision) {
+    const OperatorTimes operators(shipped_compute("H100-SXM", "nemo", precision));
+    return layer_times(model, model.layers[0], plan, operators);
+  };
+  const PassTimes half = total(Precision::Bf16);
+  const PassTimes quarter = total(Precision::Fp8);
+  REQUIRE(half.forward[StepPart::Casts] == SimTime());
+  REQUIRE(quarter.forward[StepPart::Casts] > SimTime());
+  REQUIRE(quarter.forward[StepPart::Linear] < half.forward[StepPart::Linear]);
+  REQUIRE(quarter.forward[StepPart::Attention] == half.forward[StepPart::Attention]);
+}
+
+}  // namespace trainyard
