@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/cluster_times.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "collectives/run.h"
+#include "nccl/choice.h"
+#include "nccl/init.h"
+#include "nccl/job_nodes.h"
+#include "nccl/timing.h"
+#include "network/transfers.h"
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+std::vector<int> servers_of(const Cluster& cluster) {
+  std::vector<int> servers;
+  for (std::size_t server = 0; server < cluster.server_gpus.size(); ++server) {
+    servers.insert(servers.end(), static_cast<std::size_t>(cluster.server_gpus[server]),
+                   static_cast<int>(server));
+  }
+  return servers;
+}
+
+}  // namespace
+
+ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity)
+    : whole_(cluster),
+      group_(cluster),
+      runtime_(runtime),
+      fidelity_(fidelity),
+      server_of_rank_(servers_of(cluster)) {
+  CHECK(server_of_rank_.size() == cluster.gpus.size(), "every GPU of a cluster has a server");
+}
+
+void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  group_.gpus.clear();
+  group_.server_gpus.clear();
+  int last_server = -1;
+  for (const int rank : sorted) {
+    const auto index = static_cast<std::size_t>(rank);
+    group_.gpus.push_back(whole_.gpus[index]);
+    if (server_of_rank_[index] != last_server) {
+      last_server = server_of_rank_[index];
+      group_.server_gpus.push_back(0);
+    }
+    ++group_.server_gpus.back();
+  }
+  group_.nodes = static_cast<int>(group_.server_gpus.size());
+  group_.gpus_per_node = *std::max_element(group_.server_gpus.begin(), group_.server_gpus.end());
+}
+
+SimTime ClusterTimes::with_nccl(Operation operation, Bytes size) const {
+  const nccl::InitOptions options;
+  const nccl::JobNodes nodes = nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
+  const nccl::Communicator communicator = nccl::make_communicator(nodes, options).communicator;
+  nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {});
+  const std::optional<nccl::Function> function = nccl::function_of(operation);
+  if (!function) {
+    return timer.point_to_point(operation, size).time;
+  }
+  const nccl::CallPlan plan =
+      nccl::plan_call(communicator, options.environment, *function,
+                      nccl::call_bytes(*function, size, communicator.ranks));
+  return timer.collective(plan).time;
+}
+
+SimTime ClusterTimes::plain(Operation operation, Bytes size) const {
+  const bool exchanges = operation == Operation::AllToAll || operation == Operation::SendReceive;
+  const Algorithm algorithm = exchanges ? Algorithm::Direct : Algorithm::Ring;
+  return run_collective(
+             group_,
+             {.operation = operation, .algorithm = algorithm, .size = size, .fidelity = fidelity_})
+      .time;
+}
+
+SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ranks, Bytes size) {
+  CHECK(ranks.size() > 1, "a collective has at least two ranks");
+  ++calls_;
+  auto key = std::make_tuple(operation, ranks, size);
+  const auto found = collectives_.find(key);
+  if (found != collectives_.end()) {
+    return found->second;
+  }
+  use_ranks(ranks);
+  const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
+  const SimTime time = aligned.count() == 0 ? SimTime()
+                       : runtime_           ? with_nccl(operation, aligned)
+                                            : plain(operation, aligned);
+  collectives_.emplace(std::move(key), time);
+  return time;
+}
+
+SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
+  ++calls_;
+  const auto key = std::make_tuple(from, to, size);
+  const auto found = transfers_.find(key);
+  if (found != transfers_.end()) {
+    return found->second;
+  }
+  const std::array<Transfer, 1> one{Transfer{.source = whole_.gpus[static_cast<std::size_t>(from)],
+                                             .target = whole_.gpus[static_cast<std::size_t>(to)]}};
+  const SimTime time = run_transfers(whole_, one, size, fidelity_).front();
+  transfers_.emplace(key, time);
+  return time;
+}
+
+}  // namespace trainyard

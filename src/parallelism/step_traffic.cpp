@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/step_traffic.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kActivationBytes = 2;
+constexpr int kWeightBytes = 2;
+
+std::int64_t divided_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// One block whose first product is split by columns and whose last by rows: what comes out is
+// summed up over the tensor ranks, and backward what goes in.
+void add_tensor_block(std::int64_t elements, const ParallelPlan& plan, PassCalls& calls) {
+  if (plan.tensor == 1) {
+    return;
+  }
+  const auto call = [&](Operation operation, bool is_hidden = false) {
+    return GroupCall{.group = RankGroupKind::Tensor,
+                     .operation = operation,
+                     .elements = elements,
+                     .element_bytes = kActivationBytes,
+                     .is_hidden = is_hidden};
+  };
+  if (!plan.has_sequence_parallelism) {
+    calls.forward.push_back(call(Operation::AllReduce));
+    calls.backward.push_back(call(Operation::AllReduce));
+    return;
+  }
+  for (std::vector<GroupCall>* pass : {&calls.forward, &calls.backward}) {
+    pass->push_back(call(Operation::AllGather));
+    pass->push_back(call(Operation::ReduceScatter));
+  }
+  // The input that was kept in parts, for the gradient of the weights.
+  calls.backward.push_back(call(Operation::AllGather, true));
+}
+
+void add_context(const Attention& attention, const ParallelPlan& plan, PassCalls& calls) {
+  if (plan.context == 1) {
+    return;
+  }
+  const std::int64_t heads = attention.heads() / plan.tensor;
+  const std::int64_t groups =
+      attention.grouped ? std::max<std::int64_t>(1, attention.grouped->kv_heads / plan.tensor)
+                        : heads;
+  const std::int64_t keys_and_values = groups * (attention.query_size() + attention.value_size());
+  GroupCall call{.group = RankGroupKind::Context, .element_bytes = kActivationBytes};
+  if (plan.context_kind == ContextParallelism::Ring) {
+    call.operation = Operation::SendReceive;
+    call.elements = plan.tokens() * keys_and_values;
+    call.times = plan.context - 1;
+    calls.forward.push_back(call);
+    call.times *= 2;  // Keys and values again, and their gradients.
+    calls.backward.push_back(call);
+    return;
+  }
+  call.operation = Operation::AllToAll;
+  call.elements = plan.tokens() * (heads * attention.query_size() + keys_and_values);
+  calls.forward.push_back(call);
+  calls.backward.push_back(call);
+  call.elements = plan.tokens() * heads * attention.value_size();
+  calls.forward.push_back(call);
+  calls.backward.push_back(call);
+}
+
+void add_experts(const Model& model, const Experts& experts, const ParallelPlan& plan,
+                 PassCalls& calls) {
+  const std::int64_t routed = plan.tokens() / plan.tensor * experts.active * model.hidden;
+  for (std::vector<GroupCall>* pass : {&calls.forward, &calls.backward}) {
+    if (plan.expert > 1) {  // Dispatch and combine.
+      pass->push_back({.group = RankGroupKind::Expert,
+                       .operation = Operation::AllToAll,
+                       .elements = routed,
+                       .element_bytes = kActivationBytes,
+                       .times = 2});
+    }
+    if (plan.expert_tensor > 1) {
+      for (const Operation operation : {Operation::AllGather, Operation::ReduceScatter}) {
+        pass->push_back({.group = RankGroupKind::ExpertTensor,
+                         .operation = operation,
+                         .elements = routed * plan.expert_tensor,
+                         .element_bytes = kActivationBytes});
+      }
+    }
+  }
+}
+
+// The last norm, and that of the embedding, which is counted with it.
+std::int64_t outer_norms(const Model& model) {
+  std::int64_t count = parameters_of(model).norms;
+  for (const ModelLayer& layer : model.layers) {
+    count -= parameters_of(model, layer).norms;
+  }
+  return count;
+}
+
+void add_call(RankGroupKind group, Operation operation, std::int64_t elements, int bytes,
+              const ParallelPlan& plan, std::vector<GroupCall>& calls) {
+  if (elements > 0 && group_size(plan, group) > 1) {
+    calls.push_back(
+        {.group = group, .operation = operation, .elements = elements, .element_bytes = bytes});
+  }
+}
+
+}  // namespace
+
+double sent_elements(const GroupCall& call, int ranks) {
+  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  const double all = static_cast<double>(call.elements) * static_cast<double>(call.times);
+  switch (call.operation) {
+    case Operation::AllReduce:
+      return 2.0 * all * others;
+    case Operation::AllGather:
+    case Operation::ReduceScatter:
+    case Operation::AllToAll:
+      return all * others;
+    case Operation::SendReceive:
+      return all;
+    default:
+      CHECK(false, "no step makes this operation");
+  }
+  return 0.0;
+}
+
+PassCalls layer_calls(const Model& model, const ModelLayer& layer, const ParallelPlan& plan) {
+  PassCalls calls;
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  add_tensor_block(hidden, plan, calls);
+  add_context(layer.attention, plan, calls);
+  if (layer.feed_forward || layer.experts->shared) {
+    add_tensor_block(hidden, plan, calls);
+  }
+  if (layer.experts) {
+    add_experts(model, *layer.experts, plan, calls);
+  }
+  return calls;
+}
+
+PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
+  PassCalls calls;
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  const bool split = plan.has_sequence_parallelism;
+  add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+           kActivationBytes, plan, calls.forward);
+  if (split) {
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, kActivationBytes, plan,
+             calls.backward);
+  }
+  return calls;
+}
+
+PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
+  PassCalls calls;
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  const bool split = plan.has_sequence_parallelism;
+  if (split) {
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, kActivationBytes, plan,
+             calls.forward);
+  }
+  add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+           kActivationBytes, plan, calls.backward);
+  return calls;
+}
+
+RankParameters rank_parameters(const ParameterCount& count, const ParallelPlan& plan) {
+  const std::int64_t split = count.embedding + count.attention + count.feed_forward + count.head;
+  return {.dense = divided_up(split, plan.tensor) + count.routers + count.norms,
+          .experts = divided_up(count.experts, std::int64_t{plan.expert} * plan.expert_tensor)};
+}
+
+RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
+                                const ParallelPlan& plan) {
+  ParameterCount count;
+  for (int index = 0; index < stage.layers; ++index) {
+    count +=
+        parameters_of(model, model.layers[static_cast<std::size_t>(stage.first_layer + index)]);
+  }
+  const std::int64_t vocabulary = model.vocabulary * model.hidden;
+  if (stage.has_head) {
+    count.norms += outer_norms(model);
+  }
+  if (stage.has_embedding) {
+    count.embedding += vocabulary + model.learned_positions * model.hidden;
+  }
+  if (stage.has_head && !(model.has_tied_embeddings && stage.has_embedding)) {
+    count.head += vocabulary;
+  }
+  return rank_parameters(count, plan);
+}
+
+DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                     int gradient_bytes) {
+  DataCalls calls;
+  const bool shards = plan.zero_stage > 0;
+  if (!shards) {
+    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, gradient_bytes, plan,
+             calls.reduce);
+    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.experts,
+             gradient_bytes, plan, calls.reduce);
+    return calls;
+  }
+  if (plan.zero_stage < 3) {
+    const PassCalls of_shards = sharded_calls(parameters, plan, gradient_bytes);
+    calls.gather = of_shards.forward;
+    std::copy_if(of_shards.backward.begin(), of_shards.backward.end(),
+                 std::back_inserter(calls.reduce),
+                 [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
+  }
+  add_call(RankGroupKind::Replica, Operation::AllReduce,
+           divided_up(parameters.dense, plan.shards()), gradient_bytes, plan, calls.reduce);
+  return calls;
+}
+
+PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                        int gradient_bytes) {
+  PassCalls calls;
+  const auto add = [&](RankGroupKind group, std::int64_t elements) {
+    add_call(group, Operation::AllGather, elements, kWeightBytes, plan, calls.forward);
+    add_call(group, Operation::AllGather, elements, kWeightBytes, plan, calls.backward);
+    add_call(group, Operation::ReduceScatter, elements, gradient_bytes, plan, calls.backward);
+  };
+  add(RankGroupKind::Shard, parameters.dense);
+  add(RankGroupKind::ExpertGradient, parameters.experts);
+  return calls;
+}
+
+std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  return plan.has_sequence_parallelism || scatter_gather ? divided_up(hidden, plan.tensor) : hidden;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which collectives and transfers a step makes, with which ranks and how large: the volumes of each
+// kind of parallelism follow from this list alone. docs/step.md has them as formulas.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/operation.h"
+#include "parallelism/model.h"
+#include "parallelism/parallel_plan.h"
+#include "parallelism/pipeline_stages.h"
+#include "parallelism/rank_groups.h"
+
+namespace trainyard {
+
+// One operation of the ranks of a group, `times` times one after the other. `elements` is its size
+// in the sense of nccl-tests: all parts together for all_gather and reduce_scatter, what a rank
+// sends for alltoall and sendrecv.
+struct GroupCall {
+  RankGroupKind group = RankGroupKind::Tensor;
+  Operation operation = Operation::AllReduce;
+  std::int64_t elements = 0;
+  int element_bytes = 2;
+  int times = 1;
+  // Runs beside a product that needs no more of it; costs no time of its own.
+  bool is_hidden = false;
+};
+
+// Elements that each rank of a group of `ranks` sends: 2 n (r - 1) / r for all_reduce,
+// n (r - 1) / r for all_gather, reduce_scatter and alltoall, n for sendrecv.
+[[nodiscard]] double sent_elements(const GroupCall& call, int ranks);
+
+// Of one micro-batch.
+struct PassCalls {
+  std::vector<GroupCall> forward;
+  std::vector<GroupCall> backward;
+};
+// Traffic of tensor, context, expert and expert tensor ranks.
+[[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
+                                    const ParallelPlan& plan);
+[[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
+[[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
+
+// Of one rank.
+struct RankParameters {
+  std::int64_t dense = 0;    // All that is not dealt out with experts.
+  std::int64_t experts = 0;  // Of this rank's routed experts.
+
+  RankParameters& operator+=(const RankParameters& other) {
+    dense += other.dense;
+    experts += other.experts;
+    return *this;
+  }
+};
+[[nodiscard]] RankParameters rank_parameters(const ParameterCount& count, const ParallelPlan& plan);
+// With the ends of the model that the stage has; a tied head has weights of its own behind another
+// stage than the embedding's.
+[[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
+                                              const ParallelPlan& plan);
+
+// Gradients and weights of a rank that holds these parameters, without ZeRO stage 3: once a step.
+struct DataCalls {
+  std::vector<GroupCall> reduce;  // While or after gradients are computed.
+  std::vector<GroupCall> gather;  // Of new weights, before they are used.
+};
+[[nodiscard]] DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                                   int gradient_bytes);
+// The same for ZeRO stage 3, for each micro-batch, of a layer or an end: weights are gathered for
+// each pass, gradients reduced.
+[[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                                      int gradient_bytes);
+
+// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients.
+[[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,
+                                             bool scatter_gather);
+
+}  // namespace trainyard

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "parallelism/cluster_times.h"
+
+#include <filesystem>
+
+#include "collectives/run.h"
+#include "network/transfers.h"
+#include "support/built_clusters.h"
+
+namespace trainyard {
+namespace {
+
+const nccl::Profile& shipped_profile() {
+  static const nccl::Profile instance =
+      nccl::Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
+  return instance;
+}
+
+ClusterTimes::Nccl nccl_runtime() {
+  return {.catalogue = shipped_catalogue(), .profile = shipped_profile()};
+}
+
+}  // namespace
+
+TEST_CASE("all GPUs of a server as a group are the server", "[cluster-times]") {
+  const Cluster one = shipped_cluster("dgx-h100", {.nodes = 1});
+  const Cluster two = shipped_cluster("dgx-h100", {.nodes = 2});
+  ClusterTimes alone(one, {}, Fidelity::Flow);
+  ClusterTimes of_two(two, {}, Fidelity::Flow);
+  const std::vector<int> first{0, 1, 2, 3, 4, 5, 6, 7};
+  const std::vector<int> second{8, 9, 10, 11, 12, 13, 14, 15};
+  const SimTime time = alone.collective(Operation::AllGather, first, mib(64));
+  REQUIRE(of_two.collective(Operation::AllGather, first, mib(64)) == time);
+  REQUIRE(of_two.collective(Operation::AllGather, second, mib(64)) == time);
+  REQUIRE(time == run_collective(one, {.operation = Operation::AllGather, .size = mib(64)}).time);
+  REQUIRE(of_two.servers()[7] == 0);
+  REQUIRE(of_two.servers()[8] == 1);
+}
+
+TEST_CASE("what was asked once is remembered", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("dgx-a100", {.nodes = 2});
+  ClusterTimes times(cluster, nccl_runtime(), Fidelity::Flow);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    REQUIRE(times.collective(Operation::AllReduce, {0, 8}, mib(16)) > SimTime());
+    REQUIRE(times.transfer(0, 8, mib(1)) > SimTime());
+  }
+  REQUIRE(times.calls() == 6);
+  REQUIRE(times.simulated() == 2);
+}
+
+TEST_CASE("more members of a group in a server bring more NICs", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
+  for (const bool is_nccl : {false, true}) {
+    ClusterTimes times(cluster, is_nccl ? std::optional(nccl_runtime()) : std::nullopt,
+                       Fidelity::Flow);
+    const SimTime one = times.collective(Operation::ReduceScatter, {0, 8, 16, 24}, mib(512));
+    const SimTime two =
+        times.collective(Operation::ReduceScatter, {0, 1, 8, 9, 16, 17, 24, 25}, mib(512));
+    REQUIRE(one / two > 1.6);
+  }
+}
+
+TEST_CASE("the analytical fidelity is a lower bound, NCCL is slower than links",
+          "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
+  ClusterTimes bound(cluster, {}, Fidelity::Analytical);
+  ClusterTimes flow(cluster, {}, Fidelity::Flow);
+  ClusterTimes with_nccl(cluster, nccl_runtime(), Fidelity::Flow);
+  const std::vector<int> ranks{0, 1, 2, 3, 8, 9, 10, 11};
+  for (const Operation operation : {Operation::AllGather, Operation::ReduceScatter,
+                                    Operation::AllToAll, Operation::SendReceive}) {
+    INFO(to_string(operation));
+    const SimTime least = bound.collective(operation, ranks, mib(32));
+    REQUIRE(least <= flow.collective(operation, ranks, mib(32)));
+  }
+  REQUIRE(bound.collective(Operation::AllGather, ranks, mib(32)) <
+          with_nccl.collective(Operation::AllGather, ranks, mib(32)));
+  REQUIRE(flow.transfer(0, 9, mib(1)) ==
+          run_transfers(cluster, std::vector<Transfer>{{cluster.gpus[0], cluster.gpus[9]}}, mib(1))
+              .front());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volumes of each kind of parallelism against their formulas, over random plans. In elements that a
+// rank sends: b sequences of s tokens in a micro-batch, h hidden, t tensor, c context, d data and e
+// expert ranks, P parameters of a rank.
+#include "support/catch.h"
+
+#include "parallelism/step_traffic.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/random.h"
+#include "support/built_clusters.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kSeeds = 300;
+
+double sent(const std::vector<GroupCall>& calls, const ParallelPlan& plan, RankGroupKind kind) {
+  double sum = 0.0;
+  for (const GroupCall& call : calls) {
+    sum += call.group == kind ? sent_elements(call, group_size(plan, kind)) : 0.0;
+  }
+  return sum;
+}
+
+double others(int ranks) {
+  return static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+}
+
+int power(RandomStream& random, int most) {
+  return 1 << random.below(static_cast<std::uint64_t>(most) + 1);
+}
+
+struct Case {
+  Model model;
+  ParallelPlan plan;
+  double bsh = 0.0;  // Of a rank: its context ranks share the sequence.
+};
+
+Case random_case(RandomStream& random) {
+  Case one;
+  one.model.hidden = 64 * power(random, 6);
+  one.model.vocabulary = 1024;
+  const std::int64_t heads = 16 * power(random, 2);
+  const std::int64_t groups = heads / power(random, 1);
+  ModelLayer layer;
+  layer.attention.grouped =
+      GroupedAttention{.heads = heads, .kv_heads = groups, .head_size = one.model.hidden / 16};
+  layer.feed_forward = FeedForward{.size = 256 * power(random, 3), .is_gated = true};
+  one.model.layers.assign(4, layer);
+  one.plan.tensor = power(random, 3);
+  one.plan.has_sequence_parallelism = one.plan.tensor > 1 && random.below(2) == 1;
+  one.plan.context = power(random, 3);
+  one.plan.data = power(random, 4);
+  one.plan.micro_batch = 1 + static_cast<std::int64_t>(random.below(4));
+  one.plan.sequence = 256 * power(random, 5);
+  one.bsh = static_cast<double>(one.plan.tokens()) * static_cast<double>(one.model.hidden);
+  return one;
+}
+
+template <typename Check>
+void for_random_cases(const Check& check) {
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    INFO("seed=" << seed);
+    RandomStream random(static_cast<std::uint64_t>(seed), "plans");
+    check(random_case(random), random);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tensor ranks send 8 b s h (t - 1) / t for a layer and micro-batch", "[traffic-volume]") {
+  for_random_cases([](const Case& one, RandomStream&) {
+    const PassCalls calls = layer_calls(one.model, one.model.layers[0], one.plan);
+    const double forward = sent(calls.forward, one.plan, RankGroupKind::Tensor);
+    const double backward = sent(calls.backward, one.plan, RankGroupKind::Tensor);
+    const double share = one.bsh * others(one.plan.tensor);
+    REQUIRE(forward == Approx(4.0 * share));
+    // With sequence parallelism the inputs of both blocks are gathered once more.
+    REQUIRE(backward == Approx((one.plan.has_sequence_parallelism ? 6.0 : 4.0) * share));
+    double hidden = 0.0;
+    for (const GroupCall& call : calls.backward) {
+      hidden += call.is_hidden ? sent_elements(call, one.plan.tensor) : 0.0;
+    }
+    REQUIRE(forward + backward - hidden == Approx(8.0 * share));
+  });
+}
+
+TEST_CASE("context ranks pass keys and values round, or exchange heads", "[traffic-volume]") {
+  for_random_cases([](Case one, RandomStream&) {
+    // Of all tokens of the sequence, and of this tensor rank's heads.
+    const Attention& attention = one.model.layers[0].attention;
+    const double tokens = static_cast<double>(one.plan.micro_batch * one.plan.sequence);
+    const double size = static_cast<double>(attention.grouped->head_size) / one.plan.tensor;
+    const double groups = static_cast<double>(attention.grouped->kv_heads) * size;
+    const double heads = static_cast<double>(attention.grouped->heads) * size;
+    const PassCalls ring = layer_calls(one.model, one.model.layers[0], one.plan);
+    const double expected = 2.0 * tokens * groups * others(one.plan.context);
+    REQUIRE(sent(ring.forward, one.plan, RankGroupKind::Context) == Approx(expected));
+    REQUIRE(sent(ring.backward, one.plan, RankGroupKind::Context) == Approx(2.0 * expected));
+
+    one.plan.context_kind = ContextParallelism::AllToAll;
+    const PassCalls exchange = layer_calls(one.model, one.model.layers[0], one.plan);
+    const double of_heads =
+        2.0 * tokens * (heads + groups) / one.plan.context * others(one.plan.context);
+    REQUIRE(sent(exchange.forward, one.plan, RankGroupKind::Context) == Approx(of_heads));
+    REQUIRE(sent(exchange.backward, one.plan, RankGroupKind::Context) == Approx(of_heads));
+  });
+}
+
+TEST_CASE("expert ranks send 2 k T h (e - 1) / e each way", "[traffic-volume]") {
+  for_random_cases([](Case one, RandomStream& random) {
+    one.plan.has_sequence_parallelism = one.plan.tensor > 1;
+    one.plan.data = 16;
+    one.plan.expert = power(random, 3);
+    ModelLayer& layer = one.model.layers[0];
+    layer.feed_forward.reset();
+    layer.experts = Experts{.count = 16,
+                            .active = 1 + static_cast<std::int64_t>(random.below(4)),
+                            .expert = {.size = 256, .is_gated = true}};
+    const double tokens = static_cast<double>(one.plan.tokens() / one.plan.tensor);
+    const double expected = 2.0 * static_cast<double>(layer.experts->active) * tokens *
+                            static_cast<double>(one.model.hidden) * others(one.plan.expert);
+    const PassCalls calls = layer_calls(one.model, layer, one.plan);
+    REQUIRE(sent(calls.forward, one.plan, RankGroupKind::Expert) == Approx(expected));
+    REQUIRE(sent(calls.backward, one.plan, RankGroupKind::Expert) == Approx(expected));
+    // Attention alone has products of tensor ranks.
+    REQUIRE(sent(calls.forward, one.plan, RankGroupKind::Tensor) ==
+            Approx(2.0 * one.bsh * others(one.plan.tensor)));
+  });
+}
+
+TEST_CASE("gradients and weights: 2 P with ZeRO up to stage 2, 3 P for each micro-batch with 3",
+          "[traffic-volume]") {
+  for_random_cases([](Case one, RandomStream& random) {
+    const RankParameters parameters{.dense = 1 + static_cast<std::int64_t>(random.below(1 << 20))};
+    const auto size = static_cast<double>(parameters.dense);
+    const int ranks = one.plan.gradient_ranks();
+    const DataCalls summed = data_calls(parameters, one.plan, 4);
+    REQUIRE(sent(summed.reduce, one.plan, RankGroupKind::Gradient) ==
+            Approx(2.0 * size * others(ranks)));
+    REQUIRE(summed.gather.empty());
+    for (const int stage : {1, 2}) {
+      one.plan.zero_stage = stage;
+      const DataCalls sharded = data_calls(parameters, one.plan, 4);
+      REQUIRE(sent(sharded.reduce, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
+      REQUIRE(sent(sharded.gather, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
+    }
+    one.plan.zero_stage = 3;
+    const PassCalls each = sharded_calls(parameters, one.plan, 4);
+    REQUIRE(sent(each.forward, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
+    REQUIRE(sent(each.backward, one.plan, RankGroupKind::Shard) ==
+            Approx(2.0 * size * others(ranks)));
+    REQUIRE(data_calls(parameters, one.plan, 4).gather.empty());
+    // Sharded over a part of the ranks, gradients are summed up between the parts.
+    one.plan.shard_group = std::max(1, ranks / 2);
+    const double shard =
+        static_cast<double>((parameters.dense + one.plan.shards() - 1) / one.plan.shards());
+    REQUIRE(sent(data_calls(parameters, one.plan, 4).reduce, one.plan, RankGroupKind::Replica) ==
+            Approx(2.0 * shard * others(ranks / one.plan.shards())));
+  });
+}
+
+TEST_CASE("a stage sends b s h to the next, a part of it where tensor ranks have parts",
+          "[traffic-volume]") {
+  for_random_cases([](const Case& one, RandomStream&) {
+    const double parts = one.plan.has_sequence_parallelism ? one.plan.tensor : 1;
+    REQUIRE(static_cast<double>(transfer_elements(one.model, one.plan, false)) ==
+            Approx(one.bsh / parts));
+    REQUIRE(static_cast<double>(transfer_elements(one.model, one.plan, true)) ==
+            Approx(one.bsh / one.plan.tensor));
+  });
+}
+
+TEST_CASE("parameters of the stages add up to those of the model", "[traffic-volume]") {
+  for (const std::string name : {"gpt-3-175b", "llama-3-405b", "deepseek-v3", "bloom-176b"}) {
+    INFO(name);
+    const Model model = load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
+    const ParallelPlan plan{.pipeline = 8};
+    RankParameters sum;
+    for (const PipelineStage& stage : pipeline_stages(plan, model)) {
+      sum += stage_parameters(model, stage, plan);
+    }
+    // A tied head is there twice, once at each end.
+    const std::int64_t copy = model.has_tied_embeddings ? model.vocabulary * model.hidden : 0;
+    REQUIRE(sum.dense + sum.experts == parameters_of(model).total() + copy);
+    const ParallelPlan single{};
+    REQUIRE(stage_parameters(model, pipeline_stages(single, model)[0], single).dense +
+                sum.experts ==
+            parameters_of(model).total());
+  }
+}
+
+}  // namespace trainyard
