@@ -14,6 +14,7 @@
 #include "cli/collective.h"
 #include "cli/import.h"
 #include "cli/plan.h"
+#include "cli/step.h"
 #include "cli/topology.h"
 #include "cli/traffic.h"
 #include "cli/transfer.h"
@@ -31,6 +32,7 @@ constexpr std::string_view kIntroduction =
 from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
+  trainyard step            time of a training step of a model and a plan, and what it is spent on
   trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
   trainyard traffic FILE    flow completion times of permutations, incast, Poisson traffic, traces
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
@@ -51,10 +53,15 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"check", run_check},       Command{"collective", run_collective_command},
-    Command{"import", run_import},     Command{"plan", run_plan},
-    Command{"topology", run_topology}, Command{"traffic", run_traffic_command},
-    Command{"transfer", run_transfer}, Command{"validate", run_validate},
+    Command{"check", run_check},
+    Command{"collective", run_collective_command},
+    Command{"import", run_import},
+    Command{"plan", run_plan},
+    Command{"step", run_step},
+    Command{"topology", run_topology},
+    Command{"traffic", run_traffic_command},
+    Command{"transfer", run_transfer},
+    Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {

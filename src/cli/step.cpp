@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/collective_rows.h"
+#include "cli/common.h"
+#include "cli/log.h"
+#include "cli/options.h"
+#include "nccl/profile.h"
+#include "parallelism/cluster_times.h"
+#include "parallelism/gpu_rates.h"
+#include "parallelism/model_flops.h"
+#include "parallelism/software_profile.h"
+#include "parallelism/step_time.h"
+#include "parallelism/workload.h"
+#include "report/step_report.h"
+#include "sim/config_error.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+The workload says model, plan, batch, precision and software: a file, or a name in
+configs/workloads. A --set whose first key is model, software, precision, plan, batch or overlap
+changes the workload; any other the cluster.
+
+Examples:
+  trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b
+  trainyard step --cluster superpod-h100 --nodes 8 --workload mixtral-8x7b --set plan.expert=8
+  trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
+)";
+
+constexpr std::array<std::string_view, 6> kWorkloadKeys{"model", "software", "precision",
+                                                        "plan",  "batch",    "overlap"};
+
+struct Request {
+  std::string cluster;
+  std::string workload;
+  ClusterOverrides overrides;
+  std::vector<std::string> workload_settings;
+  bool is_nccl = true;
+  Fidelity fidelity = Fidelity::Flow;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+};
+
+bool is_of_workload(const std::string& setting) {
+  const std::string key = setting.substr(0, setting.find_first_of(".="));
+  return std::find(kWorkloadKeys.begin(), kWorkloadKeys.end(), key) != kWorkloadKeys.end();
+}
+
+Request read_request(const OptionReader& reader) {
+  Request request{.cluster = reader.required_text("cluster"),
+                  .workload = reader.required_text("workload"),
+                  .overrides = cluster_overrides(reader),
+                  .workload_settings = {},
+                  .is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0,
+                  .format = output_format(reader),
+                  .output = output_file(reader, "output")};
+  std::vector<std::string>& settings = request.overrides.settings;
+  const auto first =
+      std::stable_partition(settings.begin(), settings.end(),
+                            [](const std::string& text) { return !is_of_workload(text); });
+  request.workload_settings.assign(first, settings.end());
+  settings.erase(first, settings.end());
+  if (reader.choice("fidelity", {"flow", "analytical"}) == 1) {
+    request.fidelity = Fidelity::Analytical;
+    if (request.is_nccl) {
+      throw ConfigError(
+          "--fidelity analytical: expected --runtime plain, as the event model of NCCL has one "
+          "fidelity, found nccl");
+    }
+  }
+  return request;
+}
+
+// The one kind of GPU that all ranks have.
+const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
+  const Topology& topology = cluster.topology;
+  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
+  for (const NodeId gpu : cluster.gpus) {
+    const std::string& other = topology.parts()[topology.node(gpu).part];
+    if (other != name) {
+      throw ConfigError(fmt::format(
+          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
+          "{} and {}",
+          name, other));
+    }
+  }
+  return catalogue.gpus().at(name);
+}
+
+std::vector<std::string> notes_of(const Request& request, const Workload& workload,
+                                  const StepJob& job, const ClusterTimes& times) {
+  std::vector<std::string> notes{
+      "closed forms: overlap of gradients and weights with passes, of tensor and context traffic "
+      "with products; jitter; optimizer (docs/step.md)",
+      fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, the "
+                  "others are equal ones",
+                  request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
+                  times.simulated(), times.calls())};
+  const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
+  notes.push_back(
+      fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
+                  "traffic {}, transfers between stages {}",
+                  job.software.name, job.software.attention, job.software.fusion,
+                  word(job.overlap.tensor), word(job.overlap.data), word(job.overlap.pipeline)));
+  const bool has_experts =
+      std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
+                  [](const ModelLayer& layer) { return layer.experts.has_value(); });
+  if (has_experts) {
+    notes.emplace_back("tokens are spread evenly over experts");
+  }
+  return notes;
+}
+
+StepReport predict(const Request& request, spdlog::logger& log) {
+  const Catalogue catalogue = load_default_catalogue();
+  const std::filesystem::path configs = configs_folder();
+  const Cluster cluster =
+      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
+  log_warnings(log, cluster.warnings);
+  const Workload workload =
+      load_workload(find_config("workloads", request.workload), configs / "workloads" / "models",
+                    request.workload_settings);
+  const ParallelPlan plan = plan_for(workload, static_cast<int>(cluster.gpus.size()));
+  const SoftwareProfile software =
+      SoftwareProfile::load(find_config("software", workload.software));
+  const GpuModel& gpu = gpu_of(cluster, catalogue);
+  const ComputeRates rates = compute_rates(
+      gpu, GpuRates::load(configs / "hardware" / "gpu-rates.yaml"), software, workload.precision);
+  const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
+  std::optional<ClusterTimes::Nccl> runtime;
+  if (request.is_nccl) {
+    runtime.emplace(ClusterTimes::Nccl{.catalogue = catalogue, .profile = profile});
+  }
+  ClusterTimes times(cluster, runtime, request.fidelity);
+  const StepJob job{.model = workload.model,
+                    .plan = plan,
+                    .rates = rates,
+                    .software = software,
+                    .overlap = overlap_of(workload.overlap, software),
+                    .server_of_rank = times.servers()};
+  StepReport report{
+      .cluster = cluster.name,
+      .workload = workload.name,
+      .model = workload.model.title,
+      .software = software.name,
+      .precision = std::string(to_string(workload.precision)),
+      .runtime = request.is_nccl ? "nccl" : "plain",
+      .fidelity = request.is_nccl ? "" : std::string(to_string(request.fidelity)),
+      .plan = plan,
+      .step = step_time(job, times),
+      .flops_of_token = training_flops(workload.model, plan.sequence, FlopsConvention::Model),
+      .convention = FlopsConvention::Model,
+      .peak = rates.peak,
+      .notes = {}};
+  report.notes = notes_of(request, workload, job, times);
+  add_estimate_note(cluster, report.notes);
+  return report;
+}
+
+}  // namespace
+
+options::options_description step_options() {
+  options::options_description all("Options");
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("workload", text("NAME|FILE"), "the job: a file, or a name in configs/workloads");
+  add("runtime", text("NAME"),
+      "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
+      "latencies only");
+  add("fidelity", text("NAME"),
+      "of the plain runtime: flow (the default) or analytical (a lower bound)");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+int run_step(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values = parse_options("step", arguments, step_options(), {});
+  const OptionReader reader("step", values);
+  if (reader.given("help")) {
+    out << "trainyard step --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
+        << step_options() << kExample;
+    return 0;
+  }
+  const Request request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  write_output(request.output, render(predict(request, log), request.format), out);
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/step_time.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "parallelism/layer_time.h"
+#include "parallelism/operator_time.h"
+#include "parallelism/pipeline_stages.h"
+#include "parallelism/pipeline_timeline.h"
+#include "parallelism/rank_groups.h"
+#include "parallelism/step_traffic.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// Launching a layer backward over forward, and one with experts over one without: fitted to the
+// small models of vTrain's tables and to the Megatron-Bridge tables.
+constexpr double kBackwardHost = 1.3;
+constexpr double kExpertHost = 4.0;
+// Of a step for each doubling of the servers, beside what latency explains: weak scaling of the
+// dgxc-benchmarking tables from 8 to 2,048 GPUs.
+constexpr double kJitterOfDoubling = 0.004;
+
+SimTime scaled(SimTime time, double factor) {
+  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
+}
+
+SimTime difference_or_zero(SimTime a, SimTime b) {
+  return a > b ? a - b : SimTime();
+}
+
+// Passes of a part of the model, with their traffic.
+struct Passes {
+  StepParts forward;
+  StepParts input_gradient;
+  StepParts weight_gradient;
+
+  Passes& operator+=(const Passes& other) {
+    forward += other.forward;
+    input_gradient += other.input_gradient;
+    weight_gradient += other.weight_gradient;
+    return *this;
+  }
+  [[nodiscard]] SimTime backward() const {
+    return input_gradient.total() + weight_gradient.total();
+  }
+};
+
+class StepModel {
+ public:
+  StepModel(const StepJob& job, GroupTimes& times)
+      : job_(job), plan_(job.plan), operators_(job.rates), times_(times) {}
+
+  StepTime run();
+
+ private:
+  [[nodiscard]] SimTime time_of(const GroupCall& call);
+  [[nodiscard]] SimTime time_of(const std::vector<GroupCall>& calls);
+  void add_traffic(const std::vector<GroupCall>& calls, SimTime attention, StepParts& parts);
+  // What shows of traffic beside so much computation.
+  [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
+  void add_sharded(const RankParameters& parameters, Passes& passes);
+  [[nodiscard]] Passes layer(const ModelLayer& layer);
+  [[nodiscard]] Passes end(const PassTimes& compute, const PassCalls& calls,
+                           std::int64_t parameters);
+  [[nodiscard]] Passes stage(const PipelineStage& stage);
+  [[nodiscard]] PipelineTimeline run_stages(SimTime transfer) const;
+  [[nodiscard]] SimTime transfer_time_of_stage();
+  [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
+  // All stages of the model that a rank of the pipeline has.
+  [[nodiscard]] Passes of_rank(int rank) const;
+  [[nodiscard]] RankParameters parameters_of_rank(int rank) const;
+  [[nodiscard]] SimTime exposed_data();
+  [[nodiscard]] SimTime optimizer() const;
+  [[nodiscard]] SimTime jitter(SimTime step) const;
+
+  const StepJob& job_;
+  const ParallelPlan& plan_;
+  OperatorTimes operators_;
+  GroupTimes& times_;
+  std::vector<PipelineStage> stages_;
+  std::vector<Passes> passes_;  // By stage.
+  std::map<RankGroupKind, std::vector<int>> groups_;
+};
+
+SimTime StepModel::time_of(const GroupCall& call) {
+  auto found = groups_.find(call.group);
+  if (found == groups_.end()) {
+    found = groups_.emplace(call.group, widest_group(plan_, call.group, job_.server_of_rank)).first;
+  }
+  const Bytes size = Bytes(call.elements) * call.element_bytes;
+  return times_.collective(call.operation, found->second, size) * call.times;
+}
+
+SimTime StepModel::time_of(const std::vector<GroupCall>& calls) {
+  SimTime sum;
+  for (const GroupCall& call : calls) {
+    sum += call.is_hidden ? SimTime() : time_of(call);
+  }
+  return sum;
+}
+
+void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attention,
+                            StepParts& parts) {
+  SimTime ring;
+  for (const GroupCall& call : calls) {
+    if (call.is_hidden) {
+      continue;
+    }
+    const SimTime time = time_of(call);
+    switch (call.group) {
+      case RankGroupKind::Tensor:
+        parts[StepPart::Tensor] +=
+            job_.overlap.tensor ? scaled(time, job_.rates.overlapped_tensor) : time;
+        break;
+      case RankGroupKind::Context:
+        if (call.operation == Operation::SendReceive) {
+          ring += time;
+        } else {
+          parts[StepPart::Context] += time;
+        }
+        break;
+      default:
+        parts[StepPart::Expert] += time;
+        break;
+    }
+  }
+  // Keys and values of the next ranks travel while attention to those at hand runs.
+  parts[StepPart::Context] += difference_or_zero(ring, attention);
+}
+
+SimTime StepModel::exposed(SimTime traffic, SimTime window) const {
+  if (!job_.overlap.data) {
+    return traffic;
+  }
+  return difference_or_zero(traffic, window) +
+         scaled(std::min(traffic, window), job_.rates.overlapped_data);
+}
+
+void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
+  if (plan_.zero_stage < 3) {
+    return;
+  }
+  const PassCalls calls = sharded_calls(parameters, plan_, job_.software.gradient_bytes);
+  passes.forward[StepPart::Data] += exposed(time_of(calls.forward), passes.forward.total());
+  passes.input_gradient[StepPart::Data] += exposed(time_of(calls.backward), passes.backward());
+}
+
+Passes StepModel::layer(const ModelLayer& layer) {
+  const PassTimes compute = layer_times(job_.model, layer, plan_, operators_);
+  const PassCalls calls = layer_calls(job_.model, layer, plan_);
+  Passes passes{.forward = compute.forward,
+                .input_gradient = compute.input_gradient,
+                .weight_gradient = compute.weight_gradient};
+  add_traffic(calls.forward, compute.forward[StepPart::Attention], passes.forward);
+  add_traffic(calls.backward, compute.input_gradient[StepPart::Attention], passes.input_gradient);
+  double launches = kBackwardHost;
+  if (plan_.recompute == Recompute::Full) {
+    passes.input_gradient[StepPart::Recompute] = passes.forward.total();
+    launches += 1.0;
+  } else if (plan_.recompute == Recompute::Selective) {
+    passes.input_gradient[StepPart::Recompute] = compute.forward[StepPart::Attention];
+  }
+  const SimTime host = scaled(job_.rates.host_layer, layer.experts ? kExpertHost : 1.0);
+  passes.forward[StepPart::Host] = difference_or_zero(host, passes.forward.total());
+  passes.input_gradient[StepPart::Host] =
+      difference_or_zero(scaled(host, launches), passes.backward());
+  add_sharded(rank_parameters(parameters_of(job_.model, layer), plan_), passes);
+  return passes;
+}
+
+Passes StepModel::end(const PassTimes& compute, const PassCalls& calls, std::int64_t parameters) {
+  Passes passes{.forward = compute.forward,
+                .input_gradient = compute.input_gradient,
+                .weight_gradient = compute.weight_gradient};
+  add_traffic(calls.forward, {}, passes.forward);
+  add_traffic(calls.backward, {}, passes.input_gradient);
+  add_sharded({.dense = parameters / plan_.tensor}, passes);
+  return passes;
+}
+
+Passes StepModel::stage(const PipelineStage& stage) {
+  const Model& model = job_.model;
+  const std::int64_t vocabulary = model.vocabulary * model.hidden;
+  Passes sum;
+  if (stage.has_embedding) {
+    sum +=
+        end(embedding_times(model, plan_, operators_), embedding_calls(model, plan_), vocabulary);
+  }
+  for (int index = 0; index < stage.layers; ++index) {
+    sum += layer(model.layers[static_cast<std::size_t>(stage.first_layer + index)]);
+  }
+  if (stage.has_head) {
+    sum += end(head_times(model, plan_, operators_), head_calls(model, plan_), vocabulary);
+  }
+  return sum;
+}
+
+SimTime StepModel::transfer_time_of_stage() {
+  if (plan_.pipeline == 1) {
+    return {};
+  }
+  const std::vector<int> ranks = widest_group(plan_, RankGroupKind::Pipeline, job_.server_of_rank);
+  const Bytes size = Bytes(transfer_elements(job_.model, plan_, job_.software.scatter_gather)) * 2;
+  for (std::size_t index = 0; index + 1 < ranks.size(); ++index) {
+    const auto server = [&](std::size_t place) {
+      return job_.server_of_rank[static_cast<std::size_t>(ranks[place])];
+    };
+    if (server(index) != server(index + 1)) {
+      return times_.transfer(ranks[index], ranks[index + 1], size);
+    }
+  }
+  return times_.transfer(ranks[0], ranks[1], size);
+}
+
+PipelineTimeline StepModel::run_stages(SimTime transfer) const {
+  PipelineTimes times{.stages = {},
+                      .transfer = transfer,
+                      .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
+                                                         : PipelineTransfers::Synchronous};
+  for (const Passes& passes : passes_) {
+    times.stages.push_back({.forward = passes.forward.total(),
+                            .input_gradient = passes.input_gradient.total(),
+                            .weight_gradient = passes.weight_gradient.total()});
+  }
+  return run_pipeline(plan_.pipeline_shape(), times);
+}
+
+StepParts StepModel::parts_of(const std::vector<TimedPass>& passes, int rank) const {
+  const PipelineShape shape = plan_.pipeline_shape();
+  StepParts parts;
+  for (const TimedPass& timed : passes) {
+    const Passes& of_stage =
+        passes_[static_cast<std::size_t>(shape.stage_of(rank, timed.pass.chunk))];
+    switch (timed.pass.kind) {
+      case PassKind::Forward:
+        parts += of_stage.forward;
+        break;
+      case PassKind::Backward:
+        parts += of_stage.input_gradient;
+        parts += of_stage.weight_gradient;
+        break;
+      case PassKind::InputGradient:
+        parts += of_stage.input_gradient;
+        break;
+      case PassKind::WeightGradient:
+        parts += of_stage.weight_gradient;
+        break;
+    }
+  }
+  return parts;
+}
+
+// Chunks of a rank are the stages of both directions for DualPipe.
+Passes StepModel::of_rank(int rank) const {
+  const PipelineShape shape = plan_.pipeline_shape();
+  const int chunks = shape.schedule == PipelineSchedule::DualPipe ? 1 : shape.chunks;
+  Passes sum;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    sum += passes_[static_cast<std::size_t>(shape.stage_of(rank, chunk))];
+  }
+  return sum;
+}
+
+RankParameters StepModel::parameters_of_rank(int rank) const {
+  const PipelineShape shape = plan_.pipeline_shape();
+  RankParameters sum;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    const auto stage = static_cast<std::size_t>(shape.stage_of(rank, chunk));
+    sum += stage_parameters(job_.model, stages_[stage], plan_);
+  }
+  return sum;
+}
+
+// Reducing gradients hides behind the backward passes that are left when the first are complete,
+// gathering weights behind the forward passes before the last are needed: without chunks the pass
+// of one micro-batch, with v chunks min(p, m) (v - 1) / v of the passes of a micro-batch, as the
+// chunks finish one after the other.
+SimTime StepModel::exposed_data() {
+  const double chunks = plan_.chunks;
+  const auto in_flight =
+      static_cast<double>(std::min<std::int64_t>(plan_.pipeline, plan_.micro_batches()));
+  const double micro_batches = chunks > 1.0 ? in_flight * (chunks - 1.0) / chunks : 1.0;
+  SimTime most;
+  for (int rank = 0; rank < plan_.pipeline; ++rank) {
+    const DataCalls calls =
+        data_calls(parameters_of_rank(rank), plan_, job_.software.gradient_bytes);
+    const Passes passes = of_rank(rank);
+    const SimTime shown =
+        exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
+        exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches));
+    most = std::max(most, shown);
+  }
+  if (job_.model.has_tied_embeddings && plan_.pipeline > 1) {
+    most += time_of({.group = RankGroupKind::Ends,
+                     .operation = Operation::AllReduce,
+                     .elements = job_.model.vocabulary * job_.model.hidden / plan_.tensor,
+                     .element_bytes = job_.software.gradient_bytes});
+  }
+  return most;
+}
+
+SimTime StepModel::optimizer() const {
+  double most = 0.0;
+  for (int rank = 0; rank < plan_.pipeline; ++rank) {
+    const RankParameters parameters = parameters_of_rank(rank);
+    const bool shards = plan_.zero_stage > 0;
+    const double owned =
+        static_cast<double>(parameters.dense) / (shards ? plan_.shards() : 1) +
+        static_cast<double>(parameters.experts) / (shards ? plan_.expert_gradient_ranks() : 1);
+    most = std::max(most, owned);
+  }
+  return operators_.memory(most * job_.software.optimizer_bytes);
+}
+
+SimTime StepModel::jitter(SimTime step) const {
+  std::vector<int> servers(job_.server_of_rank.begin(), job_.server_of_rank.end());
+  std::sort(servers.begin(), servers.end());
+  const auto count = std::unique(servers.begin(), servers.end()) - servers.begin();
+  return scaled(step, kJitterOfDoubling * std::log2(static_cast<double>(count)));
+}
+
+StepTime StepModel::run() {
+  stages_ = pipeline_stages(plan_, job_.model);
+  for (const PipelineStage& one : stages_) {
+    passes_.push_back(stage(one));
+  }
+  const PipelineTimeline without_transfers = run_stages({});
+  const PipelineTimeline timeline = run_stages(transfer_time_of_stage());
+  StepTime result;
+  for (int rank = 1; rank < plan_.pipeline; ++rank) {
+    if (without_transfers.busy(rank) > without_transfers.busy(result.busiest_rank)) {
+      result.busiest_rank = rank;
+    }
+  }
+  StepParts& parts = result.parts;
+  const auto& passes = without_transfers.ranks[static_cast<std::size_t>(result.busiest_rank)];
+  parts = parts_of(passes, result.busiest_rank);
+  parts[StepPart::Bubble] = without_transfers.makespan() - parts.total();
+  parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
+  parts[StepPart::Data] += exposed_data();
+  parts[StepPart::Optimizer] = optimizer();
+  parts[StepPart::Fixed] = job_.software.fixed;
+  parts[StepPart::Jitter] = jitter(parts.total());
+  result.time = parts.total();
+  const Passes of_busiest = of_rank(result.busiest_rank);
+  result.forward = of_busiest.forward.total();
+  result.backward = of_busiest.backward();
+  return result;
+}
+
+void refuse_unknown(const StepJob& job) {
+  const ParallelPlan& plan = job.plan;
+  const bool has_experts =
+      std::any_of(job.model.layers.begin(), job.model.layers.end(),
+                  [](const ModelLayer& layer) { return layer.experts.has_value(); });
+  if (!job.rates.has_fused_attention && plan.context > 1) {
+    throw ConfigError(fmt::format(
+        "step: expected fused attention with context ranks, found {} of them and software {}",
+        plan.context, job.software.name));
+  }
+  if (has_experts && plan.tensor > 1 && !plan.has_sequence_parallelism) {
+    throw ConfigError(
+        fmt::format("step: expected sequence_parallel for experts on {} tensor ranks, found none",
+                    plan.tensor));
+  }
+  if (has_experts && plan.shard_group != 0) {
+    throw ConfigError(fmt::format(
+        "step: expected no shard_group with experts, which shard over all ranks with the same, "
+        "found {}",
+        plan.shard_group));
+  }
+}
+
+}  // namespace
+
+Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software) {
+  return {.tensor = choice.tensor.value_or(software.overlap_tensor),
+          .data = choice.data.value_or(software.overlap_data),
+          .pipeline = choice.pipeline.value_or(software.overlap_pipeline)};
+}
+
+StepTime step_time(const StepJob& job, GroupTimes& times) {
+  CHECK(job.server_of_rank.size() == static_cast<std::size_t>(job.plan.ranks()),
+        "a server for each rank");
+  refuse_unknown(job);
+  return StepModel(job, times).run();
+}
+
+}  // namespace trainyard

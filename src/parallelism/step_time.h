@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of one training step, in parts that add up to it exactly.
+//
+// Layers and ends of the model make passes of stages, passes a pipeline (pipeline_timeline.h). The
+// step is the time line of its busiest rank: what it computes, the traffic that shows, and what it
+// waits for; then gradients, optimizer and weights. Exposed traffic is worked out from closed forms
+// over the times of collectives alone; docs/step.md has all of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "parallelism/gpu_rates.h"
+#include "parallelism/group_times.h"
+#include "parallelism/model.h"
+#include "parallelism/parallel_plan.h"
+#include "parallelism/software_profile.h"
+#include "parallelism/step_parts.h"
+#include "parallelism/workload.h"
+
+namespace trainyard {
+
+// What runs beside computation, after the workload had its say.
+struct Overlap {
+  bool tensor = false;
+  bool data = false;
+  bool pipeline = false;
+};
+[[nodiscard]] Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software);
+
+struct StepJob {
+  const Model& model;
+  const ParallelPlan& plan;  // That passed check().
+  const ComputeRates& rates;
+  const SoftwareProfile& software;
+  Overlap overlap;
+  std::span<const int> server_of_rank;  // A number for each rank.
+};
+
+struct StepTime {
+  SimTime time;
+  StepParts parts;       // Add up to `time`.
+  int busiest_rank = 0;  // Of the pipeline.
+  // Of the busiest rank for one micro-batch, all its chunks.
+  SimTime forward;
+  SimTime backward;
+};
+
+// Throws ConfigError, one line, for what is not modelled.
+[[nodiscard]] StepTime step_time(const StepJob& job, GroupTimes& times);
+
+}  // namespace trainyard

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/step_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "report/json.h"
+
+namespace trainyard {
+namespace {
+
+struct Figure {
+  std::string key;
+  double value = 0.0;
+};
+
+std::vector<Figure> figures_of(const StepReport& report) {
+  return {{"step_time_s", report.step.time.seconds()},
+          {"tokens_per_s", report.tokens_per_second()},
+          {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()},
+          {"model_tflops_per_gpu", report.flops_per_gpu() / 1e12},
+          {"mfu", report.flops_per_gpu() / report.peak}};
+}
+
+// "tensor 8, pipeline 16 (interleaved, 2 chunks), data 8".
+std::string plan_text(const ParallelPlan& plan) {
+  std::string text = fmt::format("tensor {}{}", plan.tensor,
+                                 plan.has_sequence_parallelism ? " with sequence" : "");
+  if (plan.context > 1) {
+    text += fmt::format(", context {}", plan.context);
+  }
+  text += fmt::format(", pipeline {}", plan.pipeline);
+  if (plan.pipeline > 1) {
+    text += fmt::format(" ({}, {} chunks)", to_string(plan.schedule), plan.chunks);
+  }
+  text += fmt::format(", data {}", plan.data);
+  if (plan.expert * plan.expert_tensor > 1) {
+    text += fmt::format(", expert {} x {}", plan.expert, plan.expert_tensor);
+  }
+  if (plan.zero_stage > 0) {
+    text += fmt::format(", ZeRO {} over {}", plan.zero_stage, plan.shards());
+  }
+  return text;
+}
+
+std::string text_of(const StepReport& report) {
+  const ParallelPlan& plan = report.plan;
+  std::string text = fmt::format(
+      "# Simulated by Trainyard: cluster {}, {} GPUs, runtime {}{}\n# {}: {}, software {}, {}\n"
+      "# {}\n# {} micro-batches of {} x {} tokens on each of {} data ranks\n#\n",
+      report.cluster, plan.ranks(), report.runtime,
+      report.fidelity.empty() ? "" : ", fidelity " + report.fidelity, report.workload, report.model,
+      report.software, report.precision, plan_text(plan), plan.micro_batches(), plan.micro_batch,
+      plan.sequence, plan.data);
+  text += fmt::format("step time              {:>12.4f} s\n", report.step.time.seconds());
+  text += fmt::format("tokens                 {:>12.1f} /s, {:.1f} /s for each GPU\n",
+                      report.tokens_per_second(), report.tokens_per_second() / plan.ranks());
+  text += fmt::format(
+      "model FLOP/s           {:>12.1f} T for each GPU, MFU {:.2f} % of {:.1f} T (convention: "
+      "{})\n\n",
+      report.flops_per_gpu() / 1e12, 100.0 * report.flops_per_gpu() / report.peak,
+      report.peak / 1e12, to_string(report.convention));
+  Table table(
+      {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
+       {.name = "time", .key = "time_s", .align = Align::Right, .unit = "(s)", .min_width = 10},
+       {.name = "share", .key = "share", .align = Align::Right, .unit = "(%)", .min_width = 7}});
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    const SimTime time = report.step.parts.times[index];
+    if (time > SimTime()) {
+      const double share = 100.0 * (time / report.step.time);
+      table.add_row({Cell::of(std::string(to_string(static_cast<StepPart>(index)))),
+                     {fmt::format("{:.4f}", time.seconds()), time.seconds()},
+                     {fmt::format("{:.2f}", share), share}});
+    }
+  }
+  text += render_text(table);
+  for (const std::string& note : report.notes) {
+    text += "# Note: " + note + "\n";
+  }
+  return text;
+}
+
+std::string csv_of(const StepReport& report) {
+  std::vector<Column> columns;
+  std::vector<Cell> cells;
+  const auto add = [&](const std::string& key, Cell cell) {
+    columns.push_back({.name = key, .key = key, .align = Align::Right, .unit = "", .min_width = 0});
+    cells.push_back(std::move(cell));
+  };
+  add("cluster", Cell::of(report.cluster));
+  add("workload", Cell::of(report.workload));
+  add("gpus", Cell::of(std::int64_t{report.plan.ranks()}));
+  for (const Figure& figure : figures_of(report)) {
+    add(figure.key, {"", figure.value});
+  }
+  add("mfu_convention", Cell::of(std::string(to_string(report.convention))));
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    add(fmt::format("{}_s", to_string(static_cast<StepPart>(index))),
+        {"", report.step.parts.times[index].seconds()});
+  }
+  Table table(std::move(columns));
+  table.add_row(std::move(cells));
+  return render_csv(table);
+}
+
+std::string json_of(const StepReport& report) {
+  const ParallelPlan& plan = report.plan;
+  Json root;
+  root["cluster"] = report.cluster;
+  root["gpus"] = plan.ranks();
+  root["workload"] = report.workload;
+  root["model"] = report.model;
+  root["software"] = report.software;
+  root["precision"] = report.precision;
+  root["runtime"] = report.runtime;
+  if (!report.fidelity.empty()) {
+    root["fidelity"] = report.fidelity;
+  }
+  root["plan"] = {{"tensor", plan.tensor},
+                  {"sequence_parallel", plan.has_sequence_parallelism},
+                  {"context", plan.context},
+                  {"pipeline", plan.pipeline},
+                  {"schedule", std::string(to_string(plan.schedule))},
+                  {"chunks", plan.chunks},
+                  {"data", plan.data},
+                  {"expert", plan.expert},
+                  {"expert_tensor", plan.expert_tensor},
+                  {"zero_stage", plan.zero_stage},
+                  {"micro_batch", plan.micro_batch},
+                  {"global_batch", plan.global_batch},
+                  {"sequence", plan.sequence}};
+  for (const Figure& figure : figures_of(report)) {
+    root[figure.key] = figure.value;
+  }
+  root["mfu_convention"] = std::string(to_string(report.convention));
+  root["mfu_peak_tflops"] = report.peak / 1e12;
+  root["step_time_ps"] = report.step.time.picoseconds();
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    const std::string name(to_string(static_cast<StepPart>(index)));
+    root["breakdown_s"][name] = report.step.parts.times[index].seconds();
+  }
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    const std::string name(to_string(static_cast<StepPart>(index)));
+    root["breakdown_ps"][name] = report.step.parts.times[index].picoseconds();
+  }
+  root["notes"] = report.notes;
+  return to_text(root);
+}
+
+}  // namespace
+
+double StepReport::tokens_per_second() const {
+  return static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence) /
+         step.time.seconds();
+}
+
+double StepReport::flops_per_gpu() const {
+  return tokens_per_second() * flops_of_token / plan.ranks();
+}
+
+std::string render(const StepReport& report, Format format) {
+  switch (format) {
+    case Format::Csv:
+      return csv_of(report);
+    case Format::Json:
+      return json_of(report);
+    case Format::Table:
+      break;
+  }
+  return text_of(report);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The prediction of a training step, as text, CSV and JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallelism/model_flops.h"
+#include "parallelism/parallel_plan.h"
+#include "parallelism/step_time.h"
+#include "report/table.h"
+
+namespace trainyard {
+
+struct StepReport {
+  std::string cluster;
+  std::string workload;
+  std::string model;
+  std::string software;
+  std::string precision;
+  std::string runtime;
+  std::string fidelity;
+  ParallelPlan plan;
+  StepTime step;
+  // What the model needs for one token, by the convention that MFU is printed with.
+  double flops_of_token = 0.0;
+  FlopsConvention convention = FlopsConvention::Model;
+  double peak = 0.0;  // Dense, of one GPU at that precision; FLOP/s.
+  std::vector<std::string> notes;
+
+  [[nodiscard]] double tokens_per_second() const;
+  [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.
+};
+
+// The text form has the parts that are not zero, CSV one line, JSON everything. Keys carry units;
+// times in picoseconds are exact, and the parts add up to the step.
+[[nodiscard]] std::string render(const StepReport& report, Format format);
+
+}  // namespace trainyard

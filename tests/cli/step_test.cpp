@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/step.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+
+std::vector<std::string> with_files(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--cluster", kConfigs + "clusters/dgx-h100.yaml", "--nodes",
+                                     "8", "--workload", kConfigs + "workloads/mixtral-8x7b.yaml"});
+  return arguments;
+}
+
+std::string output_of(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  REQUIRE(run_step(arguments, out) == 0);
+  return out.str();
+}
+
+nlohmann::json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  return nlohmann::json::parse(output_of(with_files(std::move(arguments))));
+}
+
+std::string error_of(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  try {
+    (void)run_step(arguments, out);
+  } catch (const ConfigError& problem) {
+    return problem.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a step of the shipped workload has parts that add up", "[step-command]") {
+  const auto json = json_of({});
+  REQUIRE(json["gpus"] == 64);
+  REQUIRE(json["plan"]["data"] == 2);
+  std::int64_t sum = 0;
+  for (const auto& part : json["breakdown_ps"]) {
+    sum += part.get<std::int64_t>();
+  }
+  REQUIRE(sum == json["step_time_ps"].get<std::int64_t>());
+  REQUIRE(json["runtime"] == "nccl");
+  REQUIRE(json["notes"][0].get<std::string>().find("closed forms: ") == 0);
+  REQUIRE(json == json_of({}));
+}
+
+TEST_CASE("settings go to the workload or to the cluster", "[step-command]") {
+  REQUIRE(json_of({"--set", "batch.global=128"})["plan"]["global_batch"] == 128);
+  REQUIRE(json_of({"--set", "name=mine"})["cluster"] == "mine");
+  REQUIRE(error_of(with_files({"--set", "plan.tensr=2"})) ==
+          "--set plan.tensr=2: plan: unknown key \"tensr\"; did you mean \"tensor\"?");
+}
+
+TEST_CASE("the plain runtime has fidelities, the analytical one is a lower bound",
+          "[step-command]") {
+  const auto time = [](const std::string& fidelity) -> double {
+    return json_of({"--runtime", "plain", "--fidelity", fidelity})["step_time_s"];
+  };
+  REQUIRE(time("analytical") <= time("flow"));
+  REQUIRE(error_of(with_files({"--fidelity", "analytical"})) ==
+          "--fidelity analytical: expected --runtime plain, as the event model of NCCL has one "
+          "fidelity, found nccl");
+}
+
+TEST_CASE("plans that do not fit are refused with their numbers", "[step-command]") {
+  REQUIRE(error_of(with_files({"--set", "plan.tensor=3"})).find("found 3 x 4 x 1 = 12 and 64") !=
+          std::string::npos);
+  REQUIRE(error_of(with_files({"--set", "batch.global=63"})).find("found 63 and 1 x 2") !=
+          std::string::npos);
+  REQUIRE(error_of(with_files({"--set", "software=none"})).find("\"none\"") != std::string::npos);
+  REQUIRE(error_of({"--cluster", "dgx-h100"}) ==
+          "step: expected --workload, found none; see trainyard step --help");
+}
+
+TEST_CASE("the help of step shows every option and an example", "[step-command]") {
+  const std::string help = output_of({"--help"});
+  for (const std::string part :
+       {"--workload", "--runtime", "--fidelity", "--set", "trainyard step --cluster"}) {
+    REQUIRE(help.find(part) != std::string::npos);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "report/step_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace trainyard {
+namespace {
+
+StepReport report_of() {
+  StepReport report{.cluster = "C",
+                    .workload = "w",
+                    .model = "M",
+                    .software = "s",
+                    .precision = "bf16",
+                    .runtime = "plain",
+                    .fidelity = "flow",
+                    .plan = {.tensor = 2, .data = 2, .global_batch = 8, .sequence = 1000},
+                    .step = {},
+                    .flops_of_token = 1e9,
+                    .convention = FlopsConvention::Model,
+                    .peak = 1e13,
+                    .notes = {"a note"}};
+  report.step.parts[StepPart::Linear] = milliseconds(1500);
+  report.step.parts[StepPart::Bubble] = milliseconds(500);
+  report.step.time = report.step.parts.total();
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a step is reported with tokens, operations and their convention", "[step-report]") {
+  const StepReport report = report_of();
+  REQUIRE(report.tokens_per_second() == Approx(4000.0));
+  REQUIRE(report.flops_per_gpu() == Approx(1e12));
+  const std::string text = render(report, Format::Table);
+  for (const std::string part :
+       {"step time                    2.0000 s", "4000.0 /s, 1000.0 /s for each GPU",
+        "MFU 10.00 % of 10.0 T (convention: model", "linear", "75.00", "# Note: a note",
+        "fidelity flow"}) {
+    INFO(text);
+    REQUIRE(text.find(part) != std::string::npos);
+  }
+  REQUIRE(text.find("optimizer") == std::string::npos);
+}
+
+TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
+  const auto json = nlohmann::json::parse(render(report_of(), Format::Json));
+  REQUIRE(json["step_time_s"] == 2.0);
+  REQUIRE(json["mfu"] == Approx(0.1));
+  REQUIRE(json["breakdown_s"].size() == kStepParts);
+  std::int64_t sum = 0;
+  for (const auto& part : json["breakdown_ps"]) {
+    sum += part.get<std::int64_t>();
+  }
+  REQUIRE(sum == json["step_time_ps"].get<std::int64_t>());
+  REQUIRE(json["plan"]["tensor"] == 2);
+}
+
+TEST_CASE("CSV is a header and a line", "[step-report]") {
+  const std::string csv = render(report_of(), Format::Csv);
+  REQUIRE(std::count(csv.begin(), csv.end(), '\n') == 2);
+  REQUIRE(csv.rfind("cluster,workload,gpus,step_time_s,tokens_per_s,", 0) == 0);
+  REQUIRE(csv.find("C,w,4,2,") != std::string::npos);
+}
+
+}  // namespace trainyard
