@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/activation_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kActivationBytes = 2;  // 16 bits an element.
+constexpr std::int64_t kFullBytes = 4;
+constexpr std::int64_t kMaskBytes = 1;
+
+std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// Over how many ranks things are split.
+struct Splits {
+  std::int64_t tensor = 1;    // What tensor ranks share: heads, inner vectors, vocabulary.
+  std::int64_t sequence = 1;  // What they share by tokens, or each has in full.
+
+  explicit Splits(const ParallelPlan& plan)
+      : tensor(plan.tensor), sequence(plan.has_sequence_parallelism ? plan.tensor : 1) {}
+};
+
+class TensorList {
+ public:
+  explicit TensorList(const ParallelPlan& plan, const ActivationOptions& options)
+      : plan_(plan), options_(options), splits_(plan) {}
+
+  void norm_input(std::string_view operation, std::int64_t elements) {
+    add(operation, "input", kActivationBytes * elements, splits_.sequence);
+  }
+  void linear_input(std::string_view operation, std::int64_t elements, std::int64_t split) {
+    add(operation, "input", kActivationBytes * elements, split, Lifetime::UntilWeightGradient);
+  }
+  void output_gradient(std::string_view operation, std::int64_t elements, std::int64_t split) {
+    add(operation, "gradient of the output", kActivationBytes * elements, split,
+        Lifetime::BetweenGradients);
+  }
+  void dropout_mask(std::string_view operation, std::int64_t elements) {
+    if (options_.has_dropout) {
+      add(operation, "mask of the dropout", kMaskBytes * elements, splits_.sequence);
+    }
+  }
+  void add(std::string_view operation, std::string_view tensor, std::int64_t bytes,
+           std::int64_t split, Lifetime lifetime = Lifetime::UntilInputGradient,
+           bool is_core = false) {
+    tensors_.push_back({.operation = operation,
+                        .tensor = tensor,
+                        .bytes_per_token = bytes,
+                        .split = split,
+                        .lifetime = lifetime,
+                        .is_attention_core = is_core});
+  }
+
+  void attention_core(const Attention& attention) {
+    const std::int64_t heads = attention.heads();
+    if (options_.attention == AttentionKernel::Flash) {
+      add("attention", "logarithm of the sums", kFullBytes * heads, splits_.tensor);
+      return;
+    }
+    // A score for each head and each token to attend to; a mask is no smaller a matrix.
+    const std::int64_t scores = heads * plan_.sequence;
+    add_core("softmax", kActivationBytes * scores);
+    if (options_.has_dropout) {
+      add_core("mask of the dropout of scores", kMaskBytes * scores);
+      add_core("scores after dropout", kActivationBytes * scores);
+    }
+  }
+
+  [[nodiscard]] const Splits& splits() const { return splits_; }
+  [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
+  [[nodiscard]] const ActivationOptions& options() const { return options_; }
+  [[nodiscard]] std::vector<SavedTensor> tensors() && { return std::move(tensors_); }
+
+ private:
+  void add_core(std::string_view tensor, std::int64_t bytes) {
+    add("attention", tensor, bytes, splits_.tensor, Lifetime::UntilInputGradient, true);
+  }
+
+  const ParallelPlan& plan_;
+  const ActivationOptions& options_;
+  Splits splits_;
+  std::vector<SavedTensor> tensors_;
+};
+
+void grouped_inputs(TensorList& list, const Model& model, const Attention& attention) {
+  const auto& [heads, kv_heads, head_size] = *attention.grouped;
+  // Each tensor rank has one group of keys and values at least.
+  const std::int64_t groups = std::max<std::int64_t>(kv_heads, list.splits().tensor);
+  const std::int64_t split = list.splits().tensor;
+  list.linear_input("queries, keys, values", model.hidden, list.splits().sequence);
+  list.output_gradient("queries, keys, values", (heads + 2 * groups) * head_size, split);
+  if (attention.has_qk_norm) {
+    list.add("norm of queries and keys", "input", kActivationBytes * (heads + groups) * head_size,
+             split);
+  }
+  list.add("attention", "queries", kActivationBytes * heads * head_size, split);
+  list.add("attention", "keys", kActivationBytes * groups * head_size, split);
+  list.add("attention", "values", kActivationBytes * groups * head_size, split);
+}
+
+void latent_inputs(TensorList& list, const Model& model, const LatentAttention& latent) {
+  const std::int64_t split = list.splits().tensor;
+  const std::int64_t sequence = list.splits().sequence;
+  const std::int64_t queries = latent.heads * (latent.head_size + latent.rope_size);
+  const std::int64_t up = latent.heads * (latent.head_size + latent.value_size);
+  list.linear_input("down projections", model.hidden, sequence);
+  list.output_gradient("down projections", latent.query_rank + latent.kv_rank + latent.rope_size,
+                       sequence);
+  if (latent.query_rank != 0) {
+    list.norm_input("norm of latent queries", latent.query_rank);
+    list.linear_input("queries", latent.query_rank, sequence);
+  }
+  list.output_gradient("queries", queries, split);
+  list.norm_input("norm of latent keys and values", latent.kv_rank);
+  list.linear_input("keys and values", latent.kv_rank, sequence);
+  list.output_gradient("keys and values", up, split);
+  list.add("attention", "queries", kActivationBytes * queries, split);
+  list.add("attention", "keys", kActivationBytes * queries, split);
+  list.add("attention", "values", kActivationBytes * latent.heads * latent.value_size, split);
+}
+
+void attention_block(TensorList& list, const Model& model, const Attention& attention) {
+  list.norm_input("norm before attention", model.hidden);
+  if (attention.grouped) {
+    grouped_inputs(list, model, attention);
+  } else {
+    latent_inputs(list, model, *attention.latent);
+  }
+  list.attention_core(attention);
+  // Also what the attention of a fused kernel keeps as its output.
+  list.linear_input("output of attention", attention.heads() * attention.value_size(),
+                    list.splits().tensor);
+  list.output_gradient("output of attention", model.hidden, list.splits().sequence);
+  list.dropout_mask("output of attention", model.hidden);
+}
+
+void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward& layer) {
+  const std::int64_t inner = layer.matrices() - 1;
+  list.linear_input("first linear", hidden, list.splits().sequence);
+  list.output_gradient("first linear", inner * layer.size, list.splits().tensor);
+  list.add("activation function", "input", kActivationBytes * inner * layer.size,
+           list.splits().tensor);
+  list.linear_input("second linear", layer.size, list.splits().tensor);
+  list.output_gradient("second linear", hidden, list.splits().sequence);
+}
+
+// Routed tokens times `elements`, with the imbalance of experts.
+std::int64_t routed(const Experts& experts, const ActivationOptions& options,
+                    std::int64_t elements) {
+  return std::llround(static_cast<double>(experts.active * elements) * options.expert_imbalance);
+}
+
+void expert_block(TensorList& list, std::int64_t hidden, const Experts& experts) {
+  const ParallelPlan& plan = list.plan();
+  // Ranks of one tensor group hold different tokens (sequence parallelism) or are the parts of one
+  // expert and hold the same ones; ranks that share an expert hold each other's tokens.
+  const std::int64_t split = plan.tensor;
+  const auto copies = static_cast<std::int64_t>(plan.expert_tensor);
+  const std::int64_t inner = (experts.expert.matrices() - 1) * experts.expert.size;
+  list.linear_input("router", hidden, list.splits().sequence);
+  list.add("router", "probabilities of experts", kFullBytes * experts.count,
+           list.splits().sequence);
+  const auto sent = [&](std::int64_t elements) {
+    return routed(experts, list.options(), elements);
+  };
+  list.linear_input("first linear of experts", sent(hidden) * copies, split);
+  list.output_gradient("first linear of experts", sent(inner), split);
+  list.add("activation function of experts", "input", kActivationBytes * sent(inner), split);
+  list.linear_input("second linear of experts", sent(experts.expert.size), split);
+  list.output_gradient("second linear of experts", sent(hidden) * copies, split);
+  if (experts.shared) {
+    feed_forward_block(list, hidden, *experts.shared);
+  }
+}
+
+Bytes sum(const std::vector<SavedTensor>& tensors, std::int64_t tokens, bool (*wanted)(Lifetime)) {
+  Bytes total;
+  for (const SavedTensor& tensor : tensors) {
+    if (wanted(tensor.lifetime)) {
+      total += tensor.bytes(tokens);
+    }
+  }
+  return total;
+}
+
+Bytes split_bytes(std::int64_t tokens, std::int64_t elements, std::int64_t split) {
+  return Bytes(ceil_divide(tokens * kActivationBytes * elements, split));
+}
+
+}  // namespace
+
+Bytes SavedTensor::bytes(std::int64_t tokens) const {
+  return Bytes(ceil_divide(tokens * bytes_per_token, split));
+}
+
+std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& layer,
+                                       const ParallelPlan& plan, const ActivationOptions& options) {
+  TensorList list(plan, options);
+  attention_block(list, model, layer.attention);
+  list.norm_input("norm before the feed-forward", model.hidden);
+  if (layer.feed_forward) {
+    feed_forward_block(list, model.hidden, *layer.feed_forward);
+  } else {
+    expert_block(list, model.hidden, *layer.experts);
+  }
+  list.dropout_mask("second linear", model.hidden);
+  return std::move(list).tensors();
+}
+
+std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& layer,
+                                      const ParallelPlan& plan, const ActivationOptions& options) {
+  if (plan.recompute == Recompute::Full) {
+    TensorList list(plan, options);
+    list.norm_input("layer", model.hidden);
+    return std::move(list).tensors();
+  }
+  std::vector<SavedTensor> tensors = saved_tensors(model, layer, plan, options);
+  if (plan.recompute == Recompute::Selective) {
+    tensors.erase(
+        std::remove_if(tensors.begin(), tensors.end(),
+                       [](const SavedTensor& tensor) { return tensor.is_attention_core; }),
+        tensors.end());
+  }
+  return tensors;
+}
+
+std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPlan& plan,
+                                           const ActivationOptions& options) {
+  TensorList list(plan, options);
+  if (model.has_embedding_norm) {
+    list.norm_input("norm of the embedding", model.hidden);
+  }
+  list.dropout_mask("embedding", model.hidden);
+  return std::move(list).tensors();
+}
+
+std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& plan,
+                                      const ActivationOptions& options) {
+  TensorList list(plan, options);
+  list.norm_input("last norm", model.hidden);
+  list.linear_input("head", model.hidden, list.splits().sequence);
+  const std::int64_t width = options.loss == LossKernel::Fused ? kActivationBytes : kFullBytes;
+  list.add("loss", options.loss == LossKernel::Fused ? "logits" : "softmax of logits",
+           width * model.vocabulary, list.splits().tensor);
+  return std::move(list).tensors();
+}
+
+SavedBytes saved_bytes(const std::vector<SavedTensor>& tensors, std::int64_t tokens) {
+  return {.forward = sum(tensors, tokens,
+                         [](Lifetime life) { return life != Lifetime::BetweenGradients; }),
+          .weight = sum(tensors, tokens,
+                        [](Lifetime life) { return life != Lifetime::UntilInputGradient; })};
+}
+
+Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                             const ActivationOptions& options) {
+  const Splits splits(plan);
+  const std::int64_t tokens = plan.tokens();
+  // The gradient of the residual, and with sequence parallelism the gathered input of a linear.
+  Bytes around = split_bytes(tokens, model.hidden, splits.sequence);
+  if (plan.has_sequence_parallelism) {
+    around += split_bytes(tokens, model.hidden, 1);
+  }
+  const Attention& attention = layer.attention;
+  const std::int64_t queries = attention.heads() * attention.query_size();
+  const std::int64_t values = attention.heads() * attention.value_size();
+  const std::int64_t groups =
+      attention.grouped ? attention.grouped->kv_heads * attention.grouped->head_size : queries;
+  std::int64_t of_attention = queries + groups + std::min(groups, values) + values;
+  if (options.attention == AttentionKernel::Unfused) {
+    of_attention += 2 * attention.heads() * plan.sequence;  // Of scores, after and before softmax.
+  }
+  std::int64_t of_linears = 0;
+  if (layer.feed_forward) {
+    of_linears = layer.feed_forward->matrices() * layer.feed_forward->size;
+  } else {
+    const Experts& experts = *layer.experts;
+    of_linears =
+        routed(experts, options,
+               experts.expert.matrices() * experts.expert.size + model.hidden * plan.expert_tensor);
+  }
+  return around + split_bytes(tokens, std::max(of_attention, of_linears), splits.tensor);
+}
+
+Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
+                         const ActivationOptions& options) {
+  const Splits splits(plan);
+  const std::int64_t tokens = plan.tokens();
+  // The gradient of the head's input, and its gathered input.
+  Bytes total = split_bytes(tokens, model.hidden, 1);
+  if (plan.has_sequence_parallelism) {
+    total += split_bytes(tokens, model.hidden, 1);
+  }
+  const std::int64_t of_logits = options.loss == LossKernel::Fused           ? 0
+                                 : options.loss == LossKernel::VocabParallel ? 2
+                                                                             : 8;
+  return total + Bytes(ceil_divide(tokens * of_logits * model.vocabulary, splits.tensor));
+}
+
+}  // namespace trainyard

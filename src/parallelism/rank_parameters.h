@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters that one rank of a plan holds, before anything is sharded over data ranks: matrices
+// are cut over tensor and expert ranks, what is small is on all of them. As Megatron-LM cuts them
+// (arXiv 1909.08053, section 3; 2104.04473).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallelism/model.h"
+#include "parallelism/parallel_plan.h"
+
+namespace trainyard {
+
+// A weight of a linear layer, as the rank has it.
+struct WeightMatrix {
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  std::int64_t count = 1;  // Of this shape: experts.
+  bool is_expert = false;  // Its copies are on expert_gradient_ranks() instead of gradient_ranks().
+
+  [[nodiscard]] std::int64_t elements() const { return inputs * outputs; }
+};
+
+struct RankParameters {
+  std::int64_t dense = 0;
+  std::int64_t expert = 0;  // Of routed experts.
+
+  [[nodiscard]] std::int64_t total() const { return dense + expert; }
+  RankParameters& operator+=(const RankParameters& other);
+};
+
+[[nodiscard]] std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& layer,
+                                                      const ParallelPlan& plan);
+[[nodiscard]] RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
+                                             const ParallelPlan& plan);
+// Tokens, positions and the norm behind them.
+[[nodiscard]] std::int64_t rank_embedding_parameters(const Model& model, const ParallelPlan& plan);
+// The head alone: a tied one needs a copy of the embedding where that is on another rank.
+[[nodiscard]] std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan);
+[[nodiscard]] std::int64_t last_norm_parameters(const Model& model);
+
+}  // namespace trainyard

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of tensors against the closed forms of arXiv 2205.05198, section 4, and against sums by
+// hand for the layers that came later.
+#include "parallelism/activation_memory.h"
+
+#include <string>
+
+#include "support/built_clusters.h"
+#include "support/catch.h"
+
+namespace trainyard {
+namespace {
+
+constexpr ActivationOptions kPublished{.attention = AttentionKernel::Unfused, .has_dropout = true};
+
+// A layer as in the paper: f = 4 h.
+Model published_model(std::int64_t hidden, std::int64_t heads) {
+  ModelLayer layer;
+  layer.attention.grouped =
+      GroupedAttention{.heads = heads, .kv_heads = heads, .head_size = hidden / heads};
+  layer.feed_forward = FeedForward{.size = 4 * hidden};
+  Model model;
+  model.hidden = hidden;
+  model.vocabulary = 51200;
+  model.norm = Norm::Layer;
+  model.bias = Bias::All;
+  model.layers = {layer};
+  return model;
+}
+
+std::int64_t kept(const Model& model, const ParallelPlan& plan,
+                  const ActivationOptions& options = kPublished) {
+  return saved_bytes(kept_tensors(model, model.layers.front(), plan, options), plan.tokens())
+      .forward.count();
+}
+
+}  // namespace
+
+TEST_CASE("a layer keeps what the closed forms say", "[memory]") {
+  for (const auto& [hidden, heads] : {std::pair{6144, 64}, std::pair{12288, 96}}) {
+    const Model model = published_model(hidden, heads);
+    for (const std::int64_t batch : {1, 4}) {
+      const std::int64_t s = 2048;
+      const std::int64_t sb = s * batch;
+      const std::int64_t sbh = sb * hidden;
+      const std::int64_t scores = 5 * sb * heads * s;
+      ParallelPlan plan{.micro_batch = batch, .sequence = s};
+      REQUIRE(kept(model, plan) == 34 * sbh + scores);
+      for (const int t : {2, 4, 8}) {
+        INFO("t=" << t);
+        plan.tensor = t;
+        plan.has_sequence_parallelism = false;
+        plan.recompute = Recompute::None;
+        REQUIRE(kept(model, plan) == 10 * sbh + (24 * sbh + scores) / t);
+        plan.recompute = Recompute::Selective;
+        REQUIRE(kept(model, plan) == 10 * sbh + 24 * sbh / t);
+        plan.recompute = Recompute::Full;
+        REQUIRE(kept(model, plan) == 2 * sbh);
+        plan.has_sequence_parallelism = true;
+        REQUIRE(kept(model, plan) == 2 * sbh / t);
+        plan.recompute = Recompute::None;
+        REQUIRE(kept(model, plan) == (34 * sbh + scores) / t);
+        plan.recompute = Recompute::Selective;
+        REQUIRE(kept(model, plan) == 34 * sbh / t);
+      }
+    }
+  }
+}
+
+TEST_CASE("the gradient of weights needs 32 sbh", "[memory]") {
+  // Qi et al., arXiv 2401.10241, table 1.
+  const Model model = published_model(4096, 32);
+  const ParallelPlan plan{.micro_batch = 3, .sequence = 1024};
+  const auto tensors = saved_tensors(model, model.layers.front(), plan, kPublished);
+  REQUIRE(saved_bytes(tensors, plan.tokens()).weight.count() == 32 * 3 * 1024 * 4096);
+}
+
+TEST_CASE("context ranks share tokens, and scores stay as wide as the sequence", "[memory]") {
+  const Model model = published_model(4096, 32);
+  const ParallelPlan plan{.context = 4, .sequence = 8192};
+  const ParallelPlan one{.sequence = 8192};
+  REQUIRE(kept(model, plan) * 4 == kept(model, one));
+}
+
+TEST_CASE("ends keep masks, the last norm, the head's input and logits", "[memory]") {
+  // arXiv 2205.05198, section 4.3: sbh of the embedding's dropout, 4 sbh (1 + V / h) at the end.
+  const Model model = published_model(6144, 64);
+  ParallelPlan plan{.tensor = 8, .has_sequence_parallelism = true};
+  const std::int64_t sb = 2048;
+  const std::int64_t h = model.hidden;
+  REQUIRE(saved_bytes(embedding_tensors(model, plan, kPublished), sb).forward.count() ==
+          sb * h / 8);
+  REQUIRE(saved_bytes(head_tensors(model, plan, kPublished), sb).forward.count() ==
+          4 * sb * (h + model.vocabulary) / 8);
+  REQUIRE(loss_working_bytes(model, plan, {.loss = LossKernel::Fused}).count() == 2 * 2 * sb * h);
+  REQUIRE((loss_working_bytes(model, plan, {.loss = LossKernel::PyTorch}) -
+           loss_working_bytes(model, plan, {.loss = LossKernel::Fused}))
+              .count() == 8 * sb * model.vocabulary / 8);
+}
+
+TEST_CASE("groups of keys, gates and fused attention change the sum as their shapes say",
+          "[memory]") {
+  // Llama 3 70B: h = 8192, f = 3.5 h, keys and values h / 8 each.
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "llama-3-70b.yaml");
+  const std::int64_t h = model.hidden;
+  const std::int64_t tokens = 4096;
+  const ParallelPlan plan{.sequence = tokens};
+  // Norms, inputs of linears, queries and the output; keys and values; gate, inner vector, product;
+  // a number in 32 bits for each head.
+  const std::int64_t expected = tokens * (8 * h + 4 * h + h / 2 + 21 * h + 4 * 64);
+  REQUIRE(kept(model, plan, {}) == expected);
+  const ParallelPlan eight{.tensor = 8, .has_sequence_parallelism = true, .sequence = tokens};
+  REQUIRE(kept(model, eight, {}) * 8 == expected);
+  // Two hidden vectors of norms and two inputs are on every rank without sequence parallelism.
+  const ParallelPlan plain{.tensor = 8, .sequence = tokens};
+  REQUIRE(kept(model, plain, {}) == tokens * 8 * h + (expected - tokens * 8 * h) / 8);
+}
+
+TEST_CASE("latent attention keeps its vectors of low rank as well", "[memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "deepseek-v3.yaml");
+  const std::int64_t h = 7168;
+  const ParallelPlan plan{.sequence = 4096};
+  // Norms and inputs 8 h; latent vectors before and behind their norms; queries and keys of 192,
+  // values and outputs of 128 elements a head; 6 f; sums.
+  const std::int64_t expected =
+      8 * h + 4 * (1536 + 512) + 128 * 2 * (2 * 192 + 2 * 128) + 6 * 18432 + 4 * 128;
+  REQUIRE(kept(model, plan, {}) == 4096 * expected);
+}
+
+TEST_CASE("experts keep each token as often as it is sent", "[memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mixtral-8x7b.yaml");
+  const std::int64_t h = 4096;
+  const std::int64_t f = 14336;
+  const std::int64_t tokens = 4096;
+  const std::int64_t attention = 2 * h + 2 * h + 2 * h + 2 * 2 * 1024 + 4 * 32 + 2 * h + 2 * h;
+  const std::int64_t experts = 2 * h + 4 * 8 + 2 * (2 * h + 6 * f);
+  const ParallelPlan plan{.data = 8, .expert = 8, .sequence = tokens};
+  REQUIRE(kept(model, plan, {}) == tokens * (attention + experts));
+  // Ranks that are parts of one expert hold each other's tokens, and parts of the inner vectors.
+  const ParallelPlan parts{
+      .tensor = 2, .has_sequence_parallelism = true, .expert_tensor = 2, .sequence = tokens};
+  REQUIRE(kept(model, parts, {}) * 2 == tokens * (attention + experts + 2 * 2 * h));
+  // Half as many tokens again on the most loaded rank.
+  REQUIRE(kept(model, plan, {.expert_imbalance = 1.5}) - kept(model, plan, {}) ==
+          tokens * (2 * h + 6 * f));
+}
+
+}  // namespace trainyard
