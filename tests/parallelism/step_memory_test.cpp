@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/step_memory.h"
+
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/built_clusters.h"
+#include "support/catch.h"
+
+namespace trainyard {
+namespace {
+
+Model shipped(const std::string& name) {
+  return load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
+}
+
+std::vector<int> even(const Model& model, const ParallelPlan& plan) {
+  const int stages = plan.pipeline_shape().stages();
+  return std::vector<int>(static_cast<std::size_t>(stages),
+                          static_cast<int>(model.layers.size()) / stages);
+}
+
+StepMemory evenly(const Model& model, const ParallelPlan& plan,
+                  const MemorySettings& settings = {}) {
+  return step_memory(model, plan, even(model, plan), settings);
+}
+
+// Without head, loss and anything beside layers, so that closed forms hold to the byte.
+MemoryUse resident(const Model& model, const ParallelPlan& plan, const MemorySettings& settings) {
+  return evenly(model, plan, settings).ranks.front().profile.back().use;
+}
+
+void require_refused(const ParallelPlan& plan, const Model& model, const std::vector<int>& layers,
+                     const std::string& message) {
+  INFO(message);
+  REQUIRE_THROWS_MATCHES(step_memory(model, plan, layers, {}), ConfigError,
+                         Catch::Matchers::Message("memory: " + message));
+}
+
+// The most activations of a rank, in forwards of one micro-batch through its chunks.
+double most_alive(PipelineSchedule schedule, int ranks, int chunks, int micro_batches, int rank) {
+  const Model model = shipped("gpt-3-175b");
+  const ParallelPlan plan{
+      .pipeline = ranks, .schedule = schedule, .chunks = chunks, .global_batch = micro_batches};
+  const StepMemory memory = evenly(model, plan);
+  return static_cast<double>(memory.ranks[static_cast<std::size_t>(rank)].most_activations) /
+         chunks;
+}
+
+}  // namespace
+
+TEST_CASE("sharding divides states as ZeRO says", "[memory]") {
+  const Model model = shipped("llama-3-8b");
+  const std::int64_t parameters = parameters_of(model).total();
+  const MemorySettings settings{.states = state_format("adam-16bit-gradients")};
+  ParallelPlan plan{.data = 64, .global_batch = 64};
+  const std::int64_t share = (parameters + 63) / 64;
+  const auto states = [&](int stage, int group = 0) {
+    plan.zero_stage = stage;
+    plan.shard_group = group;
+    const MemoryUse use = resident(model, plan, settings);
+    return std::array{use[MemoryClass::Weights].count(), use[MemoryClass::Gradients].count(),
+                      use[MemoryClass::OptimizerStates].count()};
+  };
+  REQUIRE(states(0) == std::array{2 * parameters, 2 * parameters, 12 * parameters});
+  REQUIRE(states(1) == std::array{2 * parameters, 2 * parameters, 12 * share});
+  REQUIRE(states(2) == std::array{2 * parameters, 2 * share, 12 * share});
+  REQUIRE(states(3) == std::array{2 * share, 2 * share, 12 * share});
+  // Within groups of eight (HSDP).
+  REQUIRE(states(3, 8)[0] == 2 * ((parameters + 7) / 8));
+}
+
+TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
+  const Model model = shipped("mixtral-8x7b");
+  const ParameterCount count = parameters_of(model);
+  ParallelPlan plan{.data = 16, .expert = 8, .zero_stage = 1, .global_batch = 16};
+  const MemoryUse use = resident(model, plan, {});
+  const std::int64_t experts = count.experts / 8;
+  const std::int64_t dense = count.total() - count.experts;
+  REQUIRE(use[MemoryClass::Weights].count() == 2 * (dense + experts));
+  REQUIRE(use[MemoryClass::OptimizerStates].count() == 12 * ((dense + 15) / 16 + experts / 2));
+}
+
+TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
+  using enum PipelineSchedule;
+  const int p = 8;
+  const int m = 32;
+  for (int rank = 0; rank < p; ++rank) {
+    INFO("rank " << rank);
+    REQUIRE(most_alive(GPipe, p, 1, m, rank) == m);
+    REQUIRE(most_alive(OneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
+    REQUIRE(most_alive(ZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
+    REQUIRE(most_alive(ZeroBubbleV, p, 2, m, rank) <= p);
+    REQUIRE(most_alive(DualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
+  }
+  REQUIRE(most_alive(ZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
+  REQUIRE(most_alive(OneForwardOneBackward, p, 1, 3, 0) == 3);
+  // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
+  for (const int v : {2, 3, 4}) {
+    REQUIRE(most_alive(Interleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
+  }
+}
+
+TEST_CASE("activations of the first rank are those of its layers alive", "[memory]") {
+  const Model model = shipped("gpt-3-175b");
+  const ParallelPlan plan{.tensor = 8,
+                          .has_sequence_parallelism = true,
+                          .pipeline = 8,
+                          .schedule = PipelineSchedule::Interleaved,
+                          .chunks = 3,
+                          .global_batch = 64,
+                          .recompute = Recompute::Selective};
+  const MemorySettings settings = memory_settings("megatron-2022");
+  const StepMemory memory = evenly(model, plan, settings);
+  const std::int64_t layer = 34 * 2048 * 12288 / 8;
+  // 31 chunks of four layers, and the mask of the embedding for each micro-batch in the first one.
+  REQUIRE(memory.ranks.front().most_activations == 31);
+  const Bytes activations = memory.ranks.front().highest().use[MemoryClass::Activations];
+  REQUIRE(activations.count() - 31 * 4 * layer == 16 * 2048 * 12288 / 8);
+}
+
+TEST_CASE("the highest moment of a profile is the peak, and it repeats", "[memory]") {
+  const Model model = shipped("llama-2-7b");
+  const ParallelPlan plan{.pipeline = 4, .global_batch = 16};
+  const StepMemory memory = evenly(model, plan);
+  REQUIRE(memory.ranks.size() == 4);
+  for (const RankMemory& rank : memory.ranks) {
+    REQUIRE(rank.profile.size() == passes_of(plan.pipeline_shape(), rank.rank).size() + 1);
+    for (const MemoryMoment& moment : rank.profile) {
+      REQUIRE(moment.use.device() <= rank.highest().use.device());
+      REQUIRE(moment.use.allocated() <= moment.use.reserved());
+      REQUIRE(moment.use.reserved() <= moment.use.device());
+    }
+    REQUIRE(rank.highest().use.device() <= memory.highest().highest().use.device());
+    // Nothing is kept behind the step.
+    REQUIRE(rank.profile.back().use[MemoryClass::Activations].count() == 0);
+  }
+  REQUIRE(memory.ranks[1].profile.back().where() == "optimizer");
+  REQUIRE(memory.ranks[0].profile.front().where().substr(0, 31) ==
+          "forward of micro-batch 0, chunk");
+}
+
+TEST_CASE("a gathered layer and the next stand beside the shards", "[memory]") {
+  const Model model = shipped("llama-3-8b");
+  const ParallelPlan plan{.data = 8, .zero_stage = 3, .global_batch = 8};
+  const std::int64_t layer = parameters_of(model, model.layers.front()).total();
+  const std::int64_t embedding = model.vocabulary * model.hidden;
+  const auto most = [&](int prefetched) {
+    MemorySettings settings = memory_settings("pytorch-fsdp");
+    settings.prefetched_units = prefetched;
+    const StepMemory memory = evenly(model, plan, settings);
+    // The first forward: embedding and layers, no gradients yet.
+    return memory.ranks.front().profile.front().use[MemoryClass::GatheredWeights].count();
+  };
+  // The last norm and the head come last, alone.
+  REQUIRE(most(0) == 2 * (embedding + model.hidden));
+  REQUIRE(most(2) == 2 * (embedding + model.hidden));
+  REQUIRE(
+      evenly(model, {.zero_stage = 3}).ranks.front().highest().use[MemoryClass::GatheredWeights] ==
+      Bytes());
+  REQUIRE(layer < embedding);
+}
+
+TEST_CASE("full recomputation trades kept layers for one at work", "[memory]") {
+  const Model model = shipped("llama-3-70b");
+  ParallelPlan plan{.tensor = 8, .has_sequence_parallelism = true, .sequence = 8192};
+  const StepMemory none = evenly(model, plan);
+  plan.recompute = Recompute::Full;
+  const StepMemory full = evenly(model, plan);
+  const MemoryUse& use = full.highest().highest().use;
+  const std::int64_t hidden = 8192 * model.hidden / 8;
+  REQUIRE(use[MemoryClass::Activations].count() == 80 * 2 * hidden + 4 * hidden);
+  REQUIRE(use.device() < none.highest().highest().use.device());
+}
+
+TEST_CASE("both directions of DualPipe hold their own weights", "[memory]") {
+  const Model model = shipped("gpt-3-175b");
+  const ParallelPlan one{.pipeline = 4, .global_batch = 16};
+  const ParallelPlan both{
+      .pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2, .global_batch = 16};
+  const Bytes single = evenly(model, one).ranks[1].highest().use[MemoryClass::Weights];
+  REQUIRE(evenly(model, both).ranks[1].highest().use[MemoryClass::Weights] == single * 2);
+}
+
+TEST_CASE("plans whose memory is not defined are refused with one line", "[memory]") {
+  const Model model = shipped("llama-2-7b");
+  const ParallelPlan plan{.pipeline = 4, .global_batch = 8};
+  require_refused(plan, model, {8, 8, 16}, "expected the layers of 4 stages, found 3");
+  require_refused(plan, model, {8, 8, 8, 9},
+                  "expected stages with the 32 layers of Llama 2 7B, found 33");
+  require_refused(plan, model, {8, -1, 8, 17}, "expected no negative number of layers, found -1");
+  const Model experts = shipped("mixtral-8x7b");
+  require_refused({.tensor = 4}, experts, {32},
+                  "expected sequence parallelism or expert_tensor as tensor with experts, found "
+                  "expert_tensor 1 and tensor 4");
+  require_refused(
+      {.data = 8, .expert = 4, .zero_stage = 3, .shard_group = 4, .global_batch = 8}, experts, {32},
+      "expected a shard group that divides the 2 ranks of an expert's gradient, found 4");
+  require_refused({.micro_batch = std::int64_t{1} << 24}, model, {32},
+                  "expected activations of at most 1 PB in a micro-batch, found 238 PB");
+}
+
+TEST_CASE("a verdict names the rank, the moment and what takes the memory", "[memory]") {
+  const Model model = shipped("llama-2-7b");
+  const StepMemory memory = evenly(model, {});
+  const MemoryVerdict no = memory_verdict(memory, Bytes(80'000'000'000));
+  REQUIRE_FALSE(no.fits);
+  REQUIRE(no.free.count() < 0);
+  REQUIRE(no.text.substr(0, 36) == "out of memory: pipeline rank 0 needs");
+  REQUIRE(no.text.find("optimizer states 80.86") != std::string::npos);
+  const MemoryVerdict yes = memory_verdict(memory, gib(288));
+  REQUIRE(yes.fits);
+  REQUIRE(yes.text.substr(0, 5) == "fits:");
+  REQUIRE((no.free - yes.free) == Bytes(80'000'000'000) - gib(288));
+}
+
+}  // namespace trainyard
