@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/check.h"
+
 namespace trainyard {
 namespace {
 
@@ -54,6 +56,8 @@ class TensorList {
                         .lifetime = lifetime,
                         .is_attention_core = is_core});
   }
+
+  void add(const SavedTensor& tensor) { tensors_.push_back(tensor); }
 
   void attention_core(const Attention& attention) {
     const std::int64_t heads = attention.heads();
@@ -177,6 +181,58 @@ void expert_block(TensorList& list, std::int64_t hidden, const Experts& experts)
   }
 }
 
+// Outputs of the layer's matrix products in the order of a forward.
+std::vector<SavedTensor> products(const Model& model, const ModelLayer& layer,
+                                  const ParallelPlan& plan, const ActivationOptions& options) {
+  TensorList list(plan, options);
+  const auto product = [&](std::string_view operation, std::int64_t elements, std::int64_t split) {
+    list.add(operation, "output", kActivationBytes * elements, split);
+  };
+  const std::int64_t tensor = list.splits().tensor;
+  const std::int64_t sequence = list.splits().sequence;
+  const Attention& attention = layer.attention;
+  const std::int64_t queries = attention.heads() * attention.query_size();
+  if (attention.grouped) {
+    const std::int64_t groups =
+        std::max<std::int64_t>(attention.grouped->kv_heads, tensor) * attention.grouped->head_size;
+    product("queries", queries, tensor);
+    product("keys", groups, tensor);
+    product("values", groups, tensor);
+  } else {
+    const LatentAttention& latent = *attention.latent;
+    if (latent.query_rank != 0) {
+      product("down projection of queries", latent.query_rank, sequence);
+    }
+    product("queries", queries, tensor);
+    product("down projection of keys and values", latent.kv_rank + latent.rope_size, sequence);
+    product("keys and values", latent.heads * (latent.head_size + latent.value_size), tensor);
+  }
+  product("output of attention", model.hidden, sequence);
+  for (std::int64_t i = 1; i < layer.feed_forward->matrices(); ++i) {
+    product("first linear", layer.feed_forward->size, tensor);
+  }
+  product("second linear", model.hidden, sequence);
+  return std::move(list).tensors();
+}
+
+std::vector<SavedTensor> alternate_products(const Model& model, const ModelLayer& layer,
+                                            const ParallelPlan& plan,
+                                            const ActivationOptions& options) {
+  CHECK(layer.feed_forward.has_value(), "alternate products of a layer with experts");
+  TensorList list(plan, options);
+  list.norm_input("layer", model.hidden);
+  const std::vector<SavedTensor> all = products(model, layer, plan, options);
+  for (std::size_t index = 0; index < all.size(); index += 2) {
+    list.add(all[index]);
+  }
+  list.linear_input("output of attention", layer.attention.heads() * layer.attention.value_size(),
+                    list.splits().tensor);
+  if (options.attention == AttentionKernel::Flash) {
+    list.attention_core(layer.attention);
+  }
+  return std::move(list).tensors();
+}
+
 Bytes sum(const std::vector<SavedTensor>& tensors, std::int64_t tokens, bool (*wanted)(Lifetime)) {
   Bytes total;
   for (const SavedTensor& tensor : tensors) {
@@ -217,6 +273,10 @@ std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& laye
     TensorList list(plan, options);
     list.norm_input("layer", model.hidden);
     return std::move(list).tensors();
+  }
+  if (plan.recompute == Recompute::Selective &&
+      options.selective == SelectiveRecompute::AlternateProducts) {
+    return alternate_products(model, layer, plan, options);
   }
   std::vector<SavedTensor> tensors = saved_tensors(model, layer, plan, options);
   if (plan.recompute == Recompute::Selective) {
@@ -267,10 +327,15 @@ Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const 
   }
   const Attention& attention = layer.attention;
   const std::int64_t queries = attention.heads() * attention.query_size();
-  const std::int64_t values = attention.heads() * attention.value_size();
+  const std::int64_t outputs = attention.heads() * attention.value_size();
   const std::int64_t groups =
-      attention.grouped ? attention.grouped->kv_heads * attention.grouped->head_size : queries;
-  std::int64_t of_attention = queries + groups + std::min(groups, values) + values;
+      attention.grouped ? attention.grouped->kv_heads * attention.grouped->head_size : 0;
+  const std::int64_t keys_and_values = attention.grouped ? 2 * groups : queries + outputs;
+  std::int64_t of_attention = queries + keys_and_values + outputs;
+  if (plan.context > 1 && plan.context_kind == ContextParallelism::Ring) {
+    // Those of another rank with their gradients, at work and on their way.
+    of_attention += 4 * keys_and_values;
+  }
   if (options.attention == AttentionKernel::Unfused) {
     of_attention += 2 * attention.heads() * plan.sequence;  // Of scores, after and before softmax.
   }

@@ -36,8 +36,19 @@ enum class LossKernel : std::uint8_t {
   PyTorch,
 };
 
+// What selective recomputation computes again.
+enum class SelectiveRecompute : std::uint8_t {
+  // Scores, their softmax and dropout. arXiv 2205.05198, section 5.
+  AttentionCore,
+  // Everything but the layer's input, the output of attention and every other matrix product from
+  // the first on. torchtitan's checkpointing of operators as of 2025,
+  // torchtitan/distributed/activation_checkpoint.py.
+  AlternateProducts,
+};
+
 struct ActivationOptions {
   AttentionKernel attention = AttentionKernel::Flash;
+  SelectiveRecompute selective = SelectiveRecompute::AttentionCore;
   LossKernel loss = LossKernel::VocabParallel;
   bool has_dropout = false;  // Masks of a byte for each element.
   // Tokens of the most loaded expert rank over their mean, above or equal to 1.
@@ -59,7 +70,7 @@ struct SavedTensor {
   std::int64_t bytes_per_token = 0;  // Of all ranks together, for each token of the micro-batch.
   std::int64_t split = 1;            // Ranks that share it.
   Lifetime lifetime = Lifetime::UntilInputGradient;
-  bool is_attention_core = false;  // What selective recomputation drops.
+  bool is_attention_core = false;  // Scores and what is made of them.
 
   // Rounded up. `tokens` as ParallelPlan::tokens().
   [[nodiscard]] Bytes bytes(std::int64_t tokens) const;
@@ -69,7 +80,8 @@ struct SavedTensor {
 [[nodiscard]] std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& layer,
                                                      const ParallelPlan& plan,
                                                      const ActivationOptions& options);
-// What is left of it from the forward to the backward under plan.recompute.
+// What is left of it from the forward to the backward under plan.recompute. AlternateProducts is
+// not defined for experts: CHECKed.
 [[nodiscard]] std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& layer,
                                                     const ParallelPlan& plan,
                                                     const ActivationOptions& options);

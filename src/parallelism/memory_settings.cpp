@@ -44,7 +44,8 @@ constexpr std::array<std::pair<std::string_view, StateFormat>, 6> kFormats{
 constexpr Bytes kDeepSpeedBuckets{2'000'000'000};
 
 constexpr ActivationOptions k2022{.attention = AttentionKernel::Unfused, .has_dropout = true};
-constexpr ActivationOptions kPyTorch{.loss = LossKernel::PyTorch};
+constexpr ActivationOptions kPyTorch{.selective = SelectiveRecompute::AlternateProducts,
+                                     .loss = LossKernel::PyTorch};
 
 constexpr std::array<std::pair<std::string_view, MemorySettings>, 7> kSettings{
     {{"megatron-core", {}},

@@ -127,6 +127,26 @@ TEST_CASE("latent attention keeps its vectors of low rank as well", "[memory]") 
   REQUIRE(kept(model, plan, {}) == 4096 * expected);
 }
 
+TEST_CASE("recomputation by operators keeps every other product", "[memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "llama-3-8b.yaml");
+  const std::int64_t h = model.hidden;
+  const ParallelPlan plan{.sequence = 8192, .recompute = Recompute::Selective};
+  const ActivationOptions options{.selective = SelectiveRecompute::AlternateProducts};
+  // The input; queries, values, one of the two inner vectors, the output; that of attention.
+  REQUIRE(kept(model, plan, options) == 8192 * (2 * (h + h + h / 4 + 14336 + h + h) + 4 * 32));
+}
+
+TEST_CASE("a ring holds keys and values of another rank beside its own", "[memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mpt-7b.yaml");
+  const ModelLayer& layer = model.layers.front();
+  ParallelPlan plan{.context = 4, .sequence = 32768};
+  const Bytes ring = backward_working_bytes(model, layer, plan, {});
+  plan.context_kind = ContextParallelism::AllToAll;
+  // Attention's 12 h and the ring's 8 h more than the feed-forward's 8 h.
+  REQUIRE((ring - backward_working_bytes(model, layer, plan, {})).count() ==
+          2 * 8192 * (12 - 8) * model.hidden);
+}
+
 TEST_CASE("experts keep each token as often as it is sent", "[memory]") {
   const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mixtral-8x7b.yaml");
   const std::int64_t h = 4096;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/step_memory.h"
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "sim/config.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
@@ -37,6 +40,15 @@ void require_refused(const ParallelPlan& plan, const Model& model, const std::ve
   REQUIRE_THROWS_MATCHES(step_memory(model, plan, layers, {}), ConfigError,
                          Catch::Matchers::Message("memory: " + message));
 }
+
+const std::map<std::string, PipelineSchedule> kNames = {
+    {"gpipe", PipelineSchedule::GPipe},
+    {"onef1b", PipelineSchedule::OneForwardOneBackward},
+    {"interleaved", PipelineSchedule::Interleaved},
+    {"zbh1", PipelineSchedule::ZeroBubbleH1},
+    {"zbh2", PipelineSchedule::ZeroBubbleH2},
+    {"zbv", PipelineSchedule::ZeroBubbleV},
+    {"dualpipe", PipelineSchedule::DualPipe}};
 
 // The most activations of a rank, in forwards of one micro-batch through its chunks.
 double most_alive(PipelineSchedule schedule, int ranks, int chunks, int micro_batches, int rank) {
@@ -100,6 +112,37 @@ TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
   for (const int v : {2, 3, 4}) {
     REQUIRE(most_alive(Interleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
   }
+}
+
+TEST_CASE("counts of living passes are those of the golden schedules", "[memory]") {
+  ConfigDocument document = ConfigDocument::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) /
+                                                 "validation" / "pipeline" / "schedules.yaml");
+  const Model model = shipped("gpt-3-175b");
+  int compared = 0;
+  for (const ConfigNode& node : document.root().required("cases").items()) {
+    const auto name = node.required("schedule").as_string();
+    const auto known = kNames.find(name);
+    const ParallelPlan plan{.pipeline = static_cast<int>(node.required("p").as_integer(1, 1024)),
+                            .schedule = known->second,
+                            .chunks = static_cast<int>(node.required("chunks").as_integer(1, 1024)),
+                            .global_batch = node.required("m").as_integer(1, 1024)};
+    const auto peaks = node.required("results").optional("peak_activations");
+    const int stages = plan.pipeline_shape().stages();
+    if (!peaks || stages > 96) {
+      continue;
+    }
+    INFO(node.required("id").as_string());
+    std::vector<int> layers(static_cast<std::size_t>(stages), 1);
+    layers.back() += 96 - stages;
+    const StepMemory memory = step_memory(model, plan, layers, {});
+    const std::vector<ConfigNode> ranks = peaks->items();
+    REQUIRE(ranks.size() == memory.ranks.size());
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      REQUIRE(memory.ranks[rank].most_activations == ranks[rank].as_integer(0, 1024));
+      ++compared;
+    }
+  }
+  REQUIRE(compared > 40);
 }
 
 TEST_CASE("activations of the first rank are those of its layers alive", "[memory]") {
@@ -197,6 +240,9 @@ TEST_CASE("plans whose memory is not defined are refused with one line", "[memor
   require_refused(
       {.data = 8, .expert = 4, .zero_stage = 3, .shard_group = 4, .global_batch = 8}, experts, {32},
       "expected a shard group that divides the 2 ranks of an expert's gradient, found 4");
+  REQUIRE_THROWS_AS(
+      evenly(experts, {.recompute = Recompute::Selective}, memory_settings("pytorch-fsdp")),
+      ConfigError);
   require_refused({.micro_batch = std::int64_t{1} << 24}, model, {32},
                   "expected activations of at most 1 PB in a micro-batch, found 238 PB");
 }
