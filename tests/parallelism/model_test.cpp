@@ -41,6 +41,8 @@ TEST_CASE("parameters of the shipped models are those of the published checkpoin
       {"qwen3-8b", 8'190'735'360},       {"qwen3-32b", 32'762'123'264},
       {"qwen3-30b-a3b", 30'532'122'624}, {"qwen3-235b-a22b", 235'093'634'560},
       {"deepseek-v3", 671'026'419'200},  {"bloom-176b", 176'247'271'424},
+      {"deepseek-v2", 235'741'434'880},  {"kimi-k2", 1'026'408'232'448},
+      {"mpt-7b", 6'658'859'008},         {"mpt-13b", 12'853'954'560},
   };
   for (const auto& [name, count] : published) {
     INFO(name);
@@ -55,11 +57,29 @@ TEST_CASE("active parameters are those that the models are named after", "[model
           Approx(3.3).margin(0.1));
   REQUIRE(static_cast<double>(active_parameters_of(shipped("qwen3-235b-a22b"))) / 1e9 ==
           Approx(22.1).margin(0.1));
+  // arXiv 2405.04434: 21 B; arXiv 2507.20534: 32.6 B.
+  REQUIRE(static_cast<double>(active_parameters_of(shipped("deepseek-v2"))) / 1e9 ==
+          Approx(21.4).margin(0.1));
+  REQUIRE(static_cast<double>(active_parameters_of(shipped("kimi-k2"))) / 1e9 ==
+          Approx(32.9).margin(0.1));
   // arXiv 2412.19437: 37 B.
   REQUIRE(static_cast<double>(active_parameters_of(shipped("deepseek-v3"))) / 1e9 ==
           Approx(37.5).margin(0.1));
   REQUIRE(active_parameters_of(shipped("llama-3-8b")) ==
           parameters_of(shipped("llama-3-8b")).total());
+}
+
+TEST_CASE("models without a published sum have the rounded count of their papers", "[model]") {
+  const auto billions = [](std::int64_t count) { return static_cast<double>(count) / 1e9; };
+  // https://github.com/xai-org/grok-1: 314 B.
+  REQUIRE(billions(parameters_of(shipped("grok-1")).total()) == Approx(314.0).epsilon(0.01));
+  // arXiv 2402.16819, section 2.
+  const ParameterCount nemotron = parameters_of(shipped("nemotron-4-15b"));
+  REQUIRE(billions(nemotron.embedding + nemotron.head) == Approx(3.2).margin(0.06));
+  REQUIRE(billions(nemotron.total() - nemotron.embedding - nemotron.head) ==
+          Approx(12.5).margin(0.05));
+  // https://huggingface.co/internlm/internlm-7b: 7.3 B.
+  REQUIRE(billions(parameters_of(shipped("internlm-7b")).total()) == Approx(7.3).margin(0.05));
 }
 
 TEST_CASE("plain GPTs have the parameters of Megatron's formula", "[model]") {
