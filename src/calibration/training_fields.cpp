@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 constexpr std::int64_t kMostRanks = 1'000'000;
-constexpr std::array<std::string_view, 4> kForms{"gpt", "mpt", "bloom", "llama"};
+constexpr std::array<std::string_view, 3> kForms{"gpt", "bloom", "llama"};
 
 template <typename Value>
 void read_number(const ConfigNode& node, std::string_view key, std::optional<Value>& value,
@@ -68,7 +68,8 @@ void read_experts(const ConfigNode& node, ModelFields& model) {
     static constexpr std::array<std::string_view, 2> kKinds{"MHA", "MLA"};
     model.latent_attention = attention->as_choice(kKinds) == 1;
   }
-  skip_words(node, {"shared", "dense_layers"});  // A model file says them layer by layer.
+  read_size(node, "dense_layers", model.dense_layers);
+  skip_words(node, {"shared"});  // A model file has their size.
 }
 
 ModelFields read_model_fields(const ConfigNode& node) {
@@ -266,6 +267,7 @@ void visit_fields(ModelFields& one, const ModelFields& other, Visit visit) {
   visit("model.moe.experts", one.experts, other.experts);
   visit("model.moe.topk", one.active_experts, other.active_experts);
   visit("model.moe.expert_ffn", one.expert_size, other.expert_size);
+  visit("model.moe.dense_layers", one.dense_layers, other.dense_layers);
   visit("model.moe.attention", one.latent_attention, other.latent_attention);
 }
 

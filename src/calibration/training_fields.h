@@ -20,7 +20,6 @@ namespace trainyard {
 // What a family of transformers has in common, where a source gives no more than sizes.
 enum class ModelForm : std::uint8_t {
   Gpt,    // Learned positions, layer norms, biases, plain feed-forward, the head tied.
-  Mpt,    // The same without biases (mosaicml/llm-foundry).
   Bloom,  // As Gpt with ALiBi instead of positions and a norm behind the embedding.
   Llama,  // Rotary positions, RMS norms, no biases, gated feed-forward, a head of its own.
 };
@@ -43,6 +42,7 @@ struct ModelFields {
   std::optional<std::int64_t> experts = {};
   std::optional<std::int64_t> active_experts = {};
   std::optional<std::int64_t> expert_size = {};
+  std::optional<std::int64_t> dense_layers = {};  // The first ones, without experts.
   std::optional<bool> latent_attention = {};
 };
 

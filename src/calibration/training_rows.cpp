@@ -96,6 +96,10 @@ TrainingRow read_row(const ConfigNode& node, const RowDefaults& defaults) {
                   .fields = {},
                   .measured = {}};
   if (row.kind) {
+    row.fields.machine.gpu = defaults.fields.machine.gpu;
+    if (const auto cluster = node.optional("cluster"); cluster && cluster->optional("gpu")) {
+      row.fields.machine.gpu = cluster->required("gpu").as_string();
+    }
     node.skip();
     return row;
   }

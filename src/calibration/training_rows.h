@@ -32,7 +32,7 @@ struct TrainingMeasurement {
 
 struct TrainingRow {
   std::string id;
-  std::optional<std::string> kind = {};  // What else than a step was measured; the rest is empty.
+  std::optional<std::string> kind = {};  // What else than a step was measured; then only its GPU.
   std::optional<std::string> task = {};  // "pretrain", "sft", "lora".
   std::optional<std::string> release = {};  // Of the software.
   TrainingFields fields;
