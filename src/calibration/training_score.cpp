@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/training_score.h"
 
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -42,6 +45,10 @@ void add(ErrorMeans& means, const StepErrors& errors) {
   means.p90 += errors.p90;
   means.bias += errors.bias;
   means.scatter += errors.scatter;
+}
+
+std::string reason_of(const TrainingCaseRow& row) {
+  return row.missing.empty() ? row.reason : fmt::format("{}", fmt::join(row.missing, ", "));
 }
 
 template <typename Key>
@@ -91,7 +98,8 @@ SourceScore score_case(const LoadedTrainingCase& loaded, const StepPredictor& pr
     for (const std::string& field : row.missing) {
       ++score.missing[field];
     }
-    if (!row.run) {
+    if (!row.run || !predict) {
+      score.unscored.push_back({.id = row.id, .status = row.status, .reason = reason_of(row)});
       continue;
     }
     try {
@@ -102,7 +110,7 @@ SourceScore score_case(const LoadedTrainingCase& loaded, const StepPredictor& pr
                              .measured_s = row.run->measured.time_s,
                              .predicted_s = predicted});
     } catch (const ConfigError& error) {
-      score.uncovered.push_back({.id = row.id, .reason = error.what()});
+      score.unscored.push_back({.id = row.id, .status = row.status, .reason = error.what()});
     }
   }
   return score;
@@ -117,7 +125,7 @@ TrainingScore score_of(std::vector<SourceScore> cases) {
     merge(one.status, source.status);
     merge(one.missing, source.missing);
     std::move(one.steps.begin(), one.steps.end(), std::back_inserter(source.steps));
-    std::move(one.uncovered.begin(), one.uncovered.end(), std::back_inserter(source.uncovered));
+    std::move(one.unscored.begin(), one.unscored.end(), std::back_inserter(source.unscored));
   }
   TrainingScore score;
   for (auto& [key, source] : merged) {
@@ -152,11 +160,11 @@ std::size_t TrainingScore::rows() const {
 }
 
 std::size_t TrainingScore::with_plan() const {
-  std::size_t count = 0;
-  for (const SourceScore& source : sources) {
-    count += source.steps.size() + source.uncovered.size();
-  }
-  return count;
+  const auto count = [&](TrainingRowStatus one) {
+    const auto found = status.find(one);
+    return found == status.end() ? std::size_t{0} : found->second;
+  };
+  return count(TrainingRowStatus::Complete) + count(TrainingRowStatus::Assumed);
 }
 
 std::size_t TrainingScore::predicted() const {

@@ -42,9 +42,11 @@ struct StepErrors {
 };
 [[nodiscard]] StepErrors step_errors(std::span<const ScoredStep> rows);
 
-struct UncoveredStep {
+// A row that was not predicted.
+struct UnscoredRow {
   std::string id;
-  std::string reason;
+  TrainingRowStatus status = TrainingRowStatus::Missing;
+  std::string reason;  // Missing fields, a clash, an exclusion, or why the predictor refused it.
 };
 
 struct SourceScore {
@@ -54,7 +56,7 @@ struct SourceScore {
   std::map<TrainingRowStatus, std::size_t> status = {};
   std::map<std::string, std::size_t> missing = {};  // Rows that lack a field, by its key.
   std::vector<ScoredStep> steps = {};
-  std::vector<UncoveredStep> uncovered = {};  // Rows with a plan that could not be predicted.
+  std::vector<UnscoredRow> unscored = {};
   StepErrors dense = {};
   StepErrors experts = {};
 };
@@ -84,7 +86,7 @@ struct TrainingScore {
   [[nodiscard]] std::size_t predicted() const;
 };
 
-// Of one case.
+// Of one case. Without a prediction only its coverage.
 [[nodiscard]] SourceScore score_case(const LoadedTrainingCase& loaded,
                                      const StepPredictor& predict);
 // Cases of one source and one generation become one; in the order of their names.

@@ -22,6 +22,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "cli/validate_training.h"
 #include "report/output.h"
 #include "report/validation_report.h"
 #include "sim/config_error.h"
@@ -40,6 +41,7 @@ Examples:
   trainyard validate --only h100-1x8 --format json --output h100.json
   trainyard validate --leave-one-out
   trainyard validate --cases my-cases
+  trainyard validate --cases validation/cases/training
 )";
 
 // The folder above configs, relative to the working folder: paths in reports stay short.
@@ -175,6 +177,22 @@ void hold_against_budgets(const Request& request, ValidationReport& report) {
   }
 }
 
+// Only what a score of steps has a use for.
+int run_training(const OptionReader& reader, const Request& request,
+                 const std::vector<std::filesystem::path>& files, std::ostream& out) {
+  for (const char* const option : {"budgets", "record-budgets", "refit", "leave-one-out"}) {
+    if (reader.given(option)) {
+      throw ConfigError(
+          fmt::format("--{}: expected cases of collectives, found training steps", option));
+    }
+  }
+  const TrainingReport report = validate_training(
+      {.files = files, .root = project_folder(), .only = request.only, .threads = request.threads},
+      {});
+  write_output(request.output, render(report, request.format), out);
+  return 0;
+}
+
 }  // namespace
 
 options::options_description validate_options() {
@@ -209,6 +227,10 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   }
   const Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);
+  const std::vector<std::filesystem::path> files = validation_case_files(request.cases);
+  if (is_training_case(files.front(), project_folder())) {
+    return run_training(reader, request, files, out);
+  }
   const std::vector<LoadedCase> cases = load_cases(request);
   const Catalogue catalogue = load_default_catalogue();
   std::vector<LoadedCase> wanted;

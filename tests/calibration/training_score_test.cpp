@@ -120,8 +120,9 @@ TEST_CASE("rows that cannot be predicted are listed with the reason", "[training
       })});
   REQUIRE(score.with_plan() == 1);
   REQUIRE(score.predicted() == 0);
-  REQUIRE(score.sources[0].uncovered[0].id == "a");
-  REQUIRE(score.sources[0].uncovered[0].reason == "out of memory");
+  REQUIRE(score.sources[0].unscored[0].id == "a");
+  REQUIRE(score.sources[0].unscored[0].reason == "out of memory");
+  REQUIRE(score.sources[0].unscored[1].reason == "parallel.tp, parallel.pp");
   REQUIRE(score.missing.at("parallel.tp") == 1);
   REQUIRE(score.status.at(TrainingRowStatus::Missing) == 1);
 }

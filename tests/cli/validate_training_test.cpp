@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard validate on measured training steps.
+#include "cli/validate_training.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "calibration/validation_case.h"
+#include "cli/validate.h"
+#include "sim/config_error.h"
+#include "support/catch.h"
+
+namespace trainyard {
+namespace {
+
+const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kCases = kRoot / "validation" / "cases";
+
+TrainingValidationRequest request_for(const std::vector<std::string>& only) {
+  return {.files = validation_case_files(kCases / "training"),
+          .root = kRoot,
+          .only = only,
+          .threads = 1};
+}
+
+std::string output_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--cases", (kCases / "training").string()});
+  std::ostringstream out;
+  REQUIRE(run_validate(arguments, out) == 0);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("cases of training steps are known by their table", "[training]") {
+  REQUIRE(is_training_case(kCases / "training" / "bloom.yaml", kRoot));
+  REQUIRE_FALSE(is_training_case(validation_case_files(kCases / "nccl").front(), kRoot));
+}
+
+TEST_CASE("validate reports the coverage of every training row", "[training]") {
+  const auto json = nlohmann::json::parse(output_of({"--format", "json"}));
+  const auto& summary = json["summary"];
+  REQUIRE(summary["row_count"] == 2152);
+  int rows = 0;
+  for (const char* const status :
+       {"complete", "assumed", "missing", "clash", "excluded", "no_step"}) {
+    rows += summary[status].get<int>();
+  }
+  REQUIRE(rows == 2152);
+  REQUIRE(summary["with_plan"] == summary["complete"].get<int>() + summary["assumed"].get<int>());
+  REQUIRE(summary["missing_fields"]["parallel.tp"].get<int>() > 0);
+  for (const char* const key : {"median_error_dense", "p90_error_dense", "bias_dense",
+                                "median_error_moe", "p90_error_moe", "bias_moe"}) {
+    REQUIRE(summary.contains(key));
+  }
+}
+
+TEST_CASE("validate scores steps that are predicted, source by source", "[training]") {
+  const TrainingReport report =
+      validate_training(request_for({"korthikanti", "simumax"}),
+                        [](const TrainingCase& item, const TrainingRun& run) {
+                          return run.measured.time_s * (item.source == "simumax_b200" ? 2.0 : 1.0);
+                        });
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["sources"].size() == 2);
+  REQUIRE(json["sources"][0]["source"] == "korthikanti_2022");
+  REQUIRE(json["sources"][0]["rows_dense"] == 4);
+  REQUIRE(json["sources"][0]["median_error_dense"] == 0.0);
+  REQUIRE(json["sources"][1]["rows_moe"] == 6);
+  REQUIRE(json["sources"][1]["bias_moe"].get<double>() == Approx(0.6931).margin(1e-4));
+  REQUIRE(json["summary"]["median_error_dense"].get<double>() == Approx(0.3466).margin(1e-4));
+  REQUIRE(json["summary"]["sources_dense"] == 2);
+  REQUIRE(json["generations"].size() == 2);
+}
+
+TEST_CASE("options for collectives are refused with training cases", "[training]") {
+  std::ostringstream out;
+  const std::vector<std::string> arguments{"--refit", "--cases", (kCases / "training").string()};
+  REQUIRE_THROWS_WITH(run_validate(arguments, out),
+                      "--refit: expected cases of collectives, found training steps");
+  REQUIRE_THROWS_AS(validate_training(request_for({"nothing-like-it"}), {}), ConfigError);
+}
+
+}  // namespace trainyard
