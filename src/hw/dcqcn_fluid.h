@@ -13,6 +13,7 @@ namespace trainyard {
 struct DcqcnFluid {
   Bandwidth line{};          // C
   Bandwidth additive{};      // R_AI
+  Bandwidth hyper{};         // R_HAI: for dcqcn_cycle_point() alone.
   Bytes byte_counter{};      // B; 0: none.
   SimTime rate_timer{};      // T
   SimTime cnp_interval{};    // tau
@@ -38,5 +39,16 @@ struct DcqcnFixedPoint {
 //   alpha d^2 = tau^2 R_AI R ((1-p)^(F B) e_B + (1-p)^(F T R) e_T) (e_B + e_T)
 //   queue = Kmin + (p / Pmax) (Kmax - Kmin)
 [[nodiscard]] DcqcnFixedPoint dcqcn_fixed_point(const DcqcnFluid& fluid, int flows);
+
+// The same by following one flow from a CNP to the next, as notification and reaction points work
+// (our own, docs/dcqcn.md): a mark counts only when `cnp_interval` has passed since the last CNP,
+// and that CNP restarted the timers. With s(t) the chance that no CNP has come t after the last,
+//   s(t) = 1 until tau, then (1-p)^(R (t - tau))
+//   alpha = 1 / (1 + sum of s(k tau'))
+// and RT = R, RC = R (1 - alpha/2) led through the increases at k T and k B / R, p is where the
+// mean RC at the next CNP is R again. When T is about tau an increase hardly ever fails to come
+// first, so that flows must be marked more often than the fluid model has it. `mark_approx` is not
+// set. p is not looked for where fewer than one in 1000 timers ends with a CNP.
+[[nodiscard]] DcqcnFixedPoint dcqcn_cycle_point(const DcqcnFluid& fluid, int flows);
 
 }  // namespace trainyard

@@ -40,6 +40,12 @@ void check(const PacketOptions& options) {
   if (options.pfc && options.fabric_credits > Bytes(0)) {
     throw ConfigError("packet engine: expected PFC or credits between switches, found both");
   }
+  // A wait is bits over rate.
+  if (options.dcqcn && options.dcqcn->least < Bandwidth(1)) {
+    throw ConfigError(
+        fmt::format("packet engine: expected a least rate of DCQCN of at least 1 bit/s, found {}",
+                    options.dcqcn->least.bits_per_second()));
+  }
 }
 
 }  // namespace
@@ -126,7 +132,7 @@ IngressLimits PacketEngine::ingress_limits(const Link& link) const {
   return {.lossless = true,
           .exempt = false,
           .reserve = kReserve,
-          .headroom = headroom,
+          .headroom = options_.headroom.value_or(headroom),
           .threshold = {.kind = BufferThreshold::Kind::Dynamic,
                         .alpha_exponent = options_.alpha_exponent},
           .resume_offset = kResumeOffset};
@@ -191,8 +197,8 @@ void PacketEngine::set_up_switch(Port& port, const Link& link) {
   if (options_.ecn != EcnPreset::Off) {
     const auto [entry, is_new] = marker_index_.try_emplace(
         port.bits_per_second, static_cast<std::uint32_t>(markers_.size()));
-    const RedProfile profile =
-        red_profile(options_.ecn, Bandwidth(static_cast<std::int64_t>(port.bits_per_second)));
+    const RedProfile profile = options_.red.value_or(
+        red_profile(options_.ecn, Bandwidth(static_cast<std::int64_t>(port.bits_per_second))));
     if (is_new) {
       markers_.emplace_back(profile);
     }
@@ -338,8 +344,9 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
   }
   if (options_.control != CongestionControl::None) {
     const auto line = Bandwidth(static_cast<std::int64_t>(connection.rate));
-    const auto entry =
-        settings_.try_emplace(connection.rate, dcqcn_settings(options_.control, line)).first;
+    DcqcnSettings settings = options_.dcqcn.value_or(dcqcn_settings(options_.control, line));
+    settings.line = line;
+    const auto entry = settings_.try_emplace(connection.rate, settings).first;
     reactions_.emplace_back(entry->second);
   }
   Port& first = ports_[connection.port];

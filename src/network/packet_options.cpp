@@ -22,6 +22,7 @@ DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line) {
   if (control == CongestionControl::DcqcnPaper) {
     // Zhu et al., SIGCOMM 2015, section 6 and figure 14; R_HAI, which it leaves open, as in the
     // simulation of its authors (bobzhuyb/ns3-rdma).
+    settings.least = Bandwidth(10'000'000);  // It names none: an estimate.
     settings.additive = Bandwidth(40'000'000);
     settings.hyper = Bandwidth(200'000'000);
     return settings;

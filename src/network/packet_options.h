@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "hw/dcqcn.h"
 #include "hw/ecn.h"
@@ -51,6 +52,12 @@ struct PacketOptions {
   // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.
   int packets_per_ack = 0;
   std::uint64_t seed = 1;
+
+  // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of
+  // parameters. The line rate of `dcqcn` is not looked at.
+  std::optional<DcqcnSettings> dcqcn = {};
+  std::optional<RedProfile> red = {};  // Only where `ecn` is not off.
+  std::optional<Bytes> headroom = {};  // Of an ingress group.
 
   // For tests that neither changes anything: every switch is worked through event by event, also
   // where nothing can reach a threshold; and windows are no longer than this (0: as the links
