@@ -11,7 +11,7 @@
 #include "sim/config_error.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"
-#include "support/sanitizers.h"
+#include "support/effort.h"
 
 namespace trainyard {
 namespace {

@@ -10,7 +10,11 @@ namespace trainyard {
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kIsSanitized = true;
 #elif defined(__has_feature)
-inline constexpr bool kIsSanitized = __has_feature(address_sanitizer);
+#if __has_feature(address_sanitizer)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
 #else
 inline constexpr bool kIsSanitized = false;
 #endif

@@ -36,8 +36,8 @@ Traffic random_traffic(const TestFabric& fabric, RandomStream& random) {
   return traffic;
 }
 
-std::vector<Woken> play(Simulator& simulator, Network& network, const TestFabric& fabric,
-                        const Traffic& traffic) {
+std::vector<Woken> play_until(Simulator& simulator, Network& network, const TestFabric& fabric,
+                              const Traffic& traffic, SimTime time) {
   Recorder done(simulator);
   std::vector<ConnectionId> connections;
   for (const TestConnection& connection : traffic.connections) {
@@ -66,10 +66,15 @@ std::vector<Woken> play(Simulator& simulator, Network& network, const TestFabric
   for (std::uint64_t i = 0; i < traffic.messages.size(); ++i) {
     simulator.schedule_at(traffic.messages[i].time, sender, i);
   }
-  simulator.run();
-  CHECK(done.events().size() == traffic.messages.size(),
-        "a message did not arrive, or arrived twice");
+  simulator.run_until(time);
   return done.events();
+}
+
+std::vector<Woken> play(Simulator& simulator, Network& network, const TestFabric& fabric,
+                        const Traffic& traffic) {
+  std::vector<Woken> events = play_until(simulator, network, fabric, traffic, SimTime::max());
+  CHECK(events.size() == traffic.messages.size(), "a message did not arrive, or arrived twice");
+  return events;
 }
 
 MessagesRun run_traffic(const TestFabric& fabric, const Traffic& traffic, Fidelity fidelity) {

@@ -51,6 +51,11 @@ inline constexpr RoutingOptions kTestRouting{.policy = RoutingPolicy::EcmpHash, 
 [[nodiscard]] std::vector<Woken> play(Simulator& simulator, Network& network,
                                       const TestFabric& fabric, const Traffic& traffic);
 
+// The same until `time`, where not every message needs to arrive.
+[[nodiscard]] std::vector<Woken> play_until(Simulator& simulator, Network& network,
+                                            const TestFabric& fabric, const Traffic& traffic,
+                                            SimTime time);
+
 [[nodiscard]] MessagesRun run_traffic(const TestFabric& fabric, const Traffic& traffic,
                                       Fidelity fidelity);
 
