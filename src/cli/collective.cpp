@@ -131,7 +131,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }
   if (request.fidelity == Fidelity::Packet) {
-    notes.push_back("packets: " + describe(request.packet.options));
+    notes.push_back("packets: " + describe(request.packet));
   }
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");
@@ -146,8 +146,8 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
   }
 }
 
-// For each algorithm at the largest size: how it was laid out, what bounds it and, with packets, how
-// they fared.
+// For each algorithm at the largest size: how it was laid out, what bounds it and, with packets,
+// how they fared.
 void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const CollectiveResult& result,
                    std::vector<std::string>& notes) {
   const std::string_view algorithm = name_of(job);

@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/common.h"
+#include "network/packet_profile.h"
+
 namespace trainyard {
 namespace {
 
@@ -44,6 +47,8 @@ Bytes some_bytes(const OptionReader& reader, std::string_view name) {
 void add_packet_options(options::options_description& all) {
   const auto name = [] { return options::value<std::string>()->value_name("NAME"); };
   auto add = all.add_options();
+  add("transport", options::value<std::string>()->value_name("NAME|FILE"),
+      "with packets: buffers, thresholds, MTU and the following, as in configs/transport");
   add("control", name(), "with packets: dcqcn-nic (the default), dcqcn-paper or none");
   add("ecn", name(),
       "with packets: thresholds of marking, hpcc (the default), dcqcn, sonic or off");
@@ -69,10 +74,16 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   PacketRequest request;
   PacketOptions& packet = request.options;
+  request.transport = reader.text("transport");
+  if (request.transport) {
+    packet = load_packet_options(find_config("transport", *request.transport),
+                                 configs_folder() / "transport");
+  }
   if (reader.given("credits")) {
     packet.fabric_credits = some_bytes(reader, "credits");
     packet.pfc = false;
     packet.ecn = EcnPreset::Off;
+    packet.marking.reset();
     packet.control = CongestionControl::None;
   }
   if (reader.given("server-credits")) {
@@ -83,6 +94,7 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   if (reader.given("ecn")) {
     packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
+    packet.marking.reset();
   }
   if (reader.given("pfc")) {
     packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
@@ -94,10 +106,14 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   return request;
 }
 
-std::string describe(const PacketOptions& packet) {
-  return fmt::format("congestion control {}, ECN {}, PFC {}, path MTU {}",
-                     word_of(packet.control, kControls), word_of(packet.ecn, kPresets),
-                     word_of(packet.pfc, kSwitch), packet.mtu.count()) +
+std::string describe(const PacketRequest& request) {
+  const PacketOptions& packet = request.options;
+  const std::string_view ecn =
+      packet.marking ? packet.marking->name : word_of(packet.ecn, kPresets);
+  return fmt::format("{}congestion control {}, ECN {}, PFC {}, path MTU {}",
+                     request.transport ? "transport " + *request.transport + ", " : "",
+                     word_of(packet.control, kControls), ecn, word_of(packet.pfc, kSwitch),
+                     packet.mtu.count()) +
          (packet.fabric_credits > Bytes(0)
               ? fmt::format(", credits for {} a link", to_string(packet.fabric_credits))
               : "") +

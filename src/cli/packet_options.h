@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --control, --ecn, --pfc, --mtu, --credits, --server-credits: what the packet engine is told beside the cluster; --counters:
-// what it is asked for.
+// --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits: what the packet engine is
+// told beside the cluster; --counters: what it is asked for.
 #pragma once
 
 #include <array>
@@ -15,21 +15,22 @@
 namespace trainyard {
 
 struct PacketRequest {
+  std::optional<std::string> transport;  // As it was named.
   PacketOptions options = roce_options();
   std::optional<std::string> counters_file;
 };
 
 // Their names, for commands that refuse them where there is no fidelity.
-inline constexpr std::array<const char*, 7> kPacketOptionNames{
-    "control", "ecn", "pfc", "mtu", "credits", "server-credits", "counters"};
+inline constexpr std::array kPacketOptionNames{
+    "transport", "control", "ecn", "pfc", "mtu", "credits", "server-credits", "counters"};
 
 void add_packet_options(boost::program_options::options_description& options);
 
 // Throws the ConfigError for any of them at another fidelity.
 [[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity);
 
-// "dcqcn-nic, ECN hpcc, PFC on, MTU 4096", for the notes of a result.
-[[nodiscard]] std::string describe(const PacketOptions& packet);
+// "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
+[[nodiscard]] std::string describe(const PacketRequest& request);
 // "12 hops, 3 marked, ...", the same.
 [[nodiscard]] std::string describe(const PacketStats& packets);
 

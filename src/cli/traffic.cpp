@@ -128,7 +128,7 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
         "bound, from what each link carried");
   }
   if (request.fidelity == Fidelity::Packet) {
-    notes.push_back("packets: " + describe(request.packet.options));
+    notes.push_back("packets: " + describe(request.packet));
     notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {

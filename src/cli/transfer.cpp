@@ -263,13 +263,11 @@ std::string render_result(const Cluster& cluster, const Request& request, const 
     }
     return root.dump(2) + "\n";
   }
-  std::string text =
-      fmt::format("# Simulated by Trainyard: cluster {}, {} each{}{}{}\n", cluster.name,
-                  to_string(request.size), request.both_ways ? ", both ways" : "",
-                  request.all_at_once ? ", all at once" : "",
-                  request.fidelity == Fidelity::Packet
-                      ? ", fidelity packet; " + describe(request.packet.options)
-                      : "");
+  std::string text = fmt::format(
+      "# Simulated by Trainyard: cluster {}, {} each{}{}{}\n", cluster.name,
+      to_string(request.size), request.both_ways ? ", both ways" : "",
+      request.all_at_once ? ", all at once" : "",
+      request.fidelity == Fidelity::Packet ? ", fidelity packet; " + describe(request.packet) : "");
   text += render_text(table);
   if (result.total_gigabytes_per_second) {
     text += fmt::format("# Total, until the last is complete: {:.2f} GB/s\n",

@@ -98,7 +98,7 @@ Bytes SenderControl::other_window() const {
   const auto packet = static_cast<double>(settings_->packet.count());
   const auto whole = [](double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); };
   const Bytes bytes = std::visit(
-      Overloaded{[](const LineRate&) { return kNoWindow; },
+      Overloaded{[](const LineRate&) { return kUnlimitedWindow; },
                  [&](const DcqcnReaction& dcqcn) {
                    const auto line = static_cast<double>(settings_->line.bits_per_second());
                    const auto full = static_cast<double>(settings_->dcqcn_window.count());
@@ -106,9 +106,9 @@ Bytes SenderControl::other_window() const {
                  },
                  [](const Hpcc& hpcc) { return hpcc.window(); },
                  [&](const Swift& swift) { return whole(swift.window() * packet); },
-                 [](const Timely&) { return kNoWindow; },
+                 [](const Timely&) { return kUnlimitedWindow; },
                  [](const Dctcp& dctcp) { return dctcp.window(); },
-                 [](const CreditSender&) { return kNoWindow; }},
+                 [](const CreditSender&) { return kUnlimitedWindow; }},
       state_);
   return std::max(bytes, settings_->packet);
 }

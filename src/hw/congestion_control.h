@@ -51,7 +51,7 @@ struct AckSignal {
 };
 
 // More than any flow has in flight.
-inline constexpr Bytes kNoWindow{std::int64_t{1} << 60};
+inline constexpr Bytes kUnlimitedWindow{std::int64_t{1} << 60};
 
 // The sender of one flow.
 class SenderControl {
@@ -67,7 +67,7 @@ class SenderControl {
 
   // The pace at `now`: the next packet may start its wire time at this rate after the last one.
   [[nodiscard]] Bandwidth rate(SimTime now);
-  // What may be in flight; at least one packet, and kNoWindow without a window.
+  // What may be in flight; at least one packet, and kUnlimitedWindow without a window.
   [[nodiscard]] Bytes window() const;
   // Whether a packet may go as far as credit is concerned.
   [[nodiscard]] bool has_credit(Bytes packet) const;
@@ -106,7 +106,7 @@ inline Bytes SenderControl::window() const {
   const bool has_none =
       std::holds_alternative<LineRate>(state_) ||
       (std::holds_alternative<DcqcnReaction>(state_) && settings_->dcqcn_window == Bytes(0));
-  return has_none ? kNoWindow : other_window();
+  return has_none ? kUnlimitedWindow : other_window();
 }
 
 inline void SenderControl::on_cnp(SimTime now) {

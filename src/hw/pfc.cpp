@@ -105,6 +105,23 @@ Bytes ns3_headroom(Bandwidth rate, SimTime delay) {
   return Bytes(carried(rate, delay, 3, false));
 }
 
+Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms) {
+  constexpr double kMetresPerSecond = 2e8;
+  switch (rule) {
+    case HeadroomRule::Standard:
+      return pfc_headroom(terms);
+    case HeadroomRule::Sonic: {
+      SonicHeadroomTerms sonic{.rate = terms.rate,
+                               .metres = terms.delay.seconds() * kMetresPerSecond};
+      sonic.port_mtu = std::max(sonic.port_mtu, terms.mtu);
+      return sonic_headroom(sonic);
+    }
+    case HeadroomRule::Ns3:
+      return ns3_headroom(terms.rate, terms.delay);
+  }
+  CHECK(false, "unknown rule of headroom");
+}
+
 WatchdogSettings WatchdogSettings::for_ports(int ports) {
   const std::int64_t factor = std::max(1, (ports + 31) / 32);
   WatchdogSettings settings;

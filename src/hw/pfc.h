@@ -111,6 +111,10 @@ struct SonicHeadroomTerms {
 // where the other side stops in no time.
 [[nodiscard]] Bytes ns3_headroom(Bandwidth rate, SimTime delay);
 
+// By any of them.
+enum class HeadroomRule : std::uint8_t { Standard, Sonic, Ns3 };
+[[nodiscard]] Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms);
+
 // Ends a pause storm: a queue that has packets and sends none of them for `detection` is declared
 // stuck; its packets are dropped until it has not been paused for `restoration`.
 // Defaults: sonic-utilities, `pfcwd start_default`; the rule is that of sonic-swss for NVIDIA.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -195,7 +196,8 @@ std::optional<RedProfile> MarkingPreset::at(Bandwidth rate) const {
     return rows.front().red.scaled(rate, rows.front().rate);
   }
   for (const Row& row : rows) {
-    if (scaling == EcnScaling::Fixed || row.rate == rate) {
+    const std::int64_t apart = std::abs(row.rate.bits_per_second() - rate.bits_per_second());
+    if (scaling == EcnScaling::Fixed || apart <= rate.bits_per_second() / 1'000'000) {
       return row.red;
     }
   }
@@ -210,6 +212,13 @@ TransportProfile TransportProfile::load(const std::filesystem::path& file,
                                         const std::filesystem::path& folder,
                                         const ConfigSets& sets) {
   ConfigDocument document = ConfigDocument::load(file);
+  return read(document, file.parent_path(), folder, sets);
+}
+
+TransportProfile TransportProfile::read(ConfigDocument& document,
+                                        const std::filesystem::path& beside,
+                                        const std::filesystem::path& folder,
+                                        const ConfigSets& sets) {
   document.compose(document.root(), folder);
   for (const auto& [path, value] : sets) {
     document.set(path, value);
@@ -220,7 +229,7 @@ TransportProfile TransportProfile::load(const std::filesystem::path& file,
   }
   const SourcedReader reader(root);
   TransportProfile profile;
-  profile.control = load_control(folder / "control", file.parent_path(), root.required("control"));
+  profile.control = load_control(folder / "control", beside, root.required("control"));
   const ConfigNode ecn = root.required("ecn");
   if (!is_off(ecn)) {
     profile.ecn = MarkingPreset::load(folder / "ecn.yaml", ecn);
@@ -237,25 +246,10 @@ IngressLimits TransportProfile::ingress_limits(int priority, const LinkTerms& li
     return {.threshold = {.kind = BufferThreshold::Kind::Unlimited}};
   }
   constexpr std::int64_t kAroundPayload = 18 + 20;
-  constexpr double kMetresPerSecond = 2e8;
-  const Bytes payload = link.frame - Bytes(kAroundPayload);
-  Bytes flight;
-  switch (pfc.headroom) {
-    case HeadroomRule::Standard:
-      flight = pfc_headroom(
-          {.rate = link.rate, .delay = link.delay, .mtu = payload, .pipeline = pfc.pipeline});
-      break;
-    case HeadroomRule::Sonic: {
-      SonicHeadroomTerms terms{.rate = link.rate,
-                               .metres = link.delay.seconds() * kMetresPerSecond};
-      terms.port_mtu = std::max(terms.port_mtu, payload);
-      flight = sonic_headroom(terms);
-      break;
-    }
-    case HeadroomRule::Ns3:
-      flight = ns3_headroom(link.rate, link.delay);
-      break;
-  }
+  const Bytes flight = headroom_by(pfc.headroom, {.rate = link.rate,
+                                                  .delay = link.delay,
+                                                  .mtu = link.frame - Bytes(kAroundPayload),
+                                                  .pipeline = pfc.pipeline});
   return {.lossless = true,
           .reserve = buffer.reserve,
           .headroom = flight + link.frame + buffer.cell,

@@ -37,11 +37,10 @@ struct MarkingPreset {
   // Of the file of presets. Throws ConfigError; an unknown name is one at `name`.
   [[nodiscard]] static MarkingPreset load(const std::filesystem::path& file,
                                           const ConfigNode& name);
-  // For a port of this rate; absent if a table has no row for it.
+  // For a port of this rate; absent if a table has no row within a millionth of it, which is what
+  // rates without and with headers lose by rounding.
   [[nodiscard]] std::optional<RedProfile> at(Bandwidth rate) const;
 };
-
-enum class HeadroomRule : std::uint8_t { Standard, Sonic, Ns3 };
 
 struct PfcProfile {
   std::vector<int> priorities;  // Lossless ones; none: no PFC.
@@ -97,6 +96,11 @@ struct TransportProfile {
   // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml"
   // is a file beside this one. Throws ConfigError.
   [[nodiscard]] static TransportProfile load(const std::filesystem::path& file,
+                                             const std::filesystem::path& folder,
+                                             const ConfigSets& sets = {});
+  // The same from a document that is loaded; files beside it are those of the folder `beside`.
+  [[nodiscard]] static TransportProfile read(ConfigDocument& document,
+                                             const std::filesystem::path& beside,
                                              const std::filesystem::path& folder,
                                              const ConfigSets& sets = {});
 

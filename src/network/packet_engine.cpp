@@ -20,12 +20,7 @@ constexpr Bytes kRatedPayload{4096};
 constexpr std::size_t kMostLinks = 255;
 constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
 
-// What a group owns beside the shared part, and how far below its threshold it must be to let the
-// sender go on: alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
-constexpr Bytes kReserve{4096};
-constexpr Bytes kResumeOffset{3072};
-
-// The buffer of the switches in the simulations of the same source.
+// alibaba-edu/High-Precision-Congestion-Control: of the switches in its simulations.
 constexpr Bytes kUsualBuffer = mib(32);
 
 void check(const PacketOptions& options) {
@@ -56,6 +51,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
       port_index_(topology.link_count(), kNoIndex),
       switch_index_(topology.node_count(), kNoIndex) {
   check(options);
+  check_marking();
   full_wire_ = wire_of(options.mtu.count(), false);
   largest_wire_ = wire_of(options.mtu.count(), true);
   const RdmaFraming& framing = options.framing;
@@ -63,6 +59,22 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   ack_wire_ = wire_bytes(framing, RdmaOpcode::Acknowledge, Bytes(0)).count();
   cnp_wire_ = wire_bytes(framing, RdmaOpcode::Cnp, Bytes(0)).count();
   cnp_interval_ = cnp_interval(options.control).picoseconds();
+}
+
+// That every port that marks has thresholds, before anything runs.
+void PacketEngine::check_marking() const {
+  for (std::uint32_t number = 0; options_.marking && number < topology_.link_count(); ++number) {
+    const Link& link = topology_.link(LinkId(number));
+    if (has_buffer(link)) {
+      static_cast<void>(red_profile(options_, line_rate(link.spec.bandwidth)));
+    }
+  }
+}
+
+// Ports of switches of the fabric.
+bool PacketEngine::has_buffer(const Link& link) const {
+  return topology_.node(link.source).kind == NodeKind::Switch &&
+         link.spec.kind == LinkKind::Network;
 }
 
 std::int64_t PacketEngine::wire_of(std::int64_t payload, bool first) const {
@@ -124,18 +136,20 @@ IngressLimits PacketEngine::ingress_limits(const Link& link) const {
   // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
   // packet that triggers XOFF may lie in the headroom itself.
   const Bytes frame(wire_of(options_.mtu.count(), true) - around_frame_);
-  const Bytes headroom = pfc_headroom({.rate = rate,
-                                       .delay = link.spec.latency,
-                                       .mtu = frame,
-                                       .pipeline = topology_.node(link.target).latency}) +
-                         frame;
+  const Bytes headroom =
+      headroom_by(options_.headroom,
+                  {.rate = rate,
+                   .delay = link.spec.latency,
+                   .mtu = frame,
+                   .pipeline = topology_.node(link.target).latency + options_.pipeline}) +
+      frame;
   return {.lossless = true,
           .exempt = false,
-          .reserve = kReserve,
-          .headroom = options_.headroom.value_or(headroom),
+          .reserve = options_.reserve,
+          .headroom = options_.fixed_headroom.value_or(headroom),
           .threshold = {.kind = BufferThreshold::Kind::Dynamic,
                         .alpha_exponent = options_.alpha_exponent},
-          .resume_offset = kResumeOffset};
+          .resume_offset = options_.resume_offset};
 }
 
 std::uint32_t PacketEngine::switch_of(NodeId node) {
@@ -161,23 +175,24 @@ std::uint32_t PacketEngine::switch_of(NodeId node) {
         "PFC, found {}",
         topology_.node(node).name, to_string(owned * 2), links.size(), to_string(size)));
   }
-  switches_.push_back(
-      {.buffer = SharedBuffer({.size = size}, static_cast<std::uint32_t>(links.size()), 1),
-       .ports = {}});
+  switches_.push_back({.buffer = SharedBuffer({.size = size, .rule = options_.admission},
+                                              static_cast<std::uint32_t>(links.size()), 1),
+                       .ports = {}});
   PacketSwitch& record = switches_.back();
-  // Lossy: a queue may take half of what is free and its own, alpha 1.
-  constexpr BufferThreshold kLossy{.kind = BufferThreshold::Kind::Dynamic, .alpha_exponent = 0};
+  // With alpha 1 a queue may take half of what is free and its own.
+  const BufferThreshold lossy{.kind = BufferThreshold::Kind::Dynamic,
+                              .alpha_exponent = options_.lossy_alpha_exponent};
   for (std::uint32_t i = 0; i < links.size(); ++i) {
     if (options_.pfc) {
       record.buffer.set_ingress(i, 0, limits[i]);
     } else {
-      record.buffer.set_egress(i, 0, kLossy);
+      record.buffer.set_egress(i, 0, lossy);
     }
   }
   // One group alone with x bytes is below its threshold as long as x < alpha (S - x). Shares of
   // 1 / (1 + alpha) with alpha up to 64 leave at least 1/65 of it.
   const std::int64_t shared = (size - owned).count();
-  const int exponent = options_.pfc ? options_.alpha_exponent : 0;
+  const int exponent = options_.pfc ? options_.alpha_exponent : options_.lossy_alpha_exponent;
   const std::int64_t whole = exponent >= 0 ? shared : shared >> -exponent;
   const std::int64_t divisor = exponent >= 0 ? 1 + (std::int64_t{1} << exponent) : 0;
   record.open_limit =
@@ -191,19 +206,19 @@ std::uint32_t PacketEngine::switch_of(NodeId node) {
 }
 
 void PacketEngine::set_up_switch(Port& port, const Link& link) {
-  if (topology_.node(link.source).kind != NodeKind::Switch || link.spec.kind != LinkKind::Network) {
+  if (!has_buffer(link)) {
     return;
   }
-  if (options_.ecn != EcnPreset::Off) {
+  const auto marking =
+      red_profile(options_, Bandwidth(static_cast<std::int64_t>(port.bits_per_second)));
+  if (marking) {
     const auto [entry, is_new] = marker_index_.try_emplace(
         port.bits_per_second, static_cast<std::uint32_t>(markers_.size()));
-    const RedProfile profile = options_.red.value_or(
-        red_profile(options_.ecn, Bandwidth(static_cast<std::int64_t>(port.bits_per_second))));
     if (is_new) {
-      markers_.emplace_back(profile);
+      markers_.emplace_back(*marking);
     }
     port.marker = entry->second;
-    port.mark_above = profile.kmin.count();
+    port.mark_above = marking->kmin.count();
     port.random = hash64(options_.seed ^ hash64(port.link));
   }
   if (options_.buffer > Bytes(0) || options_.pfc) {

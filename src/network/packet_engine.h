@@ -152,6 +152,8 @@ class PacketEngine {
 
   // packet_engine.cpp
   [[nodiscard]] std::uint32_t port_of(LinkId link);
+  void check_marking() const;
+  [[nodiscard]] bool has_buffer(const Link& link) const;
   void set_up_switch(Port& port, const Link& link);
   [[nodiscard]] std::uint32_t switch_of(NodeId node);
   [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;

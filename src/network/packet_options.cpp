@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet_options.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "sim/check.h"
+#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -69,6 +72,24 @@ RedProfile red_profile(EcnPreset preset, Bandwidth rate) {
       break;
   }
   CHECK(false, "no thresholds where nothing is marked");
+}
+
+std::optional<RedProfile> red_profile(const PacketOptions& options, Bandwidth rate) {
+  if (options.red) {
+    return options.red;
+  }
+  if (!options.marking) {
+    return options.ecn == EcnPreset::Off ? std::nullopt
+                                         : std::optional(red_profile(options.ecn, rate));
+  }
+  const std::optional<RedProfile> red = options.marking->at(rate);
+  if (!red) {
+    throw ConfigError(
+        fmt::format("packet engine: ECN {}: expected thresholds for ports of {}, "
+                    "found none",
+                    options.marking->name, to_string(rate)));
+  }
+  return red;
 }
 
 }  // namespace trainyard

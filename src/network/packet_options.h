@@ -7,7 +7,10 @@
 
 #include "hw/dcqcn.h"
 #include "hw/ecn.h"
+#include "hw/pfc.h"
 #include "hw/rdma_packet.h"
+#include "hw/shared_buffer.h"
+#include "hw/transport_profile.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -39,6 +42,7 @@ struct PacketOptions {
 
   CongestionControl control = CongestionControl::None;
   EcnPreset ecn = EcnPreset::Off;
+  std::optional<MarkingPreset> marking = {};  // Of a file, instead of `ecn`.
   bool pfc = false;
   // Of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve where
   // that is more; without PFC queues have no limit.
@@ -48,7 +52,18 @@ struct PacketOptions {
   // servers, where it comes on top of what keeps the link busy (0: adapters take everything).
   Bytes fabric_credits{};
   Bytes server_credits{};
-  int alpha_exponent = -3;  // Of the threshold of an ingress group: 2^this of what is free.
+  // Of the threshold of an ingress group with PFC: 2^this of what is free; and without PFC of an
+  // egress queue.
+  int alpha_exponent = -3;
+  int lossy_alpha_exponent = 0;
+  AdmissionRule admission = AdmissionRule::Guaranteed;
+  // With PFC, what a group owns beside the shared part and its headroom, and how far below its
+  // threshold it must be to let the sender go on.
+  // Source: alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
+  Bytes reserve{4096};
+  Bytes resume_offset{3072};
+  HeadroomRule headroom = HeadroomRule::Standard;
+  SimTime pipeline{};  // One way, beside cable and switch, for which the standard rule has room.
   // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.
   int packets_per_ack = 0;
   std::uint64_t seed = 1;
@@ -56,8 +71,8 @@ struct PacketOptions {
   // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of
   // parameters. The line rate of `dcqcn` is not looked at.
   std::optional<DcqcnSettings> dcqcn = {};
-  std::optional<RedProfile> red = {};  // Only where `ecn` is not off.
-  std::optional<Bytes> headroom = {};  // Of an ingress group.
+  std::optional<RedProfile> red = {};        // Of all ports, whatever `ecn` and `marking` say.
+  std::optional<Bytes> fixed_headroom = {};  // Of an ingress group.
 
   // For tests that neither changes anything: every switch is worked through event by event, also
   // where nothing can reach a threshold; and windows are no longer than this (0: as the links
@@ -73,6 +88,9 @@ struct PacketOptions {
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 [[nodiscard]] RedProfile red_profile(EcnPreset preset, Bandwidth rate);
+// What marks at a port of this rate, if anything does. Throws ConfigError if the marking is a table
+// without this rate.
+[[nodiscard]] std::optional<RedProfile> red_profile(const PacketOptions& options, Bandwidth rate);
 
 // Bytes that a switch or adapter reads of a packet before it can send it on.
 inline constexpr std::int64_t kCutThroughBytes = 72;

@@ -8,12 +8,12 @@
 namespace trainyard {
 namespace {
 
-PacketOptions read(const std::vector<std::string>& arguments,
+PacketRequest read(const std::vector<std::string>& arguments,
                    Fidelity fidelity = Fidelity::Packet) {
   boost::program_options::options_description described("Options");
   add_packet_options(described);
   const auto values = parse_options("traffic", arguments, described, {});
-  return read_packet_options(OptionReader("traffic", values), fidelity).options;
+  return read_packet_options(OptionReader("traffic", values), fidelity);
 }
 
 }  // namespace
@@ -24,7 +24,23 @@ TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
           "congestion control none, ECN off, PFC off, path MTU 1024");
   REQUIRE(describe(read({"--control", "dcqcn-paper", "--ecn", "dcqcn"})) ==
           "congestion control dcqcn-paper, ECN dcqcn, PFC on, path MTU 4096");
-  REQUIRE(read({"--ecn", "sonic"}).ecn == EcnPreset::Sonic);
+  REQUIRE(read({"--ecn", "sonic"}).options.ecn == EcnPreset::Sonic);
+}
+
+TEST_CASE("a transport gives all that the other options do not", "[cli]") {
+  const PacketRequest shipped = read({"--transport", "default"});
+  REQUIRE(describe(shipped) ==
+          "transport default, congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096");
+  REQUIRE(shipped.options.buffer == Bytes(32'000'000));
+  const PacketRequest other =
+      read({"--transport", "default", "--ecn", "off", "--pfc", "off", "--mtu", "1024"});
+  REQUIRE(describe(other) ==
+          "transport default, congestion control dcqcn-nic, ECN off, PFC off, path MTU 1024");
+  REQUIRE(other.options.buffer == Bytes(32'000'000));
+  REQUIRE_THROWS_MATCHES(read({"--transport", "defaut"}), ConfigError,
+                         Catch::Matchers::Message("expected a file or one of the transport "
+                                                  "default, ecn, found \"defaut\"; did you mean "
+                                                  "\"default\"?"));
 }
 
 TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",

@@ -351,6 +351,29 @@ TEST_CASE("a result that cannot be written is an error") {
                              "\"same\"");
 }
 
+TEST_CASE("a run over packets that loses some is no result, and says so") {
+  const ScratchFolder folder;
+  std::string transport = read_text_file(std::filesystem::path(TRAINYARD_SOURCE_DIR) /
+                                         "configs/transport/default.yaml");
+  transport = replaced(transport, "value: [3]", "value: []");
+  transport = replaced(transport, "value: 32 MB", "value: 20 KB");
+  (void)folder.write("lossy.yaml", replaced(transport, "control: dcqcn-nic", "control: none"));
+  const auto require_loss = [&](std::vector<std::string> arguments, const std::string& line) {
+    arguments.insert(arguments.end(), {"--fidelity", "packet", "--transport", "lossy.yaml",
+                                       "--cluster", "h100-1gpu-400g", "--nodes", "8"});
+    const ProgramResult result = run_program(arguments, folder.path());
+    INFO(result.output << result.error);
+    REQUIRE(result.status == 1);
+    REQUIRE(result.error.find(line) != std::string::npos);
+    REQUIRE(result.error.find(" packets were lost\n") != std::string::npos);
+    REQUIRE(result.output.find("# Simulated by Trainyard: ") != std::string::npos);
+  };
+  require_loss({"collective", "gather", "--algo", "direct", "-b", "8M", "-e", "8M"},
+               "trainyard: error: gather direct of 8MiB: ");
+  require_loss({"transfer", "--matrix", "p2p", "--all-at-once", "--size", "8M"},
+               "trainyard: error: ");
+}
+
 TEST_CASE("log lines go to standard error and change no result") {
   const std::vector<std::string> arguments{"collective", "all_reduce", "--cluster", "dgx-h100",
                                            "--nodes",    "1",          "-b",        "1M",

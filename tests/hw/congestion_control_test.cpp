@@ -33,7 +33,7 @@ TEST_CASE("without control the rate is that of the line, and nothing limits what
   control.on_ack({.now = 1_us, .is_marked = true});
   control.on_timeout(1_us);
   REQUIRE(control.rate(1_us) == kLine);
-  REQUIRE(control.window() == kNoWindow);
+  REQUIRE(control.window() == kUnlimitedWindow);
   REQUIRE(control.has_credit(mib(1)));
   REQUIRE(control.deadline() == SimTime::max());
 }

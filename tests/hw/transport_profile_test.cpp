@@ -86,6 +86,7 @@ TEST_CASE("presets of ECN scale, stay, or hold for their own rates only", "[tran
   REQUIRE(preset("dcqcn-paper").at(gigabits_per_second(400))->kmax == Bytes(200'000));
   REQUIRE(preset("simai").at(gigabits_per_second(200))->pmax == 0.8);
   REQUIRE(!preset("simai").at(gigabits_per_second(800)).has_value());
+  REQUIRE(preset("simai").at(Bandwidth(199'999'999'999))->pmax == 0.8);
   REQUIRE(preset("dctcp").at(gigabits_per_second(100))->kmin == Bytes(300'000));
   REQUIRE(preset("dctcp").at(gigabits_per_second(100))->kmax == Bytes(300'000));
   REQUIRE(!shipped({{"ecn", "off"}}).ecn.has_value());

@@ -49,7 +49,7 @@ HeadroomRun fill_headroom(SimTime latency, std::optional<Bytes> headroom) {
   const LinkSpec slow = fabric_link(gigabits_per_second(1), latency);
   const TestFabric fabric = uneven_switch({fast, slow, fast});
   PacketOptions options = lossless();
-  options.headroom = headroom;
+  options.fixed_headroom = headroom;
   PacketEngine engine(fabric.topology, options);
   engine.add_connection(std::array{LinkId(0), LinkId(3)});
   engine.add_connection(std::array{LinkId(4), LinkId(1)});
@@ -99,7 +99,7 @@ TEST_CASE("greedy ports hold alpha / (1 + alpha n) of the shared buffer each", "
       PacketOptions options = lossless();
       options.buffer = 12'000'000_B;
       options.alpha_exponent = exponent;
-      options.headroom = kHeadroom;
+      options.fixed_headroom = kHeadroom;
       PacketEngine engine(fabric.topology, options);
       for (std::uint32_t i = 0; i < senders; ++i) {
         engine.add_connection(std::array{LinkId(2 * i), LinkId(2 * senders + 1)});

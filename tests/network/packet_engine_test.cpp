@@ -16,7 +16,7 @@ namespace {
 using namespace literals;
 
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-constexpr PacketOptions kLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
+const PacketOptions kLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
 
 std::vector<PacketEngine::Completion> run_all(PacketEngine& engine) {
   std::vector<PacketEngine::Completion> completions;

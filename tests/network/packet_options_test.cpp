@@ -3,6 +3,8 @@
 
 #include "network/packet_options.h"
 
+#include "sim/config_error.h"
+
 namespace trainyard {
 namespace {
 
@@ -40,6 +42,22 @@ TEST_CASE("thresholds of marking are those of their sources") {
   REQUIRE(hpcc.kmax == Bytes(1'600'000));
   REQUIRE(red_profile(EcnPreset::Dcqcn, gigabits_per_second(40)).kmin == Bytes(5'000));
   REQUIRE(red_profile(EcnPreset::Sonic, gigabits_per_second(400)).kmax == 2_MiB);
+}
+
+TEST_CASE("marking of a file stands before the presets, and must know the rate") {
+  PacketOptions options = roce_options();
+  REQUIRE(red_profile(options, gigabits_per_second(25)).value().kmin == Bytes(100'000));
+  options.marking = MarkingPreset{
+      .name = "mine",
+      .scaling = EcnScaling::Table,
+      .mark_at = MarkAt::Dequeue,
+      .rows = {{.rate = gigabits_per_second(100),
+                .red = {.kmin = Bytes(1'000), .kmax = Bytes(2'000), .pmax = 0.5}}}};
+  REQUIRE(red_profile(options, gigabits_per_second(100)).value().kmax == Bytes(2'000));
+  REQUIRE_THROWS_WITH(
+      red_profile(options, gigabits_per_second(400)),
+      "packet engine: ECN mine: expected thresholds for ports of 400Gb/s, found none");
+  REQUIRE(!red_profile(PacketOptions{}, gigabits_per_second(100)));
 }
 
 TEST_CASE("a RoCE fabric has DCQCN, marks and PFC unless told otherwise") {

@@ -14,7 +14,7 @@ namespace {
 using namespace literals;
 
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-constexpr PacketOptions kLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
+const PacketOptions kLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
 constexpr SimTime kFull = picoseconds(334'240);  // 4,178 B at 100 Gb/s.
 
 class World {

@@ -4,7 +4,6 @@
 // apart as well.
 #include "support/catch.h"
 
-#include "support/effort.h"
 #include "topology/faults.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -14,6 +13,7 @@
 #include <tuple>
 
 #include "support/built_clusters.h"
+#include "support/effort.h"
 
 namespace trainyard {
 namespace {

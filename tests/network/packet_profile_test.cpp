@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transports from files, as the packet engine runs them, and the places of what it cannot do.
+#include "support/catch.h"
+
+#include "network/packet_profile.h"
+
+#include <string>
+
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+const std::filesystem::path kFolder =
+    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/transport";
+
+// The shipped file with one text in it replaced.
+std::string changed(const std::string& what, const std::string& by) {
+  std::string text = read_text_file(kFolder / "default.yaml");
+  const std::size_t place = text.find(what);
+  REQUIRE(place != std::string::npos);
+  return text.replace(place, what.size(), by);
+}
+
+PacketOptions load_changed(const std::string& what, const std::string& by) {
+  const ScratchFolder folder;
+  return load_packet_options(folder.write("mine.yaml", changed(what, by)), kFolder);
+}
+
+// Without the folder.
+std::string error_of(const std::string& what, const std::string& by) {
+  try {
+    static_cast<void>(load_changed(what, by));
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    return text.substr(text.find("mine.yaml"));
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("the shipped transport is what the packet engine runs anyway, with a buffer of its own",
+          "[transport]") {
+  const PacketOptions file = load_packet_options(kFolder / "default.yaml", kFolder);
+  const PacketOptions usual = roce_options();
+  REQUIRE(file.mtu == usual.mtu);
+  REQUIRE(file.control == usual.control);
+  REQUIRE(file.pfc == usual.pfc);
+  REQUIRE(file.headroom == usual.headroom);
+  REQUIRE(file.pipeline == usual.pipeline);
+  REQUIRE(file.admission == usual.admission);
+  REQUIRE(file.reserve == usual.reserve);
+  REQUIRE(file.resume_offset == usual.resume_offset);
+  REQUIRE(file.alpha_exponent == usual.alpha_exponent);
+  REQUIRE(file.lossy_alpha_exponent == usual.lossy_alpha_exponent);
+  REQUIRE(file.packets_per_ack == usual.packets_per_ack);
+  REQUIRE(file.buffer == Bytes(32'000'000));
+  REQUIRE(file.marking->name == "hpcc");
+  for (const std::int64_t rate : {25, 100, 400}) {
+    const RedProfile marks = red_profile(file, gigabits_per_second(rate)).value();
+    const RedProfile usual_marks = red_profile(usual, gigabits_per_second(rate)).value();
+    REQUIRE(marks.kmin == usual_marks.kmin);
+    REQUIRE(marks.kmax == usual_marks.kmax);
+    REQUIRE(marks.pmax == usual_marks.pmax);
+  }
+}
+
+TEST_CASE("what a file says of buffers, marks, flow control and packets is taken", "[transport]") {
+  REQUIRE(load_changed("value: 32 MB", "value: 1 MiB").buffer == 1_MiB);
+  REQUIRE(load_changed("value: guaranteed", "value: ns3").admission == AdmissionRule::Ns3);
+  REQUIRE(load_changed("value: 4 KiB", "value: 8 KiB").reserve == 8_KiB);
+  REQUIRE(load_changed("value: 3 KiB", "value: 2 KiB").resume_offset == 2_KiB);
+  REQUIRE(load_changed("value: 0.125", "value: 0.5").alpha_exponent == -1);
+  REQUIRE(load_changed("value: 1.0", "value: 8").lossy_alpha_exponent == 3);
+  REQUIRE(load_changed("value: [3]", "value: []").pfc == false);
+  REQUIRE(load_changed("value: standard", "value: sonic").headroom == HeadroomRule::Sonic);
+  REQUIRE(load_changed("value: 0 ns", "value: 40 ns").pipeline == 40_ns);
+  REQUIRE(load_changed("ecn: hpcc", "ecn: simai").marking->name == "simai");
+  REQUIRE(!red_profile(load_changed("ecn: hpcc", "ecn: off"), gigabits_per_second(100)));
+  REQUIRE(load_changed("value: 4096 B", "value: 1024 B").mtu == 1_KiB);
+  REQUIRE(load_changed("value: 16,", "value: 4,").packets_per_ack == 4);
+  REQUIRE(load_changed("value: 16,", "value: 0,").packets_per_ack > 1'000'000);
+  REQUIRE(load_changed("control: dcqcn-nic", "control: none").control == CongestionControl::None);
+}
+
+TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
+  REQUIRE(error_of("value: [3]", "value: [3, 4]") ==
+          "mine.yaml:20:23: pfc.priorities.value: expected [], or rdma.data_priority alone: the "
+          "packet engine has one class of data, found a sequence");
+  REQUIRE(
+      error_of("value: 65535", "value: 1000") ==
+      "mine.yaml:21:19: pfc.quanta.value: expected 65535: in the packet engine no pause ends by "
+      "its timer, found \"1000\"");
+  REQUIRE(error_of("value: off", "value: on") ==
+          "mine.yaml:24:21: pfc.watchdog.value: expected off, since the packet engine has none, "
+          "found \"on\"");
+  REQUIRE(error_of("value: 1 B", "value: 256 B").find("buffer.cell.value: expected 1 B") !=
+          std::string::npos);
+  REQUIRE(
+      error_of("value: 6,", "value: 3,").find("rdma.control_priority.value: expected one above") !=
+      std::string::npos);
+  REQUIRE(
+      error_of("go-back-n", "selective").find("rdma.recovery.value: expected what default.yaml") !=
+      std::string::npos);
+  REQUIRE(error_of("value: 20,", "value: 14,").find("rdma.timeout.value: expected") !=
+          std::string::npos);
+  REQUIRE(
+      error_of("control: dcqcn-nic", "control: swift").find("control: expected none, dcqcn-nic") !=
+      std::string::npos);
+}
+
+}  // namespace trainyard
