@@ -64,8 +64,11 @@ struct PacketStats {
   std::uint64_t pauses = 0;  // PFC: XOFF frames that were sent.
   SimTime paused_time;       // Of all ports.
   std::uint64_t drops = 0;
+  std::uint64_t retransmitted = 0;  // Packets that were sent again.
+  std::uint64_t timeouts = 0;
+  std::uint64_t failures = 0;   // Connections that gave up.
   std::uint64_t reordered = 0;  // Packets that reached their target before an earlier one.
-  Bytes most_queued;  // At one port.
+  Bytes most_queued;            // At one port.
 };
 
 struct NetworkStats {

@@ -93,10 +93,17 @@ std::optional<std::string> PacketNetwork::complaint() const {
   }
   std::string text = fmt::format("{} messages are not complete: {} packets were lost",
                                  engine_.incomplete(), engine_.stats().drops);
+  const Topology& topology = routing_.topology();
+  if (!engine_.failures().empty()) {
+    const PacketEngine::Failure& first = engine_.failures().front();
+    const auto [source, target] = engine_.ends_of(first.connection);
+    text += fmt::format("; {} connections gave up after too many retries, such as {} -> {} at {}",
+                        engine_.failures().size(), topology.node(source).name,
+                        topology.node(target).name, to_string(SimTime(first.time)));
+  }
   const std::vector<LinkId> cycle = engine_.deadlock();
   if (!cycle.empty()) {
     text += "; PFC deadlock, each link stopped by the next one:";
-    const Topology& topology = routing_.topology();
     for (const LinkId id : cycle) {
       const Link& link = topology.link(id);
       text += fmt::format(" {} -> {},", topology.node(link.source).name,
@@ -134,6 +141,8 @@ std::optional<ConnectionCounters> PacketNetwork::connection_counters(
     return ConnectionCounters{};
   }
   return ConnectionCounters{.packets = engine_.packets(number),
+                            .retransmitted = engine_.resent(number),
+                            .timeouts = engine_.timeouts(number),
                             .congestion_notifications = engine_.cnps(number)};
 }
 

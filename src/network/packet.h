@@ -38,7 +38,6 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::optional<std::string> complaint() const override;
 
   [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override;
-  // Packets that were lost are not sent again.
   [[nodiscard]] std::optional<ConnectionCounters> connection_counters(
       ConnectionId connection) const override;
 

@@ -52,6 +52,9 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
       switch_index_(topology.node_count(), kNoIndex) {
   check(options);
   check_marking();
+  check_retransmission();
+  can_lose_ =
+      options.retransmission == Retransmission::None && options.buffer > Bytes(0) && !options.pfc;
   full_wire_ = wire_of(options.mtu.count(), false);
   largest_wire_ = wire_of(options.mtu.count(), true);
   const RdmaFraming& framing = options.framing;
@@ -86,7 +89,8 @@ std::int64_t PacketEngine::wire_of(std::int64_t payload, bool first) const {
 
 // ACKs and CNPs go back to the source.
 bool PacketEngine::has_way_back() const {
-  return options_.packets_per_ack > 0 || options_.control != CongestionControl::None;
+  return options_.packets_per_ack > 0 || options_.control != CongestionControl::None ||
+         options_.retransmission != Retransmission::None;
 }
 
 Bandwidth PacketEngine::line_rate(Bandwidth rate) const {
@@ -369,6 +373,9 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
     first.source = static_cast<std::uint32_t>(sources_.size());
     sources_.emplace_back();
   }
+  if (options_.retransmission != Retransmission::None) {
+    least = std::min(least, add_ends(connection));
+  }
   connections_.push_back(connection);
   shorten_window(least);
   return static_cast<std::uint32_t>(connections_.size() - 1);
@@ -377,6 +384,11 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> path) {
   Connection& connection = connections_[id];
   CHECK(path.size() == connection.hops, "sprayed paths of different lengths");
+  if (options_.retransmission != Retransmission::None) {
+    throw ConfigError(
+        "packet engine: expected no retransmission over sprayed paths, where packets that overtake "
+        "would count as lost; found retransmission and spraying");
+  }
   if (connection.spray == kNoIndex) {
     connection.spray = static_cast<std::uint32_t>(sprays_.size());
     sprays_.emplace_back(connection.path);
@@ -414,6 +426,10 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
     messages_[connection.last].next = slot;
   }
   connection.last = slot;
+  if (!reliable_.empty()) {
+    post(id, messages_[slot]);
+    return;
+  }
   if (connection.sending == kNoIndex) {
     connection.sending = slot;
     connection.unsent = message.size;

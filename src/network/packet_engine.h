@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <map>
+#include <queue>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@
 #include "network/packet_credits.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
+#include "network/packet_reliability.h"
 #include "network/packet_source.h"
 #include "network/packet_spray.h"
 #include "network/packet_switch.h"
@@ -64,6 +66,11 @@ class PacketEngine {
     std::uint64_t acks = 0;
     std::uint64_t cnps = 0;
     std::uint64_t reordered = 0;  // Packets that came before one with a lower number.
+  };
+  // A connection that gave up after too many retries.
+  struct Failure {
+    std::uint32_t connection;
+    Picoseconds time;
   };
 
   // `topology` must outlive the engine. Throws ConfigError for options that make no sense.
@@ -106,6 +113,17 @@ class PacketEngine {
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return connections_[connection].cnps;
   }
+  // Of them, those that were sent again, and timeouts.
+  [[nodiscard]] std::uint64_t resent(std::uint32_t connection) const {
+    return reliable_.empty() ? 0 : reliable_[connection].ends.resent();
+  }
+  [[nodiscard]] std::uint64_t timeouts(std::uint32_t connection) const {
+    return reliable_.empty() ? 0 : reliable_[connection].ends.timeouts();
+  }
+  // The nodes at which it begins and ends.
+  [[nodiscard]] std::pair<NodeId, NodeId> ends_of(std::uint32_t connection) const;
+  // In the order in which windows found them.
+  [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
   // Length of a window.
   [[nodiscard]] Picoseconds window() const { return window_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
@@ -137,10 +155,16 @@ class PacketEngine {
     // Of the target.
     std::uint32_t reverse = 0;  // First position of the way back.
     std::uint32_t unanswered = 0;
+    std::uint32_t expected = 0;  // The next packet, where packets may be lost for good.
     DcqcnNotification notification;
     std::int64_t sent_bytes = 0;  // Of messages that left.
     std::uint32_t cnps = 0;
     std::uint32_t spray = kNoIndex;  // Where it has several paths.
+  };
+  struct Reliable {
+    ReliableConnection ends;
+    Picoseconds timer = kNeverTime;  // Of the alarm for its timeout.
+    bool is_in_line = false;         // At the port where it begins.
   };
   // An event of a switch that is worked through exactly.
   struct SwitchEvent {
@@ -172,10 +196,12 @@ class PacketEngine {
   [[nodiscard]] std::uint32_t take_slot(const Message& message);
 
   // packet_window.cpp
+  [[nodiscard]] WindowCalendar::Window next_window() const;
   void fetch_ahead(std::size_t place) const;
   void pull(std::uint32_t item);
   [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
   void put_in_order(Port& port, std::uint32_t slot);
+  void hand_alarm(std::uint32_t index, const Arrival& alarm);
   void run_port(std::uint32_t index, PacketSwitch* node);
   [[nodiscard]] Picoseconds next_start(const Port& port) const;
   void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
@@ -218,13 +244,28 @@ class PacketEngine {
   // packet_transport.cpp
   [[nodiscard]] Packet next_of(std::uint32_t connection);
   void go_on(const Port& port, std::uint32_t connection, const Packet& packet, Picoseconds start);
+  void pace(std::uint32_t connection, const Packet& packet, Picoseconds start);
   void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void complete(Connection& connection, Picoseconds time);
   void arrive_sprayed(Connection& connection, const Packet& packet, Picoseconds time);
   void answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void answer_mark(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void admit_special(Port& port, const Due& due);
   void take_notice(const Packet& packet, Picoseconds time);
+
+  // packet_reliability.cpp
+  void check_retransmission() const;
+  Picoseconds add_ends(const Connection& connection);
+  [[nodiscard]] Picoseconds stored_time(std::uint32_t first, std::uint8_t hops,
+                                        std::int64_t wire) const;
+  void post(std::uint32_t connection, const Message& message);
+  void send_reliably(Port& port, std::uint32_t index, std::uint32_t connection, Picoseconds start);
+  void receive(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void take_answer_or_alarm(const Packet& packet, Picoseconds time);
+  void set_timer(std::uint32_t connection);
+  void settle_alarms();
+  void pull_alarms();
 
   const Topology& topology_;
   PacketOptions options_;
@@ -252,6 +293,12 @@ class PacketEngine {
   std::vector<Message> messages_;
   std::uint32_t free_message_ = kNoIndex;
   std::uint64_t sends_ = 0;
+
+  // Where packets are sent again: by connection. What is due at times of its own, the first first.
+  std::vector<Reliable> reliable_;
+  std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
+  std::vector<Failure> failures_;
+  bool can_lose_ = false;  // Packets may be lost, and are not sent again.
 
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Of the window that is being worked on.

@@ -7,8 +7,10 @@
 
 #include "hw/dcqcn.h"
 #include "hw/ecn.h"
+#include "hw/go_back_n.h"
 #include "hw/pfc.h"
 #include "hw/rdma_packet.h"
+#include "hw/selective_repeat.h"
 #include "hw/shared_buffer.h"
 #include "hw/transport_profile.h"
 #include "sim/units.h"
@@ -31,6 +33,14 @@ enum class EcnPreset : std::uint8_t {
   Hpcc,   // alibaba-edu/High-Precision-Congestion-Control: 100 and 400 kB at 25 Gb/s, 20 %.
   Dcqcn,  // Zhu et al., SIGCOMM 2015: 5 and 200 kB, 1 %.
   Sonic,  // sonic-buildimage, AZURE_LOSSLESS: 1 and 2 MiB, 5 %.
+};
+
+// What ends of connections do about packets that are lost. None: whoever misses one takes nothing
+// more of the connection.
+enum class Retransmission : std::uint8_t {
+  None,
+  GoBackN,          // RoCE and InfiniBand (hw/go_back_n.h).
+  SelectiveRepeat,  // IRN (hw/selective_repeat.h).
 };
 
 struct PacketOptions {
@@ -66,6 +76,12 @@ struct PacketOptions {
   SimTime pipeline{};  // One way, beside cable and switch, for which the standard rule has room.
   // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.
   int packets_per_ack = 0;
+
+  Retransmission retransmission = Retransmission::None;
+  RetrySettings retry = {};  // Of GoBackN.
+  // Of SelectiveRepeat. Window 0: as many packets as the path holds, its rate times the time of a
+  // full packet to the target and of its ACK back on idle links.
+  SelectiveSettings selective = {.window = 0};
   std::uint64_t seed = 1;
 
   // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of

@@ -26,8 +26,10 @@ struct Packet {
   static constexpr std::uint8_t kMarked = 2;   // Congestion was experienced.
   static constexpr std::uint8_t kControl = 4;  // An ACK, or with kCnp a CNP; goes before data.
   static constexpr std::uint8_t kCnp = 8;
-  static constexpr std::uint8_t kPause = 16;   // A PFC frame, never in a queue; kMarked is XOFF.
-  static constexpr std::uint8_t kCredit = 32;  // With kPause: credits for `wire` bytes instead.
+  static constexpr std::uint8_t kPause = 16;    // A PFC frame, never in a queue; kMarked is XOFF.
+  static constexpr std::uint8_t kNak = 32;      // Of an ACK: packets are missing.
+  static constexpr std::uint8_t kAlarm = 64;    // No packet: an Alarm, of the kind `sequence`.
+  static constexpr std::uint8_t kCredit = 128;  // With kPause: credits for `wire` bytes instead.
 
   std::uint32_t connection;
   std::uint32_t position;  // Of the next port that it takes, in the list of all paths.

@@ -40,9 +40,8 @@ Packet PacketEngine::next_of(std::uint32_t id) {
           .flags = ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
-// After a packet of `connection` began at `start`: it takes its next turn when it may.
-void PacketEngine::go_on(const Port& port, std::uint32_t id, const Packet& packet,
-                         Picoseconds start) {
+// After a packet of `connection` began at `start`: when the next one may.
+void PacketEngine::pace(std::uint32_t id, const Packet& packet, Picoseconds start) {
   Connection& connection = connections_[id];
   if (connection.is_paced || connection.was_cut) {
     std::uint64_t rate = connection.rate;
@@ -56,6 +55,13 @@ void PacketEngine::go_on(const Port& port, std::uint32_t id, const Packet& packe
     const std::uint64_t bits = packet.wire * kBitPicoseconds;
     connection.next_start = start + static_cast<Picoseconds>((bits + rate - 1) / rate);
   }
+}
+
+// It takes its next turn then.
+void PacketEngine::go_on(const Port& port, std::uint32_t id, const Packet& packet,
+                         Picoseconds start) {
+  pace(id, packet, start);
+  const Connection& connection = connections_[id];
   if (connection.sending == kNoIndex) {
     return;
   }
@@ -74,15 +80,30 @@ void PacketEngine::deliver(Port& port, std::uint32_t index, const Packet& packet
                            Picoseconds time) {
   DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
   if (packet.has(Packet::kControl)) {
-    if (packet.has(Packet::kCnp)) {
+    if (packet.has(Packet::kCnp) || !reliable_.empty()) {
       notify(port, index, packet, time);
     }
+    return;
+  }
+  if (!reliable_.empty()) {
+    receive(port, index, packet, time);
     return;
   }
   Connection& connection = connections_[packet.connection];
   if (connection.spray != kNoIndex) [[unlikely]] {
     arrive_sprayed(connection, packet, time);
-  } else if (packet.has(Packet::kEndsMessage)) {
+    if (has_way_back()) {
+      answer(port, index, packet, time);
+    }
+    return;
+  }
+  if (can_lose_) [[unlikely]] {
+    if (packet.sequence != connection.expected) {
+      return;
+    }
+    ++connection.expected;
+  }
+  if (packet.has(Packet::kEndsMessage)) {
     complete(connection, time);
   }
   if (has_way_back()) {
@@ -119,30 +140,43 @@ void PacketEngine::notify(Port& port, std::uint32_t index, const Packet& packet,
   port.notices.push({.time = time, .packet = packet});
 }
 
-// What the target says to a packet that reaches it at `time` by `port`.
-void PacketEngine::answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
+// What the target says to a packet that reaches it at `time` by `port`: a CNP if it is marked,
+void PacketEngine::answer_mark(Port& port, std::uint32_t index, const Packet& packet,
+                               Picoseconds time) {
   Connection& connection = connections_[packet.connection];
-  Packet back{.connection = packet.connection,
-              .position = connection.reverse,
-              .sequence = packet.sequence + 1,
-              .wire = static_cast<std::uint16_t>(cnp_wire_),
-              .left = connection.hops,
-              .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)};
   if (packet.has(Packet::kMarked) && options_.control != CongestionControl::None &&
       connection.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_),
                                         SimTime(time))) {
     ++connection.cnps;
     ++counts_.cnps;
-    notify(port, index, back, time);
+    notify(port, index,
+           {.connection = packet.connection,
+            .position = connection.reverse,
+            .sequence = packet.sequence + 1,
+            .wire = static_cast<std::uint16_t>(cnp_wire_),
+            .left = connection.hops,
+            .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)},
+           time);
   }
+}
+
+// and an ACK.
+void PacketEngine::answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
+  answer_mark(port, index, packet, time);
+  Connection& connection = connections_[packet.connection];
   ++connection.unanswered;
   const bool is_due = connection.unanswered >= static_cast<std::uint32_t>(options_.packets_per_ack);
   if (options_.packets_per_ack > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
     connection.unanswered = 0;
     ++counts_.acks;
-    back.wire = static_cast<std::uint16_t>(ack_wire_);
-    back.flags = Packet::kControl;
-    notify(port, index, back, time);
+    notify(port, index,
+           {.connection = packet.connection,
+            .position = connection.reverse,
+            .sequence = packet.sequence + 1,
+            .wire = static_cast<std::uint16_t>(ack_wire_),
+            .left = connection.hops,
+            .flags = Packet::kControl},
+           time);
   }
 }
 
@@ -171,6 +205,10 @@ void PacketEngine::admit_special(Port& port, const Due& due) {
 }
 
 void PacketEngine::take_notice(const Packet& packet, Picoseconds time) {
+  if (!packet.has(Packet::kCnp)) {
+    take_answer_or_alarm(packet, time);
+    return;
+  }
   connections_[packet.connection].was_cut = true;
   reactions_[packet.connection].on_cnp(SimTime(time));
 }

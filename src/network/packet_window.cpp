@@ -14,13 +14,20 @@ constexpr std::size_t kAhead = 4;
 
 }  // namespace
 
-Picoseconds PacketEngine::next_border() const {
+WindowCalendar::Window PacketEngine::next_window() const {
   const WindowCalendar::Window next = calendar_.next();
+  return alarms_.empty()
+             ? next
+             : std::min(next, static_cast<WindowCalendar::Window>(alarms_.top().time / window_));
+}
+
+Picoseconds PacketEngine::next_border() const {
+  const WindowCalendar::Window next = next_window();
   return next == WindowCalendar::kNever ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
 }
 
 void PacketEngine::run_window(std::vector<Completion>& completions) {
-  number_ = calendar_.next();
+  number_ = next_window();
   CHECK(number_ != WindowCalendar::kNever, "a window without work");
   calendar_.take(number_, due_);
   begin_time_ = static_cast<Picoseconds>(number_) * window_;
@@ -35,6 +42,9 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
   for (std::size_t i = 0; i < due_.size(); ++i) {
     fetch_ahead(i);
     pull(due_[i]);
+  }
+  if (!alarms_.empty()) {
+    pull_alarms();
   }
   for (std::size_t i = 0; i < active_.size(); ++i) {
     if (i + kAhead < active_.size()) {
@@ -58,6 +68,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
     run_switch(node);
   }
   begin_time_ = end_time_;
+  settle_alarms();
   std::sort(completions.begin() + static_cast<std::ptrdiff_t>(before), completions.end(),
             [](const Completion& a, const Completion& b) {
               return a.time != b.time ? a.time < b.time : a.order < b.order;
@@ -135,6 +146,11 @@ inline void PacketEngine::pull_credits(std::uint32_t index) {
     std::pop_heap(returns.begin(), returns.end(), comes_later);
     returns.pop_back();
   }
+}
+
+// After all that comes by links at the same time.
+void PacketEngine::hand_alarm(std::uint32_t index, const Arrival& alarm) {
+  get(index, alarm, kNoIndex);
 }
 
 // Hands what arrives in this window by one link to the ports that take it.
@@ -329,6 +345,10 @@ void PacketEngine::send_next(Port& port, std::uint32_t index, Picoseconds start,
   if (has_own && (port.own_turn || port.queue.empty())) {
     port.own_turn = false;
     const std::uint32_t connection = sources_[port.source].take(start);
+    if (!reliable_.empty()) [[unlikely]] {
+      send_reliably(port, index, connection, start);
+      return;
+    }
     const Packet packet = next_of(connection);
     ++port.counters.packets;
     begin(port, index, packet, start);
@@ -412,6 +432,11 @@ PacketStats PacketEngine::stats() const {
   stats.cnps = counts_.cnps;
   stats.acks = counts_.acks;
   stats.reordered = counts_.reordered;
+  stats.failures = failures_.size();
+  for (const Reliable& reliable : reliable_) {
+    stats.retransmitted += reliable.ends.resent();
+    stats.timeouts += reliable.ends.timeouts();
+  }
   for (const Port& port : ports_) {
     const PortTally& counters = port.counters;
     stats.hops += counters.packets;

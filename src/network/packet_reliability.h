@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections of the packet engine that send again what was lost: the state machines of
+// hw/go_back_n.h and hw/selective_repeat.h at both ends of a connection, with the messages that
+// their packets belong to.
+//
+// Both ends of a connection are one object here, but what one end does is seen by the other only
+// through packets: the source is told of ACKs, the target of data. Packets carry the lower 32 bits
+// of their numbers. An ACK of go-back-N carries the next number that the target expects. One of
+// selective repeat has two numbers to say, so it carries its own number, and what it says is kept
+// here until it or a later one arrives.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <variant>
+
+#include "hw/go_back_n.h"
+#include "hw/selective_repeat.h"
+#include "network/packet_options.h"
+#include "network/packet_port.h"
+
+namespace trainyard {
+
+// The packet nearest to `near` with these lower 32 bits.
+[[nodiscard]] constexpr Psn whole_number(std::uint32_t lower, Psn near) {
+  const auto ahead = static_cast<std::int32_t>(lower - static_cast<std::uint32_t>(near));
+  return near + static_cast<Psn>(static_cast<std::int64_t>(ahead));
+}
+
+class ReliableConnection {
+ public:
+  // A packet to be sent.
+  struct Piece {
+    Psn number = 0;
+    std::int64_t payload = 0;
+    std::int64_t message = 0;  // Bytes of its message.
+    bool begins_message = false;
+    bool ends_message = false;
+    bool is_again = false;
+  };
+  // What the target says to a packet.
+  struct Answer {
+    bool is_sent = false;
+    bool is_nak = false;
+    std::uint32_t number = 0;  // That it carries.
+  };
+
+  // `window` packets without an ACK, for SelectiveRepeat. The retransmission must not be None.
+  ReliableConnection(const PacketOptions& options, std::int64_t window);
+
+  // Of the source. Adds a message, to be sent from `time` on, which must not fall.
+  void add(std::int64_t size, Picoseconds time, std::uint64_t order);
+  // Messages of times up to `now` may be sent.
+  void post_due(Picoseconds now);
+  [[nodiscard]] bool can_send() const;
+  [[nodiscard]] Piece send(Picoseconds now);
+  // An ACK with this number has come.
+  void on_answer(std::uint32_t number, bool is_nak, Picoseconds now);
+  // To be called when deadline() has come; kNeverTime if nothing is waited for.
+  void on_timeout(Picoseconds now);
+  [[nodiscard]] Picoseconds deadline() const;
+  // There were too many retries in a row: nothing is sent any more.
+  [[nodiscard]] bool has_failed() const;
+  // Of the message whose packets go out for the first time, or of the last one.
+  [[nodiscard]] std::uint64_t order() const;
+  // Everything before this has come, as far as the source knows.
+  [[nodiscard]] Psn acked() const { return acked_; }
+
+  // Of the target. A packet with this number has come.
+  [[nodiscard]] Answer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack);
+  // Messages of which all packets have come, since the last call.
+  [[nodiscard]] std::uint32_t take_completed();
+
+  [[nodiscard]] std::uint64_t resent() const;
+  [[nodiscard]] std::uint64_t timeouts() const { return timeouts_; }
+
+ private:
+  struct Span {
+    Psn first = 0;
+    std::int64_t size = 0;
+    Picoseconds time = 0;
+    std::uint64_t order = 0;
+  };
+  struct GoBackNEnds {
+    RetrySettings settings;
+    GoBackNSender sender = {};
+    GoBackNReceiver receiver = {};
+  };
+  struct Statement {
+    Psn expected;
+    Psn received;
+  };
+  struct SelectiveEnds {
+    SelectiveSettings settings;
+    SelectiveSender sender;
+    SelectiveReceiver receiver;
+    Ring<Statement> said = {};     // By ACKs that have not come yet.
+    std::uint32_t first_said = 0;  // The number of the first of them.
+  };
+
+  [[nodiscard]] static std::variant<GoBackNEnds, SelectiveEnds> make_ends(
+      const PacketOptions& options, std::int64_t window);
+  [[nodiscard]] Psn packets_of(std::int64_t size) const;
+  [[nodiscard]] Psn end_of(const Span& span) const { return span.first + packets_of(span.size); }
+  // Of the message that the packet belongs to, among spans_.
+  [[nodiscard]] std::uint32_t place_of(Psn number) const;
+
+  std::variant<GoBackNEnds, SelectiveEnds> ends_;
+  std::int64_t mtu_;
+  Ring<Span> spans_;             // Of messages that are not acknowledged as a whole.
+  std::uint32_t posted_ = 0;     // So many of them may be sent,
+  std::uint32_t completed_ = 0;  // and so many are at the target.
+  Psn end_ = 0;                  // Of all messages.
+  Psn sent_ = 0;                 // One beyond the highest that was ever sent.
+  Psn acked_ = 0;
+  std::uint64_t timeouts_ = 0;
+};
+
+// Something that a port is told at a time of its own, after all that arrives at that instant.
+struct Alarm {
+  enum class Kind : std::uint8_t { Post, Timeout, LinkDown };
+  Picoseconds time;
+  std::uint32_t port;
+  std::uint32_t connection;  // kNoIndex for LinkDown.
+  Kind kind;
+  friend auto operator<=>(const Alarm&, const Alarm&) = default;
+};
+
+}  // namespace trainyard

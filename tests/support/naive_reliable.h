@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lossy runs of the packet engine, written down once more as plainly as possible: an ordinary
+// simulation with one map of events, with ACKs, retransmission, and all ways to lose a packet. Slow
+// on purpose. The state machines of the ends and the buffer of a switch are those of src/hw.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "network/packet_options.h"
+#include "network/packet_port.h"
+#include "support/fabrics.h"
+#include "support/messages.h"
+
+namespace trainyard {
+
+struct NaiveReliableRun {
+  std::vector<PacketStart> starts;  // Of data, ACKs and NAKs at every port, by time, then link.
+  std::vector<std::optional<SimTime>> arrivals;  // By message; nothing if it never was complete.
+  std::uint64_t drops = 0;
+  std::uint64_t resent = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t failures = 0;
+};
+
+// Store-and-forward or cut-through switches without PFC, no congestion control. Rates are those of
+// the line. `paths` are those of the connections, none of them empty.
+[[nodiscard]] NaiveReliableRun run_naive_reliable(const TestFabric& fabric, const Traffic& traffic,
+                                                  const std::vector<std::vector<LinkId>>& paths,
+                                                  const PacketOptions& options);
+
+}  // namespace trainyard
