@@ -105,7 +105,9 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
   }
   const std::array<Transfer, 1> one{Transfer{.source = whole_.gpus[static_cast<std::size_t>(from)],
                                              .target = whole_.gpus[static_cast<std::size_t>(to)]}};
-  const SimTime time = run_transfers(whole_, one, size, fidelity_).front();
+  const TransferTimes run = time_transfers(whole_, one, {.size = size, .fidelity = fidelity_});
+  CHECK(!run.complaint, "a transfer that is alone did not end");
+  const SimTime time = run.times.front();
   transfers_.emplace(key, time);
   return time;
 }

@@ -47,7 +47,7 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "[cli]") {
   REQUIRE(describe(read({"--credits", "128K"})) ==
           "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
-  REQUIRE(read({"--credits", "64K", "--ecn", "hpcc"}).ecn == EcnPreset::Hpcc);
+  REQUIRE(read({"--credits", "64K", "--ecn", "hpcc"}).options.ecn == EcnPreset::Hpcc);
   REQUIRE(describe(read({"--server-credits", "64K"})) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, credits inside servers "
           "for 64KiB beyond a round trip");
