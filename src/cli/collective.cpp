@@ -22,7 +22,6 @@
 #include "report/collective_report.h"
 #include "report/output.h"
 #include "report/trace.h"
-#include "report/traffic_report.h"
 
 namespace trainyard {
 namespace {
@@ -42,6 +41,9 @@ Examples:
 std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
                                    const CollectiveInputs& inputs) {
   std::vector<CollectiveJob> jobs;
+  PacketOptions unobserved = request.packet.options;
+  unobserved.queue_times = false;
+  unobserved.sample_every = {};
   for (const Bytes size : inputs.sizes) {
     CollectiveJob job{.operation = request.operation,
                       .size = size,
@@ -49,7 +51,7 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
                       .channels = request.channels,
                       .piece = request.piece,
                       .fidelity = request.fidelity,
-                      .packet = request.packet.options,
+                      .packet = unobserved,
                       .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
     for (const Algorithm algorithm : inputs.algorithms) {
       job.algorithm = algorithm;
@@ -61,7 +63,9 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
     }
   }
   // Files are of the first algorithm at the largest size.
-  jobs[jobs.size() - inputs.runs()].keeps_counters = request.packet.counters_file.has_value();
+  CollectiveJob& observed = jobs[jobs.size() - inputs.runs()];
+  observed.keeps_counters = request.packet.has_files();
+  observed.packet = request.packet.options;
   return jobs;
 }
 
@@ -224,10 +228,7 @@ void write_files(const CollectiveRequest& request, const Cluster& cluster, const
   if (request.trace) {
     write_file(*request.trace, trace_of(cluster, job));
   }
-  if (request.packet.counters_file) {
-    write_file(*request.packet.counters_file,
-               counters_csv(cluster.topology, *result.port_counters));
-  }
+  write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
 }
 
 }  // namespace

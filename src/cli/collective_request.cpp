@@ -134,7 +134,8 @@ void check_files(const CollectiveRequest& request) {
   check_distinct_files({{"output", request.output},
                         {"trace", request.trace},
                         {"plot", request.plot},
-                        {"counters", request.packet.counters_file}});
+                        {"counters", request.packet.counters_file},
+                        {"samples", request.packet.samples_file}});
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "cli/common.h"
 #include "network/packet_profile.h"
+#include "report/output.h"
+#include "report/traffic_report.h"
 
 namespace trainyard {
 namespace {
@@ -42,6 +44,27 @@ Bytes some_bytes(const OptionReader& reader, std::string_view name) {
   return size;
 }
 
+SimTime sample_interval(const OptionReader& reader) {
+  const std::optional<std::string> text = reader.text("sample-every");
+  if (reader.given("samples") != text.has_value()) {
+    throw ConfigError(text ? "--sample-every: expected --samples FILE beside it, found none"
+                           : "--samples: expected --sample-every TIME beside it, found none");
+  }
+  if (!text) {
+    return {};
+  }
+  constexpr std::string_view kExpected = "a time above zero, such as 10us";
+  try {
+    const SimTime interval = parse_time(*text);
+    if (interval <= SimTime()) {
+      fail_option("sample-every", kExpected, *text);
+    }
+    return interval;
+  } catch (const UnitError&) {
+    fail_option("sample-every", kExpected, *text);
+  }
+}
+
 }  // namespace
 
 void add_packet_options(options::options_description& all) {
@@ -63,6 +86,10 @@ void add_packet_options(options::options_description& all) {
       "switches take everything unless given");
   add("counters", options::value<std::string>()->value_name("FILE"),
       "with packets: write the counters of all ports there, as CSV");
+  add("samples", options::value<std::string>()->value_name("FILE"),
+      "with packets: write queues and rates over time there, as CSV");
+  add("sample-every", options::value<std::string>()->value_name("TIME"),
+      "of --samples, such as 10us");
 }
 
 PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity) {
@@ -103,6 +130,9 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
     packet.mtu = Bytes(std::int64_t{256} << index_of(reader, "mtu", kMtus));
   }
   request.counters_file = output_file(reader, "counters");
+  packet.queue_times = request.counters_file.has_value();
+  request.samples_file = output_file(reader, "samples");
+  packet.sample_every = sample_interval(reader);
   return request;
 }
 
@@ -121,6 +151,17 @@ std::string describe(const PacketRequest& request) {
               ? fmt::format(", credits inside servers for {} beyond a round trip",
                             to_string(packet.server_credits))
               : "");
+}
+
+void write_packet_files(const PacketRequest& request, const Topology& topology,
+                        const std::optional<std::vector<PortCounters>>& counters,
+                        const std::optional<PacketSamples>& samples) {
+  if (request.counters_file) {
+    write_file(*request.counters_file, counters_csv(topology, *counters));
+  }
+  if (request.samples_file) {
+    write_file(*request.samples_file, samples_csv(topology, *samples));
+  }
 }
 
 std::string describe(const PacketStats& packets) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits: what the packet engine is
-// told beside the cluster; --counters: what it is asked for.
+// told beside the cluster; --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 
 #include <array>
 #include <boost/program_options.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "network/network.h"
@@ -18,11 +19,15 @@ struct PacketRequest {
   std::optional<std::string> transport;  // As it was named.
   PacketOptions options = roce_options();
   std::optional<std::string> counters_file;
+  std::optional<std::string> samples_file;
+
+  [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
 };
 
 // Their names, for commands that refuse them where there is no fidelity.
 inline constexpr std::array kPacketOptionNames{
-    "transport", "control", "ecn", "pfc", "mtu", "credits", "server-credits", "counters"};
+    "transport", "control",        "ecn",      "pfc",     "mtu",
+    "credits",   "server-credits", "counters", "samples", "sample-every"};
 
 void add_packet_options(boost::program_options::options_description& options);
 
@@ -31,6 +36,10 @@ void add_packet_options(boost::program_options::options_description& options);
 
 // "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
 [[nodiscard]] std::string describe(const PacketRequest& request);
+// Writes the files that were asked for. What they are of must be there.
+void write_packet_files(const PacketRequest& request, const Topology& topology,
+                        const std::optional<std::vector<PortCounters>>& counters,
+                        const std::optional<PacketSamples>& samples);
 // "12 hops, 3 marked, ...", the same.
 [[nodiscard]] std::string describe(const PacketStats& packets);
 

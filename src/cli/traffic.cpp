@@ -81,6 +81,10 @@ Request read_request(const OptionReader& reader) {
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
   request.flows_file = output_file(reader, "flows-out");
+  check_distinct_files({{"output", request.output},
+                        {"flows-out", request.flows_file},
+                        {"counters", request.packet.counters_file},
+                        {"samples", request.packet.samples_file}});
   return request;
 }
 
@@ -151,9 +155,7 @@ void write_files(const Request& request, const Topology& topology, const Traffic
     }
     write_file(*request.flows_file, flows_csv(topology, spec, run.flows, counters));
   }
-  if (request.packet.counters_file) {
-    write_file(*request.packet.counters_file, counters_csv(topology, *run.port_counters));
-  }
+  write_packet_files(request.packet, topology, run.port_counters, network.samples());
 }
 
 }  // namespace

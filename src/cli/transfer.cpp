@@ -17,9 +17,7 @@
 #include "cli/options.h"
 #include "cli/packet_options.h"
 #include "network/transfers.h"
-#include "report/output.h"
 #include "report/table.h"
-#include "report/traffic_report.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
@@ -64,7 +62,7 @@ struct Result {
   std::vector<Row> rows;  // Of transfers that were complete.
   std::optional<double> total_gigabytes_per_second;
   std::vector<std::string> complaints;
-  std::optional<std::vector<PortCounters>> port_counters;  // Of the last run but for latencies.
+  TransferTimes last;  // Run, but for latencies.
 };
 
 options::options_description described_options() {
@@ -149,21 +147,17 @@ class Runs {
 
   // Nothing, and a complaint, if some never were complete.
   std::optional<std::vector<SimTime>> times(const std::vector<Transfer>& transfers) {
-    TransferTimes run = time(transfers, request_.size);
-    port_counters_ = std::move(run.port_counters);
-    return take(run);
+    last_ = time(transfers, request_.size);
+    return take(last_);
   }
   std::optional<SimTime> latency(const Transfer& transfer) {
-    TransferTimes run = time({transfer}, kLatencySize);
-    const auto times = take(run);
+    const auto times = take(time({transfer}, kLatencySize));
     return times ? std::optional(times->front()) : std::nullopt;
   }
 
   [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
   // Of the last times().
-  [[nodiscard]] const std::optional<std::vector<PortCounters>>& port_counters() const {
-    return port_counters_;
-  }
+  [[nodiscard]] const TransferTimes& last() const { return last_; }
 
  private:
   TransferTimes time(const std::vector<Transfer>& transfers, Bytes size) const {
@@ -171,18 +165,18 @@ class Runs {
         cluster_, transfers,
         {.size = size, .fidelity = request_.fidelity, .packet = request_.packet.options});
   }
-  std::optional<std::vector<SimTime>> take(TransferTimes& run) {
+  std::optional<std::vector<SimTime>> take(const TransferTimes& run) {
     if (run.complaint) {
-      complaints_.push_back(*std::move(run.complaint));
+      complaints_.push_back(*run.complaint);
       return std::nullopt;
     }
-    return std::move(run.times);
+    return run.times;
   }
 
   const Cluster& cluster_;
   const Request& request_;
   std::vector<std::string> complaints_;
-  std::optional<std::vector<PortCounters>> port_counters_;
+  TransferTimes last_;
 };
 
 Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
@@ -215,7 +209,7 @@ Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
     }
   }
   result.complaints = runs.complaints();
-  result.port_counters = runs.port_counters();
+  result.last = runs.last();
   return result;
 }
 
@@ -284,8 +278,10 @@ Request read_request(const OptionReader& reader) {
                                                                                  : Fidelity::Flow,
                   .packet = {}};
   request.packet = read_packet_options(reader, request.fidelity);
-  if (request.packet.counters_file && reader.given("matrix") && !request.all_at_once) {
-    throw ConfigError("--counters: expected one run: --all-at-once beside --matrix, found many");
+  if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
+    throw ConfigError(
+        fmt::format("--{}: expected one run: --all-at-once beside --matrix, found many",
+                    request.packet.counters_file ? "counters" : "samples"));
   }
   return request;
 }
@@ -305,16 +301,16 @@ int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
   const Request request = read_request(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
-  check_distinct_files({{"output", file}, {"counters", request.packet.counters_file}});
+  check_distinct_files({{"output", file},
+                        {"counters", request.packet.counters_file},
+                        {"samples", request.packet.samples_file}});
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster(find_config("clusters", name), load_default_catalogue(),
                                        cluster_overrides(reader));
   const std::vector<Transfer> transfers = transfers_of(reader, cluster, request.both_ways);
   const Result result = run_all(cluster, transfers, request);
-  if (request.packet.counters_file) {
-    write_file(*request.packet.counters_file,
-               counters_csv(cluster.topology, *result.port_counters));
-  }
+  write_packet_files(request.packet, cluster.topology, result.last.port_counters,
+                     result.last.samples);
   write_output(file, render_result(cluster, request, result, format), out);
   for (const std::string& complaint : result.complaints) {
     log.error("{}", complaint);

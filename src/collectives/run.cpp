@@ -132,6 +132,7 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
                           .complaint = network->complaint()};
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();
+    result.samples = network->samples();
   }
   if (result.complaint) {
     return result;

@@ -28,7 +28,7 @@ struct CollectiveJob {
   // Of alltoallv, for as many ranks as the cluster has; `size` is then its largest(). Without one
   // every pair exchanges size / ranks.
   const TrafficMatrix* matrix = nullptr;
-  bool keeps_counters = false;  // Of ports, for the result.
+  bool keeps_counters = false;  // Of ports, for the result; and samples, if `packet` has them.
   // Instead of `algorithm`: a schedule of as many ranks as the cluster has, without relays.
   const Schedule* schedule = nullptr;
 };
@@ -50,6 +50,7 @@ struct CollectiveResult {
   // Of Network: why it never was complete, in which case `time` says nothing; and of its ports.
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
+  std::optional<PacketSamples> samples = {};
 };
 
 // The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm

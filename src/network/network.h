@@ -115,6 +115,8 @@ class Network {
       ConnectionId /*connection*/) const {
     return std::nullopt;
   }
+  // What PacketOptions::sample_every asked for.
+  [[nodiscard]] virtual std::optional<PacketSamples> samples() const { return std::nullopt; }
   // After the last event: why messages are not complete, such as a cycle of paused links. Nothing
   // if all are.
   [[nodiscard]] virtual std::optional<std::string> complaint() const { return std::nullopt; }

@@ -128,10 +128,30 @@ std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
                      .pause_frames_sent = counted.pauses_sent,
                      .pause_frames_received = counted.pauses_received,
                      .paused = SimTime(engine_.paused_time(*port)),
-                     .queue_most = Bytes(counted.most_queued)});
+                     .queue_most = Bytes(counted.most_queued),
+                     .queue_p50 = engine_.queue_percentile(*port, 50),
+                     .queue_p99 = engine_.queue_percentile(*port, 99)});
     }
   }
   return all;
+}
+
+// The engine has no connection of a node to itself.
+std::optional<PacketSamples> PacketNetwork::samples() const {
+  std::optional<PacketSamples> samples = engine_.samples();
+  if (!samples) {
+    return std::nullopt;
+  }
+  std::vector<ConnectionId> ids;
+  for (std::uint32_t number = 0; number < connections_.size(); ++number) {
+    if (connections_[number] != kNoIndex) {
+      ids.emplace_back(number);
+    }
+  }
+  for (RateSample& rate : samples->rates) {
+    rate.connection = ids[rate.connection.value()];
+  }
+  return samples;
 }
 
 std::optional<ConnectionCounters> PacketNetwork::connection_counters(

@@ -38,6 +38,7 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::optional<std::string> complaint() const override;
 
   [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override;
+  [[nodiscard]] std::optional<PacketSamples> samples() const override;
   [[nodiscard]] std::optional<ConnectionCounters> connection_counters(
       ConnectionId connection) const override;
 

@@ -49,7 +49,8 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
     : topology_(topology),
       options_(options),
       port_index_(topology.link_count(), kNoIndex),
-      switch_index_(topology.node_count(), kNoIndex) {
+      switch_index_(topology.node_count(), kNoIndex),
+      sampler_(options.sample_every) {
   check(options);
   check_marking();
   check_retransmission();
@@ -240,6 +241,9 @@ std::uint32_t PacketEngine::port_of(LinkId id) {
   port_index_[id.value()] = index;
   const Link& link = topology_.link(id);
   Port& port = ports_.emplace_back();
+  if (options_.queue_times) {
+    queue_times_.emplace_back();
+  }
   port.link = id.value();
   const Bandwidth rate = line_rate(link.spec.bandwidth);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <queue>
 #include <span>
 #include <string>
@@ -30,9 +31,11 @@
 #include "network/packet_options.h"
 #include "network/packet_port.h"
 #include "network/packet_reliability.h"
+#include "network/packet_samples.h"
 #include "network/packet_source.h"
 #include "network/packet_spray.h"
 #include "network/packet_switch.h"
+#include "network/queue_times.h"
 #include "sim/event.h"
 #include "sim/ids.h"
 #include "topology/topology.h"
@@ -124,6 +127,20 @@ class PacketEngine {
   [[nodiscard]] std::pair<NodeId, NodeId> ends_of(std::uint32_t connection) const;
   // In the order in which windows found them.
   [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
+  // What samples are taken of: ports in use, payload that a connection has sent, whether it has
+  // messages to complete, where it leads, and its rate at `time`, not before the last window.
+  [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
+  [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
+  [[nodiscard]] bool is_busy(std::uint32_t connection) const {
+    return connections_[connection].oldest != kNoIndex;
+  }
+  [[nodiscard]] double rate_at(std::uint32_t connection, SimTime time) const;
+  // Those that the options asked for, with connections as they are numbered here; the last one at
+  // the end of the last window.
+  [[nodiscard]] std::optional<PacketSamples> samples() const;
+  // Of the queue of a port, over time up to the end of the last window; absent if the options did
+  // not ask for it.
+  [[nodiscard]] std::optional<Bytes> queue_percentile(const Port& port, int percent) const;
   // Length of a window.
   [[nodiscard]] Picoseconds window() const { return window_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
@@ -204,6 +221,7 @@ class PacketEngine {
   void hand_alarm(std::uint32_t index, const Arrival& alarm);
   void run_port(std::uint32_t index, PacketSwitch* node);
   [[nodiscard]] Picoseconds next_start(const Port& port) const;
+  void note_queue(const Port& port, Picoseconds time);
   void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
   void admit(Port& port, const Due& due, PacketSwitch* node);
   [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
@@ -316,6 +334,8 @@ class PacketEngine {
   std::vector<Completion>* completions_ = nullptr;
   Counts counts_;
   std::vector<PacketStart>* starts_ = nullptr;
+  std::vector<QueueTimes> queue_times_;  // By port, if asked for.
+  PacketSampler sampler_;
 };
 
 // Items of the calendar: 4 i + kind for port i.
@@ -357,6 +377,13 @@ inline Picoseconds PacketEngine::time_on_line(const Port& port, std::int64_t wir
   constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
   const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
   return static_cast<Picoseconds>((bits + port.bits_per_second - 1) / port.bits_per_second);
+}
+
+// The queue of the port has changed.
+inline void PacketEngine::note_queue(const Port& port, Picoseconds time) {
+  if (options_.queue_times) [[unlikely]] {
+    queue_times_[port_index_[port.link]].change(time, port.queued_bytes);
+  }
 }
 
 // When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.

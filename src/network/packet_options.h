@@ -89,6 +89,10 @@ struct PacketOptions {
   std::optional<DcqcnSettings> dcqcn = {};
   std::optional<RedProfile> red = {};        // Of all ports, whatever `ecn` and `marking` say.
   std::optional<Bytes> fixed_headroom = {};  // Of an ingress group.
+  // What is observed beside counters, which costs time and memory and changes nothing: for how long
+  // queues had how many bytes; queues and rates at multiples of an interval, never if it is 0.
+  bool queue_times = false;
+  SimTime sample_every{};
 
   // For tests that neither changes anything: every switch is worked through event by event, also
   // where nothing can reach a threshold; and windows are no longer than this (0: as the links

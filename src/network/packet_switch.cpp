@@ -219,6 +219,7 @@ void PacketEngine::store(Port& port, const Due& due, PacketSwitch& node) {
   }
   port.queue.push(packet);
   port.queued_bytes += frame;
+  note_queue(port, due.time);
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
   if (admission.xoff) {
     say(node, in, true, due.time);

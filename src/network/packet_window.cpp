@@ -32,6 +32,9 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
   calendar_.take(number_, due_);
   begin_time_ = static_cast<Picoseconds>(number_) * window_;
   end_time_ = begin_time_ + window_;
+  if (sampler_.is_due(begin_time_)) [[unlikely]] {
+    sampler_.take_until(*this, begin_time_);
+  }
   completions_ = &completions;
   const std::size_t before = completions.size();
   ++counts_.windows;
@@ -69,6 +72,9 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
   }
   begin_time_ = end_time_;
   settle_alarms();
+  if (sampler_.is_due(begin_time_)) [[unlikely]] {
+    sampler_.take_at(*this, begin_time_);
+  }
   std::sort(completions.begin() + static_cast<std::ptrdiff_t>(before), completions.end(),
             [](const Completion& a, const Completion& b) {
               return a.time != b.time ? a.time < b.time : a.order < b.order;
@@ -284,8 +290,9 @@ inline void PacketEngine::pass_on(Port& port, std::uint32_t index, Packet packet
 // `node` is the switch that counts what the port stores, if one does.
 void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
   Port& port = ports_[index];
-  if (node == nullptr && port.source == kNoIndex && port.urgent == 0 && port.stops == 0 &&
-      port.credits == kNoIndex) [[likely]] {
+  const bool is_plain = node == nullptr && port.source == kNoIndex && port.urgent == 0 &&
+                        port.stops == 0 && port.credits == kNoIndex && !options_.queue_times;
+  if (is_plain) [[likely]] {
     if (run_plain(port, index)) {
       return;
     }
@@ -323,6 +330,7 @@ void PacketEngine::admit(Port& port, const Due& due, PacketSwitch* node) {
   }
   port.queue.push(packet);
   port.queued_bytes += packet.wire - around_frame_;
+  note_queue(port, due.time);
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
 }
 
@@ -356,7 +364,9 @@ void PacketEngine::send_next(Port& port, std::uint32_t index, Picoseconds start,
     return;
   }
   port.own_turn = true;
-  pass_on(port, index, take_queued(port), start);
+  const Packet packet = take_queued(port);
+  note_queue(port, start);
+  pass_on(port, index, packet, start);
 }
 
 // The queue behind the packet is above Kmin.
@@ -457,6 +467,14 @@ const Port* PacketEngine::port(LinkId link) const {
 Picoseconds PacketEngine::paused_time(const Port& port) const {
   return port.counters.paused_time +
          ((port.stops & Port::kPaused) != 0 ? begin_time_ - port.paused_since : 0);
+}
+
+std::optional<Bytes> PacketEngine::queue_percentile(const Port& port, int percent) const {
+  if (!options_.queue_times) {
+    return std::nullopt;
+  }
+  const QueueTimes& times = queue_times_[port_index_[port.link]];
+  return Bytes(std::min(times.percentile(percent, begin_time_), port.counters.most_queued));
 }
 
 std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {

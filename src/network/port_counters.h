@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "sim/ids.h"
 #include "sim/units.h"
@@ -20,6 +22,9 @@ struct PortCounters {
   std::uint64_t pause_frames_received = 0;  // Each stops a priority of this port.
   SimTime paused = {};                      // While at least one priority was stopped.
   Bytes queue_most = {};                    // That ever waited, in bytes of packets.
+  // Over time, where that was asked for: at most a quarter too high.
+  std::optional<Bytes> queue_p50 = {};
+  std::optional<Bytes> queue_p99 = {};
 };
 
 // Of one connection: its queue pair, at the end that sends.
@@ -28,6 +33,30 @@ struct ConnectionCounters {
   std::uint64_t retransmitted = 0;
   std::uint64_t timeouts = 0;
   std::uint64_t congestion_notifications = 0;  // CNPs received.
+};
+
+// Of a port that is stopped or whose queue is not empty, or was so at the sample before.
+struct QueueSample {
+  SimTime time;
+  LinkId link;
+  Bytes bytes;  // Of data frames that wait.
+  bool is_paused;
+};
+
+// Of a connection that has messages to complete, or sent something since the sample before.
+struct RateSample {
+  SimTime time;
+  ConnectionId connection;
+  NodeId source;
+  NodeId target;
+  Bandwidth limit;  // By congestion control, and by its own stage of the path.
+  Bandwidth sent;   // Payload that left the source since the sample before.
+};
+
+// Each in order of time, then of links or connections.
+struct PacketSamples {
+  std::vector<QueueSample> queues;
+  std::vector<RateSample> rates;
 };
 
 }  // namespace trainyard

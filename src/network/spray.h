@@ -57,6 +57,8 @@ class SprayNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override {
     return engine_->port_counters();
   }
+  // Each path is a connection.
+  [[nodiscard]] std::optional<PacketSamples> samples() const override { return engine_->samples(); }
   [[nodiscard]] std::optional<std::string> complaint() const override {
     return engine_->complaint();
   }

@@ -91,7 +91,8 @@ TransferTimes time_transfers(const Cluster& cluster, std::span<const Transfer> t
   CHECK(arrivals.is_complete() || complaint, "a transfer did not end");
   return {.times = arrivals.times(),
           .complaint = std::move(complaint),
-          .port_counters = network->port_counters()};
+          .port_counters = network->port_counters(),
+          .samples = network->samples()};
 }
 
 std::vector<SimTime> run_transfers(const Cluster& cluster, std::span<const Transfer> transfers,

@@ -39,6 +39,7 @@ struct TransferTimes {
   // Of Network: why some never were, in which case the times say nothing; and of its ports.
   std::optional<std::string> complaint;
   std::optional<std::vector<PortCounters>> port_counters;
+  std::optional<PacketSamples> samples;
 };
 
 // One connection for each transfer, all of which begin to send at once. Throws ConfigError where no

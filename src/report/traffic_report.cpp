@@ -236,6 +236,71 @@ void add_counters(std::vector<Cell>& cells, const ConnectionCounters& counters) 
   }
 }
 
+Cell bytes_if(const std::optional<Bytes>& bytes) {
+  return bytes ? Cell::of(bytes->count()) : Cell::none();
+}
+
+// Lines of CSV: the cells of a million at once would take a gigabyte.
+class LongCsv {
+ public:
+  explicit LongCsv(std::vector<Column> columns)
+      : columns_(std::move(columns)),
+        text_(render_csv(Table(columns_))),
+        header_(text_.size()),
+        rows_(columns_) {}
+
+  void add_row(std::vector<Cell> cells) {
+    constexpr std::size_t kRowsAtOnce = 4096;
+    rows_.add_row(std::move(cells));
+    if (rows_.rows().size() == kRowsAtOnce) {
+      flush();
+    }
+  }
+  [[nodiscard]] std::string take() {
+    flush();
+    return std::move(text_);
+  }
+
+ private:
+  void flush() {
+    text_ += render_csv(rows_).substr(header_);
+    rows_ = Table(columns_);
+  }
+
+  std::vector<Column> columns_;
+  std::string text_;
+  std::size_t header_;
+  Table rows_;
+};
+
+std::vector<Cell> queue_cells(const Topology& topology, const QueueSample& sample) {
+  const Link& link = topology.link(sample.link);
+  return {number(sample.time.microseconds(), 6),
+          Cell::of(std::string("queue")),
+          Cell::of(topology.node(link.source).name),
+          Cell::of(topology.node(link.target).name),
+          Cell::none(),
+          Cell::of(sample.bytes.count()),
+          {sample.is_paused ? "yes" : "no", sample.is_paused},
+          Cell::none(),
+          Cell::none()};
+}
+
+std::vector<Cell> rate_cells(const Topology& topology, const RateSample& sample) {
+  const auto gigabits = [](Bandwidth rate) {
+    return number(static_cast<double>(rate.bits_per_second()) / 1e9, 3);
+  };
+  return {number(sample.time.microseconds(), 6),
+          Cell::of(std::string("rate")),
+          Cell::of(topology.node(sample.source).name),
+          Cell::of(topology.node(sample.target).name),
+          count(sample.connection.value()),
+          Cell::none(),
+          Cell::none(),
+          gigabits(sample.limit),
+          gigabits(sample.sent)};
+}
+
 }  // namespace
 
 std::string render(const TrafficReport& report, const Topology& topology, Format format) {
@@ -254,29 +319,43 @@ std::string flows_csv(const Topology& topology, const TrafficSpec& spec,
                       std::span<const FlowRecord> flows,
                       std::span<const ConnectionCounters> counters) {
   CHECK(counters.empty() || counters.size() == flows.size(), "counters of other flows");
-  // The cells of a million flows would take a gigabyte.
-  constexpr std::size_t kRowsAtOnce = 4096;
-  std::string text = render_csv(Table(flow_columns(!counters.empty())));
-  const std::size_t header = text.size();
-  for (std::size_t first = 0; first < flows.size(); first += kRowsAtOnce) {
-    Table table(flow_columns(!counters.empty()));
-    for (std::size_t index = first; index < std::min(first + kRowsAtOnce, flows.size()); ++index) {
-      std::vector<Cell> cells = flow_cells(topology, spec, flows[index], index);
-      if (!counters.empty()) {
-        add_counters(cells, counters[index]);
-      }
-      table.add_row(std::move(cells));
+  LongCsv csv(flow_columns(!counters.empty()));
+  for (std::size_t index = 0; index < flows.size(); ++index) {
+    std::vector<Cell> cells = flow_cells(topology, spec, flows[index], index);
+    if (!counters.empty()) {
+      add_counters(cells, counters[index]);
     }
-    text += render_csv(table).substr(header);
+    csv.add_row(std::move(cells));
   }
-  return text;
+  return csv.take();
+}
+
+std::string samples_csv(const Topology& topology, const PacketSamples& samples) {
+  std::vector<Column> columns;
+  for (const char* key : {"time_us", "kind", "from", "to", "connection", "queue_bytes", "paused",
+                          "limit_gbit_per_s", "sent_gbit_per_s"}) {
+    columns.push_back(column(key, key, ""));
+  }
+  LongCsv csv(std::move(columns));
+  auto rate = samples.rates.begin();
+  const auto add_rates = [&](SimTime time) {
+    for (; rate != samples.rates.end() && rate->time <= time; ++rate) {
+      csv.add_row(rate_cells(topology, *rate));
+    }
+  };
+  for (const QueueSample& queue : samples.queues) {
+    add_rates(queue.time - picoseconds(1));
+    csv.add_row(queue_cells(topology, queue));
+  }
+  add_rates(SimTime::max());
+  return csv.take();
 }
 
 std::string counters_csv(const Topology& topology, std::span<const PortCounters> counters) {
   std::vector<Column> columns;
-  for (const char* key :
-       {"port", "to", "packets", "wire_bytes", "ecn_marked", "dropped", "pause_frames_sent",
-        "pause_frames_received", "paused_us", "queue_max_bytes"}) {
+  for (const char* key : {"port", "to", "packets", "wire_bytes", "ecn_marked", "dropped",
+                          "pause_frames_sent", "pause_frames_received", "paused_us",
+                          "queue_max_bytes", "queue_p50_bytes", "queue_p99_bytes"}) {
     columns.push_back(column(key, key, ""));
   }
   Table table(std::move(columns));
@@ -286,7 +365,8 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
                    Cell::of(topology.node(link.target).name), count(port.packets),
                    Cell::of(port.bytes.count()), count(port.ecn_marked), count(port.dropped),
                    count(port.pause_frames_sent), count(port.pause_frames_received),
-                   number(port.paused.microseconds(), 6), Cell::of(port.queue_most.count())});
+                   number(port.paused.microseconds(), 6), Cell::of(port.queue_most.count()),
+                   bytes_if(port.queue_p50), bytes_if(port.queue_p99)});
   }
   return render_csv(table);
 }

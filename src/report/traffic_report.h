@@ -35,6 +35,9 @@ struct TrafficReport {
                                     std::span<const FlowRecord> flows,
                                     std::span<const ConnectionCounters> counters);
 
+// One line for each sample: of a queue its port, of a rate the ends of its connection.
+[[nodiscard]] std::string samples_csv(const Topology& topology, const PacketSamples& samples);
+
 // One line for each port.
 [[nodiscard]] std::string counters_csv(const Topology& topology,
                                        std::span<const PortCounters> counters);

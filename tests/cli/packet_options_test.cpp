@@ -53,6 +53,16 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "for 64KiB beyond a round trip");
 }
 
+TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
+  REQUIRE(!read({}).has_files());
+  REQUIRE(!read({}).options.queue_times);
+  REQUIRE(read({"--counters", "c.csv"}).options.queue_times);
+  const PacketRequest samples = read({"--samples", "s.csv", "--sample-every", "2.5us"});
+  REQUIRE(samples.has_files());
+  REQUIRE(samples.options.sample_every == nanoseconds(2500));
+  REQUIRE(!samples.options.queue_times);
+}
+
 TEST_CASE("options of packets are refused where there are none, and where they say nothing",
           "[cli]") {
   const auto require_refused = [](const std::vector<std::string>& arguments, Fidelity fidelity,
@@ -62,6 +72,15 @@ TEST_CASE("options of packets are refused where there are none, and where they s
   };
   require_refused({"--pfc", "on"}, Fidelity::Flow,
                   "--pfc: expected --fidelity packet beside it, found flow");
+  require_refused({"--samples", "s.csv"}, Fidelity::Packet,
+                  "--samples: expected --sample-every TIME beside it, found none");
+  require_refused({"--sample-every", "1us"}, Fidelity::Packet,
+                  "--sample-every: expected --samples FILE beside it, found none");
+  for (const std::string every : {"0us", "10", "often"}) {
+    require_refused(
+        {"--samples", "s.csv", "--sample-every", every}, Fidelity::Packet,
+        "--sample-every: expected a time above zero, such as 10us, found \"" + every + "\"");
+  }
   require_refused({"--counters", "c.csv"}, Fidelity::Analytical,
                   "--counters: expected --fidelity packet beside it, found analytical");
   require_refused({"--credits", "0"}, Fidelity::Packet,

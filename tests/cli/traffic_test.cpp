@@ -107,6 +107,13 @@ TEST_CASE("with packets an incast stops senders, marks, and counts at every port
   REQUIRE(packets.find(" 0 dropped") != std::string::npos);
   REQUIRE(packets.find(" 0 pause frames") == std::string::npos);
   REQUIRE(read_text_file(counters).find("port,to,packets,wire_bytes,ecn_marked") == 0);
+  const std::filesystem::path samples = folder.path() / "samples.csv";
+  REQUIRE(run({"incast", "--fidelity", "packet", "--samples", samples.string(), "--sample-every",
+               "20us"}) == packets);
+  const std::string text = read_text_file(samples);
+  REQUIRE(text.find("time_us,kind,from,to,connection,queue_bytes,paused,limit_gbit_per_s,") == 0);
+  REQUIRE(text.find(",queue,leaf") != std::string::npos);
+  REQUIRE(text.find(",rate,server") != std::string::npos);
   const std::string bare =
       run({"incast", "--fidelity", "packet", "--control", "none", "--ecn", "off"});
   REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
@@ -123,6 +130,9 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
               .find("--fidelity: expected flow, analytical or packet") == 0);
   REQUIRE(error({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
           "--counters: expected --fidelity packet beside it, found flow");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--counters", "c.csv",
+                 "--flows-out", "c.csv"}) ==
+          "--counters: expected another file than that of --flows-out, found \"c.csv\"");
   REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
           kConfigs +
               "traffic/incast.yaml:9:14: groups[0].senders: expected a whole number from 1 to 15, "

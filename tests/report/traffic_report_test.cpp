@@ -130,11 +130,36 @@ TEST_CASE("the file of counters has a line for each port", "[traffic]") {
                                             .pause_frames_sent = 4,
                                             .pause_frames_received = 5,
                                             .paused = 2_us,
-                                            .queue_most = Bytes(9000)}};
+                                            .queue_most = Bytes(9000)},
+                                           {.link = LinkId(0), .queue_p50 = 0_B, .queue_p99 = 7_B}};
   REQUIRE(counters_csv(three().topology, counters) ==
           "port,to,packets,wire_bytes,ecn_marked,dropped,pause_frames_sent,pause_frames_received,"
-          "paused_us,queue_max_bytes\n"
-          "switch,host 0,10,41780,3,1,4,5,2,9000\n");
+          "paused_us,queue_max_bytes,queue_p50_bytes,queue_p99_bytes\n"
+          "switch,host 0,10,41780,3,1,4,5,2,9000,,\n"
+          "host 0,switch,0,0,0,0,0,0,0,0,0,7\n");
+}
+
+TEST_CASE("the file of samples has queues and rates in order of time", "[traffic]") {
+  const NodeId host = three().topology.link(LinkId(0)).source;
+  const NodeId hub = three().topology.link(LinkId(0)).target;
+  const auto rate = [&](SimTime time) {
+    return RateSample{.time = time,
+                      .connection = ConnectionId(3),
+                      .source = host,
+                      .target = hub,
+                      .limit = gigabits_per_second(100),
+                      .sent = gigabits_per_second(25)};
+  };
+  const auto queue = [&](SimTime time, bool is_paused) {
+    return QueueSample{.time = time, .link = LinkId(1), .bytes = 4174_B, .is_paused = is_paused};
+  };
+  REQUIRE(samples_csv(three().topology, {.queues = {queue(1_us, false), queue(2_us, true)},
+                                         .rates = {rate(1_us), rate(3_us)}}) ==
+          "time_us,kind,from,to,connection,queue_bytes,paused,limit_gbit_per_s,sent_gbit_per_s\n"
+          "1,queue,switch,host 0,,4174,false,,\n"
+          "1,rate,host 0,switch,3,,,100,25\n"
+          "2,queue,switch,host 0,,4174,true,,\n"
+          "3,rate,host 0,switch,3,,,100,25\n");
 }
 
 }  // namespace
