@@ -91,8 +91,13 @@ std::optional<std::string> PacketNetwork::complaint() const {
   if (engine_.incomplete() == 0) {
     return std::nullopt;
   }
+  const PacketStats stats = engine_.stats();
   std::string text = fmt::format("{} messages are not complete: {} packets were lost",
-                                 engine_.incomplete(), engine_.stats().drops);
+                                 engine_.incomplete(), stats.drops);
+  if (stats.bit_errors + stats.link_down > 0) {
+    text +=
+        fmt::format(" ({} by bit errors, {} on failed links)", stats.bit_errors, stats.link_down);
+  }
   const Topology& topology = routing_.topology();
   if (!engine_.failures().empty()) {
     const PacketEngine::Failure& first = engine_.failures().front();
@@ -120,11 +125,12 @@ std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
     const LinkId link(number);
     if (const Port* const port = engine_.port(link)) {
       const PortTally& counted = port->counters;
+      const PacketLosses::Tally lost = engine_.losses().tally(link);
       all.push_back({.link = link,
                      .packets = counted.packets,
                      .bytes = Bytes(static_cast<std::int64_t>(counted.bytes)),
                      .ecn_marked = counted.marks,
-                     .dropped = counted.drops,
+                     .dropped = counted.drops + lost.bit_errors + lost.link_down,
                      .pause_frames_sent = counted.pauses_sent,
                      .pause_frames_received = counted.pauses_received,
                      .paused = SimTime(engine_.paused_time(*port)),

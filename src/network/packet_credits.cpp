@@ -48,7 +48,7 @@ Picoseconds PacketEngine::credit_lookahead(std::uint32_t before, std::uint32_t i
 // A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
 // own, whose buffers are never full.
 void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& packet,
-                               Picoseconds end) {
+                               Picoseconds end, bool is_lost) {
   if (packet.has(Packet::kControl)) {
     return;
   }
@@ -67,8 +67,8 @@ void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& pa
     port.stops |= Port::kStarved;
     credits.starved_since = end;
   }
-  // The target takes everything at once.
-  if (packet.left == 1) {
+  // The target takes everything at once, and what is lost is made up for: updates say what was sent.
+  if (packet.left == 1 || is_lost) {
     give_credits(index, end + port.end_delay + credits.flight, packet.wire);
   }
 }

@@ -29,6 +29,11 @@ void check(const PacketOptions& options) {
     throw ConfigError(
         fmt::format("packet engine: expected an MTU from 1 to {} B, found {} B", kMostMtu, mtu));
   }
+  if (!(options.bit_error_rate >= 0.0 && options.bit_error_rate < 1.0)) {
+    throw ConfigError(
+        fmt::format("packet engine: expected a bit error rate from 0 to less than 1, found {}",
+                    options.bit_error_rate));
+  }
   if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
     throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
   }
@@ -50,6 +55,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
       options_(options),
       port_index_(topology.link_count(), kNoIndex),
       switch_index_(topology.node_count(), kNoIndex),
+      losses_(options.seed),
       sampler_(options.sample_every) {
   check(options);
   check_marking();
@@ -103,7 +109,7 @@ Bandwidth PacketEngine::line_rate(Bandwidth rate) const {
 }
 
 // The link back: of several between two nodes the first belongs to the first, and so on.
-LinkId PacketEngine::link_back(LinkId id) const {
+std::optional<LinkId> PacketEngine::opposite_of(LinkId id) const {
   const Link& link = topology_.link(id);
   std::size_t number = 0;
   for (const LinkId other : topology_.links_from(link.source)) {
@@ -117,6 +123,14 @@ LinkId PacketEngine::link_back(LinkId id) const {
       return other;
     }
   }
+  return std::nullopt;
+}
+
+LinkId PacketEngine::link_back(LinkId id) const {
+  if (const auto back = opposite_of(id)) {
+    return *back;
+  }
+  const Link& link = topology_.link(id);
   throw ConfigError(fmt::format(
       "packet engine: expected a link back from {} to {} for pause frames and ACKs, found none",
       topology_.node(link.target).name, topology_.node(link.source).name));
@@ -261,6 +275,7 @@ std::uint32_t PacketEngine::port_of(LinkId id) {
   port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
   set_up_switch(port, link);
   set_up_credits(port, link);
+  set_up_losses(id);
   return index;
 }
 

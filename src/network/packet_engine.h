@@ -28,6 +28,7 @@
 #include "network/network.h"
 #include "network/packet_calendar.h"
 #include "network/packet_credits.h"
+#include "network/packet_losses.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
 #include "network/packet_reliability.h"
@@ -85,6 +86,13 @@ class PacketEngine {
   // Another path of a connection, with as many links, of which the first and the last are those of
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
+  // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
+  // fails as a whole. What is on it then, and all that is sent there later, is lost. To be said
+  // before the first window.
+  void fail_link(LinkId link, Picoseconds time);
+  // Instead of the rate of the options; from 0 to less than 1. To be said before the first window.
+  void set_bit_error_rate(LinkId link, double rate);
+
   // Queues a message; `message.time` must not fall from call to call.
   void send(std::uint32_t connection, const Message& message);
 
@@ -153,7 +161,12 @@ class PacketEngine {
   [[nodiscard]] std::vector<LinkId> deadlock() const;
 
   // Every start of a packet is added to `starts` from now on.
-  void trace(std::vector<PacketStart>* starts) { starts_ = starts; }
+  void trace(std::vector<PacketStart>* starts) {
+    starts_ = starts;
+    is_observed_ = true;
+  }
+  // Packets that links lost; ports count those for which there was no room.
+  [[nodiscard]] const PacketLosses& losses() const { return losses_; }
 
  private:
   struct Connection {
@@ -199,6 +212,7 @@ class PacketEngine {
   [[nodiscard]] std::uint32_t switch_of(NodeId node);
   [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;
   [[nodiscard]] Bandwidth line_rate(Bandwidth rate) const;
+  [[nodiscard]] std::optional<LinkId> opposite_of(LinkId link) const;
   [[nodiscard]] LinkId link_back(LinkId link) const;
   [[nodiscard]] std::uint32_t number_at(NodeId node, LinkId out) const;
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
@@ -253,7 +267,8 @@ class PacketEngine {
   // packet_credits.cpp
   void set_up_credits(Port& port, const Link& link);
   [[nodiscard]] Picoseconds credit_lookahead(std::uint32_t before, std::uint32_t index) const;
-  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end);
+  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
+                   bool is_lost);
   void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
   void pull_credits(std::uint32_t index);
   void take_credits(Port& port, const Due& due);
@@ -271,6 +286,11 @@ class PacketEngine {
   void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void admit_special(Port& port, const Due& due);
   void take_notice(const Packet& packet, Picoseconds time);
+
+  // packet_faults.cpp
+  void watch_link(LinkId link);
+  void set_up_losses(LinkId link);
+  [[nodiscard]] bool observe(Port& port, const Packet& packet, Picoseconds start);
 
   // packet_reliability.cpp
   void check_retransmission() const;
@@ -317,6 +337,8 @@ class PacketEngine {
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
   std::vector<Failure> failures_;
   bool can_lose_ = false;  // Packets may be lost, and are not sent again.
+  PacketLosses losses_;
+  bool is_observed_ = false;  // observe() is asked about each packet.
 
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Of the window that is being worked on.

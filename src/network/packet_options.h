@@ -82,6 +82,8 @@ struct PacketOptions {
   // Of SelectiveRepeat. Window 0: as many packets as the path holds, its rate times the time of a
   // full packet to the target and of its ACK back on idle links.
   SelectiveSettings selective = {.window = 0};
+  // Of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
+  double bit_error_rate = 0.0;
   std::uint64_t seed = 1;
 
   // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of

@@ -266,6 +266,9 @@ void PacketEngine::send_pause(Port& port, std::uint32_t index, Picoseconds start
   port.counters.bytes += static_cast<std::uint64_t>(kPfcWireBytes.count());
   const Picoseconds time = end + port.pause_delay;
   DCHECK(time >= end_time_, "a pause takes effect in the window in which it was sent");
+  if (is_observed_ && time > losses_.fails_at(LinkId(port.link))) {
+    return;
+  }
   if (port.pauses.empty()) {
     add_to_calendar(item_of(index, CalendarItem::Pauses), time);
   }

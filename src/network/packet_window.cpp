@@ -389,17 +389,16 @@ void PacketEngine::begin(Port& port, std::uint32_t index, const Packet& packet, 
 
 inline void PacketEngine::begin_inline(Port& port, std::uint32_t index, Packet packet,
                                        Picoseconds start) {
-  if (starts_ != nullptr) [[unlikely]] {
-    starts_->push_back({.time = start,
-                        .link = port.link,
-                        .connection = packet.connection,
-                        .sequence = packet.sequence});
+  if (is_observed_) [[unlikely]] {
+    if (!observe(port, packet, start)) {
+      return;
+    }
   }
   const Picoseconds end = start + time_on_line(port, packet.wire);
   port.free_at = end;
   port.counters.bytes += packet.wire;
   if (!credits_.empty()) [[unlikely]] {
-    use_credits(port, index, packet, end);
+    use_credits(port, index, packet, end, false);
   }
   --packet.left;
   ++packet.position;
@@ -443,6 +442,9 @@ PacketStats PacketEngine::stats() const {
   stats.acks = counts_.acks;
   stats.reordered = counts_.reordered;
   stats.failures = failures_.size();
+  stats.bit_errors = losses_.tally().bit_errors;
+  stats.link_down = losses_.tally().link_down;
+  stats.drops = stats.bit_errors + stats.link_down;
   for (const Reliable& reliable : reliable_) {
     stats.retransmitted += reliable.ends.resent();
     stats.timeouts += reliable.ends.timeouts();

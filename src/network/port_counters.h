@@ -17,7 +17,8 @@ struct PortCounters {
   std::uint64_t packets = 0;  // Of data, that were sent.
   Bytes bytes = {};  // On the wire, with control packets and PFC frames, preambles and gaps.
   std::uint64_t ecn_marked = 0;
-  std::uint64_t dropped = 0;                // For lack of room, or by a bit error of the link.
+  // For lack of room, by a bit error of the link, or since it has failed.
+  std::uint64_t dropped = 0;
   std::uint64_t pause_frames_sent = 0;      // To stop what the other end sends to this port.
   std::uint64_t pause_frames_received = 0;  // Each stops a priority of this port.
   SimTime paused = {};                      // While at least one priority was stopped.

@@ -26,10 +26,14 @@ struct LossyRun {
   std::optional<std::string> complaint;
 };
 
-LossyRun run_lossy(const TestFabric& fabric, const Traffic& traffic, const PacketOptions& options) {
+LossyRun run_lossy(const TestFabric& fabric, const Traffic& traffic, const PacketOptions& options,
+                   const NaiveFailures& failures = {}) {
   Simulator simulator;
   Routing routing(fabric.topology, kTestRouting);
   PacketNetwork network(simulator, routing, options);
+  for (const auto& [link, time] : failures) {
+    network.fail_link(link, time);
+  }
   LossyRun run;
   network.engine().trace(&run.starts);
   run.arrivals.resize(traffic.messages.size());
@@ -80,7 +84,9 @@ void compare(const LossyRun& fast, const NaiveReliableRun& naive) {
   REQUIRE(fast.starts.size() == naive.starts.size());
   REQUIRE(fast.starts == naive.starts);
   REQUIRE(fast.arrivals == naive.arrivals);
-  REQUIRE(fast.stats.drops == naive.drops);
+  REQUIRE(fast.stats.drops == naive.drops + naive.bit_errors + naive.link_down);
+  REQUIRE(fast.stats.bit_errors == naive.bit_errors);
+  REQUIRE(fast.stats.link_down == naive.link_down);
   REQUIRE(fast.stats.retransmitted == naive.resent);
   REQUIRE(fast.stats.timeouts == naive.timeouts);
   REQUIRE(fast.stats.failures == naive.failures);
@@ -215,6 +221,47 @@ TEST_CASE("an incast into a small buffer arrives as a whole, by fewer packets if
     resent[i] = run.stats.retransmitted;
   }
   REQUIRE(resent[0] > 2 * resent[1]);
+}
+
+TEST_CASE("packets that links lose are sent again when an ordinary simulation says") {
+  std::uint64_t bit_errors = 0;
+  std::uint64_t link_down = 0;
+  std::uint64_t failures = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    INFO("seed=" << seed);
+    RandomStream random(seed, "links");
+    const TestFabric fabric = random_fabric(random);
+    const Traffic traffic = lossy_traffic(fabric, random);
+    PacketOptions options = lossy_options(random);
+    options.seed = seed;
+    if (random.below(2) == 0) {
+      options.buffer = Bytes(0);
+    }
+    if (random.below(3) > 0) {
+      options.bit_error_rate = random.below(2) == 0 ? 3e-7 : 3e-6;
+    }
+    NaiveFailures pulled;
+    for (std::uint64_t left = random.below(3); left > 0; --left) {
+      const auto link = static_cast<std::uint32_t>(random.below(fabric.topology.link_count()));
+      pulled.emplace_back(link, SimTime(static_cast<std::int64_t>(random.below(200'000'000))));
+    }
+    const NaiveReliableRun naive =
+        run_naive_reliable(fabric, traffic, paths_of(fabric, traffic), options, pulled);
+    options.always_exact = random.below(3) == 0;
+    options.longest_window = SimTime(static_cast<std::int64_t>(random.below(3)) * 7'000'000);
+    const LossyRun fast = run_lossy(fabric, traffic, options, pulled);
+    compare(fast, naive);
+    bit_errors += fast.stats.bit_errors;
+    link_down += fast.stats.link_down;
+    failures += fast.stats.failures;
+    const bool is_whole = std::all_of(fast.arrivals.begin(), fast.arrivals.end(),
+                                      [](const auto& time) { return time.has_value(); });
+    REQUIRE(is_whole == !fast.complaint);
+    REQUIRE((is_whole || fast.stats.failures > 0));
+  }
+  REQUIRE(bit_errors > 1'000);
+  REQUIRE(link_down > 10'000);
+  REQUIRE(failures > 100);
 }
 
 TEST_CASE("a timeout of nothing is the user's mistake") {

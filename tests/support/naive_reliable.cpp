@@ -2,6 +2,7 @@
 #include "support/naive_reliable.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <set>
@@ -74,11 +75,18 @@ struct LossyPort {
 class LossySimulation {
  public:
   LossySimulation(const TestFabric& fabric, const Traffic& traffic,
-                  const std::vector<std::vector<LinkId>>& paths, const PacketOptions& options)
+                  const std::vector<std::vector<LinkId>>& paths, const PacketOptions& options,
+                  const NaiveFailures& failures)
       : topology_(fabric.topology),
         traffic_(traffic),
         options_(options),
         ports_(fabric.topology.link_count()) {
+    for (const auto& [link, time] : failures) {
+      for (const LinkId id : {link, back_of(link)}) {
+        const auto entry = failures_.try_emplace(id.value(), time).first;
+        entry->second = std::min(entry->second, time);
+      }
+    }
     for (const std::vector<LinkId>& path : paths) {
       LossyEnds& ends = ends_.emplace_back();
       ends.path = path;
@@ -438,6 +446,26 @@ class LossySimulation {
     return true;
   }
 
+  // Whether the link loses a packet, the last bit of which would be at its end at `arrival`.
+  bool loses(std::uint32_t link, const LossyPacket& packet, SimTime arrival) {
+    const auto failure = failures_.find(link);
+    if (failure != failures_.end() && arrival > failure->second) {
+      ++run_.link_down;
+      return true;
+    }
+    if (options_.bit_error_rate <= 0.0) {
+      return false;
+    }
+    RandomStream& stream =
+        streams_.try_emplace(link, options_.seed, "bit errors of link " + std::to_string(link))
+            .first->second;
+    const double bits = 8.0 * static_cast<double>(frame_of(packet).count());
+    const bool is_lost =
+        stream.uniform() < -std::expm1(bits * std::log1p(-options_.bit_error_rate));
+    run_.bit_errors += is_lost ? 1 : 0;
+    return is_lost;
+  }
+
   void transmit(std::uint32_t link, LossyPacket packet, SimTime now) {
     run_.starts.push_back({.time = now.picoseconds(),
                            .link = link,
@@ -447,6 +475,9 @@ class LossySimulation {
     const SimTime end = now + time_on(LinkId(link), packet.wire);
     ports_[link].free_at = end;
     times_.insert(end);
+    if (loses(link, packet, end + record.spec.latency)) {
+      return;
+    }
     const bool is_switch = topology_.node(record.target).kind == NodeKind::Switch;
     const LossyEnds& ends = ends_[packet.connection];
     const std::vector<LinkId>& way = packet.is_control ? ends.back : ends.path;
@@ -475,6 +506,8 @@ class LossySimulation {
   std::vector<LossyPort> ports_;
   std::vector<LossyEnds> ends_;
   std::map<NodeId, SharedBuffer> buffers_;
+  std::map<std::uint32_t, SimTime> failures_;
+  std::map<std::uint32_t, RandomStream> streams_;
   std::set<SimTime> times_;
   std::map<SimTime, std::vector<LossyArrival>> arrivals_;
   std::map<SimTime, std::vector<std::pair<std::uint32_t, LossyPacket>>> deliveries_;
@@ -485,8 +518,8 @@ class LossySimulation {
 
 NaiveReliableRun run_naive_reliable(const TestFabric& fabric, const Traffic& traffic,
                                     const std::vector<std::vector<LinkId>>& paths,
-                                    const PacketOptions& options) {
-  return LossySimulation(fabric, traffic, paths, options).run();
+                                    const PacketOptions& options, const NaiveFailures& failures) {
+  return LossySimulation(fabric, traffic, paths, options, failures).run();
 }
 
 }  // namespace trainyard

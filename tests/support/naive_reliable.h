@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "network/packet_options.h"
@@ -18,16 +19,22 @@ namespace trainyard {
 struct NaiveReliableRun {
   std::vector<PacketStart> starts;  // Of data, ACKs and NAKs at every port, by time, then link.
   std::vector<std::optional<SimTime>> arrivals;  // By message; nothing if it never was complete.
-  std::uint64_t drops = 0;
+  std::uint64_t drops = 0;                       // For lack of room.
+  std::uint64_t bit_errors = 0;
+  std::uint64_t link_down = 0;
   std::uint64_t resent = 0;
   std::uint64_t timeouts = 0;
   std::uint64_t failures = 0;
 };
 
+// Cables that fail, each with both of its links.
+using NaiveFailures = std::vector<std::pair<LinkId, SimTime>>;
+
 // Store-and-forward or cut-through switches without PFC, no congestion control. Rates are those of
 // the line. `paths` are those of the connections, none of them empty.
 [[nodiscard]] NaiveReliableRun run_naive_reliable(const TestFabric& fabric, const Traffic& traffic,
                                                   const std::vector<std::vector<LinkId>>& paths,
-                                                  const PacketOptions& options);
+                                                  const PacketOptions& options,
+                                                  const NaiveFailures& failures = {});
 
 }  // namespace trainyard
