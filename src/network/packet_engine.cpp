@@ -20,9 +20,6 @@ constexpr Bytes kRatedPayload{4096};
 constexpr std::size_t kMostLinks = 255;
 constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
 
-// alibaba-edu/High-Precision-Congestion-Control: of the switches in its simulations.
-constexpr Bytes kUsualBuffer = mib(32);
-
 void check(const PacketOptions& options) {
   const std::int64_t mtu = options.mtu.count();
   if (mtu < 1 || mtu > kMostMtu) {
@@ -62,36 +59,46 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   check_retransmission();
   can_lose_ =
       options.retransmission == Retransmission::None && options.buffer > Bytes(0) && !options.pfc;
-  full_wire_ = wire_of(options.mtu.count(), false);
-  largest_wire_ = wire_of(options.mtu.count(), true);
   const RdmaFraming& framing = options.framing;
-  around_frame_ = full_wire_ - frame_bytes(framing, RdmaOpcode::SendOnly, options.mtu).count();
+  around_frame_ = wire_of(options.mtu.count(), false) -
+                  frame_bytes(framing, RdmaOpcode::SendOnly, options.mtu).count();
   ack_wire_ = wire_bytes(framing, RdmaOpcode::Acknowledge, Bytes(0)).count();
   cnp_wire_ = wire_bytes(framing, RdmaOpcode::Cnp, Bytes(0)).count();
-  cnp_interval_ = cnp_interval(options.control).picoseconds();
-}
-
-// That every port that marks has thresholds, before anything runs.
-void PacketEngine::check_marking() const {
-  for (std::uint32_t number = 0; options_.marking && number < topology_.link_count(); ++number) {
-    const Link& link = topology_.link(LinkId(number));
-    if (has_buffer(link)) {
-      static_cast<void>(red_profile(options_, line_rate(link.spec.bandwidth)));
+  set_up_control();
+  full_wire_ = wire_of(options.mtu.count(), false);
+  largest_wire_ = wire_of(options.mtu.count(), true);
+  if (options_.profile) {
+    control_.emplace(*options_.profile, full_wire_);
+    if (const int packets = packets_per_ack(*options_.profile, full_wire_); packets > 0) {
+      options_.packets_per_ack = packets;
     }
   }
 }
 
-// Ports of switches of the fabric.
-bool PacketEngine::has_buffer(const Link& link) const {
-  return topology_.node(link.source).kind == NodeKind::Switch &&
-         link.spec.kind == LinkKind::Network;
+// Who answers marks with CNPs, and what switches write into packets.
+void PacketEngine::set_up_control() {
+  check_control(options_);
+  if (!options_.profile) {
+    sends_cnps_ = options_.control != CongestionControl::None;
+    cnp_interval_ = cnp_interval(options_.control).picoseconds();
+    return;
+  }
+  if (const DcqcnProfile* const dcqcn = options_.profile->dcqcn()) {
+    sends_cnps_ = true;
+    cnp_interval_ = dcqcn->cnp_interval.picoseconds();
+  }
+  if (options_.profile->wants_int()) {
+    is_observed_ = true;
+    int_wire_ = kIntWireBytes.count();
+    ack_wire_ += int_wire_;
+  }
 }
 
 std::int64_t PacketEngine::wire_of(std::int64_t payload, bool first) const {
   const bool is_write = options_.verb == RdmaVerb::Write;
   const RdmaOpcode opcode =
       is_write ? (first ? RdmaOpcode::WriteOnly : RdmaOpcode::WriteLast) : RdmaOpcode::SendOnly;
-  return wire_bytes(options_.framing, opcode, Bytes(payload)).count();
+  return wire_bytes(options_.framing, opcode, Bytes(payload)).count() + int_wire_;
 }
 
 // ACKs and CNPs go back to the source.
@@ -134,117 +141,6 @@ LinkId PacketEngine::link_back(LinkId id) const {
   throw ConfigError(fmt::format(
       "packet engine: expected a link back from {} to {} for pause frames and ACKs, found none",
       topology_.node(link.target).name, topology_.node(link.source).name));
-}
-
-std::uint32_t PacketEngine::number_at(NodeId node, LinkId out) const {
-  std::uint32_t number = 0;
-  for (const LinkId link : topology_.links_from(node)) {
-    if (link == out) {
-      return number;
-    }
-    ++number;
-  }
-  CHECK(false, "a link of another node");
-}
-
-IngressLimits PacketEngine::ingress_limits(const Link& link) const {
-  if (!options_.pfc) {
-    return {};
-  }
-  const Bandwidth rate = line_rate(link.spec.bandwidth);
-  // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
-  // packet that triggers XOFF may lie in the headroom itself.
-  const Bytes frame(wire_of(options_.mtu.count(), true) - around_frame_);
-  const Bytes headroom =
-      headroom_by(options_.headroom,
-                  {.rate = rate,
-                   .delay = link.spec.latency,
-                   .mtu = frame,
-                   .pipeline = topology_.node(link.target).latency + options_.pipeline}) +
-      frame;
-  return {.lossless = true,
-          .exempt = false,
-          .reserve = options_.reserve,
-          .headroom = options_.fixed_headroom.value_or(headroom),
-          .threshold = {.kind = BufferThreshold::Kind::Dynamic,
-                        .alpha_exponent = options_.alpha_exponent},
-          .resume_offset = options_.resume_offset};
-}
-
-std::uint32_t PacketEngine::switch_of(NodeId node) {
-  std::uint32_t& index = switch_index_[node.value()];
-  if (index != kNoIndex) {
-    return index;
-  }
-  index = static_cast<std::uint32_t>(switches_.size());
-  const auto links = topology_.links_from(node);
-  std::vector<IngressLimits> limits;
-  Bytes owned;
-  for (const LinkId out : links) {
-    limits.push_back(options_.pfc ? ingress_limits(topology_.link(link_back(out)))
-                                  : IngressLimits{});
-    owned += limits.back().reserve + limits.back().headroom;
-  }
-  const Bytes size =
-      options_.buffer > Bytes(0) ? options_.buffer : std::max(kUsualBuffer, owned * 4);
-  // At least half is shared: below, thresholds are a few packets.
-  if (owned * 2 > size) {
-    throw ConfigError(fmt::format(
-        "packet engine: {}: expected a buffer of at least {}, twice what {} ports reserve for "
-        "PFC, found {}",
-        topology_.node(node).name, to_string(owned * 2), links.size(), to_string(size)));
-  }
-  switches_.push_back({.buffer = SharedBuffer({.size = size, .rule = options_.admission},
-                                              static_cast<std::uint32_t>(links.size()), 1),
-                       .ports = {}});
-  PacketSwitch& record = switches_.back();
-  // With alpha 1 a queue may take half of what is free and its own.
-  const BufferThreshold lossy{.kind = BufferThreshold::Kind::Dynamic,
-                              .alpha_exponent = options_.lossy_alpha_exponent};
-  for (std::uint32_t i = 0; i < links.size(); ++i) {
-    if (options_.pfc) {
-      record.buffer.set_ingress(i, 0, limits[i]);
-    } else {
-      record.buffer.set_egress(i, 0, lossy);
-    }
-  }
-  // One group alone with x bytes is below its threshold as long as x < alpha (S - x). Shares of
-  // 1 / (1 + alpha) with alpha up to 64 leave at least 1/65 of it.
-  const std::int64_t shared = (size - owned).count();
-  const int exponent = options_.pfc ? options_.alpha_exponent : options_.lossy_alpha_exponent;
-  const std::int64_t whole = exponent >= 0 ? shared : shared >> -exponent;
-  const std::int64_t divisor = exponent >= 0 ? 1 + (std::int64_t{1} << exponent) : 0;
-  record.open_limit =
-      divisor > 0 ? shared - shared / divisor - 1
-                  : whole - (whole >> (-exponent)) - 1;  // x <= T - alpha T < T / (1 + alpha).
-  const std::int64_t in_flight =
-      static_cast<std::int64_t>(links.size()) * wire_of(options_.mtu.count(), true);
-  record.open_limit = std::max<std::int64_t>(0, record.open_limit - in_flight);
-  loads_.push_back({.held = 0, .limit = options_.always_exact ? -1 : record.open_limit});
-  return index;
-}
-
-void PacketEngine::set_up_switch(Port& port, const Link& link) {
-  if (!has_buffer(link)) {
-    return;
-  }
-  const auto marking =
-      red_profile(options_, Bandwidth(static_cast<std::int64_t>(port.bits_per_second)));
-  if (marking) {
-    const auto [entry, is_new] = marker_index_.try_emplace(
-        port.bits_per_second, static_cast<std::uint32_t>(markers_.size()));
-    if (is_new) {
-      markers_.emplace_back(*marking);
-    }
-    port.marker = entry->second;
-    port.mark_above = marking->kmin.count();
-    port.random = hash64(options_.seed ^ hash64(port.link));
-  }
-  if (options_.buffer > Bytes(0) || options_.pfc) {
-    port.node = switch_of(link.source);
-    port.out = number_at(link.source, LinkId(port.link));
-    switches_[port.node].ports.push_back(port_index_[port.link]);
-  }
 }
 
 std::uint32_t PacketEngine::port_of(LinkId id) {
@@ -380,7 +276,9 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
     connection.reverse = static_cast<std::uint32_t>(positions_.size());
     least = std::min(least, add_path(back));
   }
-  if (options_.control != CongestionControl::None) {
+  if (control_) {
+    add_sender(connection);
+  } else if (options_.control != CongestionControl::None) {
     const auto line = Bandwidth(static_cast<std::int64_t>(connection.rate));
     DcqcnSettings settings = options_.dcqcn.value_or(dcqcn_settings(options_.control, line));
     settings.line = line;
@@ -403,6 +301,11 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> path) {
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> path) {
   Connection& connection = connections_[id];
   CHECK(path.size() == connection.hops, "sprayed paths of different lengths");
+  if (control_ && control_->needs_acks()) {
+    throw ConfigError(
+        "packet engine: expected a congestion control that needs no ACKs over sprayed paths, where "
+        "packets overtake; found spraying and one that does");
+  }
   if (options_.retransmission != Retransmission::None) {
     throw ConfigError(
         "packet engine: expected no retransmission over sprayed paths, where packets that overtake "

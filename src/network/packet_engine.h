@@ -16,6 +16,7 @@
 // end can answer in time. docs/packet.md has the rules of each part.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,6 +28,7 @@
 
 #include "network/network.h"
 #include "network/packet_calendar.h"
+#include "network/packet_control.h"
 #include "network/packet_credits.h"
 #include "network/packet_losses.h"
 #include "network/packet_options.h"
@@ -149,6 +151,8 @@ class PacketEngine {
   // Of the queue of a port, over time up to the end of the last window; absent if the options did
   // not ask for it.
   [[nodiscard]] std::optional<Bytes> queue_percentile(const Port& port, int percent) const;
+  // The senders, if what controls them is a profile.
+  [[nodiscard]] const PacketControl* control() const { return control_ ? &*control_ : nullptr; }
   // Length of a window.
   [[nodiscard]] Picoseconds window() const { return window_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
@@ -205,9 +209,10 @@ class PacketEngine {
   };
 
   // packet_engine.cpp
+  void set_up_control();
   [[nodiscard]] std::uint32_t port_of(LinkId link);
   void check_marking() const;
-  [[nodiscard]] bool has_buffer(const Link& link) const;
+  [[nodiscard]] bool is_of_fabric(const Link& link) const;
   void set_up_switch(Port& port, const Link& link);
   [[nodiscard]] std::uint32_t switch_of(NodeId node);
   [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;
@@ -275,6 +280,7 @@ class PacketEngine {
   void add_credits_to_calendar(std::uint32_t index);
 
   // packet_transport.cpp
+  [[nodiscard]] std::int64_t next_wire(const Connection& connection) const;
   [[nodiscard]] Packet next_of(std::uint32_t connection);
   void go_on(const Port& port, std::uint32_t connection, const Packet& packet, Picoseconds start);
   void pace(std::uint32_t connection, const Packet& packet, Picoseconds start);
@@ -304,6 +310,14 @@ class PacketEngine {
   void set_timer(std::uint32_t connection);
   void settle_alarms();
   void pull_alarms();
+  // packet_control.cpp
+  [[nodiscard]] Picoseconds idle_time(std::uint32_t first, std::uint8_t hops,
+                                      std::int64_t wire) const;
+  void add_sender(const Connection& connection);
+  [[nodiscard]] bool has_turn(const Port& port, Picoseconds start);
+  [[nodiscard]] bool goes_on_controlled(const Port& port, std::uint32_t connection,
+                                        const Packet& packet, Picoseconds start);
+  void take_answer(const Packet& packet, Picoseconds time);
 
   const Topology& topology_;
   PacketOptions options_;
@@ -312,7 +326,10 @@ class PacketEngine {
   std::int64_t around_frame_ = 0;  // Bytes on the line that no switch stores.
   std::int64_t ack_wire_ = 0;
   std::int64_t cnp_wire_ = 0;
+  std::int64_t int_wire_ = 0;  // That HPCC adds to data and ACKs.
   Picoseconds cnp_interval_ = 0;
+  bool sends_cnps_ = false;
+  std::optional<PacketControl> control_;
   std::vector<Port> ports_;                // Of links in use, in order of first use.
   std::vector<std::uint32_t> port_index_;  // By link.
   std::vector<PacketSwitch> switches_;
@@ -391,14 +408,33 @@ inline void PacketEngine::add_port_to_calendar(Port& port, std::uint32_t index, 
   }
 }
 
+// The time of these bytes at this rate.
+[[nodiscard]] inline Picoseconds time_at(std::uint64_t bits_per_second, std::int64_t wire) {
+  // At most 65,535 B: 5.3e17.
+  constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
+  const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
+  return static_cast<Picoseconds>((bits + bits_per_second - 1) / bits_per_second);
+}
+
 inline Picoseconds PacketEngine::time_on_line(const Port& port, std::int64_t wire) const {
   if (wire == full_wire_) [[likely]] {
     return port.full_time;
   }
-  // At most 65,535 B: 5.3e17.
-  constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
-  const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
-  return static_cast<Picoseconds>((bits + port.bits_per_second - 1) / port.bits_per_second);
+  return time_at(port.bits_per_second, wire);
+}
+
+// When the next port of the packet has it.
+inline Picoseconds PacketEngine::handed_on(const Port& port, const Packet& packet,
+                                           Picoseconds start, Picoseconds end) const {
+  if (!port.cuts_through) {
+    return end + port.through_delay;
+  }
+  // A faster port would run out of bytes: it begins so late that both end at once.
+  const Port& next = ports_[positions_[packet.position]];
+  const Picoseconds held = end - start - time_on_line(next, packet.wire);
+  const Picoseconds read =
+      time_on_line(port, std::min<std::int64_t>(kCutThroughBytes, packet.wire));
+  return start + std::max(read, held) + port.through_delay;
 }
 
 // The queue of the port has changed.

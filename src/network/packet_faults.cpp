@@ -48,7 +48,8 @@ void PacketEngine::set_up_losses(LinkId link) {
   }
 }
 
-// Of the packet that the port begins to send. Whether it arrives; if not, it takes its time on the
+// Of the packet that the port begins to send: for tests, and for HPCC, of which the port writes into
+// it. Whether it arrives; if not, it takes its time on the
 // line all the same.
 bool PacketEngine::observe(Port& port, const Packet& packet, Picoseconds start) {
   if (starts_ != nullptr) {
@@ -56,6 +57,10 @@ bool PacketEngine::observe(Port& port, const Packet& packet, Picoseconds start) 
                         .link = port.link,
                         .connection = packet.connection,
                         .sequence = packet.sequence});
+  }
+  if (port.stamps && !packet.has(Packet::kControl)) {
+    control_->stamp(packet.connection, packet.sequence, packet.position,
+                    {.time = start, .sent_bytes = port.counters.bytes, .queue = port.queued_bytes});
   }
   if (!losses_.is_active()) {
     return true;

@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <utility>
+
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -59,6 +61,52 @@ SimTime cnp_interval(CongestionControl control) {
   return control == CongestionControl::DcqcnPaper ? microseconds(50) : microseconds(4);
 }
 
+void set_control(PacketOptions& options, ControlProfile profile) {
+  options.control = CongestionControl::Profile;
+  options.profile = std::move(profile);
+  if (std::holds_alternative<DctcpProfile>(options.profile->rules)) {
+    options.ecn = EcnPreset::Dctcp;
+    options.marking.reset();
+  } else if (!uses_marks(options)) {
+    options.ecn = EcnPreset::Off;
+    options.marking.reset();
+  }
+}
+
+bool uses_marks(const PacketOptions& options) {
+  return options.profile ? options.profile->dcqcn() != nullptr ||
+                               std::holds_alternative<DctcpProfile>(options.profile->rules)
+                         : options.control != CongestionControl::None;
+}
+
+void check_control(const PacketOptions& options) {
+  CHECK((options.control == CongestionControl::Profile) == options.profile.has_value(),
+        "a profile of congestion control that is not used, or none");
+  if (!options.profile) {
+    return;
+  }
+  const std::string& name = options.profile->name;
+  if (options.retransmission != Retransmission::None) {
+    throw ConfigError(fmt::format(
+        "congestion control {}: expected no retransmission beside it, whose ACKs say other "
+        "things, found some",
+        name));
+  }
+  if (std::holds_alternative<CreditProfile>(options.profile->rules)) {
+    throw ConfigError(
+        fmt::format("congestion control {}: expected one that acts at the sender, found "
+                    "receiver-credit, which the packet engine does not have",
+                    name));
+  }
+  const DcqcnProfile* const dcqcn = options.profile->dcqcn();
+  if (dcqcn != nullptr && dcqcn->cnp_rule == CnpRule::Deferred) {
+    throw ConfigError(fmt::format(
+        "congestion control {}: expected cnp_rule immediate, found deferred, which the packet "
+        "engine does not have",
+        name));
+  }
+}
+
 RedProfile red_profile(EcnPreset preset, Bandwidth rate) {
   switch (preset) {
     case EcnPreset::Hpcc:
@@ -68,6 +116,9 @@ RedProfile red_profile(EcnPreset preset, Bandwidth rate) {
       return {.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01};
     case EcnPreset::Sonic:
       return {.kmin = mib(1), .kmax = mib(2), .pmax = 0.05};
+    case EcnPreset::Dctcp:
+      return RedProfile{.kmin = Bytes(30'000), .kmax = Bytes(30'000), .pmax = 1.0}.scaled(
+          rate, gigabits_per_second(10));
     case EcnPreset::Off:
       break;
   }

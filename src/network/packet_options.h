@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "hw/control_profile.h"
 #include "hw/dcqcn.h"
 #include "hw/ecn.h"
 #include "hw/go_back_n.h"
@@ -25,7 +26,8 @@ enum class Forwarding : std::uint8_t { StoreAndForward, CutThrough };
 // LinkSpec says it, or the rate of the line, of which headers take their part.
 enum class RateMeaning : std::uint8_t { Payload, Line };
 
-enum class CongestionControl : std::uint8_t { None, DcqcnNic, DcqcnPaper };
+// Built in, or as a file states it (PacketOptions::profile).
+enum class CongestionControl : std::uint8_t { None, DcqcnNic, DcqcnPaper, Profile };
 
 // Thresholds of marking.
 enum class EcnPreset : std::uint8_t {
@@ -33,6 +35,7 @@ enum class EcnPreset : std::uint8_t {
   Hpcc,   // alibaba-edu/High-Precision-Congestion-Control: 100 and 400 kB at 25 Gb/s, 20 %.
   Dcqcn,  // Zhu et al., SIGCOMM 2015: 5 and 200 kB, 1 %.
   Sonic,  // sonic-buildimage, AZURE_LOSSLESS: 1 and 2 MiB, 5 %.
+  Dctcp,  // The same as Hpcc, for DCTCP: all above 30 kB at 10 Gb/s.
 };
 
 // What ends of connections do about packets that are lost. None: whoever misses one takes nothing
@@ -51,6 +54,7 @@ struct PacketOptions {
   Forwarding forwarding = Forwarding::StoreAndForward;
 
   CongestionControl control = CongestionControl::None;
+  std::optional<ControlProfile> profile{};  // Of CongestionControl::Profile, and of no other.
   EcnPreset ecn = EcnPreset::Off;
   std::optional<MarkingPreset> marking = {};  // Of a file, instead of `ecn`.
   bool pfc = false;
@@ -74,7 +78,8 @@ struct PacketOptions {
   Bytes resume_offset{3072};
   HeadroomRule headroom = HeadroomRule::Standard;
   SimTime pipeline{};  // One way, beside cable and switch, for which the standard rule has room.
-  // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs.
+  // Packets that one ACK answers; the last of a message is always answered. 0: no ACKs. Controls
+  // that wait for ACKs say themselves how many they need.
   int packets_per_ack = 0;
 
   Retransmission retransmission = Retransmission::None;
@@ -106,9 +111,16 @@ struct PacketOptions {
 // What a RoCE fabric has that is set up as vendors advise: DCQCN as NICs do it, marking, PFC.
 [[nodiscard]] PacketOptions roce_options();
 
+// Sets the control, and the marking that it is meant for: that of DCTCP for DCTCP, none for those
+// that do not look at marks.
+void set_control(PacketOptions& options, ControlProfile profile);
+[[nodiscard]] bool uses_marks(const PacketOptions& options);
+
 [[nodiscard]] DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line);
 // The least time between two CNPs of a flow.
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
+// Throws ConfigError for a profile that the engine has no place for.
+void check_control(const PacketOptions& options);
 [[nodiscard]] RedProfile red_profile(EcnPreset preset, Bandwidth rate);
 // What marks at a port of this rate, if anything does. Throws ConfigError if the marking is a table
 // without this rate.

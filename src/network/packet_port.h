@@ -107,6 +107,7 @@ struct alignas(64) Port {
   std::uint8_t stops = 0;     // Why it may send no data: kPaused, kStarved.
   bool cuts_through = false;  // The node at the end of the link.
   bool own_turn = false;      // Own packets and those that pass through take turns.
+  bool stamps = false;        // It writes into packets: HPCC.
   PortTally counters;
 
   Ring<Packet> control;

@@ -88,4 +88,80 @@ double PacketEngine::rate_at(std::uint32_t number, SimTime time) const {
   return std::min(reaction.current(), static_cast<double>(connection.rate));
 }
 
+PacketEngine::Counts PacketEngine::counts() const {
+  Counts counts = counts_;
+  for (const Port& port : ports_) {
+    counts.packet_hops += port.counters.packets;
+  }
+  return counts;
+}
+
+PacketStats PacketEngine::stats() const {
+  PacketStats stats;
+  stats.cnps = counts_.cnps;
+  stats.acks = counts_.acks;
+  stats.reordered = counts_.reordered;
+  stats.failures = failures_.size();
+  stats.bit_errors = losses_.tally().bit_errors;
+  stats.link_down = losses_.tally().link_down;
+  stats.drops = stats.bit_errors + stats.link_down;
+  for (const Reliable& reliable : reliable_) {
+    stats.retransmitted += reliable.ends.resent();
+    stats.timeouts += reliable.ends.timeouts();
+  }
+  for (const Port& port : ports_) {
+    const PortTally& counters = port.counters;
+    stats.hops += counters.packets;
+    stats.marks += counters.marks;
+    stats.pauses += counters.pauses_sent;
+    stats.paused_time += SimTime(paused_time(port));
+    stats.drops += counters.drops;
+    stats.most_queued = std::max(stats.most_queued, Bytes(counters.most_queued));
+  }
+  return stats;
+}
+
+const Port* PacketEngine::port(LinkId link) const {
+  const std::uint32_t index = port_index_[link.value()];
+  return index == kNoIndex ? nullptr : &ports_[index];
+}
+
+Picoseconds PacketEngine::paused_time(const Port& port) const {
+  return port.counters.paused_time +
+         ((port.stops & Port::kPaused) != 0 ? begin_time_ - port.paused_since : 0);
+}
+
+std::optional<Bytes> PacketEngine::queue_percentile(const Port& port, int percent) const {
+  if (!options_.queue_times) {
+    return std::nullopt;
+  }
+  const QueueTimes& times = queue_times_[port_index_[port.link]];
+  return Bytes(std::min(times.percentile(percent, begin_time_), port.counters.most_queued));
+}
+
+std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
+  std::vector<std::int64_t> bytes(ports_.size());
+  for (const Connection& connection : connections_) {
+    const auto add = [&](std::uint32_t path, std::int64_t sent) {
+      for (std::uint32_t hop = 0; hop < connection.hops; ++hop) {
+        bytes[positions_[path + hop]] += sent;
+      }
+    };
+    if (connection.spray == kNoIndex) {
+      add(connection.path, connection.sent_bytes);
+      continue;
+    }
+    for (const PacketSpray::SprayPath& path : sprays_[connection.spray].paths()) {
+      add(path.first, path.bytes);
+    }
+  }
+  std::vector<std::pair<LinkId, std::int64_t>> result;
+  for (std::uint32_t link = 0; link < port_index_.size(); ++link) {
+    if (port_index_[link] != kNoIndex && bytes[port_index_[link]] > 0) {
+      result.emplace_back(LinkId(link), bytes[port_index_[link]]);
+    }
+  }
+  return result;
+}
+
 }  // namespace trainyard

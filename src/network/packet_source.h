@@ -29,17 +29,26 @@ class PacketSource {
     }
     return waiting_.empty() ? kNeverTime : waiting_.front().time;
   }
-  // Takes out the connection whose turn it is at `now`, which must not be before earliest().
+  // The connection whose turn it is at `now`, which must not be before earliest().
+  [[nodiscard]] std::uint32_t first(Picoseconds now) {
+    line_up(now);
+    return ready_.front();
+  }
+  // Takes it out.
   [[nodiscard]] std::uint32_t take(Picoseconds now) {
+    line_up(now);
+    return ready_.pop();
+  }
+
+ private:
+  void line_up(Picoseconds now) {
     while (!waiting_.empty() && waiting_.front().time <= now) {
       ready_.push(waiting_.front().connection);
       std::pop_heap(waiting_.begin(), waiting_.end(), later);
       waiting_.pop_back();
     }
-    return ready_.pop();
   }
 
- private:
   struct Waiting {
     Picoseconds time;
     std::uint64_t order;

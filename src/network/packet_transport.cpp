@@ -7,16 +7,19 @@
 
 namespace trainyard {
 
+// Bytes on the line of the next packet of the message that is being sent.
+std::int64_t PacketEngine::next_wire(const Connection& connection) const {
+  const std::int64_t payload = std::min(connection.unsent, options_.mtu.count());
+  const bool is_first = connection.unsent == messages_[connection.sending].size;
+  return is_first || payload != options_.mtu.count() ? wire_of(payload, is_first) : full_wire_;
+}
+
 // Cuts the next packet off the message that `connection` is sending.
 Packet PacketEngine::next_of(std::uint32_t id) {
   Connection& connection = connections_[id];
   const Message& message = messages_[connection.sending];
+  const std::int64_t wire = next_wire(connection);
   const std::int64_t payload = std::min(connection.unsent, options_.mtu.count());
-  const bool is_first = connection.unsent == message.size;
-  std::int64_t wire = full_wire_;
-  if (is_first || payload != options_.mtu.count()) {
-    wire = wire_of(payload, is_first);
-  }
   connection.unsent -= payload;
   const bool ends_message = connection.unsent == 0;
   if (ends_message) {
@@ -51,16 +54,20 @@ void PacketEngine::pace(std::uint32_t id, const Packet& packet, Picoseconds star
       reaction.on_sent(SimTime(start), Bytes(packet.wire));
       rate = std::min(rate, static_cast<std::uint64_t>(reaction.rate().bits_per_second()));
     }
-    constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
-    const std::uint64_t bits = packet.wire * kBitPicoseconds;
-    connection.next_start = start + static_cast<Picoseconds>((bits + rate - 1) / rate);
+    connection.next_start = start + time_at(rate, packet.wire);
   }
 }
 
 // It takes its next turn then.
 void PacketEngine::go_on(const Port& port, std::uint32_t id, const Packet& packet,
                          Picoseconds start) {
-  pace(id, packet, start);
+  if (control_) [[unlikely]] {
+    if (!goes_on_controlled(port, id, packet, start)) {
+      return;
+    }
+  } else {
+    pace(id, packet, start);
+  }
   const Connection& connection = connections_[id];
   if (connection.sending == kNoIndex) {
     return;
@@ -80,7 +87,8 @@ void PacketEngine::deliver(Port& port, std::uint32_t index, const Packet& packet
                            Picoseconds time) {
   DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
   if (packet.has(Packet::kControl)) {
-    if (packet.has(Packet::kCnp) || !reliable_.empty()) {
+    const bool is_heard = !reliable_.empty() || (control_ && control_->needs_acks());
+    if (packet.has(Packet::kCnp) || is_heard) {
       notify(port, index, packet, time);
     }
     return;
@@ -144,7 +152,7 @@ void PacketEngine::notify(Port& port, std::uint32_t index, const Packet& packet,
 void PacketEngine::answer_mark(Port& port, std::uint32_t index, const Packet& packet,
                                Picoseconds time) {
   Connection& connection = connections_[packet.connection];
-  if (packet.has(Packet::kMarked) && options_.control != CongestionControl::None &&
+  if (packet.has(Packet::kMarked) && sends_cnps_ &&
       connection.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_),
                                         SimTime(time))) {
     ++connection.cnps;
@@ -169,14 +177,16 @@ void PacketEngine::answer(Port& port, std::uint32_t index, const Packet& packet,
   if (options_.packets_per_ack > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
     connection.unanswered = 0;
     ++counts_.acks;
-    notify(port, index,
-           {.connection = packet.connection,
-            .position = connection.reverse,
-            .sequence = packet.sequence + 1,
-            .wire = static_cast<std::uint16_t>(ack_wire_),
-            .left = connection.hops,
-            .flags = Packet::kControl},
-           time);
+    // The mark is echoed.
+    notify(
+        port, index,
+        {.connection = packet.connection,
+         .position = connection.reverse,
+         .sequence = packet.sequence + 1,
+         .wire = static_cast<std::uint16_t>(ack_wire_),
+         .left = connection.hops,
+         .flags = static_cast<std::uint8_t>(Packet::kControl | (packet.flags & Packet::kMarked))},
+        time);
   }
 }
 
@@ -205,6 +215,10 @@ void PacketEngine::admit_special(Port& port, const Due& due) {
 }
 
 void PacketEngine::take_notice(const Packet& packet, Picoseconds time) {
+  if (control_) {
+    take_answer(packet, time);
+    return;
+  }
   if (!packet.has(Packet::kCnp)) {
     take_answer_or_alarm(packet, time);
     return;
@@ -215,6 +229,10 @@ void PacketEngine::take_notice(const Packet& packet, Picoseconds time) {
 
 double PacketEngine::rate(std::uint32_t connection) const {
   const Connection& record = connections_[connection];
+  if (control_) {
+    SenderControl control = control_->control(connection);
+    return static_cast<double>(control.rate(SimTime(begin_time_)).bits_per_second());
+  }
   return record.was_cut ? reactions_[connection].current() : static_cast<double>(record.rate);
 }
 

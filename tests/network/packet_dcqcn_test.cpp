@@ -9,9 +9,9 @@
 #include "hw/dcqcn_fluid.h"
 #include "network/packet_options.h"
 #include "sim/config_error.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"
-#include "support/effort.h"
 
 namespace trainyard {
 namespace {

@@ -4,6 +4,7 @@
 #include "network/packet_options.h"
 
 #include "sim/config_error.h"
+#include "support/controls.h"
 
 namespace trainyard {
 namespace {
@@ -47,17 +48,49 @@ TEST_CASE("thresholds of marking are those of their sources") {
 TEST_CASE("marking of a file stands before the presets, and must know the rate") {
   PacketOptions options = roce_options();
   REQUIRE(red_profile(options, gigabits_per_second(25)).value().kmin == Bytes(100'000));
-  options.marking = MarkingPreset{
-      .name = "mine",
-      .scaling = EcnScaling::Table,
-      .mark_at = MarkAt::Dequeue,
-      .rows = {{.rate = gigabits_per_second(100),
-                .red = {.kmin = Bytes(1'000), .kmax = Bytes(2'000), .pmax = 0.5}}}};
+  options.marking =
+      MarkingPreset{.name = "mine",
+                    .scaling = EcnScaling::Table,
+                    .mark_at = MarkAt::Dequeue,
+                    .rows = {{.rate = gigabits_per_second(100),
+                              .red = {.kmin = Bytes(1'000), .kmax = Bytes(2'000), .pmax = 0.5}}}};
   REQUIRE(red_profile(options, gigabits_per_second(100)).value().kmax == Bytes(2'000));
   REQUIRE_THROWS_WITH(
       red_profile(options, gigabits_per_second(400)),
       "packet engine: ECN mine: expected thresholds for ports of 400Gb/s, found none");
   REQUIRE(!red_profile(PacketOptions{}, gigabits_per_second(100)));
+}
+
+TEST_CASE("a control brings the marking that it is meant for") {
+  const auto ecn_with = [](const char* name) {
+    PacketOptions options = roce_options();
+    set_control(options, shipped_control(name));
+    REQUIRE(uses_marks(options) == (options.ecn != EcnPreset::Off));
+    return options.ecn;
+  };
+  REQUIRE(ecn_with("dctcp") == EcnPreset::Dctcp);
+  REQUIRE(ecn_with("dcqcn-simai") == EcnPreset::Hpcc);
+  REQUIRE(ecn_with("swift") == EcnPreset::Off);
+  REQUIRE(ecn_with("none") == EcnPreset::Off);
+  const RedProfile dctcp = red_profile(EcnPreset::Dctcp, gigabits_per_second(100));
+  REQUIRE(dctcp.kmin == Bytes(300'000));
+  REQUIRE(dctcp.kmax == dctcp.kmin);
+}
+
+TEST_CASE("controls that the engine does not have are refused") {
+  const auto require_refused = [](ControlProfile profile, const std::string& message) {
+    PacketOptions options;
+    set_control(options, std::move(profile));
+    REQUIRE_THROWS_MATCHES(check_control(options), ConfigError, Catch::Matchers::Message(message));
+  };
+  require_refused(shipped_control("receiver-credit"),
+                  "congestion control receiver-credit: expected one that acts at the sender, found "
+                  "receiver-credit, which the packet engine does not have");
+  ControlProfile deferred = shipped_control("dcqcn-nic");
+  std::get<DcqcnProfile>(deferred.rules).cnp_rule = CnpRule::Deferred;
+  require_refused(deferred,
+                  "congestion control dcqcn-nic: expected cnp_rule immediate, found deferred, "
+                  "which the packet engine does not have");
 }
 
 TEST_CASE("a RoCE fabric has DCQCN, marks and PFC unless told otherwise") {

@@ -10,6 +10,7 @@
 
 #include "network/packet.h"
 #include "sim/config_error.h"
+#include "support/controls.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
@@ -206,6 +207,10 @@ PacketOptions crowded_options(RandomStream& random) {
     options.control =
         random.below(2) == 0 ? CongestionControl::DcqcnNic : CongestionControl::DcqcnPaper;
     options.packets_per_ack = static_cast<int>(random.below(3)) * 8;
+  } else if (random.below(2) == 0) {
+    constexpr std::array kControls{"dctcp", "swift", "hpcc", "timely", "dcqcn-simai", "dcqcn-nic"};
+    set_control(options, shipped_control(kControls.at(random.below(kControls.size()))));
+    options.ecn = EcnPreset::Dcqcn;
   }
   return options;
 }

@@ -18,9 +18,9 @@ struct NaivePacketRun {
   std::vector<SimTime> arrivals;    // By message.
 };
 
-// Store-and-forward or cut-through switches, FIFO queues without limit, credits of links, no
-// congestion control.
-// Rates are those of the line. `paths` are those of the connections.
+// Store-and-forward or cut-through switches, queues without limit, credits of links. No congestion
+// control, or a profile that ACKs drive, with marks where Kmin is Kmax. Rates are those of the line.
+// `paths` are those of the connections.
 [[nodiscard]] NaivePacketRun run_naive_packets(const TestFabric& fabric, const Traffic& traffic,
                                                const std::vector<std::vector<LinkId>>& paths,
                                                const PacketOptions& options);

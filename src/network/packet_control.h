@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending ends under a congestion control that ACKs drive: what each connection has under way,
+// and the control itself (hw/congestion_control.h), which is told of packets and ACKs and says how
+// much may be under way and how fast. docs/packet.md has what each control gets.
+//
+// Sizes are bytes on the line, as in the counters of ports. A packet is known by its number in its
+// connection: when it was sent, how large it is and, for HPCC, what the switches wrote into it lie
+// in rings by that number, so that packets themselves do not grow.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "hw/control_profile.h"
+#include "network/packet_port.h"
+
+namespace trainyard {
+
+// Whether a control waits for ACKs; none and DCQCN without a window do not.
+[[nodiscard]] bool needs_acks(const ControlProfile& profile);
+// Packets that one ACK answers: one, but TIMELY has one ACK for a segment. 0 without ACKs.
+[[nodiscard]] int packets_per_ack(const ControlProfile& profile, std::int64_t full_wire);
+
+class PacketControl {
+ public:
+  // A port that writes into packets: a port of a switch of the fabric.
+  struct Hop {
+    std::uint64_t bits_per_second = 0;
+    std::uint32_t link = 0;
+    std::uint32_t position = 0;  // In the list of all paths.
+  };
+  // What it writes: when the packet began there, and what it had sent and still held.
+  struct Stamp {
+    Picoseconds time = 0;
+    std::uint64_t sent_bytes = 0;
+    std::int64_t queue = 0;
+  };
+
+  // `full_wire` is a full packet.
+  PacketControl(const ControlProfile& profile, std::int64_t full_wire);
+
+  // A connection, numbered in order of the calls, that sends at `line` at most. `base_rtt` is the
+  // time of a full packet and its ACK on the idle path. Throws ConfigError where a control cannot
+  // look at so many hops.
+  void add(Bandwidth line, Picoseconds base_rtt, std::span<const Hop> hops);
+
+  // Whether a packet may begin at `now`: the window has room for it, or nothing is under way.
+  [[nodiscard]] bool fits(std::uint32_t connection, std::int64_t wire, Picoseconds now);
+  // The packet after the last one begins.
+  void on_sent(std::uint32_t connection, std::int64_t wire, Picoseconds now);
+  // An ACK has come for all packets before `next`. ACKs for nothing new are not looked at.
+  void on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked, Picoseconds now);
+  void on_cnp(std::uint32_t connection, Picoseconds now);
+  // The packet `sequence` begins at the port that is at `position` of the path.
+  void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
+             const Stamp& stamp);
+
+  // In bits per second, as of `now`.
+  [[nodiscard]] std::uint64_t rate(std::uint32_t connection, Picoseconds now);
+
+  // A connection that waits for room in its window: whoever puts it aside says so here.
+  void block(std::uint32_t connection) { senders_[connection].is_blocked = true; }
+  void unblock(std::uint32_t connection) { senders_[connection].is_blocked = false; }
+  [[nodiscard]] bool is_blocked(std::uint32_t connection) const {
+    return senders_[connection].is_blocked;
+  }
+
+  [[nodiscard]] std::int64_t in_flight(std::uint32_t connection) const {
+    const Sender& sender = senders_[connection];
+    return static_cast<std::int64_t>(sender.sent - sender.acked);
+  }
+  [[nodiscard]] const SenderControl& control(std::uint32_t connection) const {
+    return senders_[connection].control;
+  }
+  [[nodiscard]] const ControlSettings& settings(std::uint32_t connection) const {
+    return *senders_[connection].settings;
+  }
+  [[nodiscard]] const ControlProfile& profile() const { return profile_; }
+  [[nodiscard]] bool needs_acks() const { return needs_acks_; }
+
+ private:
+  struct Sent {
+    Picoseconds time = 0;
+    std::int64_t wire = 0;
+  };
+  struct Sender {
+    const ControlSettings* settings;
+    SenderControl control;
+    std::uint64_t sent = 0;       // Bytes since the start.
+    std::uint64_t acked = 0;      // Of them.
+    std::uint32_t oldest = 0;     // Packets from here on are under way,
+    std::uint32_t next = 0;       // up to this one.
+    std::uint32_t first_hop = 0;  // In the list of all hops.
+    std::uint16_t hops = 0;
+    bool is_blocked = false;
+    std::vector<Sent> flight;   // By the number of the packet, modulo a power of two.
+    std::vector<Stamp> stamps;  // HPCC: the same, as many as hops for each packet.
+  };
+
+  void grow(Sender& sender) const;
+  // What the ACK for packet `sequence` brings of each hop. Valid until the next call.
+  [[nodiscard]] std::span<const IntHop> path_of(const Sender& sender, std::uint32_t sequence);
+
+  ControlProfile profile_;
+  std::int64_t full_wire_;
+  bool needs_acks_;
+  bool wants_int_;
+  bool has_wire_counters_ = false;
+  std::map<std::pair<std::int64_t, Picoseconds>, ControlSettings> settings_;  // By rate and RTT.
+  std::vector<Hop> hops_;
+  std::vector<Sender> senders_;
+  std::vector<IntHop> path_;  // Scratch.
+};
+
+}  // namespace trainyard

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The congestion controls that are shipped.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "hw/control_profile.h"
+#include "network/packet_options.h"
+
+namespace trainyard {
+
+inline ControlProfile shipped_control(const std::string& name) {
+  return ControlProfile::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) /
+                              "configs/transport/control" / (name + ".yaml"));
+}
+
+// Packets under one of them, without PFC and marks; rates are those of the line.
+inline PacketOptions controlled_packets(const std::string& name) {
+  PacketOptions options{.rates = RateMeaning::Line};
+  options.control = CongestionControl::Profile;
+  options.profile = shipped_control(name);
+  return options;
+}
+
+}  // namespace trainyard
