@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -18,9 +19,9 @@ namespace {
 
 namespace options = boost::program_options;
 
-// In the order of the enumerations of the engine.
+// In the order of the enumerations of the engine. Other controls are files.
 constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-paper"};
-constexpr std::array<std::string_view, 4> kPresets{"off", "hpcc", "dcqcn", "sonic"};
+constexpr std::array<std::string_view, 5> kPresets{"off", "hpcc", "dcqcn", "sonic", "dctcp"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 // InfiniBand Architecture Specification 1.4, path MTU.
 constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
@@ -65,6 +66,43 @@ SimTime sample_interval(const OptionReader& reader) {
   }
 }
 
+// A control of the configs folder, or a file.
+ControlProfile load_control(const std::string& name) {
+  const std::filesystem::path file(name);
+  if (file.has_parent_path() || file.has_extension()) {
+    return ControlProfile::load(file);
+  }
+  const std::filesystem::path folder = configs_folder() / "transport" / "control";
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  if (std::ranges::find(names, name) == names.end()) {
+    fail_option("control", fmt::format("a file, {}", alternatives(names)), name, names);
+  }
+  return ControlProfile::load(folder / (name + ".yaml"));
+}
+
+void read_control(const std::string& name, PacketOptions& packet) {
+  const auto* const built_in = std::ranges::find(kControls, name);
+  if (built_in == kControls.end()) {
+    set_control(packet, load_control(name));
+    return;
+  }
+  packet.control = static_cast<CongestionControl>(built_in - kControls.begin());
+  packet.profile.reset();
+  if (!uses_marks(packet)) {
+    packet.ecn = EcnPreset::Off;
+    packet.marking.reset();
+  }
+}
+
+std::string_view control_name(const PacketOptions& packet) {
+  return packet.profile ? std::string_view(packet.profile->name)
+                        : word_of(packet.control, kControls);
+}
+
 }  // namespace
 
 void add_packet_options(options::options_description& all) {
@@ -72,9 +110,12 @@ void add_packet_options(options::options_description& all) {
   auto add = all.add_options();
   add("transport", options::value<std::string>()->value_name("NAME|FILE"),
       "with packets: buffers, thresholds, MTU and the following, as in configs/transport");
-  add("control", name(), "with packets: dcqcn-nic (the default), dcqcn-paper or none");
+  add("control", name(),
+      "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
+      "such as hpcc, swift, timely or dctcp, or a file");
   add("ecn", name(),
-      "with packets: thresholds of marking, hpcc (the default), dcqcn, sonic or off");
+      "with packets: thresholds of marking, hpcc (the default of DCQCN), dcqcn, sonic, dctcp or "
+      "off");
   add("pfc", name(), "with packets: on (the default) or off");
   add("mtu", options::value<std::string>()->value_name("BYTES"),
       "with packets: payload of a full one, 256 to 4096 (the default)");
@@ -109,19 +150,22 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   if (reader.given("credits")) {
     packet.fabric_credits = some_bytes(reader, "credits");
     packet.pfc = false;
-    packet.ecn = EcnPreset::Off;
-    packet.marking.reset();
-    packet.control = CongestionControl::None;
+    read_control("none", packet);
   }
   if (reader.given("server-credits")) {
     packet.server_credits = some_bytes(reader, "server-credits");
   }
   if (reader.given("control")) {
-    packet.control = static_cast<CongestionControl>(index_of(reader, "control", kControls));
+    read_control(reader.required_text("control"), packet);
   }
   if (reader.given("ecn")) {
     packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
     packet.marking.reset();
+    if (packet.ecn != EcnPreset::Off && !uses_marks(packet)) {
+      throw ConfigError(
+          fmt::format("--ecn: expected a control that looks at marks beside it, found {}",
+                      control_name(packet)));
+    }
   }
   if (reader.given("pfc")) {
     packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
@@ -142,8 +186,7 @@ std::string describe(const PacketRequest& request) {
       packet.marking ? packet.marking->name : word_of(packet.ecn, kPresets);
   return fmt::format("{}congestion control {}, ECN {}, PFC {}, path MTU {}",
                      request.transport ? "transport " + *request.transport + ", " : "",
-                     word_of(packet.control, kControls), ecn, word_of(packet.pfc, kSwitch),
-                     packet.mtu.count()) +
+                     control_name(packet), ecn, word_of(packet.pfc, kSwitch), packet.mtu.count()) +
          (packet.fabric_credits > Bytes(0)
               ? fmt::format(", credits for {} a link", to_string(packet.fabric_credits))
               : "") +

@@ -25,6 +25,7 @@ TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
   REQUIRE(describe(read({"--control", "dcqcn-paper", "--ecn", "dcqcn"})) ==
           "congestion control dcqcn-paper, ECN dcqcn, PFC on, path MTU 4096");
   REQUIRE(read({"--ecn", "sonic"}).options.ecn == EcnPreset::Sonic);
+  REQUIRE(read({"--control", "none"}).options.ecn == EcnPreset::Off);
 }
 
 TEST_CASE("a transport gives all that the other options do not", "[cli]") {
@@ -47,7 +48,8 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "[cli]") {
   REQUIRE(describe(read({"--credits", "128K"})) ==
           "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
-  REQUIRE(read({"--credits", "64K", "--ecn", "hpcc"}).options.ecn == EcnPreset::Hpcc);
+  const PacketRequest both = read({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
+  REQUIRE(both.options.ecn == EcnPreset::Hpcc);
   REQUIRE(describe(read({"--server-credits", "64K"})) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, credits inside servers "
           "for 64KiB beyond a round trip");
@@ -61,6 +63,19 @@ TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
   REQUIRE(samples.has_files());
   REQUIRE(samples.options.sample_every == nanoseconds(2500));
   REQUIRE(!samples.options.queue_times);
+}
+
+TEST_CASE("controls are those of the configs folder, or files", "[cli]") {
+  REQUIRE(describe(read({"--control", "hpcc"})) ==
+          "congestion control hpcc, ECN off, PFC on, path MTU 4096");
+  REQUIRE(describe(read({"--control", "dctcp"})) ==
+          "congestion control dctcp, ECN dctcp, PFC on, path MTU 4096");
+  REQUIRE(describe(read({"--control", "dcqcn-simai", "--ecn", "sonic"})) ==
+          "congestion control dcqcn-simai, ECN sonic, PFC on, path MTU 4096");
+  const std::string file =
+      std::string(TRAINYARD_SOURCE_DIR) + "/configs/transport/control/swift.yaml";
+  REQUIRE(describe(read({"--control", file})) ==
+          "congestion control swift, ECN off, PFC on, path MTU 4096");
 }
 
 TEST_CASE("options of packets are refused where there are none, and where they say nothing",
@@ -87,9 +102,13 @@ TEST_CASE("options of packets are refused where there are none, and where they s
                   "--credits: expected at least one byte, found 0");
   require_refused({"--mtu", "1500"}, Fidelity::Packet,
                   "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
-  require_refused({"--control", "dcqn-nic"}, Fidelity::Packet,
-                  "--control: expected none, dcqcn-nic or dcqcn-paper, found \"dcqn-nic\"; did you "
-                  "mean \"dcqcn-nic\"?");
+  require_refused(
+      {"--control", "dcqn-nic"}, Fidelity::Packet,
+      "--control: expected a file, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "
+      "dctcp, hpcc, none, receiver-credit, swift or timely, found \"dcqn-nic\"; did you "
+      "mean \"dcqcn-nic\"?");
+  require_refused({"--control", "swift", "--ecn", "hpcc"}, Fidelity::Packet,
+                  "--ecn: expected a control that looks at marks beside it, found swift");
 }
 
 }  // namespace trainyard
