@@ -233,6 +233,30 @@ std::vector<SavedTensor> alternate_products(const Model& model, const ModelLayer
   return std::move(list).tensors();
 }
 
+// For each logit.
+struct LogitBytes {
+  std::int64_t kept = 0;
+  std::int64_t working = 0;
+};
+
+LogitBytes logit_bytes(LossKernel loss) {
+  switch (loss) {
+    case LossKernel::Fused:
+      return {.kept = 2, .working = 0};
+    case LossKernel::VocabParallel:
+      return {.kept = 4, .working = 2};
+    case LossKernel::PyTorch:
+      return {.kept = 4, .working = 8};
+    case LossKernel::PyTorch16:
+      return {.kept = 4, .working = 4};
+  }
+  CHECK(false, "unknown loss");
+}
+
+std::int64_t logit_ranks(const ParallelPlan& plan, const ActivationOptions& options) {
+  return options.has_split_logits ? plan.tensor : 1;
+}
+
 Bytes sum(const std::vector<SavedTensor>& tensors, std::int64_t tokens, bool (*wanted)(Lifetime)) {
   Bytes total;
   for (const SavedTensor& tensor : tensors) {
@@ -303,9 +327,8 @@ std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& pl
   TensorList list(plan, options);
   list.norm_input("last norm", model.hidden);
   list.linear_input("head", model.hidden, list.splits().sequence);
-  const std::int64_t width = options.loss == LossKernel::Fused ? kActivationBytes : kFullBytes;
-  list.add("loss", options.loss == LossKernel::Fused ? "logits" : "softmax of logits",
-           width * model.vocabulary, list.splits().tensor);
+  list.add("loss", "logits and their softmax", logit_bytes(options.loss).kept * model.vocabulary,
+           logit_ranks(plan, options));
   return std::move(list).tensors();
 }
 
@@ -353,17 +376,14 @@ Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const 
 
 Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
                          const ActivationOptions& options) {
-  const Splits splits(plan);
   const std::int64_t tokens = plan.tokens();
   // The gradient of the head's input, and its gathered input.
   Bytes total = split_bytes(tokens, model.hidden, 1);
   if (plan.has_sequence_parallelism) {
     total += split_bytes(tokens, model.hidden, 1);
   }
-  const std::int64_t of_logits = options.loss == LossKernel::Fused           ? 0
-                                 : options.loss == LossKernel::VocabParallel ? 2
-                                                                             : 8;
-  return total + Bytes(ceil_divide(tokens * of_logits * model.vocabulary, splits.tensor));
+  return total + Bytes(ceil_divide(tokens * logit_bytes(options.loss).working * model.vocabulary,
+                                   logit_ranks(plan, options)));
 }
 
 }  // namespace trainyard

@@ -34,6 +34,9 @@ enum class LossKernel : std::uint8_t {
   // Beside the logarithm of the softmax in 32 bits, two more of its size: the gradients of it and
   // of the logits. torch.nn.functional.cross_entropy on logits in 32 bits.
   PyTorch,
+  // The same on logits in 16 bits, which the caller holds beside their softmax, and the gradients
+  // of both.
+  PyTorch16,
 };
 
 // What selective recomputation computes again.
@@ -50,7 +53,8 @@ struct ActivationOptions {
   AttentionKernel attention = AttentionKernel::Flash;
   SelectiveRecompute selective = SelectiveRecompute::AttentionCore;
   LossKernel loss = LossKernel::VocabParallel;
-  bool has_dropout = false;  // Masks of a byte for each element.
+  bool has_split_logits = true;  // Over tensor ranks; otherwise each gathers all of them.
+  bool has_dropout = false;      // Masks of a byte for each element.
   // Tokens of the most loaded expert rank over their mean, above or equal to 1.
   double expert_imbalance = 1.0;
 };

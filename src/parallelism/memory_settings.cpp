@@ -47,7 +47,14 @@ constexpr ActivationOptions k2022{.attention = AttentionKernel::Unfused, .has_dr
 constexpr ActivationOptions kPyTorch{.selective = SelectiveRecompute::AlternateProducts,
                                      .loss = LossKernel::PyTorch};
 
-constexpr std::array<std::pair<std::string_view, MemorySettings>, 7> kSettings{
+// KempnerInstitute/KempnerForge: states in bf16 (distributed/parallel.py), embedding whole and
+// logits gathered on each tensor rank (distributed/tensor_parallel.py), loss on logits as they are
+// (training/loss.py), no synchronisation before the last micro-batch (training/grad.py). FSDP2
+// then keeps gradients unsharded, in the format of their reduction:
+// torch/distributed/fsdp/_fully_shard/_fsdp_param.py.
+constexpr ActivationOptions kKempnerForge{.loss = LossKernel::PyTorch16, .has_split_logits = false};
+
+constexpr std::array<std::pair<std::string_view, MemorySettings>, 8> kSettings{
     {{"megatron-core", {}},
      {"megatron-core-fused-loss", {.activations = {.loss = LossKernel::Fused}}},
      {"megatron-2022", {.activations = k2022, .weight_gradients = WeightGradientBuffer::InPlace}},
@@ -68,7 +75,13 @@ constexpr std::array<std::pair<std::string_view, MemorySettings>, 7> kSettings{
      {"pytorch-fsdp-bf16",
       {.states = kBf16,
        .activations = kPyTorch,
-       .weight_gradients = WeightGradientBuffer::Transient}}}};
+       .weight_gradients = WeightGradientBuffer::Transient}},
+     {"kempnerforge",
+      {.states = kBf16,
+       .activations = kKempnerForge,
+       .weight_gradients = WeightGradientBuffer::Transient,
+       .has_split_embedding = false,
+       .unsharded_gradient = 4}}}};
 
 template <typename Table>
 const auto& find_setting(const Table& table, std::string_view what, std::string_view name) {

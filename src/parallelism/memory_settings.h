@@ -49,6 +49,10 @@ struct MemorySettings {
   WeightGradientBuffer weight_gradients = WeightGradientBuffer::CachedByShape;
   // Units (layers, embedding, head) gathered ahead under ZeRO stage 3.
   int prefetched_units = 1;
+  bool has_split_embedding = true;  // Over tensor ranks; otherwise each has all of it.
+  // Bytes for each parameter of gradients that stay unsharded under ZeRO stages 2 and 3 until the
+  // last of several micro-batches; 0: they are scattered after each.
+  std::int64_t unsharded_gradient = 0;
   Bytes buckets = {};  // Of collectives, held all the time.
   // Of a process: the CUDA context and the code of kernels. Hugging Face, "Model training anatomy":
   // 1343 MiB after the first kernel.

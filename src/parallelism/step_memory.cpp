@@ -85,6 +85,9 @@ class RankWalk {
   [[nodiscard]] bool shards_gradients() const {
     return plan_.zero_stage >= 2 && plan_.shards() > 1;
   }
+  [[nodiscard]] bool accumulates_unsharded() const {
+    return shards_gradients() && settings_.unsharded_gradient > 0 && plan_.micro_batches() > 1;
+  }
   [[nodiscard]] bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shards() > 1; }
 
   void add_chunk(std::span<const int> stage_layers, int stage) {
@@ -107,8 +110,10 @@ class RankWalk {
     Unit unit{.place = StepPlace::Embedding};
     unit.kept =
         saved_bytes(embedding_tensors(model_, plan_, settings_.activations), plan_.tokens());
-    unit.parameters.dense = rank_embedding_parameters(model_, plan_);
-    unit.largest_matrix = rank_head_parameters(model_, plan_);
+    ParallelPlan plan = plan_;
+    plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
+    unit.parameters.dense = rank_embedding_parameters(model_, plan);
+    unit.largest_matrix = rank_head_parameters(model_, plan);
     return unit;
   }
 
@@ -163,7 +168,9 @@ class RankWalk {
                                   ceil_divide(total.expert, expert_shards)};
     };
     resident_[MemoryClass::Weights] = Bytes(share(3).total()) * states.weight;
-    resident_[MemoryClass::Gradients] = Bytes(share(2).total()) * states.gradient;
+    resident_[MemoryClass::Gradients] = accumulates_unsharded()
+                                            ? Bytes(total.total()) * settings_.unsharded_gradient
+                                            : Bytes(share(2).total()) * states.gradient;
     resident_[MemoryClass::OptimizerStates] = states.optimizer_bytes(share(1).total());
     if (settings_.weight_gradients == WeightGradientBuffer::CachedByShape) {
       for (const auto& [inputs, outputs] : shapes_) {
@@ -244,7 +251,8 @@ class RankWalk {
       if (shards_gradients()) {
         // In the layers' format, and on its way in that of the accumulated ones.
         extra.gathered +=
-            Bytes(unit.parameters.total()) * (settings_.states.compute + settings_.states.gradient);
+            Bytes(unit.parameters.total()) *
+            (settings_.states.compute + (accumulates_unsharded() ? 0 : settings_.states.gradient));
       } else if (needs_matrix_buffer(unit)) {
         extra.working += Bytes(unit.largest_matrix) * settings_.states.compute;
       }

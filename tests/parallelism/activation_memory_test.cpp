@@ -96,6 +96,10 @@ TEST_CASE("ends keep masks, the last norm, the head's input and logits", "[memor
   REQUIRE((loss_working_bytes(model, plan, {.loss = LossKernel::PyTorch}) -
            loss_working_bytes(model, plan, {.loss = LossKernel::Fused}))
               .count() == 8 * sb * model.vocabulary / 8);
+  // Gathered on each rank, in 16 bits.
+  const ActivationOptions gathered{.loss = LossKernel::PyTorch16, .has_split_logits = false};
+  REQUIRE(head_tensors(model, plan, gathered).back().bytes(sb).count() ==
+          4 * sb * model.vocabulary);
 }
 
 TEST_CASE("groups of keys, gates and fused attention change the sum as their shapes say",

@@ -83,6 +83,21 @@ TEST_CASE("sharding divides states as ZeRO says", "[memory]") {
   REQUIRE(states(3, 8)[0] == 2 * ((parameters + 7) / 8));
 }
 
+TEST_CASE("gradients that are not synchronised stay whole", "[memory]") {
+  const Model model = shipped("llama-3-8b");
+  const std::int64_t parameters = parameters_of(model).total();
+  const MemorySettings settings = memory_settings("kempnerforge");
+  ParallelPlan plan{.data = 8, .zero_stage = 3, .global_batch = 16};
+  REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients].count() == 4 * parameters);
+  plan.global_batch = 8;  // One micro-batch.
+  REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients].count() == 2 * parameters / 8);
+  // The embedding is whole on each tensor rank.
+  const ParallelPlan two{.tensor = 2, .has_sequence_parallelism = true};
+  REQUIRE(resident(model, two, settings)[MemoryClass::Weights] -
+              resident(model, two, memory_settings("pytorch-fsdp-bf16"))[MemoryClass::Weights] ==
+          Bytes(2 * model.vocabulary * model.hidden / 2));
+}
+
 TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
   const Model model = shipped("mixtral-8x7b");
   const ParameterCount count = parameters_of(model);
