@@ -450,6 +450,12 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
   return memory;
 }
 
+Bytes device_capacity(Bytes data_sheet) {
+  constexpr double kGibPerGb = 1.073741824;
+  constexpr double kNotWithheld = 0.995;
+  return Bytes(std::llround(static_cast<double>(data_sheet.count()) * kGibPerGb * kNotWithheld));
+}
+
 MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
   constexpr double kGiga = 1e9;
   const auto gigabytes = [](Bytes size) { return static_cast<double>(size.count()) / kGiga; };

@@ -102,7 +102,12 @@ struct MemoryVerdict {
   std::string text;  // One line: rank, moment, and the classes from the largest on.
 };
 
-// `capacity` as the device reports it; data sheets round it to "80 GB".
+// What a device with that memory by its data sheet (hw/catalogue.h) reports as its own. Data sheets
+// say GB for 2^30 bytes, and half a percent is withheld: nvidia-smi shows 81920 MiB for an A100 of
+// "80 GB", 81559 for an H100, 143771 for an H200 of 141 and 183359 for a B200 of 180.
+[[nodiscard]] Bytes device_capacity(Bytes data_sheet);
+
+// `capacity` as device_capacity() gives it.
 [[nodiscard]] MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity);
 
 }  // namespace trainyard

@@ -262,6 +262,57 @@ TEST_CASE("plans whose memory is not defined are refused with one line", "[memor
                   "expected activations of at most 1 PB in a micro-batch, found 238 PB");
 }
 
+TEST_CASE("plans of every kind keep their order and leave nothing behind", "[memory]") {
+  using enum PipelineSchedule;
+  const Model dense = shipped("llama-2-7b");
+  const Model experts = shipped("mixtral-8x7b");
+  int plans = 0;
+  for (const PipelineSchedule schedule : {GPipe, OneForwardOneBackward, Interleaved, ZeroBubbleH1,
+                                          ZeroBubbleH2, ZeroBubbleV, DualPipe}) {
+    for (const int ranks : {2, 4, 8}) {
+      for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+        ParallelPlan plan{
+            .tensor = 2,
+            .has_sequence_parallelism = true,
+            .context = 2,
+            .pipeline = ranks,
+            .schedule = schedule,
+            .chunks =
+                schedule == Interleaved || schedule == ZeroBubbleV || schedule == DualPipe ? 2 : 1,
+            .data = 4,
+            .global_batch = std::int64_t{4} * 4 * ranks,
+            .recompute = recompute};
+        INFO(to_string(schedule) << " p=" << ranks << " recompute " << static_cast<int>(recompute));
+        Bytes before = evenly(dense, plan).highest().highest().use.device();
+        for (plan.zero_stage = 1; plan.zero_stage <= 2; ++plan.zero_stage) {
+          // Gradients of a unit stand beside the shards; a pipeline has enough of them.
+          const StepMemory memory = evenly(dense, plan);
+          REQUIRE(memory.ranks.size() == static_cast<std::size_t>(ranks));
+          const Bytes states = memory.ranks[1].profile.back().use[MemoryClass::OptimizerStates];
+          REQUIRE(states < before);
+          before = memory.highest().highest().use.device();
+          ++plans;
+        }
+        plan.zero_stage = 1;
+        plan.expert = 8;
+        const StepMemory mixture = evenly(experts, plan);
+        REQUIRE(mixture.highest().highest().use[MemoryClass::Weights].count() > 0);
+        ++plans;
+      }
+    }
+  }
+  REQUIRE(plans == 7 * 3 * 3 * 3);
+}
+
+TEST_CASE("data sheets say GB for what devices report in GiB", "[memory]") {
+  for (const auto& [data_sheet, mebibytes] :
+       {std::pair{80, 81559}, std::pair{141, 143771}, std::pair{180, 183359}}) {
+    const Bytes capacity = device_capacity(Bytes(data_sheet * std::int64_t{1'000'000'000}));
+    REQUIRE(static_cast<double>(capacity.count()) ==
+            Approx(static_cast<double>(mib(mebibytes).count())).epsilon(0.005));
+  }
+}
+
 TEST_CASE("a verdict names the rank, the moment and what takes the memory", "[memory]") {
   const Model model = shipped("llama-2-7b");
   const StepMemory memory = evenly(model, {});
