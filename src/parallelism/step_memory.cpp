@@ -168,6 +168,11 @@ class RankWalk {
                                   ceil_divide(total.expert, expert_shards)};
     };
     resident_[MemoryClass::Weights] = Bytes(share(3).total()) * states.weight;
+    if (states.weight > states.compute && (plan_.zero_stage == 1 || plan_.zero_stage == 2)) {
+      // The wider weights are the master copy, and sharded as such.
+      resident_[MemoryClass::Weights] =
+          Bytes(total.total()) * states.compute + Bytes(share(1).total()) * states.weight;
+    }
     resident_[MemoryClass::Gradients] = accumulates_unsharded()
                                             ? Bytes(total.total()) * settings_.unsharded_gradient
                                             : Bytes(share(2).total()) * states.gradient;
@@ -403,6 +408,12 @@ std::string_view to_string(MemoryClass memory_class) {
   return kNames[static_cast<std::size_t>(memory_class)];
 }
 
+std::string_view to_string(MemoryFit fit) {
+  constexpr std::array<std::string_view, 3> kNames{"fits", "fits without fragmentation",
+                                                   "out of memory"};
+  return kNames[static_cast<std::size_t>(fit)];
+}
+
 Bytes MemoryUse::allocated() const {
   return reserved() - (*this)[MemoryClass::Fragmentation];
 }
@@ -462,7 +473,12 @@ MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
   const RankMemory& rank = memory.highest();
   const MemoryMoment& moment = rank.highest();
   const Bytes needed = moment.use.device();
-  MemoryVerdict verdict{.fits = needed <= capacity, .free = capacity - needed, .text = {}};
+  MemoryVerdict verdict{.fit = MemoryFit::OutOfMemory, .free = capacity - needed, .text = {}};
+  if (needed <= capacity) {
+    verdict.fit = MemoryFit::Fits;
+  } else if (needed - moment.use[MemoryClass::Fragmentation] <= capacity) {
+    verdict.fit = MemoryFit::Tight;
+  }
   std::array classes = kMemoryClasses;
   std::stable_sort(classes.begin(), classes.end(),
                    [&](MemoryClass a, MemoryClass b) { return moment.use[a] > moment.use[b]; });
@@ -474,7 +490,7 @@ MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
     }
   }
   verdict.text = fmt::format("{}: pipeline rank {} needs {:.2f} of {:.2f} GB at {}: {}",
-                             verdict.fits ? "fits" : "out of memory", rank.rank, gigabytes(needed),
+                             to_string(verdict.fit), rank.rank, gigabytes(needed),
                              gigabytes(capacity), moment.where(), parts);
   return verdict;
 }

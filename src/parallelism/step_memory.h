@@ -96,8 +96,16 @@ struct StepMemory {
                                      std::span<const int> stage_layers,
                                      const MemorySettings& settings);
 
+enum class MemoryFit : std::uint8_t {
+  Fits,
+  Tight,  // But for the share that is stated for fragmentation.
+  OutOfMemory,
+};
+
+[[nodiscard]] std::string_view to_string(MemoryFit fit);
+
 struct MemoryVerdict {
-  bool fits = false;
+  MemoryFit fit = MemoryFit::Fits;
   Bytes free;        // Negative: what is missing. At the device level.
   std::string text;  // One line: rank, moment, and the classes from the largest on.
 };

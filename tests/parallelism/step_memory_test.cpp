@@ -79,6 +79,10 @@ TEST_CASE("sharding divides states as ZeRO says", "[memory]") {
   REQUIRE(states(1) == std::array{2 * parameters, 2 * parameters, 12 * share});
   REQUIRE(states(2) == std::array{2 * parameters, 2 * share, 12 * share});
   REQUIRE(states(3) == std::array{2 * share, 2 * share, 12 * share});
+  // Wider weights are the master copy: whole for layers, sharded at rest.
+  plan.zero_stage = 2;
+  REQUIRE(resident(model, plan, memory_settings("pytorch-fsdp"))[MemoryClass::Weights].count() ==
+          2 * parameters + 4 * share);
   // Within groups of eight (HSDP).
   REQUIRE(states(3, 8)[0] == 2 * ((parameters + 7) / 8));
 }
@@ -317,13 +321,18 @@ TEST_CASE("a verdict names the rank, the moment and what takes the memory", "[me
   const Model model = shipped("llama-2-7b");
   const StepMemory memory = evenly(model, {});
   const MemoryVerdict no = memory_verdict(memory, Bytes(80'000'000'000));
-  REQUIRE_FALSE(no.fits);
+  REQUIRE(no.fit == MemoryFit::OutOfMemory);
   REQUIRE(no.free.count() < 0);
   REQUIRE(no.text.substr(0, 36) == "out of memory: pipeline rank 0 needs");
   REQUIRE(no.text.find("optimizer states 80.86") != std::string::npos);
   const MemoryVerdict yes = memory_verdict(memory, gib(288));
-  REQUIRE(yes.fits);
+  REQUIRE(yes.fit == MemoryFit::Fits);
   REQUIRE(yes.text.substr(0, 5) == "fits:");
+  const MemoryUse& use = memory.highest().highest().use;
+  const MemoryVerdict tight = memory_verdict(memory, use.device() - Bytes(1));
+  REQUIRE(tight.fit == MemoryFit::Tight);
+  REQUIRE(tight.free == Bytes(-1));
+  REQUIRE(tight.text.substr(0, 27) == "fits without fragmentation:");
   REQUIRE((no.free - yes.free) == Bytes(80'000'000'000) - gib(288));
 }
 
