@@ -73,13 +73,13 @@ Request read_request(const OptionReader& reader) {
                             [](const std::string& text) { return !is_of_workload(text); });
   request.workload_settings.assign(first, settings.end());
   settings.erase(first, settings.end());
-  if (reader.choice("fidelity", {"flow", "analytical"}) == 1) {
-    request.fidelity = Fidelity::Analytical;
-    if (request.is_nccl) {
-      throw ConfigError(
-          "--fidelity analytical: expected --runtime plain, as the event model of NCCL has one "
-          "fidelity, found nccl");
-    }
+  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  if (request.is_nccl && request.fidelity != Fidelity::Flow) {
+    throw ConfigError(fmt::format(
+        "--fidelity {}: expected --runtime plain, as the event model of NCCL has one fidelity, "
+        "found nccl",
+        to_string(request.fidelity)));
   }
   return request;
 }
@@ -184,7 +184,7 @@ options::options_description step_options() {
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
   add("fidelity", text("NAME"),
-      "of the plain runtime: flow (the default) or analytical (a lower bound)");
+      "of the plain runtime: flow (the default), analytical (a lower bound) or packet (slow)");
   add_output_options(all);
   add_log_option(all);
   return all;

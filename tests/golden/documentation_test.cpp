@@ -15,6 +15,7 @@
 
 #include "cli/collective_request.h"
 #include "cli/plan_request.h"
+#include "cli/step.h"
 #include "cli/traffic.h"
 #include "support/program.h"
 
@@ -143,6 +144,7 @@ TEST_CASE("the pages about commands name every option") {
   };
   require_named("collective-command.md", collective_options());
   require_named("plan-command.md", plan_options());
+  require_named("step.md", step_options());
   require_named("traffic-command.md", traffic_options());
 }
 

@@ -14,6 +14,7 @@
 
 #include "cli/collective.h"
 #include "cli/plan.h"
+#include "cli/step.h"
 #include "cli/topology.h"
 #include "cli/traffic.h"
 #include "cli/transfer.h"
@@ -50,6 +51,7 @@ std::string run_here(std::vector<std::string> arguments) {
   const auto run = command == "topology"   ? run_topology
                    : command == "transfer" ? run_transfer
                    : command == "plan"     ? run_plan
+                   : command == "step"     ? run_step
                    : command == "traffic"  ? run_traffic_command
                                            : run_collective_command;
   const int status = run(arguments, out);
