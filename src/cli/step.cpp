@@ -14,11 +14,10 @@
 #include "cli/log.h"
 #include "cli/options.h"
 #include "nccl/profile.h"
-#include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/software_profile.h"
-#include "parallelism/step_time.h"
+#include "parallelism/step_run.h"
 #include "parallelism/workload.h"
 #include "report/step_report.h"
 #include "sim/config_error.h"
@@ -84,37 +83,21 @@ Request read_request(const OptionReader& reader) {
   return request;
 }
 
-// The one kind of GPU that all ranks have.
-const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
-  const Topology& topology = cluster.topology;
-  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
-  for (const NodeId gpu : cluster.gpus) {
-    const std::string& other = topology.parts()[topology.node(gpu).part];
-    if (other != name) {
-      throw ConfigError(fmt::format(
-          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
-          "{} and {}",
-          name, other));
-    }
-  }
-  return catalogue.gpus().at(name);
-}
-
 std::vector<std::string> notes_of(const Request& request, const Workload& workload,
-                                  const StepJob& job, const ClusterTimes& times) {
+                                  const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{
       "closed forms: overlap of gradients and weights with passes, of tensor and context traffic "
       "with products; jitter; optimizer (docs/step.md)",
       fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, the "
                   "others are equal ones",
                   request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
-                  times.simulated(), times.calls())};
+                  run.simulated, run.calls)};
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
                   "traffic {}, transfers between stages {}",
-                  job.software.name, job.software.attention, job.software.fusion,
-                  word(job.overlap.tensor), word(job.overlap.data), word(job.overlap.pipeline)));
+                  software.name, software.attention, software.fusion, word(run.overlap.tensor),
+                  word(run.overlap.data), word(run.overlap.pipeline)));
   const bool has_experts =
       std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
                   [](const ModelLayer& layer) { return layer.experts.has_value(); });
@@ -133,24 +116,15 @@ StepReport predict(const Request& request, spdlog::logger& log) {
   const Workload workload =
       load_workload(find_config("workloads", request.workload), configs / "workloads" / "models",
                     request.workload_settings);
-  const ParallelPlan plan = plan_for(workload, static_cast<int>(cluster.gpus.size()));
   const SoftwareProfile software =
       SoftwareProfile::load(find_config("software", workload.software));
-  const GpuModel& gpu = gpu_of(cluster, catalogue);
-  const ComputeRates rates = compute_rates(
-      gpu, GpuRates::load(configs / "hardware" / "gpu-rates.yaml"), software, workload.precision);
+  const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
   const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
-  std::optional<ClusterTimes::Nccl> runtime;
-  if (request.is_nccl) {
-    runtime.emplace(ClusterTimes::Nccl{.catalogue = catalogue, .profile = profile});
-  }
-  ClusterTimes times(cluster, runtime, request.fidelity);
-  const StepJob job{.model = workload.model,
-                    .plan = plan,
-                    .rates = rates,
-                    .software = software,
-                    .overlap = overlap_of(workload.overlap, software),
-                    .server_of_rank = times.servers()};
+  const StepRun run = run_workload(cluster, workload, software,
+                                   {.catalogue = catalogue,
+                                    .rates = rates,
+                                    .nccl = request.is_nccl ? &profile : nullptr,
+                                    .fidelity = request.fidelity});
   StepReport report{
       .cluster = cluster.name,
       .workload = workload.name,
@@ -159,13 +133,13 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .precision = std::string(to_string(workload.precision)),
       .runtime = request.is_nccl ? "nccl" : "plain",
       .fidelity = request.is_nccl ? "" : std::string(to_string(request.fidelity)),
-      .plan = plan,
-      .step = step_time(job, times),
-      .flops_of_token = training_flops(workload.model, plan.sequence, FlopsConvention::Model),
+      .plan = run.plan,
+      .step = run.step,
+      .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
       .convention = FlopsConvention::Model,
-      .peak = rates.peak,
+      .peak = run.peak,
       .notes = {}};
-  report.notes = notes_of(request, workload, job, times);
+  report.notes = notes_of(request, workload, software, run);
   add_estimate_note(cluster, report.notes);
   return report;
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workload on a cluster, from plan to time: the path that commands and comparisons with measured
+// steps share.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "hw/catalogue.h"
+#include "nccl/profile.h"
+#include "network/network.h"
+#include "parallelism/gpu_rates.h"
+#include "parallelism/software_profile.h"
+#include "parallelism/step_time.h"
+#include "parallelism/workload.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+
+// What does not change from one run to the next.
+struct StepTables {
+  const Catalogue& catalogue;
+  const GpuRates& rates;
+  // Of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
+  const nccl::Profile* nccl = nullptr;
+  Fidelity fidelity = Fidelity::Flow;
+};
+
+struct StepRun {
+  ParallelPlan plan;
+  StepTime step;
+  Overlap overlap;
+  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
+  // Collectives and transfers that were asked for, and those that were simulated: the others are
+  // equal ones.
+  std::size_t calls = 0;
+  std::size_t simulated = 0;
+};
+
+// On all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and for
+// what is not modelled.
+[[nodiscard]] StepRun run_workload(const Cluster& cluster, const Workload& workload,
+                                   const SoftwareProfile& software, const StepTables& tables);
+
+}  // namespace trainyard
