@@ -12,6 +12,7 @@
 #include "nccl/timing.h"
 #include "network/transfers.h"
 #include "sim/check.h"
+#include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
@@ -73,10 +74,13 @@ SimTime ClusterTimes::with_nccl(Operation operation, Bytes size) const {
 SimTime ClusterTimes::plain(Operation operation, Bytes size) const {
   const bool exchanges = operation == Operation::AllToAll || operation == Operation::SendReceive;
   const Algorithm algorithm = exchanges ? Algorithm::Direct : Algorithm::Ring;
-  return run_collective(
-             group_,
-             {.operation = operation, .algorithm = algorithm, .size = size, .fidelity = fidelity_})
-      .time;
+  const CollectiveResult result = run_collective(
+      group_,
+      {.operation = operation, .algorithm = algorithm, .size = size, .fidelity = fidelity_});
+  if (result.complaint) {
+    throw ConfigError("step: a collective never ends: " + *result.complaint);
+  }
+  return result.time;
 }
 
 SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ranks, Bytes size) {

@@ -70,7 +70,7 @@ class StepModel {
   void add_sharded(const RankParameters& parameters, Passes& passes);
   [[nodiscard]] Passes layer(const ModelLayer& layer);
   [[nodiscard]] Passes end(const PassTimes& compute, const PassCalls& calls,
-                           std::int64_t parameters);
+                           std::int64_t parameters);  // Of this rank.
   [[nodiscard]] Passes stage(const PipelineStage& stage);
   [[nodiscard]] PipelineTimeline run_stages(SimTime transfer) const;
   [[nodiscard]] SimTime transfer_time_of_stage();
@@ -173,7 +173,7 @@ Passes StepModel::layer(const ModelLayer& layer) {
   passes.forward[StepPart::Host] = difference_or_zero(host, passes.forward.total());
   passes.input_gradient[StepPart::Host] =
       difference_or_zero(scaled(host, launches), passes.backward());
-  add_sharded(rank_parameters(parameters_of(job_.model, layer), plan_), passes);
+  add_sharded(rank_parameters(job_.model, layer, plan_), passes);
   return passes;
 }
 
@@ -183,23 +183,23 @@ Passes StepModel::end(const PassTimes& compute, const PassCalls& calls, std::int
                 .weight_gradient = compute.weight_gradient};
   add_traffic(calls.forward, {}, passes.forward);
   add_traffic(calls.backward, {}, passes.input_gradient);
-  add_sharded({.dense = parameters / plan_.tensor}, passes);
+  add_sharded({.dense = parameters}, passes);
   return passes;
 }
 
 Passes StepModel::stage(const PipelineStage& stage) {
   const Model& model = job_.model;
-  const std::int64_t vocabulary = model.vocabulary * model.hidden;
   Passes sum;
   if (stage.has_embedding) {
-    sum +=
-        end(embedding_times(model, plan_, operators_), embedding_calls(model, plan_), vocabulary);
+    sum += end(embedding_times(model, plan_, operators_), embedding_calls(model, plan_),
+               rank_embedding_parameters(model, plan_));
   }
   for (int index = 0; index < stage.layers; ++index) {
     sum += layer(model.layers[static_cast<std::size_t>(stage.first_layer + index)]);
   }
   if (stage.has_head) {
-    sum += end(head_times(model, plan_, operators_), head_calls(model, plan_), vocabulary);
+    sum += end(head_times(model, plan_, operators_), head_calls(model, plan_),
+               rank_head_parameters(model, plan_));
   }
   return sum;
 }
@@ -302,7 +302,7 @@ SimTime StepModel::exposed_data() {
   if (job_.model.has_tied_embeddings && plan_.pipeline > 1) {
     most += time_of({.group = RankGroupKind::Ends,
                      .operation = Operation::AllReduce,
-                     .elements = job_.model.vocabulary * job_.model.hidden / plan_.tensor,
+                     .elements = rank_head_parameters(job_.model, plan_),
                      .element_bytes = job_.software.gradient_bytes});
   }
   return most;
@@ -315,7 +315,7 @@ SimTime StepModel::optimizer() const {
     const bool shards = plan_.zero_stage > 0;
     const double owned =
         static_cast<double>(parameters.dense) / (shards ? plan_.shards() : 1) +
-        static_cast<double>(parameters.experts) / (shards ? plan_.expert_gradient_ranks() : 1);
+        static_cast<double>(parameters.expert) / (shards ? plan_.expert_gradient_ranks() : 1);
     most = std::max(most, owned);
   }
   return operators_.memory(most * job_.software.optimizer_bytes);

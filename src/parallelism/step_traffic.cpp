@@ -2,6 +2,7 @@
 #include "parallelism/step_traffic.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
 #include "sim/check.h"
@@ -92,15 +93,6 @@ void add_experts(const Model& model, const Experts& experts, const ParallelPlan&
   }
 }
 
-// The last norm, and that of the embedding, which is counted with it.
-std::int64_t outer_norms(const Model& model) {
-  std::int64_t count = parameters_of(model).norms;
-  for (const ModelLayer& layer : model.layers) {
-    count -= parameters_of(model, layer).norms;
-  }
-  return count;
-}
-
 void add_call(RankGroupKind group, Operation operation, std::int64_t elements, int bytes,
               const ParallelPlan& plan, std::vector<GroupCall>& calls) {
   if (elements > 0 && group_size(plan, group) > 1) {
@@ -169,30 +161,21 @@ PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
   return calls;
 }
 
-RankParameters rank_parameters(const ParameterCount& count, const ParallelPlan& plan) {
-  const std::int64_t split = count.embedding + count.attention + count.feed_forward + count.head;
-  return {.dense = divided_up(split, plan.tensor) + count.routers + count.norms,
-          .experts = divided_up(count.experts, std::int64_t{plan.expert} * plan.expert_tensor)};
-}
-
 RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
                                 const ParallelPlan& plan) {
-  ParameterCount count;
+  RankParameters sum;
   for (int index = 0; index < stage.layers; ++index) {
-    count +=
-        parameters_of(model, model.layers[static_cast<std::size_t>(stage.first_layer + index)]);
-  }
-  const std::int64_t vocabulary = model.vocabulary * model.hidden;
-  if (stage.has_head) {
-    count.norms += outer_norms(model);
+    const auto layer = static_cast<std::size_t>(stage.first_layer + index);
+    sum += rank_parameters(model, model.layers[layer], plan);
   }
   if (stage.has_embedding) {
-    count.embedding += vocabulary + model.learned_positions * model.hidden;
+    sum.dense += rank_embedding_parameters(model, plan);
   }
-  if (stage.has_head && !(model.has_tied_embeddings && stage.has_embedding)) {
-    count.head += vocabulary;
+  if (stage.has_head) {
+    const bool is_shared = model.has_tied_embeddings && stage.has_embedding;
+    sum.dense += last_norm_parameters(model) + (is_shared ? 0 : rank_head_parameters(model, plan));
   }
-  return rank_parameters(count, plan);
+  return sum;
 }
 
 DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
@@ -202,8 +185,8 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
   if (!shards) {
     add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, gradient_bytes, plan,
              calls.reduce);
-    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.experts,
-             gradient_bytes, plan, calls.reduce);
+    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, gradient_bytes,
+             plan, calls.reduce);
     return calls;
   }
   if (plan.zero_stage < 3) {
@@ -227,7 +210,7 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
     add_call(group, Operation::ReduceScatter, elements, gradient_bytes, plan, calls.backward);
   };
   add(RankGroupKind::Shard, parameters.dense);
-  add(RankGroupKind::ExpertGradient, parameters.experts);
+  add(RankGroupKind::ExpertGradient, parameters.expert);
   return calls;
 }
 

@@ -11,6 +11,7 @@
 #include "parallelism/parallel_plan.h"
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/rank_groups.h"
+#include "parallelism/rank_parameters.h"
 
 namespace trainyard {
 
@@ -42,18 +43,6 @@ struct PassCalls {
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
 
-// Of one rank.
-struct RankParameters {
-  std::int64_t dense = 0;    // All that is not dealt out with experts.
-  std::int64_t experts = 0;  // Of this rank's routed experts.
-
-  RankParameters& operator+=(const RankParameters& other) {
-    dense += other.dense;
-    experts += other.experts;
-    return *this;
-  }
-};
-[[nodiscard]] RankParameters rank_parameters(const ParameterCount& count, const ParallelPlan& plan);
 // With the ends of the model that the stage has; a tied head has weights of its own behind another
 // stage than the embedding's.
 [[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
