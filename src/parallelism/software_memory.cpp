@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/software_memory.h"
+
+#include <vector>
+
+#include "parallelism/pipeline_stages.h"
+
+namespace trainyard {
+
+MemorySettings memory_settings(const SoftwareProfile& software) {
+  const bool is_unfused = software.attention == "unfused";
+  if (!is_unfused && software.fusion != "fused") {
+    return memory_settings("pytorch-fsdp");
+  }
+  MemorySettings settings = memory_settings(is_unfused ? "megatron-2022" : "megatron-core");
+  settings.states.gradient = software.gradient_bytes;
+  return settings;
+}
+
+StepMemory step_memory(const Model& model, const ParallelPlan& plan,
+                       const SoftwareProfile& software) {
+  std::vector<int> layers;
+  for (const PipelineStage& stage : pipeline_stages(plan, model)) {
+    layers.push_back(stage.layers);
+  }
+  return step_memory(model, plan, layers, memory_settings(software));
+}
+
+}  // namespace trainyard
