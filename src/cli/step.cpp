@@ -98,6 +98,7 @@ std::vector<std::string> notes_of(const Request& request, const Workload& worklo
                   "traffic {}, transfers between stages {}",
                   software.name, software.attention, software.fusion, word(run.overlap.tensor),
                   word(run.overlap.data), word(run.overlap.pipeline)));
+  notes.push_back(run.memory_verdict);
   const bool has_experts =
       std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
                   [](const ModelLayer& layer) { return layer.experts.has_value(); });
@@ -138,6 +139,8 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
       .convention = FlopsConvention::Model,
       .peak = run.peak,
+      .memory = run.memory,
+      .memory_size = run.memory_size,
       .notes = {}};
   report.notes = notes_of(request, workload, software, run);
   add_estimate_note(cluster, report.notes);

@@ -19,9 +19,10 @@ namespace {
 
 std::vector<int> servers_of(const Cluster& cluster) {
   std::vector<int> servers;
-  for (std::size_t server = 0; server < cluster.server_gpus.size(); ++server) {
-    servers.insert(servers.end(), static_cast<std::size_t>(cluster.server_gpus[server]),
-                   static_cast<int>(server));
+  for (const NodeId gpu : cluster.gpus) {
+    const std::optional<ServerId> server = cluster.topology.node(gpu).server;
+    CHECK(server.has_value(), "every GPU of a cluster stands in a server");
+    servers.push_back(static_cast<int>(server->value()));
   }
   return servers;
 }
@@ -33,9 +34,7 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
       group_(cluster),
       runtime_(runtime),
       fidelity_(fidelity),
-      server_of_rank_(servers_of(cluster)) {
-  CHECK(server_of_rank_.size() == cluster.gpus.size(), "every GPU of a cluster has a server");
-}
+      server_of_rank_(servers_of(cluster)) {}
 
 void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;

@@ -36,6 +36,9 @@ GenerationRates read_generation(const SourcedReader& reader, const ConfigNode& n
     rates.gemm_fp8 = share(reader, node, "gemm_fp8");
     rates.fp8_cast = reader.value(node, "fp8_cast").as_number(0.0, kMostFactor);
   }
+  if (node.optional("gemm_nvfp4")) {
+    rates.gemm_nvfp4 = share(reader, node, "gemm_nvfp4");
+  }
   if (node.optional("multiprocessors")) {
     rates.multiprocessors =
         static_cast<int>(reader.value(node, "multiprocessors").as_integer(1, 100'000));
@@ -89,6 +92,23 @@ void set_attention(const GpuModel& gpu, const GenerationRates& generation,
   rates.attention_backward = kernel->second.backward * peak;
 }
 
+// Linear layers in fewer than 16 bits.
+void set_linears(const GpuModel& gpu, const GenerationRates& generation, Precision precision,
+                 double sustained, ComputeRates& rates) {
+  if (precision != Precision::Fp8 && precision != Precision::Nvfp4) {
+    return;
+  }
+  const bool is_fp8 = precision == Precision::Fp8;
+  const std::optional<double> share = is_fp8 ? generation.gemm_fp8 : generation.gemm_nvfp4;
+  if (!share) {
+    throw ConfigError(fmt::format("precision {}: expected GPUs that have it, found {}",
+                                  to_string(precision), gpu.title));
+  }
+  rates.peak = is_fp8 ? peak_of(gpu, "fp8") : 4.0 * rates.peak;
+  rates.linear_rate = *share * rates.peak * sustained;
+  rates.fp8_cast = is_fp8 ? *generation.fp8_cast : 0.0;
+}
+
 }  // namespace
 
 GpuRates GpuRates::load(const std::filesystem::path& file) {
@@ -121,12 +141,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   const GenerationRates& generation = found->second;
   const auto device = all.devices.find(gpu.name);
   const double sustained = device == all.devices.end() ? 1.0 : device->second;
-  const bool is_fp8 = precision == Precision::Fp8;
   const double peak = peak_of(gpu, precision == Precision::Fp16 ? "fp16" : "bf16") * sustained;
-  if (is_fp8 && !generation.gemm_fp8) {
-    throw ConfigError(
-        fmt::format("precision fp8: expected GPUs that have it, found {}", gpu.title));
-  }
   const std::optional<int> multiprocessors = gpu.multiprocessors
                                                  ? std::optional<int>(gpu.multiprocessors->value)
                                                  : generation.multiprocessors;
@@ -143,7 +158,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   ComputeRates rates{
       .gemm_rate = generation.gemm * peak,
       .linear_rate = generation.gemm * peak,
-      .peak = peak_of(gpu, std::string(to_string(precision))),
+      .peak = peak / sustained,
       .multiprocessors = *multiprocessors,
       .tile_prologue = generation.tile_prologue,
       .gemm_start = generation.gemm_start,
@@ -156,10 +171,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
           static_cast<double>(generation.host_layer.picoseconds()) * software.host)),
       .overlapped_tensor = generation.overlapped_tensor,
       .overlapped_data = generation.overlapped_data};
-  if (is_fp8) {
-    rates.linear_rate = *generation.gemm_fp8 * rates.peak * sustained;
-    rates.fp8_cast = *generation.fp8_cast;
-  }
+  set_linears(gpu, generation, precision, sustained, rates);
   set_attention(gpu, generation, software, peak, rates);
   return rates;
 }

@@ -26,8 +26,10 @@ struct AttentionRates {
 
 // Of one generation, which is an architecture of the catalogue.
 struct GenerationRates {
-  double gemm = 0.0;                                // Share of the 16-bit peak of large products.
-  std::optional<double> gemm_fp8 = {};              // Of the FP8 peak.
+  double gemm = 0.0;                    // Share of the 16-bit peak of large products.
+  std::optional<double> gemm_fp8 = {};  // Of the FP8 peak.
+  // Of four times the 16-bit peak, casts included; parts with a higher FP4 peak do not reach it.
+  std::optional<double> gemm_nvfp4 = {};
   SimTime gemm_start;                               // Of each kernel.
   std::int64_t tile_prologue = 0;                   // Start and end of a tile, as elements of K.
   double misaligned = 1.0;                          // Where N or K is no multiple of 16.

@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/software_profile.h"
 
+#include <array>
+#include <string_view>
+#include <vector>
+
 #include "hw/sourced_reader.h"
+#include "parallelism/memory_settings.h"
 
 namespace trainyard {
+namespace {
+
+bool read_selective(const SourcedReader& reader, const ConfigNode& root) {
+  static constexpr std::array<std::string_view, 2> kChoices{"attention", "products"};
+  return reader.value(root, "selective").as_choice(kChoices) == 1;
+}
+
+}  // namespace
 
 SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
@@ -19,6 +32,8 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .title = root.required("title").as_string(),
       .attention = reader.value(root, "attention").as_string(),
       .fusion = reader.value(root, "fusion").as_string(),
+      .memory = reader.value(root, "memory").as_string(),
+      .recomputes_products = read_selective(reader, root),
       .host = reader.value(root, "host").as_number(0.0, 100.0),
       .gradient_bytes = static_cast<int>(reader.value(root, "gradient_bytes").as_integer(1, 8)),
       .scatter_gather = flag("scatter_gather"),
@@ -27,6 +42,8 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .overlap_pipeline = flag("overlap_pipeline"),
       .optimizer_bytes = reader.value(root, "optimizer_bytes").as_number(0.0, 1000.0),
       .fixed = reader.value(root, "fixed").as_time()};
+  const std::vector<std::string_view> settings = memory_settings_names();
+  static_cast<void>(reader.value(root, "memory").as_choice(settings));
   document.finish();
   return profile;
 }

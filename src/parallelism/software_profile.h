@@ -14,8 +14,11 @@ namespace trainyard {
 struct SoftwareProfile {
   std::string name;  // Of the file.
   std::string title;
-  std::string attention;        // "unfused", or a kernel of gpu-rates.yaml.
-  std::string fusion;           // Of memory-bound operators: "fused", "eager", "compiled".
+  std::string attention;  // "unfused", or a kernel of gpu-rates.yaml.
+  std::string fusion;     // Of memory-bound operators: "fused", "eager", "compiled".
+  std::string memory;     // Name of its memory settings (memory_settings.h).
+  // Recompute::Selective is every second product, not the core of attention.
+  bool recomputes_products = false;
   double host = 1.0;            // Factor on the time for which the host launches a layer.
   int gradient_bytes = 2;       // Of an element in the sum of gradients.
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.

@@ -3,9 +3,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "parallelism/cluster_times.h"
+#include "parallelism/memory_settings.h"
+#include "parallelism/pipeline_stages.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -27,6 +31,19 @@ const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
   return catalogue.gpus().at(name);
 }
 
+void add_memory(const Workload& workload, const SoftwareProfile& software, const GpuModel& gpu,
+                StepRun& run) {
+  std::vector<int> layers;
+  for (const PipelineStage& stage : pipeline_stages(run.plan, workload.model)) {
+    layers.push_back(stage.layers);
+  }
+  const StepMemory memory =
+      step_memory(workload.model, run.plan, layers, memory_settings(software.memory));
+  run.memory = memory.highest().highest().use;
+  run.memory_size = gpu.memory.value;
+  run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+}
+
 }  // namespace
 
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
@@ -34,8 +51,9 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
   StepRun run{.plan = plan_for(workload, static_cast<int>(cluster.gpus.size())),
               .step = {},
               .overlap = overlap_of(workload.overlap, software)};
-  const ComputeRates rates =
-      compute_rates(gpu_of(cluster, tables.catalogue), tables.rates, software, workload.precision);
+  const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
+  const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
+  add_memory(workload, software, gpu, run);
   run.peak = rates.peak;
   std::optional<ClusterTimes::Nccl> runtime;
   if (tables.nccl != nullptr) {

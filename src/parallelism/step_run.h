@@ -4,13 +4,14 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <string>
 
 #include "hw/catalogue.h"
 #include "nccl/profile.h"
 #include "network/network.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/software_profile.h"
+#include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
 #include "parallelism/workload.h"
 #include "topology/cluster.h"
@@ -30,7 +31,10 @@ struct StepRun {
   ParallelPlan plan;
   StepTime step;
   Overlap overlap;
-  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
+  MemoryUse memory = {};            // At its peak, on the rank that holds most.
+  Bytes memory_size = {};           // Of a GPU.
+  std::string memory_verdict = {};  // Which rank, when, and what it holds; one line.
+  double peak = 0.0;                // Dense, of one GPU in the precision of the workload; FLOP/s.
   // Collectives and transfers that were asked for, and those that were simulated: the others are
   // equal ones.
   std::size_t calls = 0;

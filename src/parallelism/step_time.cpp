@@ -167,7 +167,9 @@ Passes StepModel::layer(const ModelLayer& layer) {
     passes.input_gradient[StepPart::Recompute] = passes.forward.total();
     launches += 1.0;
   } else if (plan_.recompute == Recompute::Selective) {
-    passes.input_gradient[StepPart::Recompute] = compute.forward[StepPart::Attention];
+    passes.input_gradient[StepPart::Recompute] =
+        job_.software.recomputes_products ? scaled(compute.forward[StepPart::Linear], 0.5)
+                                          : compute.forward[StepPart::Attention];
   }
   const SimTime host = scaled(job_.rates.host_layer, layer.experts ? kExpertHost : 1.0);
   passes.forward[StepPart::Host] = difference_or_zero(host, passes.forward.total());

@@ -15,7 +15,7 @@ constexpr std::int64_t kMostRanks = 50'000;  // Of an axis; the product of four 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
-constexpr std::array<std::string_view, 3> kPrecisions{"bf16", "fp16", "fp8"};
+constexpr std::array<std::string_view, 4> kPrecisions{"bf16", "fp16", "fp8", "nvfp4"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};

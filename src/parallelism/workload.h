@@ -16,7 +16,7 @@
 namespace trainyard {
 
 // Of the linear layers; everything else runs in 16 bits.
-enum class Precision : std::uint8_t { Bf16, Fp16, Fp8 };
+enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Nvfp4 };
 
 [[nodiscard]] std::string_view to_string(Precision precision);
 

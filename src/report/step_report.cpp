@@ -15,12 +15,17 @@ struct Figure {
   double value = 0.0;
 };
 
+double gibibytes(Bytes size) {
+  return static_cast<double>(size.count()) / static_cast<double>(gib(1).count());
+}
+
 std::vector<Figure> figures_of(const StepReport& report) {
   return {{"step_time_s", report.step.time.seconds()},
           {"tokens_per_s", report.tokens_per_second()},
           {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()},
           {"model_tflops_per_gpu", report.flops_per_gpu() / 1e12},
-          {"mfu", report.flops_per_gpu() / report.peak}};
+          {"mfu", report.flops_per_gpu() / report.peak},
+          {"memory_peak_gib", gibibytes(report.memory.device())}};
 }
 
 // "tensor 8, pipeline 16 (interleaved, 2 chunks), data 8".
@@ -58,9 +63,12 @@ std::string text_of(const StepReport& report) {
                       report.tokens_per_second(), report.tokens_per_second() / plan.ranks());
   text += fmt::format(
       "model FLOP/s           {:>12.1f} T for each GPU, MFU {:.2f} % of {:.1f} T (convention: "
-      "{})\n\n",
+      "{})\n",
       report.flops_per_gpu() / 1e12, 100.0 * report.flops_per_gpu() / report.peak,
       report.peak / 1e12, to_string(report.convention));
+  text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n\n",
+                      gibibytes(report.memory.device()), gibibytes(report.memory_size),
+                      report.memory.device() > report.memory_size ? ": DOES NOT FIT" : "");
   Table table(
       {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
        {.name = "time", .key = "time_s", .align = Align::Right, .unit = "(s)", .min_width = 10},
@@ -135,6 +143,11 @@ std::string json_of(const StepReport& report) {
   }
   root["mfu_convention"] = std::string(to_string(report.convention));
   root["mfu_peak_tflops"] = report.peak / 1e12;
+  root["memory_size_gib"] = gibibytes(report.memory_size);
+  root["memory_fits"] = report.memory.device() <= report.memory_size;
+  for (const MemoryClass each : kMemoryClasses) {
+    root["memory_peak_by_class_gib"][std::string(to_string(each))] = gibibytes(report.memory[each]);
+  }
   root["step_time_ps"] = report.step.time.picoseconds();
   for (std::size_t index = 0; index < kStepParts; ++index) {
     const std::string name(to_string(static_cast<StepPart>(index)));

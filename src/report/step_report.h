@@ -7,6 +7,7 @@
 
 #include "parallelism/model_flops.h"
 #include "parallelism/parallel_plan.h"
+#include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
 #include "report/table.h"
 
@@ -26,6 +27,8 @@ struct StepReport {
   double flops_of_token = 0.0;
   FlopsConvention convention = FlopsConvention::Model;
   double peak = 0.0;  // Dense, of one GPU at that precision; FLOP/s.
+  MemoryUse memory;   // At its peak, on the rank that holds most.
+  Bytes memory_size;  // Of a GPU.
   std::vector<std::string> notes;
 
   [[nodiscard]] double tokens_per_second() const;

@@ -42,6 +42,14 @@ TEST_CASE("a part with more power than its generation is faster at products alon
   REQUIRE(gb300.memory_rate == gb200.memory_rate);
 }
 
+TEST_CASE("FP4 layers count from four times the 16-bit peak, with their casts", "[rates]") {
+  const ComputeRates b200 = shipped_compute("B200", "nemo", Precision::Nvfp4);
+  REQUIRE(b200.linear_rate == Approx(0.45 * 9000e12));
+  REQUIRE(b200.peak == Approx(9000e12));
+  REQUIRE(b200.fp8_cast == 0.0);
+  REQUIRE(b200.gemm_rate == shipped_compute("B200", "nemo").gemm_rate);
+}
+
 TEST_CASE("what has no rates is refused in one line", "[rates]") {
   require_no_rates("MI300X", "nemo", Precision::Bf16,
                    "step: expected GPUs of a generation with rates (ampere, blackwell, hopper), "
@@ -50,6 +58,9 @@ TEST_CASE("what has no rates is refused in one line", "[rates]") {
   require_no_rates("A100-SXM-80GB", "megatron-unfused", Precision::Fp8,
                    "precision fp8: expected GPUs that have it, found " +
                        shipped_catalogue().gpus().at("A100-SXM-80GB").title);
+  require_no_rates("H100-SXM", "nemo", Precision::Nvfp4,
+                   "precision nvfp4: expected GPUs that have it, found " +
+                       shipped_catalogue().gpus().at("H100-SXM").title);
   require_no_rates("A100-SXM-80GB", "nemo", Precision::Bf16,
                    "software nemo: expected an attention kernel with rates on ampere (unfused, "
                    "flash-2), found cudnn");

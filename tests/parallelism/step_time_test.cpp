@@ -140,6 +140,12 @@ TEST_CASE("recomputing costs the forward passes again", "[step]") {
   step.plan.recompute = Recompute::Selective;
   REQUIRE(step.run().parts[StepPart::Recompute] < none.forward * 8);
   REQUIRE(step.run().parts[StepPart::Recompute] > SimTime());
+  const SimTime attention = step.run().parts[StepPart::Recompute];
+  step.software.recomputes_products = true;
+  // Half of the products forward, which are a third of all.
+  REQUIRE(step.run().parts[StepPart::Recompute] / none.parts[StepPart::Linear] ==
+          Approx(1.0 / 6.0).epsilon(0.05));
+  REQUIRE(step.run().parts[StepPart::Recompute] > attention);
   step.plan.recompute = Recompute::Full;
   const StepTime full = step.run();
   REQUIRE(full.time > none.time);

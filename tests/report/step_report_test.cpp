@@ -24,9 +24,12 @@ StepReport report_of() {
                     .flops_of_token = 1e9,
                     .convention = FlopsConvention::Model,
                     .peak = 1e13,
+                    .memory = {},
+                    .memory_size = gib(4),
                     .notes = {"a note"}};
   report.step.parts[StepPart::Linear] = milliseconds(1500);
   report.step.parts[StepPart::Bubble] = milliseconds(500);
+  report.memory[MemoryClass::Weights] = gib(3);
   report.step.time = report.step.parts.total();
   return report;
 }
@@ -40,12 +43,16 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
   const std::string text = render(report, Format::Table);
   for (const std::string part :
        {"step time                    2.0000 s", "4000.0 /s, 1000.0 /s for each GPU",
-        "MFU 10.00 % of 10.0 T (convention: model", "linear", "75.00", "# Note: a note",
-        "fidelity flow"}) {
+        "MFU 10.00 % of 10.0 T (convention: model", "linear", "75.00",
+        "memory peak                    3.00 GiB of 4.00\n", "# Note: a note", "fidelity flow"}) {
     INFO(text);
     REQUIRE(text.find(part) != std::string::npos);
   }
   REQUIRE(text.find("optimizer") == std::string::npos);
+  StepReport too_large = report;
+  too_large.memory[MemoryClass::Activations] = gib(2);
+  REQUIRE(render(too_large, Format::Table).find("5.00 GiB of 4.00: DOES NOT FIT") !=
+          std::string::npos);
 }
 
 TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
@@ -59,6 +66,9 @@ TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
   }
   REQUIRE(sum == json["step_time_ps"].get<std::int64_t>());
   REQUIRE(json["plan"]["tensor"] == 2);
+  REQUIRE(json["memory_peak_gib"] == 3.0);
+  REQUIRE(json["memory_fits"] == true);
+  REQUIRE(json["memory_peak_by_class_gib"]["weights"] == 3.0);
 }
 
 TEST_CASE("CSV is a header and a line", "[step-report]") {
