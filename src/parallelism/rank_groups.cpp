@@ -64,7 +64,8 @@ std::vector<int> part_of(const std::vector<int>& all, int rank, int stride, int 
   const int first = index - index / stride % count * stride;
   std::vector<int> ranks;
   for (int place = 0; place < count; ++place) {
-    ranks.push_back(all[static_cast<std::size_t>(first + place * stride)]);
+    const int member = first + place * stride;
+    ranks.push_back(all[static_cast<std::size_t>(member)]);
   }
   return ranks;
 }

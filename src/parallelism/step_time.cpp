@@ -197,7 +197,8 @@ Passes StepModel::stage(const PipelineStage& stage) {
                rank_embedding_parameters(model, plan_));
   }
   for (int index = 0; index < stage.layers; ++index) {
-    sum += layer(model.layers[static_cast<std::size_t>(stage.first_layer + index)]);
+    const int of_model = stage.first_layer + index;
+    sum += layer(model.layers[static_cast<std::size_t>(of_model)]);
   }
   if (stage.has_head) {
     sum += end(head_times(model, plan_, operators_), head_calls(model, plan_),

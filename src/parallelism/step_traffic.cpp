@@ -165,8 +165,8 @@ RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
                                 const ParallelPlan& plan) {
   RankParameters sum;
   for (int index = 0; index < stage.layers; ++index) {
-    const auto layer = static_cast<std::size_t>(stage.first_layer + index);
-    sum += rank_parameters(model, model.layers[layer], plan);
+    const int of_model = stage.first_layer + index;
+    sum += rank_parameters(model, model.layers[static_cast<std::size_t>(of_model)], plan);
   }
   if (stage.has_embedding) {
     sum.dense += rank_embedding_parameters(model, plan);
