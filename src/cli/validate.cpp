@@ -186,9 +186,11 @@ int run_training(const OptionReader& reader, const Request& request,
           fmt::format("--{}: expected cases of collectives, found training steps", option));
     }
   }
+  const Catalogue catalogue = load_default_catalogue();
+  const StepConstants constants(configs_folder(), catalogue);
   const TrainingReport report = validate_training(
       {.files = files, .root = project_folder(), .only = request.only, .threads = request.threads},
-      {});
+      [&](const LoadedTrainingCase& loaded) { return score_with_steps(loaded, constants); });
   write_output(request.output, render(report, request.format), out);
   return 0;
 }

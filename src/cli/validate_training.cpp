@@ -44,7 +44,7 @@ bool is_training_case(const std::filesystem::path& file, const std::filesystem::
 }
 
 TrainingReport validate_training(const TrainingValidationRequest& request,
-                                 const StepPredictor& predict) {
+                                 const CaseScorer& score) {
   ModelFolder models(request.root / "configs" / "workloads" / "models");
   std::vector<LoadedTrainingCase> cases;
   for (const std::filesystem::path& file : request.files) {
@@ -59,12 +59,15 @@ TrainingReport validate_training(const TrainingValidationRequest& request,
   }
   std::vector<SourceScore> scores(cases.size());
   run_tasks(cases.size(), request.threads, "validate",
-            [&](std::size_t index) { scores[index] = score_case(cases[index], predict); });
-  TrainingReport report{.score = score_of(std::move(scores)), .notes = {}};
-  if (!predict) {
-    report.notes.emplace_back("steps are not predicted yet: coverage only");
-  }
-  return report;
+            [&](std::size_t index) { scores[index] = score(cases[index]); });
+  return {.score = score_of(std::move(scores)), .notes = {}};
+}
+
+SourceScore score_with_steps(const LoadedTrainingCase& loaded, const StepConstants& constants) {
+  StepPrediction prediction(constants);
+  return score_case(loaded, [&](const TrainingCase& item, const TrainingRun& run) {
+    return prediction.predict(item, run).time.seconds();
+  });
 }
 
 }  // namespace trainyard

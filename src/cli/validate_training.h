@@ -3,9 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "calibration/step_prediction.h"
 #include "calibration/training_score.h"
 #include "report/training_report.h"
 
@@ -23,8 +25,13 @@ struct TrainingValidationRequest {
 [[nodiscard]] bool is_training_case(const std::filesystem::path& file,
                                     const std::filesystem::path& root);
 
-// Without a prediction only what is known of the rows. Throws ConfigError.
+using CaseScorer = std::function<SourceScore(const LoadedTrainingCase& loaded)>;
+// Cases are scored side by side. Throws ConfigError.
 [[nodiscard]] TrainingReport validate_training(const TrainingValidationRequest& request,
-                                               const StepPredictor& predict);
+                                               const CaseScorer& score);
+
+// With what `trainyard step` would say.
+[[nodiscard]] SourceScore score_with_steps(const LoadedTrainingCase& loaded,
+                                           const StepConstants& constants);
 
 }  // namespace trainyard

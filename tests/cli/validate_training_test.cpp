@@ -40,8 +40,20 @@ TEST_CASE("cases of training steps are known by their table", "[training]") {
   REQUIRE_FALSE(is_training_case(validation_case_files(kCases / "nccl").front(), kRoot));
 }
 
+TEST_CASE("validate predicts the steps of a source", "[training]") {
+  const auto json = nlohmann::json::parse(output_of({"--format", "json", "--only", "zero_bubble"}));
+  REQUIRE(json["summary"]["predicted"] == 57);
+  REQUIRE(json["summary"]["no_step"] == 9);
+  REQUIRE(json["sources"][0]["median_error_dense"].get<double>() < 0.10);
+  REQUIRE(output_of({"--only", "zero_bubble"}) ==
+          output_of({"--only", "zero_bubble", "--threads", "1"}));
+}
+
 TEST_CASE("validate reports the coverage of every training row", "[training]") {
-  const auto json = nlohmann::json::parse(output_of({"--format", "json"}));
+  const TrainingReport report = validate_training(
+      request_for({}),
+      [](const LoadedTrainingCase& loaded) { return score_case(loaded, StepPredictor()); });
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
   const auto& summary = json["summary"];
   REQUIRE(summary["row_count"] == 2152);
   int rows = 0;
@@ -59,11 +71,13 @@ TEST_CASE("validate reports the coverage of every training row", "[training]") {
 }
 
 TEST_CASE("validate scores steps that are predicted, source by source", "[training]") {
-  const TrainingReport report =
-      validate_training(request_for({"korthikanti", "simumax"}),
-                        [](const TrainingCase& item, const TrainingRun& run) {
-                          return run.measured.time_s * (item.source == "simumax_b200" ? 2.0 : 1.0);
-                        });
+  const TrainingReport report = validate_training(
+      request_for({"korthikanti", "simumax"}), [](const LoadedTrainingCase& loaded) {
+        const double factor = loaded.item.source == "simumax_b200" ? 2.0 : 1.0;
+        return score_case(loaded, [factor](const TrainingCase&, const TrainingRun& run) {
+          return factor * run.measured.time_s;
+        });
+      });
   const auto json = nlohmann::json::parse(render(report, Format::Json));
   REQUIRE(json["sources"].size() == 2);
   REQUIRE(json["sources"][0]["source"] == "korthikanti_2022");

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/step_prediction.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <optional>
+#include <utility>
+
+#include "parallelism/workload.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+Precision precision_of(const TrainingRun& run) {
+  switch (run.precision) {
+    case RowPrecision::Bf16:
+      return Precision::Bf16;
+    case RowPrecision::Fp16:
+      return Precision::Fp16;
+    case RowPrecision::Fp8:
+    case RowPrecision::Mxfp8:  // The same rate; its finer scales cost no more than the casts.
+      return Precision::Fp8;
+    case RowPrecision::Nvfp4:
+      break;
+  }
+  throw ConfigError(
+      fmt::format("step: expected a precision with rates, bf16, fp16 or fp8, found {}",
+                  to_string(run.precision)));
+}
+
+// Of the GPUs that are there, the first ones.
+void use_gpus(Cluster& cluster, const TrainingRun& run) {
+  const auto gpus = static_cast<std::size_t>(run.gpus);
+  if (cluster.gpus.size() < gpus) {
+    throw ConfigError(fmt::format("step: expected {} GPUs in the cluster of the case, found {}",
+                                  run.gpus, cluster.gpus.size()));
+  }
+  cluster.gpus.resize(gpus);
+}
+
+}  // namespace
+
+StepConstants::StepConstants(const std::filesystem::path& configs, const Catalogue& gpus_and_links)
+    : folder(configs),
+      catalogue(gpus_and_links),
+      profile(nccl::Profile::load(configs / "nccl" / "profile.yaml")),
+      rates(GpuRates::load(configs / "hardware" / "gpu-rates.yaml")) {}
+
+StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
+    : cluster(std::move(built)),
+      times(cluster,
+            ClusterTimes::Nccl{.catalogue = constants.catalogue, .profile = constants.profile},
+            Fidelity::Flow) {}
+
+StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,
+                                                    const TrainingRun& run) {
+  std::unique_ptr<Machine>& machine = machines_[{item.name, {run.gpus, run.gpus_per_node}}];
+  if (!machine) {
+    Cluster cluster = load_cluster(item.cluster, constants_.catalogue, item.overrides(run));
+    use_gpus(cluster, run);
+    machine = std::make_unique<Machine>(std::move(cluster), constants_);
+  }
+  return *machine;
+}
+
+const SoftwareProfile& StepPrediction::software_of(const TrainingRun& run) {
+  if (!run.software.profile) {
+    throw ConfigError("step: expected parallel.software in the case, found none");
+  }
+  const std::string& name = *run.software.profile;
+  const auto found = software_.find(name);
+  if (found != software_.end()) {
+    return found->second;
+  }
+  return software_
+      .emplace(name, SoftwareProfile::load(constants_.folder / "software" / (name + ".yaml")))
+      .first->second;
+}
+
+StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run) {
+  const SoftwareProfile& software = software_of(run);
+  const Precision precision = precision_of(run);
+  Machine& machine = machine_of(item, run);
+  const Topology& topology = machine.cluster.topology;
+  const std::string& part = topology.parts()[topology.node(machine.cluster.gpus.front()).part];
+  const ComputeRates rates =
+      compute_rates(constants_.catalogue.gpus().at(part), constants_.rates, software, precision);
+  const OverlapChoice choice{.tensor = run.software.overlaps_tensor,
+                             .data = run.software.overlaps_data,
+                             .pipeline = run.software.overlaps_pipeline};
+  const StepJob job{.model = run.model,
+                    .plan = run.plan,
+                    .rates = rates,
+                    .software = software,
+                    .overlap = overlap_of(choice, software),
+                    .server_of_rank = machine.times.servers()};
+  return step_time(job, machine.times);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts measured training steps: each run on the cluster of its case, with the software and the
+// rates that `trainyard step` would take.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "calibration/training_score.h"
+#include "hw/catalogue.h"
+#include "nccl/profile.h"
+#include "parallelism/cluster_times.h"
+#include "parallelism/gpu_rates.h"
+#include "parallelism/software_profile.h"
+#include "parallelism/step_time.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+
+// Files that every prediction reads, once. May be shared by threads.
+struct StepConstants {
+  // `configs`: the folder of that name. Throws ConfigError.
+  StepConstants(const std::filesystem::path& configs, const Catalogue& gpus_and_links);
+
+  std::filesystem::path folder;
+  const Catalogue& catalogue;
+  nccl::Profile profile;
+  GpuRates rates;
+};
+
+// For one thread: it keeps clusters and the times of collectives that it has seen.
+class StepPrediction {
+ public:
+  explicit StepPrediction(const StepConstants& constants) : constants_(constants) {}
+
+  // Throws ConfigError for what is not modelled, or has no rates.
+  [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run);
+
+ private:
+  // Of which the times refer to the cluster: it stays where it is.
+  struct Machine {
+    Machine(Cluster built, const StepConstants& constants);
+    Cluster cluster;
+    ClusterTimes times;
+  };
+  [[nodiscard]] Machine& machine_of(const TrainingCase& item, const TrainingRun& run);
+  [[nodiscard]] const SoftwareProfile& software_of(const TrainingRun& run);
+
+  const StepConstants& constants_;
+  // By case, and the number of GPUs and of those in a node.
+  std::map<std::pair<std::string, std::pair<int, int>>, std::unique_ptr<Machine>> machines_;
+  std::map<std::string, SoftwareProfile> software_;
+};
+
+}  // namespace trainyard
