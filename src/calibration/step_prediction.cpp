@@ -55,9 +55,13 @@ StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
 
 StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,
                                                     const TrainingRun& run) {
-  std::unique_ptr<Machine>& machine = machines_[{item.name, {run.gpus, run.gpus_per_node}}];
+  std::unique_ptr<Machine>& machine = machines_[{item.name, run.gpu, run.gpus, run.gpus_per_node}];
   if (!machine) {
-    Cluster cluster = load_cluster(item.cluster, constants_.catalogue, item.overrides(run));
+    ClusterOverrides overrides = item.overrides(run);
+    if (constants_.catalogue.gpus().contains(run.gpu)) {
+      overrides.settings.push_back("server.gpu=" + run.gpu);  // Rows of a case may have several.
+    }
+    Cluster cluster = load_cluster(item.cluster, constants_.catalogue, overrides);
     use_gpus(cluster, run);
     machine = std::make_unique<Machine>(std::move(cluster), constants_);
   }

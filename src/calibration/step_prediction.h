@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "calibration/training_score.h"
 #include "hw/catalogue.h"
@@ -50,8 +50,8 @@ class StepPrediction {
   [[nodiscard]] const SoftwareProfile& software_of(const TrainingRun& run);
 
   const StepConstants& constants_;
-  // By case, and the number of GPUs and of those in a node.
-  std::map<std::pair<std::string, std::pair<int, int>>, std::unique_ptr<Machine>> machines_;
+  // By case, kind of GPU, number of GPUs and of those in a node.
+  std::map<std::tuple<std::string, std::string, int, int>, std::unique_ptr<Machine>> machines_;
   std::map<std::string, SoftwareProfile> software_;
 };
 
