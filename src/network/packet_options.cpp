@@ -98,6 +98,10 @@ void check_control(const PacketOptions& options) {
                     "receiver-credit, which the packet engine does not have",
                     name));
   }
+  if (options.dcqcn) {
+    throw ConfigError(fmt::format(
+        "congestion control {}: expected its own settings, found others of DCQCN beside it", name));
+  }
   const DcqcnProfile* const dcqcn = options.profile->dcqcn();
   if (dcqcn != nullptr && dcqcn->cnp_rule == CnpRule::Deferred) {
     throw ConfigError(fmt::format(

@@ -80,6 +80,11 @@ std::int64_t PacketEngine::payload_sent(std::uint32_t number) const {
 
 double PacketEngine::rate_at(std::uint32_t number, SimTime time) const {
   const Connection& connection = connections_[number];
+  if (control_) {
+    SenderControl control = control_->control(number);
+    return std::min(static_cast<double>(control.rate(time).bits_per_second()),
+                    static_cast<double>(connection.rate));
+  }
   if (!connection.was_cut) {
     return static_cast<double>(connection.rate);
   }

@@ -11,6 +11,7 @@
 #include "network/packet.h"
 #include "sim/config_error.h"
 #include "support/controls.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/naive_packets.h"
@@ -44,7 +45,7 @@ ControlledRun run_engine_with(const TestFabric& fabric, const Traffic& traffic,
 TEST_CASE("with a window every packet and ACK leaves every port when an ordinary simulation says",
           "[control]") {
   for (const char* const name : {"dctcp", "swift", "hpcc", "timely"}) {
-    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    for (std::uint64_t seed = 0; seed < cases(60); ++seed) {
       INFO(name << " seed=" << seed);
       RandomStream random(seed, "controlled packets");
       const TestFabric fabric = random_fabric(random);
@@ -58,6 +59,10 @@ TEST_CASE("with a window every packet and ACK leaves every port when an ordinary
       options.verb = random.below(2) == 0 ? RdmaVerb::Send : RdmaVerb::Write;
       options.forwarding =
           random.below(2) == 0 ? Forwarding::StoreAndForward : Forwarding::CutThrough;
+      if (random.below(4) == 0) {
+        options.fabric_credits =
+            (options.mtu + 140_B) * (1 + static_cast<std::int64_t>(random.below(8)));
+      }
       const ControlledRun fast = run_engine_with(fabric, traffic, options);
       const auto paths = paths_of(fabric, traffic);
       // Connections of a node to itself have no packets: the engine does not number them.
@@ -339,6 +344,37 @@ TEST_CASE("TIMELY needs an ACK for a segment, controls with a window one for eac
   REQUIRE(packets("dcqcn-simai") == 1);
   REQUIRE(packets("dcqcn-nic") == 0);
   REQUIRE(packets("none") == 0);
+}
+
+TEST_CASE("what waits for ACKs goes neither with retransmission nor with spraying", "[control]") {
+  const LinkSpec link = fabric_link(gigabits_per_second(100), 1_us);
+  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 2}, link, link);
+  const auto paths =
+      paths_of(fabric, {.connections = {{.source = 0, .target = 1}}, .messages = {}});
+  PacketOptions options = controlled_packets("swift");
+  PacketEngine engine(fabric.topology, options);
+  REQUIRE(engine.add_connection(paths[0]) == 0);
+  REQUIRE_THROWS_AS(engine.add_alternative(0, paths[0]), ConfigError);
+  options.retransmission = Retransmission::GoBackN;
+  REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);
+  // DCQCN from a file has no use for ACKs.
+  PacketEngine sprayed(fabric.topology, controlled_packets("dcqcn-nic"));
+  REQUIRE(sprayed.add_connection(paths[0]) == 0);
+  sprayed.add_alternative(0, paths[0]);
+}
+
+TEST_CASE("samples show the pace of a control", "[control]") {
+  const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), 1_us));
+  PacketEngine engine(fabric.topology, controlled_packets("hpcc"));
+  engine.add_connection(std::array{LinkId(0), LinkId(3)});
+  REQUIRE(engine.rate_at(0, SimTime()) == 100e9);
+  engine.send(0, {.time = 0, .size = 4'000'000});
+  std::vector<PacketEngine::Completion> completions;
+  while (completions.empty()) {
+    engine.run_window(completions);
+  }
+  REQUIRE(engine.rate_at(0, SimTime(completions[0].time)) < 96e9);
+  REQUIRE(engine.rate_at(0, SimTime(completions[0].time)) > 94e9);
 }
 
 TEST_CASE("HPCC looks at eight switches and refuses paths of more", "[control]") {

@@ -86,6 +86,12 @@ TEST_CASE("controls that the engine does not have are refused") {
   require_refused(shipped_control("receiver-credit"),
                   "congestion control receiver-credit: expected one that acts at the sender, found "
                   "receiver-credit, which the packet engine does not have");
+  PacketOptions mixed;
+  set_control(mixed, shipped_control("dcqcn-nic"));
+  mixed.dcqcn = dcqcn_settings(CongestionControl::DcqcnNic, gigabits_per_second(100));
+  REQUIRE_THROWS_WITH(
+      check_control(mixed),
+      "congestion control dcqcn-nic: expected its own settings, found others of DCQCN beside it");
   ControlProfile deferred = shipped_control("dcqcn-nic");
   std::get<DcqcnProfile>(deferred.rules).cnp_rule = CnpRule::Deferred;
   require_refused(deferred,
