@@ -27,19 +27,27 @@ class Section {
   ConfigNode node_;
 };
 
-CongestionControl control_of(const ConfigNode& root) {
+// Three are built in.
+void read_control(const ConfigNode& root, const ControlProfile& control, PacketOptions& options) {
   const ConfigNode node = root.required("control");
   const std::string name = node.as_string();
   if (name == "none") {
-    return CongestionControl::None;
+    options.control = CongestionControl::None;
+  } else if (name == "dcqcn-nic") {
+    options.control = CongestionControl::DcqcnNic;
+  } else if (name == "dcqcn-paper") {
+    options.control = CongestionControl::DcqcnPaper;
+  } else {
+    if (std::holds_alternative<CreditProfile>(control.rules)) {
+      node.fail("a control that acts at the sender, as the packet engine has them", node.found());
+    }
+    const DcqcnProfile* const dcqcn = control.dcqcn();
+    if (dcqcn != nullptr && dcqcn->cnp_rule == CnpRule::Deferred) {
+      node.fail("a control whose cnp_rule is immediate, as in the packet engine", node.found());
+    }
+    options.control = CongestionControl::Profile;
+    options.profile = control;
   }
-  if (name == "dcqcn-nic") {
-    return CongestionControl::DcqcnNic;
-  }
-  if (name != "dcqcn-paper") {
-    node.fail("none, dcqcn-nic or dcqcn-paper, which the packet engine has", node.found());
-  }
-  return CongestionControl::DcqcnPaper;
 }
 
 void check_flow_control(const TransportProfile& transport, const ConfigNode& root) {
@@ -91,7 +99,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
 
   PacketOptions options;
   options.mtu = transport.rdma.path_mtu;
-  options.control = control_of(root);
+  read_control(root, transport.control, options);
   options.marking = transport.ecn;
   options.pfc = transport.pfc.is_lossless(transport.rdma.data_priority);
   options.headroom = transport.pfc.headroom;

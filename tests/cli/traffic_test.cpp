@@ -119,6 +119,12 @@ TEST_CASE("with packets an incast stops senders, marks, and counts at every port
   REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
 }
 
+TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
+  const std::string hpcc = run({"incast", "--fidelity", "packet", "--control", "hpcc"});
+  REQUIRE(hpcc.find("congestion control hpcc, ECN off, PFC on") != std::string::npos);
+  REQUIRE(hpcc.find(" 0 marked, 0 CNPs, 0 pause frames") != std::string::npos);
+}
+
 TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"--cluster", kHosts}) ==
           "traffic: expected a file of flows, found none; see trainyard traffic --help");

@@ -85,6 +85,9 @@ TEST_CASE("what a file says of buffers, marks, flow control and packets is taken
   REQUIRE(load_changed("value: 16,", "value: 4,").packets_per_ack == 4);
   REQUIRE(load_changed("value: 16,", "value: 0,").packets_per_ack > 1'000'000);
   REQUIRE(load_changed("control: dcqcn-nic", "control: none").control == CongestionControl::None);
+  const PacketOptions hpcc = load_changed("control: dcqcn-nic", "control: hpcc");
+  REQUIRE(hpcc.control == CongestionControl::Profile);
+  REQUIRE(hpcc.profile->wants_int());
 }
 
 TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
@@ -108,9 +111,8 @@ TEST_CASE("what the packet engine does not have is refused at its place", "[tran
       std::string::npos);
   REQUIRE(error_of("value: 20,", "value: 14,").find("rdma.timeout.value: expected") !=
           std::string::npos);
-  REQUIRE(
-      error_of("control: dcqcn-nic", "control: swift").find("control: expected none, dcqcn-nic") !=
-      std::string::npos);
+  REQUIRE(error_of("control: dcqcn-nic", "control: receiver-credit")
+              .find("control: expected a control that acts at the sender") != std::string::npos);
 }
 
 }  // namespace trainyard
