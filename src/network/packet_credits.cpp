@@ -67,7 +67,8 @@ void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& pa
     port.stops |= Port::kStarved;
     credits.starved_since = end;
   }
-  // The target takes everything at once, and what is lost is made up for: updates say what was sent.
+  // The target takes everything at once, and what is lost is made up for: updates say what was
+  // sent.
   if (packet.left == 1 || is_lost) {
     give_credits(index, end + port.end_delay + credits.flight, packet.wire);
   }

@@ -48,8 +48,8 @@ void PacketEngine::set_up_losses(LinkId link) {
   }
 }
 
-// Of the packet that the port begins to send: for tests, and for HPCC, which has the port write into
-// it. Whether it arrives; if not, it takes its time on the line all the same.
+// Of the packet that the port begins to send: for tests, and for HPCC, which has the port write
+// into it. Whether it arrives; if not, it takes its time on the line all the same.
 bool PacketEngine::observe(Port& port, const Packet& packet, Picoseconds start) {
   if (starts_ != nullptr) {
     starts_->push_back({.time = start,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection of the packet engine whose packets take several paths: which one each takes, and what
-// the target waits for. The source goes round its paths, in an order of its own so that connections
-// do not move in step; the target hands on in order, as adapters do that place data out of order but
-// complete in order.
+// A connection of the packet engine whose packets take several paths: which one each takes, and
+// what the target waits for. The source goes round its paths, in an order of its own so that
+// connections do not move in step; the target hands on in order, as adapters do that place data out
+// of order but complete in order.
 #pragma once
 
 #include <cstdint>

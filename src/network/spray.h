@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet spraying: the packets of one message take all equally good paths at once.
 //
-// Up to kMostPaths distinct paths of a connection are found by counting: path j takes, at each level
-// of the fabric, the choice that the digits of j name, as RoutingPolicy::Static does with the number
-// of a target. A connection begins to count where the one before it ended, so that fabrics with
-// more paths are used evenly.
+// Up to kMostPaths distinct paths of a connection are found by counting: path j takes, at each
+// level of the fabric, the choice that the digits of j name, as RoutingPolicy::Static does with the
+// number of a target. A connection begins to count where the one before it ended, so that fabrics
+// with more paths are used evenly.
 //
 // The packet engine sprays packets itself. The others know one path a connection: a decorator opens
-// a connection of the engine for each path. A message is cut into as many parts, each of at least one
-// packet; which paths the parts of a short message take goes round. A message is complete when its
-// last part is and those before it are: NICs hand data over in order.
+// a connection of the engine for each path. A message is cut into as many parts, each of at least
+// one packet; which paths the parts of a short message take goes round. A message is complete when
+// its last part is and those before it are: NICs hand data over in order.
 //
 // What differs from one path: each part is a flow of its own where flows share a link, so a
 // connection with many paths gets more of it than one with few; and the parts of the next message

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits from hop to hop: what a small buffer costs, what a large one leaves, and that nothing ever
-// waits where there is no room. tests/network/packet_window_test.cpp compares them packet by packet
-// with an ordinary simulation.
+// Credits from hop to hop: what a small buffer costs, what a large one leaves, and that nothing
+// ever waits where there is no room. tests/network/packet_window_test.cpp compares them packet by
+// packet with an ordinary simulation.
 #include "support/catch.h"
 
 #include <algorithm>

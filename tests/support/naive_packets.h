@@ -19,8 +19,8 @@ struct NaivePacketRun {
 };
 
 // Store-and-forward or cut-through switches, queues without limit, credits of links. No congestion
-// control, or a profile that ACKs drive, with marks where Kmin is Kmax. Rates are those of the line.
-// `paths` are those of the connections.
+// control, or a profile that ACKs drive, with marks where Kmin is Kmax. Rates are those of the
+// line. `paths` are those of the connections.
 [[nodiscard]] NaivePacketRun run_naive_packets(const TestFabric& fabric, const Traffic& traffic,
                                                const std::vector<std::vector<LinkId>>& paths,
                                                const PacketOptions& options);
