@@ -10,9 +10,9 @@
 
 #include "network/network.h"
 #include "sim/config_error.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
-#include "support/effort.h"
 
 namespace trainyard {
 namespace {
@@ -209,6 +209,29 @@ PacketOptions options_of(std::uint64_t seed) {
   return options;
 }
 
+// What becomes of loss, and what keeps it away.
+void add_recovery(Scenario& scenario, std::uint64_t seed) {
+  RandomStream random(seed, "recovery");
+  PacketOptions& options = scenario.packet;
+  options.lossy_alpha_exponent = static_cast<int>(random.below(6)) - 3;
+  options.admission = random.below(4) == 0 ? AdmissionRule::Ns3 : AdmissionRule::Guaranteed;
+  options.reserve = Bytes(static_cast<std::int64_t>(random.below(9'000)));
+  options.resume_offset = Bytes(static_cast<std::int64_t>(random.below(9'000)));
+  const auto retransmission = static_cast<Retransmission>(random.below(3));
+  options.retry.timeout = retransmission_timeout(8 + static_cast<int>(random.below(6)));
+  const auto room = Bytes(static_cast<std::int64_t>(6'000 + random.below(200'000)));
+  if (scenario.routing.policy != RoutingPolicy::Spray) {
+    options.retransmission = retransmission;  // Refused where packets overtake each other.
+  }
+  if (!options.pfc && random.below(2) == 0) {
+    options.fabric_credits = room;
+    options.buffer = Bytes(0);
+  }
+  if (random.below(4) == 0) {
+    options.server_credits = room;
+  }
+}
+
 Scenario scenario_of(std::uint64_t seed) {
   Scenario scenario{.fabric = fabric_of(seed), .packet = options_of(seed)};
   scenario.traffic = traffic_of_seed(scenario.fabric, scenario.packet.mtu, seed);
@@ -217,6 +240,7 @@ Scenario scenario_of(std::uint64_t seed) {
                                  RoutingPolicy::Adaptive, RoutingPolicy::Spray};
   scenario.routing.policy = kPolicies[random.below(kPolicies.size())];
   scenario.routing.seed = random.next();
+  add_recovery(scenario, seed);
   return scenario;
 }
 
@@ -302,10 +326,15 @@ void require_promises(const Scenario& scenario, const ScenarioRun& run) {
   if (is_complete) {
     REQUIRE(delivered == run.stats.bytes);
   } else {
-    const bool is_deadlock = run.complaint->find("PFC deadlock") != std::string::npos;
-    REQUIRE((run.stats.packets.drops > 0 || is_deadlock));
+    const auto says = [&](const char* text) {
+      return run.complaint->find(text) != std::string::npos;
+    };
+    const bool is_lost = scenario.packet.retransmission == Retransmission::None
+                             ? run.stats.packets.drops > 0
+                             : says("gave up after too many retries");
+    REQUIRE((is_lost || says("deadlock")));
   }
-  if (scenario.packet.pfc) {
+  if (scenario.packet.pfc || scenario.packet.fabric_credits > Bytes(0)) {
     REQUIRE(run.stats.packets.drops == 0);
   }
   if (scenario.routing.policy == RoutingPolicy::EcmpHash ||
@@ -317,6 +346,7 @@ void require_promises(const Scenario& scenario, const ScenarioRun& run) {
 TEST_CASE("random scenarios end, keep their promises, and end so again", "[scenarios]") {
   constexpr std::uint64_t kSeeds = kIsSanitized ? 30 : 200;
   std::uint64_t lost = 0;
+  std::uint64_t repaired = 0;
   std::uint64_t deadlocked = 0;
   std::uint64_t pauses = 0;
   std::uint64_t cnps = 0;
@@ -331,13 +361,16 @@ TEST_CASE("random scenarios end, keep their promises, and end so again", "[scena
     REQUIRE(again.complaint == run.complaint);
     REQUIRE(again.fingerprint == run.fingerprint);
     lost += run.stats.packets.drops > 0 ? 1 : 0;
-    deadlocked += run.complaint && run.stats.packets.drops == 0 ? 1 : 0;
+    const bool is_lossless = run.stats.packets.drops == 0;
+    deadlocked += run.complaint && is_lossless ? 1 : 0;
+    repaired += !run.complaint && !is_lossless ? 1 : 0;
     pauses += run.stats.packets.pauses;
     cnps += run.stats.packets.cnps;
   }
   // They reach what they are for.
   if (!kIsSanitized) {
     REQUIRE(lost > 0);
+    REQUIRE(repaired > 0);
     REQUIRE(deadlocked > 0);
     REQUIRE(pauses > 1000);
     REQUIRE(cnps > 1000);
