@@ -6,6 +6,8 @@
 // Misra, Padhye, "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016.
 #include "support/catch.h"
 
+#include <cmath>
+
 #include "hw/dcqcn_fluid.h"
 #include "network/packet_options.h"
 #include "sim/config_error.h"
@@ -93,6 +95,46 @@ TEST_CASE("flows that come to others have their share a tenth of a second later"
         REQUIRE(share > 0.75 * fair);
         REQUIRE(share < 1.3 * fair);
       }
+    }
+  }
+}
+
+TEST_CASE("when another flow ends, steps of the additive and hyper increase lead to the line rate",
+          "[dcqcn]") {
+  for (const bool is_paper : {false, true}) {
+    LongIncast incast = is_paper ? paper(2) : nic(2);
+    const auto line = static_cast<double>(incast.link.bandwidth.bits_per_second());
+    incast.sizes = {Bytes(std::llround(0.05 * line / 8))};  // 100 ms of half of the line.
+    incast.interval = 1_ms;
+    const IncastRun run = run_long_incast(incast, 300_ms);
+    SimTime ended;
+    SimTime back;
+    double before = 0.0;
+    for (std::size_t i = 1; i < run.samples.size(); ++i) {
+      const IncastSample& now = run.samples[i];
+      if (ended == SimTime() && now.sent[0] == run.samples[i - 1].sent[0]) {
+        ended = now.time;
+        before = now.rates[1];
+      }
+      if (ended > SimTime() && back == SimTime() && now.rates[1] > 0.95 * line) {
+        back = now.time;
+      }
+    }
+    INFO("paper " << is_paper << ": " << to_string(back - ended));
+    REQUIRE(ended > 80_ms);
+    REQUIRE(back > ended);
+    const DcqcnSettings settings = dcqcn_settings(incast.options.control, incast.link.bandwidth);
+    if (is_paper) {
+      // Additive alone would take this long; hyper increase begins after five times 10 MB.
+      const double additive =
+          (0.95 * line - before) / static_cast<double>(settings.additive.bits_per_second());
+      REQUIRE((back - ended).seconds() < additive * settings.rate_timer.seconds());
+      REQUIRE(back - ended > 10_ms);
+    } else {
+      const double hyper =
+          (0.95 * line - before) / static_cast<double>(settings.hyper.bits_per_second());
+      REQUIRE((back - ended).seconds() ==
+              Approx(hyper * settings.rate_timer.seconds()).epsilon(0.1));
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows without end from one host each to one more host behind the same switch, on the packet
+// Long flows from one host each to one more host behind the same switch, on the packet
 // engine, and what they do over time.
 #pragma once
 
@@ -17,6 +17,7 @@ struct LongIncast {
   PacketOptions options{};
   // When flow i begins: starts[i], or somewhere in the first `spread` where there is none.
   std::vector<SimTime> starts{};
+  std::vector<Bytes> sizes{};  // Of the first flows; others have no end.
   SimTime spread = microseconds(10);
   SimTime interval = microseconds(100);  // Between samples.
   std::uint64_t seed = 1;                // Of the starts.
