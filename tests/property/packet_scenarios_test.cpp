@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random fabrics, traffic and parameters together: the packet engine ends, delivers everything or
-// says what was lost, is never faster than light, and does the same again bit by bit.
+// Random fabrics, traffic, parameters and faults together: the packet engine ends, delivers
+// everything or says what was lost, is never faster than light, and does the same again bit by bit.
 #include "support/catch.h"
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "network/network.h"
+#include "network/packet.h"
 #include "sim/config_error.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
@@ -19,13 +20,19 @@ namespace {
 
 using namespace literals;
 
-// Each part has a stream of random numbers of its own, so that another part, such as faults of
-// links, leaves the others as they are for every seed.
+struct LinkFault {
+  LinkId link{};  // Of a cable that fails, both ways.
+  SimTime time{};
+};
+
+// Each part has a stream of random numbers of its own, so that another part leaves the others as
+// they are for every seed.
 struct Scenario {
   TestFabric fabric;
   Traffic traffic{};
   RoutingOptions routing{};
   PacketOptions packet{};
+  std::vector<LinkFault> faults{};  // Not over sprayed paths.
 };
 
 // Three tiers: hosts below racks, racks below the leaves of their pod, all leaves below all spines.
@@ -232,6 +239,26 @@ void add_recovery(Scenario& scenario, std::uint64_t seed) {
   }
 }
 
+// Bits that flip in one packet of 100 to 12,800 on each link, and up to two cables that fail.
+void add_faults(Scenario& scenario, std::uint64_t seed) {
+  RandomStream random(seed, "faults");
+  if (random.below(4) == 0) {
+    const double packets = 100.0 * static_cast<double>(std::int64_t{1} << random.below(8));
+    const auto bits = static_cast<double>(8 * scenario.packet.mtu.count());
+    scenario.packet.bit_error_rate = 1.0 / (packets * bits);
+  }
+  const std::uint64_t cables = random.below(3) == 0 ? 1 + random.below(2) : 0;
+  const Topology& topology = scenario.fabric.topology;
+  for (std::uint64_t i = 0; i < cables; ++i) {
+    const LinkId link(static_cast<std::uint32_t>(random.below(topology.link_count())));
+    const auto time = SimTime(static_cast<std::int64_t>(random.below(2'000'000'000)));
+    const bool is_sprayed = scenario.routing.policy == RoutingPolicy::Spray;
+    if (topology.link(link).spec.kind == LinkKind::Network && !is_sprayed) {
+      scenario.faults.push_back({.link = link, .time = time});
+    }
+  }
+}
+
 Scenario scenario_of(std::uint64_t seed) {
   Scenario scenario{.fabric = fabric_of(seed), .packet = options_of(seed)};
   scenario.traffic = traffic_of_seed(scenario.fabric, scenario.packet.mtu, seed);
@@ -241,6 +268,7 @@ Scenario scenario_of(std::uint64_t seed) {
   scenario.routing.policy = kPolicies[random.below(kPolicies.size())];
   scenario.routing.seed = random.next();
   add_recovery(scenario, seed);
+  add_faults(scenario, seed);
   return scenario;
 }
 
@@ -256,10 +284,22 @@ struct ScenarioRun {
 // Ten minutes: with 1 Mb/s after a storm of CNPs the last packets take their time.
 constexpr SimTime kLongEnough = seconds(600);
 
+std::unique_ptr<Network> network_of(const Scenario& scenario, const PacketOptions& options,
+                                    Simulator& simulator, Routing& routing) {
+  if (scenario.faults.empty()) {
+    return make_network(Fidelity::Packet, simulator, routing, options);
+  }
+  auto network = std::make_unique<PacketNetwork>(simulator, routing, options);
+  for (const LinkFault& fault : scenario.faults) {
+    network->fail_link(fault.link, fault.time);
+  }
+  return network;
+}
+
 ScenarioRun play_scenario(const Scenario& scenario, const PacketOptions& options) {
   Simulator simulator;
   Routing routing(scenario.fabric.topology, scenario.routing);
-  const auto network = make_network(Fidelity::Packet, simulator, routing, options);
+  const auto network = network_of(scenario, options, simulator, routing);
   ScenarioRun run;
   run.completions = play_until(simulator, *network, scenario.fabric, scenario.traffic, kLongEnough);
   run.stats = network->stats();
@@ -334,8 +374,9 @@ void require_promises(const Scenario& scenario, const ScenarioRun& run) {
                              : says("gave up after too many retries");
     REQUIRE((is_lost || says("deadlock")));
   }
+  const PacketStats& packets = run.stats.packets;
   if (scenario.packet.pfc || scenario.packet.fabric_credits > Bytes(0)) {
-    REQUIRE(run.stats.packets.drops == 0);
+    REQUIRE(packets.drops == packets.bit_errors + packets.link_down);
   }
   if (scenario.routing.policy == RoutingPolicy::EcmpHash ||
       scenario.routing.policy == RoutingPolicy::Static) {
