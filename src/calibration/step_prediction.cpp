@@ -15,18 +15,16 @@ namespace {
 Precision precision_of(const TrainingRun& run) {
   switch (run.precision) {
     case RowPrecision::Bf16:
-      return Precision::Bf16;
+      break;
     case RowPrecision::Fp16:
       return Precision::Fp16;
     case RowPrecision::Fp8:
     case RowPrecision::Mxfp8:  // The same rate; its finer scales cost no more than the casts.
       return Precision::Fp8;
     case RowPrecision::Nvfp4:
-      break;
+      return Precision::Nvfp4;
   }
-  throw ConfigError(
-      fmt::format("step: expected a precision with rates, bf16, fp16 or fp8, found {}",
-                  to_string(run.precision)));
+  return Precision::Bf16;
 }
 
 // Of the GPUs that are there, the first ones.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "calibration/training_rows.h"
+#include "calibration/validation_case.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -87,10 +88,10 @@ TEST_CASE("mistakes in tables of training rows have their place", "[training]") 
 TEST_CASE("every table of training rows is read whole", "[training]") {
   std::map<std::string, std::size_t> rows;
   std::size_t total = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kTables)) {
-    CAPTURE(entry.path().string());
-    const TrainingTable table = load_training_table(entry.path());
-    REQUIRE(table.name == entry.path().stem().string());
+  for (const std::filesystem::path& file : validation_case_files(kTables)) {
+    CAPTURE(file.string());
+    const TrainingTable table = load_training_table(file);
+    REQUIRE(table.name == file.stem().string());
     REQUIRE_FALSE(table.title.empty());
     REQUIRE(table.url.starts_with("https://"));
     rows[table.name] = table.rows.size();
