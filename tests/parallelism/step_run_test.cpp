@@ -35,6 +35,9 @@ TEST_CASE("twice the data ranks do twice the work in about the same time", "[ste
   REQUIRE(many.step.time / few.step.time == Approx(1.0).epsilon(0.03));
   REQUIRE(few.simulated < few.calls / 10);
   REQUIRE(few.peak == 312e12);
+  REQUIRE(few.memory.device() < few.memory_size);
+  REQUIRE(few.memory.device() > few.memory[MemoryClass::Weights]);
+  REQUIRE_FALSE(few.memory_verdict.empty());
 }
 
 TEST_CASE("tensor ranks on two servers are slower than on one", "[step-run]") {

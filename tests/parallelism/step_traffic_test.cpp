@@ -121,7 +121,8 @@ TEST_CASE("expert ranks send 2 k T h (e - 1) / e each way", "[traffic-volume]") 
     layer.experts = Experts{.count = 16,
                             .active = 1 + static_cast<std::int64_t>(random.below(4)),
                             .expert = {.size = 256, .is_gated = true}};
-    const double tokens = static_cast<double>(one.plan.tokens() / one.plan.tensor);
+    const std::int64_t of_rank = one.plan.tokens() / one.plan.tensor;
+    const auto tokens = static_cast<double>(of_rank);
     const double expected = 2.0 * static_cast<double>(layer.experts->active) * tokens *
                             static_cast<double>(one.model.hidden) * others(one.plan.expert);
     const PassCalls calls = layer_calls(one.model, layer, one.plan);
@@ -157,8 +158,8 @@ TEST_CASE("gradients and weights: 2 P with ZeRO up to stage 2, 3 P for each micr
     REQUIRE(data_calls(parameters, one.plan, 4).gather.empty());
     // Sharded over a part of the ranks, gradients are summed up between the parts.
     one.plan.shard_group = std::max(1, ranks / 2);
-    const double shard =
-        static_cast<double>((parameters.dense + one.plan.shards() - 1) / one.plan.shards());
+    const std::int64_t of_shard = (parameters.dense + one.plan.shards() - 1) / one.plan.shards();
+    const auto shard = static_cast<double>(of_shard);
     REQUIRE(sent(data_calls(parameters, one.plan, 4).reduce, one.plan, RankGroupKind::Replica) ==
             Approx(2.0 * shard * others(ranks / one.plan.shards())));
   });
