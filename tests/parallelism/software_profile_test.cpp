@@ -21,7 +21,7 @@ TEST_CASE("every shipped software profile is read", "[software]") {
     REQUIRE(profile.optimizer_bytes > 0.0);
     ++count;
   }
-  REQUIRE(count == 5);
+  REQUIRE(count >= 5);
 }
 
 TEST_CASE("a software profile needs a source for each value", "[software]") {
