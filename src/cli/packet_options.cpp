@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/common.h"
 #include "network/packet_profile.h"
 #include "report/output.h"
 #include "report/traffic_report.h"
+#include "sim/printable.h"
+#include "topology/faults.h"
 
 namespace trainyard {
 namespace {
@@ -22,6 +26,7 @@ namespace options = boost::program_options;
 // In the order of the enumerations of the engine. Other controls are files.
 constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-paper"};
 constexpr std::array<std::string_view, 5> kPresets{"off", "hpcc", "dcqcn", "sonic", "dctcp"};
+constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 // InfiniBand Architecture Specification 1.4, path MTU.
 constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
@@ -103,6 +108,16 @@ std::string_view control_name(const PacketOptions& packet) {
                         : word_of(packet.control, kControls);
 }
 
+double error_rate(const OptionReader& reader) {
+  const std::string text = *reader.text("bit-errors");
+  double rate = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  if (error != std::errc() || end != text.data() + text.size() || !(rate >= 0.0 && rate < 1.0)) {
+    fail_option("bit-errors", "a rate from 0 to less than 1, such as 1e-12", text);
+  }
+  return rate;
+}
+
 }  // namespace
 
 void add_packet_options(options::options_description& all) {
@@ -125,12 +140,23 @@ void add_packet_options(options::options_description& all) {
   add("server-credits", options::value<std::string>()->value_name("SIZE"),
       "with packets: what links inside servers hold beyond a round trip; adapters and PCIe "
       "switches take everything unless given");
+  add("retransmission", name(),
+      "with packets: what becomes of lost ones: none (the default), go-back-n or selective");
+  add("bit-errors", options::value<std::string>()->value_name("RATE"),
+      "with packets: bit error rate of the links of the fabric, such as 1e-12");
   add("counters", options::value<std::string>()->value_name("FILE"),
       "with packets: write the counters of all ports there, as CSV");
   add("samples", options::value<std::string>()->value_name("FILE"),
       "with packets: write queues and rates over time there, as CSV");
   add("sample-every", options::value<std::string>()->value_name("TIME"),
       "of --samples, such as 10us");
+}
+
+void add_failure_option(options::options_description& all) {
+  all.add_options()(
+      "fail", options::value<std::vector<std::string>>()->composing()->value_name("A,B@TIME"),
+      "with packets: the cables between nodes A and B, or all of node A, fail at a time such as "
+      "100us; may be given again");
 }
 
 PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity) {
@@ -173,11 +199,40 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   if (reader.given("mtu")) {
     packet.mtu = Bytes(std::int64_t{256} << index_of(reader, "mtu", kMtus));
   }
+  if (reader.given("retransmission")) {
+    packet.retransmission =
+        static_cast<Retransmission>(index_of(reader, "retransmission", kRetransmissions));
+  }
+  if (reader.given("bit-errors")) {
+    packet.bit_error_rate = error_rate(reader);
+  }
   request.counters_file = output_file(reader, "counters");
   packet.queue_times = request.counters_file.has_value();
   request.samples_file = output_file(reader, "samples");
   packet.sample_every = sample_interval(reader);
   return request;
+}
+
+void find_failures(PacketRequest& request, const Topology& topology) {
+  for (const std::string& failure : request.failures) {
+    constexpr std::string_view kExpected = "nodes and a time such as leaf0,spine1@100us";
+    const std::size_t at = failure.rfind('@');
+    if (at == std::string::npos) {
+      fail_option("fail", kExpected, failure);
+    }
+    SimTime time;
+    try {
+      time = parse_time(failure.substr(at + 1));
+    } catch (const UnitError&) {
+      fail_option("fail", kExpected, failure);
+    }
+    Fault fault;
+    fault.option = "--fail " + escaped(failure);
+    fault.ends = {failure.substr(0, at)};
+    for (const LinkId link : links_of_fault(topology, fault)) {
+      request.options.failures.push_back({.link = link, .time = time});
+    }
+  }
 }
 
 std::string describe(const PacketRequest& request) {
@@ -193,7 +248,15 @@ std::string describe(const PacketRequest& request) {
          (packet.server_credits > Bytes(0)
               ? fmt::format(", credits inside servers for {} beyond a round trip",
                             to_string(packet.server_credits))
-              : "");
+              : "") +
+         (packet.retransmission != Retransmission::None
+              ? fmt::format(", retransmission {}", word_of(packet.retransmission, kRetransmissions))
+              : "") +
+         (packet.bit_error_rate > 0.0 ? fmt::format(", bit error rate {}", packet.bit_error_rate)
+                                      : "") +
+         (request.failures.empty()
+              ? ""
+              : fmt::format(", failures {}", fmt::join(request.failures, " ")));
 }
 
 void write_packet_files(const PacketRequest& request, const Topology& topology,
@@ -208,12 +271,19 @@ void write_packet_files(const PacketRequest& request, const Topology& topology,
 }
 
 std::string describe(const PacketStats& packets) {
+  const std::string reasons = packets.bit_errors + packets.link_down > 0
+                                  ? fmt::format(" ({} by bit errors, {} on failed links)",
+                                                packets.bit_errors, packets.link_down)
+                                  : "";
+  const std::string again =
+      packets.retransmitted + packets.timeouts > 0
+          ? fmt::format("{} sent again, {} timeouts, ", packets.retransmitted, packets.timeouts)
+          : "";
   return fmt::format(
-      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped, {}at "
-      "most "
-      "{} bytes waiting at one port",
+      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped{}, {}{}"
+      "at most {} bytes waiting at one port",
       packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
-      packets.drops,
+      packets.drops, reasons, again,
       packets.reordered > 0 ? fmt::format("{} out of order, ", packets.reordered) : "",
       packets.most_queued.count());
 }

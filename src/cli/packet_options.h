@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits: what the packet engine
-// is told beside the cluster; --counters, --samples, --sample-every: what it is asked for.
+// --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
+// --bit-errors, --fail: what the packet engine is told beside the cluster; --counters, --samples,
+// --sample-every: what it is asked for.
 #pragma once
 
 #include <array>
@@ -20,19 +21,25 @@ struct PacketRequest {
   PacketOptions options = roce_options();
   std::optional<std::string> counters_file;
   std::optional<std::string> samples_file;
+  std::vector<std::string> failures;  // "A,B@TIME" each.
 
   [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
 };
 
 // Their names, for commands that refuse them where there is no fidelity.
 inline constexpr std::array kPacketOptionNames{
-    "transport", "control",        "ecn",      "pfc",     "mtu",
-    "credits",   "server-credits", "counters", "samples", "sample-every"};
+    "transport",      "control",        "ecn",        "pfc",      "mtu",     "credits",
+    "server-credits", "retransmission", "bit-errors", "counters", "samples", "sample-every"};
 
 void add_packet_options(boost::program_options::options_description& options);
+// --fail, of commands with one run.
+void add_failure_option(boost::program_options::options_description& options);
 
 // Throws the ConfigError for any of them at another fidelity.
 [[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity);
+
+// Finds the links of --fail. Throws the ConfigError for what is none.
+void find_failures(PacketRequest& request, const Topology& topology);
 
 // "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
 [[nodiscard]] std::string describe(const PacketRequest& request);

@@ -77,6 +77,11 @@ Request read_request(const OptionReader& reader) {
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
   request.packet = read_packet_options(reader, request.fidelity);
+  request.packet.failures = reader.texts("fail");
+  if (request.fidelity != Fidelity::Packet && reader.given("fail")) {
+    throw ConfigError(fmt::format("--fail: expected --fidelity packet beside it, found {}",
+                                  to_string(request.fidelity)));
+  }
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -175,6 +180,7 @@ options::options_description traffic_options() {
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
   add_packet_options(all);
+  add_failure_option(all);
   add_output_options(all);
   add_log_option(all);
   return all;
@@ -189,11 +195,12 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
         << traffic_options() << kExample;
     return 0;
   }
-  const Request request = read_request(reader);
+  Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster(find_config("clusters", request.cluster),
                                        load_default_catalogue(), request.overrides);
   log_warnings(log, cluster.warnings);
+  find_failures(request.packet, cluster.topology);
   const TrafficSpec spec = load_traffic(request, cluster);
 
   Simulator simulator;

@@ -59,6 +59,9 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   check_retransmission();
   can_lose_ =
       options.retransmission == Retransmission::None && options.buffer > Bytes(0) && !options.pfc;
+  for (const LinkFailure& failure : options.failures) {
+    fail_link(failure.link, failure.time.picoseconds());
+  }
   const RdmaFraming& framing = options.framing;
   around_frame_ = wire_of(options.mtu.count(), false) -
                   frame_bytes(framing, RdmaOpcode::SendOnly, options.mtu).count();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "hw/control_profile.h"
 #include "hw/dcqcn.h"
@@ -14,6 +15,7 @@
 #include "hw/selective_repeat.h"
 #include "hw/shared_buffer.h"
 #include "hw/transport_profile.h"
+#include "sim/ids.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -44,6 +46,12 @@ enum class Retransmission : std::uint8_t {
   None,
   GoBackN,          // RoCE and InfiniBand (hw/go_back_n.h).
   SelectiveRepeat,  // IRN (hw/selective_repeat.h).
+};
+
+// A cable that fails in the middle of the run, known by one of its links.
+struct LinkFailure {
+  LinkId link;
+  SimTime time;
 };
 
 struct PacketOptions {
@@ -89,6 +97,7 @@ struct PacketOptions {
   SelectiveSettings selective = {.window = 0};
   // Of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
+  std::vector<LinkFailure> failures{};  // PacketEngine::fail_link() for each.
   std::uint64_t seed = 1;
 
   // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of

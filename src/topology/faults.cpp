@@ -108,6 +108,16 @@ class Breaker {
                                     loss(first, second)));
   }
 
+  [[nodiscard]] std::vector<LinkId> lost() const {
+    std::vector<LinkId> links;
+    for (std::uint32_t link = 0; link < topology_.link_count(); ++link) {
+      if (lanes_[link] == 0) {
+        links.emplace_back(link);
+      }
+    }
+    return links;
+  }
+
   BrokenTopology finish() && {
     TopologyBuilder builder;
     for (std::uint32_t server = 0; server < topology_.server_count(); ++server) {
@@ -400,6 +410,12 @@ BrokenTopology apply_faults(const Topology& topology, std::span<const Fault> fau
     breaker.apply(fault);
   }
   return std::move(breaker).finish();
+}
+
+std::vector<LinkId> links_of_fault(const Topology& topology, const Fault& fault) {
+  Breaker breaker(topology);
+  breaker.apply(fault);
+  return breaker.lost();
 }
 
 std::vector<std::string> moved_gpus(const Topology& before, const Cluster& after,

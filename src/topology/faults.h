@@ -42,6 +42,9 @@ struct BrokenTopology {
 // Throws ConfigError for unknown names and for nodes that are not joined.
 [[nodiscard]] BrokenTopology apply_faults(const Topology& topology, std::span<const Fault> faults);
 
+// The links that the fault takes out, by id. Throws as apply_faults() does.
+[[nodiscard]] std::vector<LinkId> links_of_fault(const Topology& topology, const Fault& fault);
+
 // What GPUs of `servers` send by other NICs than they did before; servers alike share a line.
 [[nodiscard]] std::vector<std::string> moved_gpus(const Topology& before, const Cluster& after,
                                                   std::span<const ServerId> servers);

@@ -4,6 +4,7 @@
 #include "cli/packet_options.h"
 
 #include "sim/config_error.h"
+#include "support/fabrics.h"
 
 namespace trainyard {
 namespace {
@@ -76,6 +77,53 @@ TEST_CASE("controls are those of the configs folder, or files", "[cli]") {
       std::string(TRAINYARD_SOURCE_DIR) + "/configs/transport/control/swift.yaml";
   REQUIRE(describe(read({"--control", file})) ==
           "congestion control swift, ECN off, PFC on, path MTU 4096");
+}
+
+TEST_CASE("losses and what is done about them are named", "[cli]") {
+  const PacketRequest request =
+      read({"--pfc", "off", "--retransmission", "selective", "--bit-errors", "1e-9"});
+  REQUIRE(request.options.retransmission == Retransmission::SelectiveRepeat);
+  REQUIRE(request.options.bit_error_rate == 1e-9);
+  REQUIRE(describe(request) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC off, path MTU 4096, retransmission "
+          "selective, bit error rate 1e-09");
+  REQUIRE(read({"--retransmission", "none"}).options.retransmission == Retransmission::None);
+  for (const std::string rate : {"", "1", "-1e-9", "nan", "1e-9x", "often"}) {
+    REQUIRE_THROWS_AS(read({"--bit-errors", rate}), ConfigError);
+  }
+  PacketStats stats;
+  stats.drops = 7;
+  stats.bit_errors = 2;
+  stats.link_down = 5;
+  stats.retransmitted = 9;
+  stats.timeouts = 1;
+  REQUIRE(describe(stats).find("7 dropped (2 by bit errors, 5 on failed links), 9 sent again, 1 "
+                               "timeouts, at most") != std::string::npos);
+}
+
+TEST_CASE("cables that fail are found by their nodes", "[cli]") {
+  const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), microseconds(1)));
+  PacketRequest request;
+  request.failures = {"host 0,switch@100us", "host 1@2ms"};
+  find_failures(request, fabric.topology);
+  REQUIRE(request.options.failures.size() == 4);
+  REQUIRE(request.options.failures[0].link == LinkId(0));
+  REQUIRE(request.options.failures[0].time == microseconds(100));
+  REQUIRE(request.options.failures[3].link == LinkId(3));
+  REQUIRE(request.options.failures[3].time == milliseconds(2));
+  const auto require_refused = [&](const std::string& failure, const std::string& message) {
+    request.failures = {failure};
+    REQUIRE_THROWS_MATCHES(find_failures(request, fabric.topology), ConfigError,
+                           Catch::Matchers::Message(message));
+  };
+  require_refused("switch",
+                  "--fail: expected nodes and a time such as leaf0,spine1@100us, found \"switch\"");
+  require_refused(
+      "switch@soon",
+      "--fail: expected nodes and a time such as leaf0,spine1@100us, found \"switch@soon\"");
+  require_refused("host 0,host 1@1us",
+                  "--fail host 0,host 1@1us: no link joins host 0 and host 1; host 0 is joined to "
+                  "switch");
 }
 
 TEST_CASE("options of packets are refused where there are none, and where they say nothing",
