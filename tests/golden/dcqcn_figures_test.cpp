@@ -15,7 +15,7 @@
 #include "support/fabrics.h"
 #include "support/long_incast.h"
 #include "support/program.h"
-#include "support/sanitizers.h"
+#include "support/effort.h"
 
 namespace trainyard {
 namespace {
