@@ -3,10 +3,8 @@
 
 #include <array>
 #include <string_view>
-#include <vector>
 
 #include "hw/sourced_reader.h"
-#include "parallelism/memory_settings.h"
 
 namespace trainyard {
 namespace {
@@ -32,7 +30,6 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .title = root.required("title").as_string(),
       .attention = reader.value(root, "attention").as_string(),
       .fusion = reader.value(root, "fusion").as_string(),
-      .memory = reader.value(root, "memory").as_string(),
       .recomputes_products = read_selective(reader, root),
       .host = reader.value(root, "host").as_number(0.0, 100.0),
       .gradient_bytes = static_cast<int>(reader.value(root, "gradient_bytes").as_integer(1, 8)),
@@ -42,8 +39,6 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .overlap_pipeline = flag("overlap_pipeline"),
       .optimizer_bytes = reader.value(root, "optimizer_bytes").as_number(0.0, 1000.0),
       .fixed = reader.value(root, "fixed").as_time()};
-  const std::vector<std::string_view> settings = memory_settings_names();
-  static_cast<void>(reader.value(root, "memory").as_choice(settings));
   document.finish();
   return profile;
 }

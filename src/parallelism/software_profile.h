@@ -16,7 +16,6 @@ struct SoftwareProfile {
   std::string title;
   std::string attention;  // "unfused", or a kernel of gpu-rates.yaml.
   std::string fusion;     // Of memory-bound operators: "fused", "eager", "compiled".
-  std::string memory;     // Name of its memory settings (memory_settings.h).
   // Recompute::Selective is every second product, not the core of attention.
   bool recomputes_products = false;
   double host = 1.0;            // Factor on the time for which the host launches a layer.

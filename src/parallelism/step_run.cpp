@@ -5,11 +5,9 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "parallelism/cluster_times.h"
-#include "parallelism/memory_settings.h"
-#include "parallelism/pipeline_stages.h"
+#include "parallelism/software_memory.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -33,12 +31,7 @@ const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
 
 void add_memory(const Workload& workload, const SoftwareProfile& software, const GpuModel& gpu,
                 StepRun& run) {
-  std::vector<int> layers;
-  for (const PipelineStage& stage : pipeline_stages(run.plan, workload.model)) {
-    layers.push_back(stage.layers);
-  }
-  const StepMemory memory =
-      step_memory(workload.model, run.plan, layers, memory_settings(software.memory));
+  const StepMemory memory = step_memory(workload.model, run.plan, software);
   run.memory = memory.highest().highest().use;
   run.memory_size = gpu.memory.value;
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
