@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "parallelism/workload.h"
+#include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
