@@ -52,8 +52,8 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
       options_(options),
       port_index_(topology.link_count(), kNoIndex),
       switch_index_(topology.node_count(), kNoIndex),
-      losses_(options.seed),
-      sampler_(options.sample_every) {
+      sampler_(options.sample_every),
+      losses_(options.seed) {
   check(options);
   check_marking();
   check_retransmission();

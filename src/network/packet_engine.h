@@ -354,8 +354,6 @@ class PacketEngine {
   std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms_;
   std::vector<Failure> failures_;
   bool can_lose_ = false;  // Packets may be lost, and are not sent again.
-  PacketLosses losses_;
-  bool is_observed_ = false;  // observe() is asked about each packet.
 
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Of the window that is being worked on.
@@ -366,6 +364,7 @@ class PacketEngine {
   std::vector<std::uint32_t> active_;             // Scratch: ports.
   std::vector<Due> gets_ = std::vector<Due>(64);  // Scratch: what ports get, in lists.
   std::uint32_t gets_used_ = 0;
+  bool is_observed_ = false;         // observe() is asked about each packet.
   std::vector<std::uint32_t> busy_;  // Scratch: switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // Scratch: with their ports.
   std::vector<SwitchEvent> events_;                            // Scratch: a heap.
@@ -375,6 +374,7 @@ class PacketEngine {
   std::vector<PacketStart>* starts_ = nullptr;
   std::vector<QueueTimes> queue_times_;  // By port, if asked for.
   PacketSampler sampler_;
+  PacketLosses losses_;
 };
 
 // Items of the calendar: 4 i + kind for port i.
