@@ -147,7 +147,7 @@ RdmaProfile read_rdma(const SourcedReader& reader, const ConfigNode& node) {
   rdma.data_priority = priority(reader.value(node, "data_priority"));
   rdma.control_priority = priority(reader.value(node, "control_priority"));
   rdma.ack_every = reader.value(node, "ack_every").as_integer(0, kMostOutstanding / 2);
-  static constexpr std::array<std::string_view, 2> kRecoveries{"go-back-n", "selective"};
+  static constexpr std::array<std::string_view, 3> kRecoveries{"go-back-n", "selective", "none"};
   rdma.recovery = static_cast<Recovery>(reader.value(node, "recovery").as_choice(kRecoveries));
   const auto exponent = reader.value(node, "timeout").as_integer(0, kMostTimeout);
   rdma.retry.timeout = retransmission_timeout(static_cast<int>(exponent));

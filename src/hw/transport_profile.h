@@ -62,7 +62,7 @@ struct BufferProfile {
   int lossy_alpha = 0;
 };
 
-enum class Recovery : std::uint8_t { GoBackN, Selective };
+enum class Recovery : std::uint8_t { GoBackN, Selective, None };
 
 struct RdmaProfile {
   Bytes path_mtu{};

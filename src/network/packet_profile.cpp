@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "hw/transport_profile.h"
+#include "sim/check.h"
 #include "sim/config.h"
 
 namespace trainyard {
@@ -27,9 +28,8 @@ class Section {
   ConfigNode node_;
 };
 
-// Three are built in.
-void read_control(const ConfigNode& root, const ControlProfile& control, PacketOptions& options) {
-  const ConfigNode node = root.required("control");
+// Those of these names are built in.
+void take_control(const ControlProfile& control, const ConfigNode& node, PacketOptions& options) {
   const std::string name = node.as_string();
   if (name == "none") {
     options.control = CongestionControl::None;
@@ -38,15 +38,13 @@ void read_control(const ConfigNode& root, const ControlProfile& control, PacketO
   } else if (name == "dcqcn-paper") {
     options.control = CongestionControl::DcqcnPaper;
   } else {
-    if (std::holds_alternative<CreditProfile>(control.rules)) {
-      node.fail("a control that acts at the sender, as the packet engine has them", node.found());
-    }
-    const DcqcnProfile* const dcqcn = control.dcqcn();
-    if (dcqcn != nullptr && dcqcn->cnp_rule == CnpRule::Deferred) {
-      node.fail("a control whose cnp_rule is immediate, as in the packet engine", node.found());
-    }
     options.control = CongestionControl::Profile;
     options.profile = control;
+  }
+  try {
+    check_control(options);
+  } catch (const ConfigError& error) {
+    node.fail(error.what());
   }
 }
 
@@ -68,18 +66,16 @@ void check_flow_control(const TransportProfile& transport, const ConfigNode& roo
                "one above data_priority: in the packet engine ACKs and CNPs go before data");
 }
 
-// Nothing is sent again, so that nothing but what is shipped could be meant.
-void check_recovery(const RdmaProfile& rdma, const RdmaProfile& shipped, const ConfigNode& root) {
-  constexpr std::string_view kShipped =
-      "what default.yaml has: the packet engine sends nothing again";
-  const Section section(root, "rdma");
-  section.require(rdma.recovery == shipped.recovery, "recovery", kShipped);
-  section.require(rdma.retry.timeout == shipped.retry.timeout, "timeout", kShipped);
-  section.require(rdma.retry.retries == shipped.retry.retries, "retries", kShipped);
-  section.require(rdma.selective.short_timeout == shipped.selective.short_timeout, "short_timeout",
-                  kShipped);
-  section.require(rdma.selective.long_timeout == shipped.selective.long_timeout, "long_timeout",
-                  kShipped);
+Retransmission retransmission_of(Recovery recovery) {
+  switch (recovery) {
+    case Recovery::GoBackN:
+      return Retransmission::GoBackN;
+    case Recovery::Selective:
+      return Retransmission::SelectiveRepeat;
+    case Recovery::None:
+      return Retransmission::None;
+  }
+  CHECK(false, "unknown recovery");
 }
 
 }  // namespace
@@ -90,8 +86,6 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   const TransportProfile transport = TransportProfile::read(document, file.parent_path(), folder);
   const ConfigNode root = document.root();
   check_flow_control(transport, root);
-  check_recovery(transport.rdma, TransportProfile::load(folder / "default.yaml", folder).rdma,
-                 root);
   if (transport.ecn && transport.ecn->mark_at != MarkAt::Dequeue) {
     const ConfigNode ecn = root.required("ecn");
     ecn.fail("a preset that marks packets when they leave, as the packet engine does", ecn.found());
@@ -99,7 +93,6 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
 
   PacketOptions options;
   options.mtu = transport.rdma.path_mtu;
-  read_control(root, transport.control, options);
   options.marking = transport.ecn;
   options.pfc = transport.pfc.is_lossless(transport.rdma.data_priority);
   options.headroom = transport.pfc.headroom;
@@ -114,6 +107,11 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   constexpr auto kEndsOnly = std::numeric_limits<int>::max();
   options.packets_per_ack =
       transport.rdma.ack_every > 0 ? static_cast<int>(transport.rdma.ack_every) : kEndsOnly;
+  options.retransmission = retransmission_of(transport.rdma.recovery);
+  options.retry = transport.rdma.retry;
+  options.selective = transport.rdma.selective;
+  options.selective.window = 0;  // By the path of each connection.
+  take_control(transport.control, root.required("control"), options);
   return options;
 }
 

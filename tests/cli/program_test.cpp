@@ -351,13 +351,15 @@ TEST_CASE("a result that cannot be written is an error") {
                              "\"same\"");
 }
 
-TEST_CASE("a run over packets that loses some is no result, and says so") {
+TEST_CASE("a run over packets that loses some for good is no result, and says so") {
   const ScratchFolder folder;
   std::string transport = read_text_file(std::filesystem::path(TRAINYARD_SOURCE_DIR) /
                                          "configs/transport/default.yaml");
   transport = replaced(transport, "value: [3]", "value: []");
   transport = replaced(transport, "value: 32 MB", "value: 20 KB");
-  (void)folder.write("lossy.yaml", replaced(transport, "control: dcqcn-nic", "control: none"));
+  transport = replaced(transport, "control: dcqcn-nic", "control: none");
+  (void)folder.write("again.yaml", transport);
+  (void)folder.write("lossy.yaml", replaced(transport, "value: go-back-n", "value: none"));
   const auto require_loss = [&](std::vector<std::string> arguments, const std::string& line) {
     arguments.insert(arguments.end(), {"--fidelity", "packet", "--transport", "lossy.yaml",
                                        "--cluster", "h100-1gpu-400g", "--nodes", "8"});
@@ -370,6 +372,11 @@ TEST_CASE("a run over packets that loses some is no result, and says so") {
   };
   require_loss({"collective", "gather", "--algo", "direct", "-b", "8M", "-e", "8M"},
                "trainyard: error: gather direct of 8MiB: ");
+  REQUIRE(run_program({"transfer", "--matrix", "p2p", "--all-at-once", "--size", "64K",
+                       "--fidelity", "packet", "--transport", "again.yaml", "--cluster",
+                       "h100-1gpu-400g", "--nodes", "4"},
+                      folder.path())
+              .status == 0);
   require_loss({"transfer", "--matrix", "p2p", "--all-at-once", "--size", "8M"},
                "trainyard: error: ");
 }

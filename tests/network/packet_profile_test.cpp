@@ -43,7 +43,7 @@ std::string error_of(const std::string& what, const std::string& by) {
 
 }  // namespace
 
-TEST_CASE("the shipped transport is what the packet engine runs anyway, with a buffer of its own",
+TEST_CASE("the shipped transport is what the packet engine runs anyway, with buffer and recovery",
           "[transport]") {
   const PacketOptions file = load_packet_options(kFolder / "default.yaml", kFolder);
   const PacketOptions usual = roce_options();
@@ -58,6 +58,8 @@ TEST_CASE("the shipped transport is what the packet engine runs anyway, with a b
   REQUIRE(file.alpha_exponent == usual.alpha_exponent);
   REQUIRE(file.lossy_alpha_exponent == usual.lossy_alpha_exponent);
   REQUIRE(file.packets_per_ack == usual.packets_per_ack);
+  REQUIRE(file.retransmission == Retransmission::GoBackN);
+  REQUIRE(file.retry.timeout == retransmission_timeout(20));
   REQUIRE(file.buffer == Bytes(32'000'000));
   REQUIRE(file.marking->name == "hpcc");
   for (const std::int64_t rate : {25, 100, 400}) {
@@ -85,9 +87,23 @@ TEST_CASE("what a file says of buffers, marks, flow control and packets is taken
   REQUIRE(load_changed("value: 16,", "value: 4,").packets_per_ack == 4);
   REQUIRE(load_changed("value: 16,", "value: 0,").packets_per_ack > 1'000'000);
   REQUIRE(load_changed("control: dcqcn-nic", "control: none").control == CongestionControl::None);
-  const PacketOptions hpcc = load_changed("control: dcqcn-nic", "control: hpcc");
-  REQUIRE(hpcc.control == CongestionControl::Profile);
-  REQUIRE(hpcc.profile->wants_int());
+  const PacketOptions selective = load_changed("value: go-back-n", "value: selective");
+  REQUIRE(selective.retransmission == Retransmission::SelectiveRepeat);
+  REQUIRE(selective.selective.window == 0);
+  REQUIRE(selective.selective.long_timeout == 320_us);
+  REQUIRE(load_changed("value: go-back-n", "value: none").retransmission == Retransmission::None);
+  REQUIRE(load_changed("value: 20,", "value: 14,").retry.timeout == retransmission_timeout(14));
+}
+
+TEST_CASE("a control that ACKs drive is taken where nothing is sent again", "[transport]") {
+  std::string text = changed("control: dcqcn-nic", "control: swift");
+  const std::string recovery = "value: go-back-n";
+  text.replace(text.find(recovery), recovery.size(), "value: none");
+  const ScratchFolder folder;
+  const PacketOptions options = load_packet_options(folder.write("mine.yaml", text), kFolder);
+  REQUIRE(options.control == CongestionControl::Profile);
+  REQUIRE(options.profile->name == "swift");
+  REQUIRE(options.marking->name == "hpcc");
 }
 
 TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
@@ -106,13 +122,9 @@ TEST_CASE("what the packet engine does not have is refused at its place", "[tran
   REQUIRE(
       error_of("value: 6,", "value: 3,").find("rdma.control_priority.value: expected one above") !=
       std::string::npos);
-  REQUIRE(
-      error_of("go-back-n", "selective").find("rdma.recovery.value: expected what default.yaml") !=
-      std::string::npos);
-  REQUIRE(error_of("value: 20,", "value: 14,").find("rdma.timeout.value: expected") !=
-          std::string::npos);
-  REQUIRE(error_of("control: dcqcn-nic", "control: receiver-credit")
-              .find("control: expected a control that acts at the sender") != std::string::npos);
+  REQUIRE(error_of("control: dcqcn-nic", "control: swift")
+              .find("mine.yaml:16:10: control: congestion control swift: expected no "
+                    "retransmission beside it") == 0);
 }
 
 }  // namespace trainyard
