@@ -19,6 +19,7 @@
 #include "report/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
+#include "sim/yaml_names.h"
 
 namespace trainyard {
 
@@ -91,13 +92,7 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
     return file;
   }
   const std::filesystem::path folder = configs_folder() / kind;
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".yaml") {
-      names.push_back(entry.path().stem().string());
-    }
-  }
-  std::ranges::sort(names);
+  const std::vector<std::string> names = yaml_names_in(folder);
   if (std::ranges::find(names, name_or_file) != names.end()) {
     return folder / (std::string(name_or_file) + ".yaml");
   }

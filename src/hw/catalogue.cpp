@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/sourced_reader.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -82,14 +83,6 @@ auto whole(std::int64_t least, std::int64_t most) {
 // An efficiency below one percent is a slip of the pen.
 double share(const ConfigNode& node) {
   return node.as_number(0.01, 1.0);
-}
-
-Bytes some_bytes(const ConfigNode& node) {
-  const Bytes size = node.as_bytes();
-  if (size <= Bytes(0)) {
-    node.fail("a size above zero", node.found());
-  }
-  return size;
 }
 
 Bytes payload(const ConfigNode& node) {

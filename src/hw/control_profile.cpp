@@ -29,20 +29,10 @@ class Reader {
   [[nodiscard]] SimTime time(std::string_view key) const { return node(key).as_time(); }
   // A time above zero.
   [[nodiscard]] SimTime some_time(std::string_view key) const {
-    const ConfigNode value = node(key);
-    const SimTime time = value.as_time();
-    if (time <= SimTime()) {
-      value.fail("a time above zero", value.found());
-    }
-    return time;
+    return trainyard::some_time(node(key));
   }
   [[nodiscard]] Bytes some_bytes(std::string_view key) const {
-    const ConfigNode value = node(key);
-    const Bytes size = value.as_bytes();
-    if (size <= Bytes(0)) {
-      value.fail("a size above zero", value.found());
-    }
-    return size;
+    return trainyard::some_bytes(node(key));
   }
   [[nodiscard]] RateRule rate(std::string_view key) const {
     RateRule rule{.rate = node(key).as_bandwidth()};

@@ -34,4 +34,20 @@ bool is_off(const ConfigNode& value) {
   return value.is_scalar() && value.as_string() == "off";
 }
 
+Bytes some_bytes(const ConfigNode& value) {
+  const Bytes size = value.as_bytes();
+  if (size <= Bytes(0)) {
+    value.fail("a size above zero", value.found());
+  }
+  return size;
+}
+
+SimTime some_time(const ConfigNode& value) {
+  const SimTime time = value.as_time();
+  if (time <= SimTime()) {
+    value.fail("a time above zero", value.found());
+  }
+  return time;
+}
+
 }  // namespace trainyard

@@ -27,6 +27,10 @@ class SourcedReader {
   std::vector<std::string> sources_;
 };
 
+// A size or a time above zero; throws ConfigError for another one.
+[[nodiscard]] Bytes some_bytes(const ConfigNode& value);
+[[nodiscard]] SimTime some_time(const ConfigNode& value);
+
 // Whether the value is the word "off".
 [[nodiscard]] bool is_off(const ConfigNode& value);
 

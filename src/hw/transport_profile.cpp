@@ -5,32 +5,16 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
 
 #include "hw/rdma_packet.h"
 #include "hw/sourced_reader.h"
+#include "sim/yaml_names.h"
 
 namespace trainyard {
 namespace {
 
 constexpr int kPriorityMost = kPriorities - 1;
-
-Bytes some_bytes(const ConfigNode& value) {
-  const Bytes size = value.as_bytes();
-  if (size <= Bytes(0)) {
-    value.fail("a size above zero", value.found());
-  }
-  return size;
-}
-
-SimTime some_time(const ConfigNode& value) {
-  const SimTime time = value.as_time();
-  if (time <= SimTime()) {
-    value.fail("a time above zero", value.found());
-  }
-  return time;
-}
 
 // The exponent of a power of two from 1/128 to 64.
 int alpha_exponent(const ConfigNode& value) {
@@ -48,19 +32,6 @@ int priority(const ConfigNode& value) {
   return static_cast<int>(value.as_integer(0, kPriorityMost));
 }
 
-// What stands in `folder` as NAME.yaml, in the order of names.
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".yaml") {
-      names.push_back(entry.path().stem().string());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 // A name in `folder`, or a file beside the one that names it.
 ControlProfile load_control(const std::filesystem::path& folder,
                             const std::filesystem::path& beside, const ConfigNode& name) {
@@ -69,7 +40,7 @@ ControlProfile load_control(const std::filesystem::path& folder,
   if (text.size() > kEnding.size() && text.substr(text.size() - kEnding.size()) == kEnding) {
     return ControlProfile::load(beside / text);
   }
-  const std::vector<std::string> names = names_in(folder);
+  const std::vector<std::string> names = yaml_names_in(folder);
   const std::vector<std::string_view> choices(names.begin(), names.end());
   return ControlProfile::load(folder / (names[name.as_choice(choices)] + ".yaml"));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "sim/yaml_names.h"
 
 namespace trainyard {
 namespace {
@@ -70,18 +71,6 @@ FlowSizes load_cdf(const std::filesystem::path& file) {
   sizes.set_name(name);
   document.finish();
   return sizes;
-}
-
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".yaml") {
-      names.push_back(entry.path().stem().string());
-    }
-  }
-  std::ranges::sort(names);
-  return names;
 }
 
 }  // namespace
@@ -164,7 +153,7 @@ FlowSizes read_flow_sizes(const ConfigNode& node, const std::filesystem::path& f
     }
     return FlowSizes(size);
   }
-  const std::vector<std::string> names = names_in(shipped);
+  const std::vector<std::string> names = yaml_names_in(shipped);
   if (std::ranges::find(names, text) == names.end()) {
     const std::optional<std::string> nearest = nearest_word(text, names);
     node.fail(

@@ -37,6 +37,18 @@ TEST_CASE("a value needs its evidence and a source that the file names", "[trans
           std::string::npos);
 }
 
+TEST_CASE("a size or a time above zero is one", "[transport]") {
+  ConfigDocument document =
+      ConfigDocument::parse("size: 1 B\ntime: 1 ps\nnothing: 0 B\nnever: 0 s\n", "file.yaml");
+  const ConfigNode root = document.root();
+  REQUIRE(some_bytes(root.required("size")) == Bytes(1));
+  REQUIRE(some_time(root.required("time")) == picoseconds(1));
+  REQUIRE_THROWS_WITH(some_bytes(root.required("nothing")),
+                      "file.yaml:3:10: nothing: expected a size above zero, found \"0 B\"");
+  REQUIRE_THROWS_WITH(some_time(root.required("never")),
+                      "file.yaml:4:8: never: expected a time above zero, found \"0 s\"");
+}
+
 TEST_CASE("off is a word, not a mapping", "[transport]") {
   ConfigDocument document = ConfigDocument::parse("a: off\nb: {c: off}\nd: on\n", "file.yaml");
   const ConfigNode root = document.root();
