@@ -8,7 +8,6 @@
 // Prints one line: processor time of the run without building the topology, packet-hops a second
 // (a packet-hop is a data packet that crosses a link), simulated time, peak memory.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -16,24 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms.h"
-#include "collectives/executor.h"
 #include "network/packet.h"
 #include "packet_fabrics.h"
+#include "runs.h"
 #include "sim/random.h"
 
 namespace trainyard {
 namespace {
-
-class Counter final : public EventHandler {
- public:
-  explicit Counter(Simulator& simulator) : EventHandler(simulator) {}
-  void on_event(std::uint64_t /*token*/) override { ++count_; }
-  [[nodiscard]] std::uint64_t count() const { return count_; }
-
- private:
-  std::uint64_t count_ = 0;
-};
 
 // A random order of the hosts: each sends to the one behind it.
 std::vector<NodeId> shuffled(std::vector<NodeId> hosts) {
@@ -51,7 +39,7 @@ double processor_seconds() {
 }
 
 void send_flows(const std::string& what, const std::vector<NodeId>& hosts, Bytes size,
-                PacketNetwork& network, Counter& counter) {
+                PacketNetwork& network, CompletionCounter& counter) {
   constexpr std::size_t kIncast = 16;
   const std::vector<NodeId> order = shuffled(hosts);
   const std::size_t flows = what == "incast" ? kIncast : order.size();
@@ -71,20 +59,13 @@ int run(const std::string& what, int radix, Bytes size, bool is_bare) {
   PacketOptions options = is_bare ? PacketOptions{} : roce_options();
   options.rates = RateMeaning::Line;
   PacketNetwork network(simulator, routing, options);
-  Counter counter(simulator);
+  CompletionCounter counter(simulator);
   SimTime simulated;
   if (what == "ring") {
     const std::size_t ranks = fabric.hosts.size() / 2;
     const std::vector<NodeId> hosts(fabric.hosts.begin(),
                                     fabric.hosts.begin() + static_cast<std::ptrdiff_t>(ranks));
-    const auto schedule =
-        make_schedule(Algorithm::Ring, Operation::AllReduce,
-                      {.layout = flat_layout(static_cast<int>(ranks), 1), .root = {}, .pieces = 1});
-    Executor executor(simulator, network, *schedule, hosts, size);
-    executor.start();
-    simulator.run();
-    CHECK(!executor.contract_violation(), "the collective did not finish");
-    simulated = executor.finish_time();
+    simulated = run_to_end(simulator, network, Algorithm::Ring, Operation::AllReduce, hosts, size);
   } else {
     send_flows(what, fabric.hosts, size, network, counter);
     simulator.run();
@@ -92,16 +73,14 @@ int run(const std::string& what, int radix, Bytes size, bool is_bare) {
     simulated = simulator.now();
   }
   const double seconds = processor_seconds() - before;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   const PacketEngine::Counts counts = network.engine().counts();
   fmt::print(
       "{:>12} {:>3}: {:7.3f} s {:6.2f} M packet-hops/s  {:.2f} M hops  {:.0f} k windows  simulated "
       "{:.3f} ms  {:.0f} MiB  cnps {}  pauses {}  exact {}  fingerprint {:016x}\n",
       what, radix, seconds, static_cast<double>(counts.packet_hops) / seconds / 1e6,
       static_cast<double>(counts.packet_hops) / 1e6, static_cast<double>(counts.windows) / 1e3,
-      simulated.seconds() * 1e3, static_cast<double>(usage.ru_maxrss) / 1024.0, counts.cnps,
-      network.stats().packets.pauses, counts.exact_windows, simulator.fingerprint());
+      simulated.seconds() * 1e3, peak_mebibytes(), counts.cnps, network.stats().packets.pauses,
+      counts.exact_windows, simulator.fingerprint());
   return 0;
 }
 

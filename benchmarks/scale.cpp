@@ -7,16 +7,14 @@
 // Prints one line: wall-clock seconds of the whole run without building the topology, transfers a
 // second, simulated time, peak memory.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <string>
 
-#include "collectives/algorithms.h"
-#include "collectives/executor.h"
 #include "fabrics.h"
 #include "network/network.h"
+#include "runs.h"
 #include "sim/random.h"
 
 namespace trainyard {
@@ -34,33 +32,17 @@ Outcome run_collective(const BenchmarkFabric& fabric, Algorithm algorithm, Opera
   Simulator simulator;
   Routing routing(fabric.topology, {.policy = RoutingPolicy::EcmpHash, .seed = 1});
   const auto network = make_network(Fidelity::Flow, simulator, routing);
-  const auto schedule = make_schedule(
-      algorithm, operation,
-      {.layout = flat_layout(static_cast<int>(fabric.hosts.size()), 1), .root = {}, .pieces = 1});
-  Executor executor(simulator, *network, *schedule, fabric.hosts, size);
-  executor.start();
-  simulator.run();
-  CHECK(!executor.contract_violation(), "the collective did not finish");
-  return {.transfers = network->stats().messages,
-          .simulated = executor.finish_time(),
-          .stats = network->stats()};
+  const SimTime simulated =
+      run_to_end(simulator, *network, algorithm, operation, fabric.hosts, size);
+  return {
+      .transfers = network->stats().messages, .simulated = simulated, .stats = network->stats()};
 }
-
-class Counter final : public EventHandler {
- public:
-  explicit Counter(Simulator& simulator) : EventHandler(simulator) {}
-  void on_event(std::uint64_t /*token*/) override { ++count_; }
-  [[nodiscard]] std::uint64_t count() const { return count_; }
-
- private:
-  std::uint64_t count_ = 0;
-};
 
 Outcome run_flows(const BenchmarkFabric& fabric, std::uint64_t flows, bool equal) {
   Simulator simulator;
   Routing routing(fabric.topology, {.policy = RoutingPolicy::EcmpHash, .seed = 1});
   const auto network = make_network(Fidelity::Flow, simulator, routing);
-  Counter counter(simulator);
+  CompletionCounter counter(simulator);
   RandomStream random(1, "benchmark flows");
   for (std::uint64_t flow = 0; flow < flows; ++flow) {
     const std::uint64_t source = random.below(fabric.hosts.size());
@@ -94,14 +76,12 @@ int run(const std::string& what, int count) {
     return 2;
   }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   fmt::print(
       "{:>12} {:>6}: {:8.3f} s {:7.2f} M transfers/s  simulated {:.3f} ms  {:.0f} MiB  "
       "solves {}  rate changes {}\n",
       what, count, wall.count(), static_cast<double>(outcome.transfers) / wall.count() / 1e6,
-      outcome.simulated.seconds() * 1e3, static_cast<double>(usage.ru_maxrss) / 1024.0,
-      outcome.stats.solves, outcome.stats.rate_changes);
+      outcome.simulated.seconds() * 1e3, peak_mebibytes(), outcome.stats.solves,
+      outcome.stats.rate_changes);
   return 0;
 }
 
