@@ -4,18 +4,12 @@
 // at random: the reader must take it or throw ConfigError.
 #include "support/catch.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <random>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "sim/config.h"
-#include "support/damage.h"
+#include "support/golden_errors.h"
 
 namespace trainyard {
 namespace {
@@ -71,24 +65,6 @@ std::string error_of(const std::string& text, const std::string& name) {
   return "no error";
 }
 
-std::string read_text(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(stream), {});
-}
-
-std::vector<std::filesystem::path> golden_files() {
-  const std::filesystem::path folder =
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "tests/golden/errors";
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".yaml") {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 constexpr const char* kRightText = R"(# Every feature of the reader.
 labels: {rack: 12, 'row one': [a, "b\n", ~]}
 sources:
@@ -122,37 +98,11 @@ constexpr std::string_view kLikely = "[]{}:,-?&*!|>'\"%@`#~ \n\t\\0a<.\xff";
 }  // namespace
 
 TEST_CASE("each mistake in a file gives its one line", "[golden]") {
-  const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
-  const std::vector<std::filesystem::path> files = golden_files();
-  REQUIRE(files.size() > 40);
-  for (const std::filesystem::path& file : files) {
-    INFO(file.filename().string());
-    const std::string error = error_of(read_text(file), file.filename().string()) + '\n';
-    std::filesystem::path expected_file = file;
-    expected_file.replace_extension(".expected");
-    if (update) {
-      std::ofstream(expected_file, std::ios::binary) << error;
-    }
-    REQUIRE(error == read_text(expected_file));
-    REQUIRE(std::count(error.begin(), error.end(), '\n') == 1);
-  }
-}
-
-TEST_CASE("a right file is read without an error") {
-  REQUIRE(error_of(kRightText, "right.yaml") == "no error");
+  require_golden_errors("errors", 41, error_of);
 }
 
 TEST_CASE("a damaged file is read or refused in one line") {
-  int refused = 0;
-  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
-    std::mt19937_64 engine(seed);
-    const std::string text = damaged(kRightText, kLikely, engine);
-    INFO("seed=" << seed << '\n' << text);
-    const std::string error = error_of(text, "damaged.yaml");
-    REQUIRE(error.find('\n') == std::string::npos);
-    refused += error != "no error" ? 1 : 0;
-  }
-  REQUIRE(refused > 100);
+  REQUIRE(refused_damage(kRightText, kLikely, 600, error_of) > 100);
 }
 
 TEST_CASE("a file cut off anywhere is read or refused in one line") {

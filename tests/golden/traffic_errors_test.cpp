@@ -4,20 +4,13 @@
 // test then damages a right file at random.
 #include "support/catch.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <random>
 #include <string>
-#include <vector>
+#include <string_view>
 
-#include "network/traffic_run.h"
 #include "network/traffic_spec.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
-#include "support/damage.h"
-#include "support/program.h"
+#include "support/golden_errors.h"
 
 namespace trainyard {
 namespace {
@@ -65,41 +58,11 @@ constexpr std::string_view kLikely = "[]{}:,-*/0123456789 \n.%ab";
 }  // namespace
 
 TEST_CASE("each mistake in a traffic file gives its one line", "[golden][traffic]") {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(TRAINYARD_SOURCE_DIR) / "tests/golden/errors/traffic")) {
-    if (entry.path().extension() == ".yaml") {
-      files.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(files);
-  REQUIRE(files.size() >= 40);
-  for (const std::filesystem::path& file : files) {
-    INFO(file.filename().string());
-    const std::string error = error_of(read_text_file(file), file.filename().string()) + '\n';
-    REQUIRE(error != "no error\n");
-    REQUIRE(std::ranges::count(error, '\n') == 1);
-    std::filesystem::path expected = file;
-    expected.replace_extension(".expected");
-    if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-      std::ofstream(expected, std::ios::binary) << error;
-    }
-    REQUIRE(error == read_text_file(expected));
-  }
+  require_golden_errors("errors/traffic", 40, error_of);
 }
 
 TEST_CASE("a damaged traffic file is read or refused in one line", "[traffic]") {
-  REQUIRE(error_of(kRightText, "right.yaml") == "no error");
-  int refused = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    std::mt19937_64 engine(seed);
-    const std::string text = damaged(kRightText, kLikely, engine);
-    INFO("seed=" << seed << '\n' << text);
-    const std::string error = error_of(text, "damaged.yaml");
-    REQUIRE(error.find('\n') == std::string::npos);
-    refused += error != "no error" ? 1 : 0;
-  }
-  REQUIRE(refused > 50);
+  REQUIRE(refused_damage(kRightText, kLikely, 300, error_of) > 50);
 }
 
 }  // namespace trainyard
