@@ -7,6 +7,7 @@
 
 #include "network/packet.h"
 #include "support/fabrics.h"
+#include "support/packet_runs.h"
 #include "support/recorder.h"
 
 namespace trainyard {
@@ -17,10 +18,7 @@ using namespace literals;
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 200_ns);
 
 PacketOptions small_buffers() {
-  PacketOptions options{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
-  options.pfc = true;
-  options.buffer = 800'000_B;
-  return options;
+  return lossless_options(800'000_B);
 }
 
 // Switches in a ring, two hosts on each.
@@ -71,10 +69,7 @@ void send_round(PacketEngine& engine, const Circle& circle, std::size_t steps) {
   for (const std::uint32_t connection : connections) {
     engine.send(connection, {.time = 0, .size = 20'000'000});
   }
-  std::vector<PacketEngine::Completion> completions;
-  while (engine.next_border() != kNeverTime) {
-    engine.run_window(completions);
-  }
+  static_cast<void>(run_windows(engine));
 }
 
 TEST_CASE("flows round a circle of switches stop each other for ever, and the cycle is named") {
@@ -115,8 +110,7 @@ TEST_CASE("credits stop a circle of flows just the same") {
 }
 
 TEST_CASE("what does not complete is complained of") {
-  PacketOptions options = small_buffers();
-  options.pfc = false;
+  PacketOptions options = line_options();
   options.buffer = 100'000_B;
   const TestFabric fabric = one_switch(5, kLink);
   Simulator simulator;

@@ -9,6 +9,7 @@
 
 #include "sim/config_error.h"
 #include "support/fabrics.h"
+#include "support/packet_runs.h"
 
 namespace trainyard {
 namespace {
@@ -16,15 +17,7 @@ namespace {
 using namespace literals;
 
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-const PacketOptions kLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
-
-std::vector<PacketEngine::Completion> run_all(PacketEngine& engine) {
-  std::vector<PacketEngine::Completion> completions;
-  while (engine.next_border() != kNeverTime) {
-    engine.run_window(completions);
-  }
-  return completions;
-}
+const PacketOptions kLine = line_options();
 
 TEST_CASE("a packet takes its bytes on the line on every link, and the latency between") {
   const TestFabric fabric = one_switch(2, kLink);
@@ -32,7 +25,7 @@ TEST_CASE("a packet takes its bytes on the line on every link, and the latency b
   const std::array path{LinkId(0), LinkId(3)};
   const std::uint32_t connection = engine.add_connection(path);
   engine.send(connection, {.time = 0, .size = 4096});
-  const auto completions = run_all(engine);
+  const auto completions = run_windows(engine);
   REQUIRE(completions.size() == 1);
   // 4096 + 82 bytes at 100 Gb/s are 334,240 ps.
   REQUIRE(completions[0].time == 2 * 334'240 + 2'000'000);
@@ -72,7 +65,7 @@ TEST_CASE("windows that become shorter in the middle of a run change nothing") {
       near = engine.add_connection(std::array{LinkId(0), LinkId(3)});
     }
     engine.send(near, {.time = 4'100'000, .size = 50'000});
-    run_all(engine);
+    run_windows(engine);
     std::sort(starts.begin(), starts.end());
     for (PacketStart& start : starts) {
       start.connection = start.connection == far ? 0 : 1;
@@ -89,7 +82,7 @@ TEST_CASE("nothing is due where nothing was sent, and long after the last packet
   const std::uint32_t connection = engine.add_connection(std::array{LinkId(0), LinkId(3)});
   REQUIRE(engine.next_border() == kNeverTime);
   engine.send(connection, {.time = 5'000'000'000'000, .size = 1});
-  const auto completions = run_all(engine);
+  const auto completions = run_windows(engine);
   REQUIRE(completions.size() == 1);
   REQUIRE(engine.counts().windows <= 3);  // Five seconds without any.
 }
@@ -99,7 +92,7 @@ TEST_CASE("links without use have no port, and the last of a message is counted 
   PacketEngine engine(fabric.topology, kLine);
   const std::uint32_t connection = engine.add_connection(std::array{LinkId(0), LinkId(3)});
   engine.send(connection, {.time = 0, .size = 10'000});
-  run_all(engine);
+  run_windows(engine);
   REQUIRE(engine.port(LinkId(1)) == nullptr);
   REQUIRE(engine.port(LinkId(0))->counters.packets == 3);
   REQUIRE(engine.port(LinkId(0))->counters.bytes == 10'000 + 3 * 82);

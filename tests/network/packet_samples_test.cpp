@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "network/packet_engine.h"
 #include "support/fabrics.h"
+#include "support/packet_runs.h"
 
 namespace trainyard {
 namespace {
@@ -21,13 +21,6 @@ constexpr std::int64_t kPackets = 1'000;
 constexpr std::int64_t kWire = 4'178;  // Of a packet of 4,096 B.
 constexpr std::int64_t kFrame = 4'158;
 constexpr Picoseconds kPacketTime = 334'240;  // At 100 Gb/s.
-
-PacketOptions line_options() {
-  PacketOptions options;
-  options.verb = RdmaVerb::Send;
-  options.rates = RateMeaning::Line;
-  return options;
-}
 
 // Two hosts send to a third, all at 100 Gb/s: the queue rises by a packet each packet time until
 // they are done, then falls as fast.
@@ -40,11 +33,7 @@ struct TwoToOne {
       const std::uint32_t connection = engine.add_connection(std::array{LinkId(up), LinkId(5)});
       engine.send(connection, {.time = 0, .size = 4'096 * kPackets});
     }
-    std::vector<PacketEngine::Completion> completions;
-    while (engine.next_border() != kNeverTime) {
-      engine.run_window(completions);
-    }
-    REQUIRE(completions.size() == 2);
+    REQUIRE(run_windows(engine).size() == 2);
   }
 
   TestFabric fabric;

@@ -14,6 +14,7 @@
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
+#include "support/packet_runs.h"
 
 namespace trainyard {
 namespace {
@@ -23,10 +24,7 @@ using namespace literals;
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions pfc_options() {
-  PacketOptions options{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
-  options.pfc = true;
-  options.buffer = 2_MiB;
-  return options;
+  return lossless_options(2_MiB);
 }
 
 struct PlayedRun {
