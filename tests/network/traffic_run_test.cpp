@@ -25,19 +25,6 @@ Cluster star(int hosts) {
   return cluster_of(one_switch(hosts, kLink));
 }
 
-TrafficRun run(const Cluster& cluster, const TrafficSpec& spec,
-               Fidelity fidelity = Fidelity::Flow) {
-  std::int64_t flows = 0;
-  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
-    flows += plan.flows;
-  }
-  Simulator simulator;
-  Routing routing(cluster.topology, cluster.routing);
-  Routing alone(cluster.topology, cluster.routing);
-  const auto network = make_network(fidelity, simulator, routing);
-  return run_traffic(simulator, *network, alone, spec, flows);
-}
-
 SimTime time_of(std::int64_t bytes, std::int64_t gigabits) {
   return transfer_time(Bytes(bytes), gigabits_per_second(gigabits));
 }
@@ -49,7 +36,7 @@ TEST_CASE("one flow takes its latency and its size over the rate, as alone", "[t
                  "groups:\n  - name: g\n    kind: flows\n    start: 5 us\n    flows:\n"
                  "      - {source: host 0, target: host 2, size: 10 MB}\n");
   for (const Fidelity fidelity : {Fidelity::Flow, Fidelity::Analytical}) {
-    const TrafficRun result = run(cluster, spec, fidelity);
+    const TrafficRun result = run_spec(cluster, spec, fidelity);
     REQUIRE(result.flows.size() == 1);
     REQUIRE(result.flows[0].start == 5_us);
     REQUIRE(result.flows[0].alone == 2_us + 800_us);
@@ -63,10 +50,10 @@ TEST_CASE("two flows to one target share its link, and the rest of the longer ru
           "[traffic]") {
   const Cluster cluster = star(3);
   const TrafficRun result =
-      run(cluster, traffic_of(cluster,
-                              "groups:\n  - name: g\n    kind: flows\n    flows:\n"
-                              "      - {source: host 0, target: host 2, size: 1 MB}\n"
-                              "      - {source: host 1, target: host 2, size: 3 MB}\n"));
+      run_spec(cluster, traffic_of(cluster,
+                                   "groups:\n  - name: g\n    kind: flows\n    flows:\n"
+                                   "      - {source: host 0, target: host 2, size: 1 MB}\n"
+                                   "      - {source: host 1, target: host 2, size: 3 MB}\n"));
   REQUIRE(result.flows[0].end == 2_us + time_of(2'000'000, 100));
   REQUIRE(result.flows[1].end == 2_us + time_of(4'000'000, 100));
   REQUIRE(result.flows[1].alone == 2_us + time_of(3'000'000, 100));
@@ -76,11 +63,11 @@ TEST_CASE("N to one drains at the rate of the link of the target", "[traffic]") 
   for (const std::int64_t senders : {1, 2, 5, 16, 64}) {
     INFO(senders);
     const Cluster cluster = star(65);
-    const TrafficRun result =
-        run(cluster, traffic_of(cluster,
-                                "groups:\n  - {name: g, kind: incast, endpoints: gpus, size: 1 MB, "
-                                "senders: " +
-                                    std::to_string(senders) + "}\n"));
+    const TrafficRun result = run_spec(
+        cluster, traffic_of(cluster,
+                            "groups:\n  - {name: g, kind: incast, endpoints: gpus, size: 1 MB, "
+                            "senders: " +
+                                std::to_string(senders) + "}\n"));
     REQUIRE(result.flows.size() == static_cast<std::size_t>(senders));
     for (const FlowRecord& flow : result.flows) {
       REQUIRE(flow.end == 2_us + time_of(1'000'000 * senders, 100));
@@ -94,12 +81,12 @@ TEST_CASE("all to all on one switch takes what the links of the hosts take", "[t
   const Cluster cluster = star(9);
   const TrafficSpec spec = traffic_of(
       cluster, "groups:\n  - {name: g, kind: alltoall, endpoints: gpus, size: 100 KB}\n");
-  const TrafficRun flow = run(cluster, spec);
+  const TrafficRun flow = run_spec(cluster, spec);
   REQUIRE(flow.flows.size() == 72);
   for (const FlowRecord& each : flow.flows) {
     REQUIRE(each.end == 2_us + time_of(800'000, 100));
   }
-  const TrafficRun bound = run(cluster, spec, Fidelity::Analytical);
+  const TrafficRun bound = run_spec(cluster, spec, Fidelity::Analytical);
   REQUIRE(bound.flows[0].end == 2_us + time_of(100'000, 100));
   REQUIRE(bound.quiet_time == 2_us + time_of(800'000, 100));
 }
@@ -107,9 +94,10 @@ TEST_CASE("all to all on one switch takes what the links of the hosts take", "[t
 TEST_CASE("a permutation on one switch disturbs nobody", "[traffic]") {
   const Cluster cluster = star(20);
   for (const FlowRecord& flow :
-       run(cluster, traffic_of(cluster,
-                               "groups:\n  - {name: g, kind: permutation, endpoints: gpus, size: "
-                               "1 MB, repeat: 3, interval: 1 ms}\n"))
+       run_spec(cluster,
+                traffic_of(cluster,
+                           "groups:\n  - {name: g, kind: permutation, endpoints: gpus, size: "
+                           "1 MB, repeat: 3, interval: 1 ms}\n"))
            .flows) {
     REQUIRE(*flow.end - flow.start == flow.alone);
   }
@@ -120,7 +108,7 @@ TEST_CASE("sprayed over all paths, a permutation on a full fat tree disturbs nob
       shipped_cluster("fat-tree-k8-100g", {.settings = {"fabric.routing=spray"}});
   const TrafficSpec spec =
       traffic_of(cluster, "groups:\n  - {name: g, kind: permutation, size: 10 MB}\n");
-  const TrafficRun result = run(cluster, spec);
+  const TrafficRun result = run_spec(cluster, spec);
   REQUIRE(broken_promises(cluster.topology, spec, result, 5).empty());
   for (const FlowRecord& flow : result.flows) {
     REQUIRE((*flow.end - flow.start) / flow.alone == Approx(1.0).epsilon(0.001));
@@ -129,13 +117,13 @@ TEST_CASE("sprayed over all paths, a permutation on a full fat tree disturbs nob
 
 TEST_CASE("flows begin in the order of their starts, then of their groups", "[traffic]") {
   const Cluster cluster = star(4);
-  const TrafficRun result =
-      run(cluster,
-          traffic_of(cluster,
-                     "groups:\n"
-                     "  - {name: a, kind: permutation, endpoints: gpus, size: 1 KB, start: 3 us}\n"
-                     "  - {name: b, kind: incast, endpoints: gpus, size: 1 KB, start: 1 us}\n"
-                     "  - {name: c, kind: alltoall, endpoints: gpus, size: 1 KB, start: 3 us}\n"));
+  const TrafficRun result = run_spec(
+      cluster,
+      traffic_of(cluster,
+                 "groups:\n"
+                 "  - {name: a, kind: permutation, endpoints: gpus, size: 1 KB, start: 3 us}\n"
+                 "  - {name: b, kind: incast, endpoints: gpus, size: 1 KB, start: 1 us}\n"
+                 "  - {name: c, kind: alltoall, endpoints: gpus, size: 1 KB, start: 3 us}\n"));
   std::vector<std::uint32_t> groups;
   for (const FlowRecord& flow : result.flows) {
     groups.push_back(flow.group);
@@ -149,10 +137,11 @@ TEST_CASE("flows begin in the order of their starts, then of their groups", "[tr
 TEST_CASE("equal runs have equal bits, other seeds other ones", "[traffic]") {
   const Cluster cluster = shipped_cluster("fat-tree-k8-100g", {.nodes = 32});
   const auto fingerprint = [&](std::uint64_t seed) {
-    return run(cluster, traffic_of(cluster,
-                                   "groups:\n  - {name: g, kind: poisson, size: fb-hadoop, load: "
-                                   "0.5, flows: 2000}\n",
-                                   seed))
+    return run_spec(cluster,
+                    traffic_of(cluster,
+                               "groups:\n  - {name: g, kind: poisson, size: fb-hadoop, load: "
+                               "0.5, flows: 2000}\n",
+                               seed))
         .fingerprint;
   };
   REQUIRE(fingerprint(1) == fingerprint(1));
@@ -167,8 +156,8 @@ TEST_CASE("no flow is faster than alone, and analytical is a lower bound of flow
         "groups:\n  - {name: g, kind: poisson, size: web-search, load: 0.6, flows: 300}\n"
         "  - {name: h, kind: incast, senders: 8, size: 100 KB, repeat: 4, interval: 100 us}\n",
         seed);
-    const TrafficRun flow = run(cluster, spec);
-    const TrafficRun bound = run(cluster, spec, Fidelity::Analytical);
+    const TrafficRun flow = run_spec(cluster, spec);
+    const TrafficRun bound = run_spec(cluster, spec, Fidelity::Analytical);
     SimTime last;
     for (std::size_t index = 0; index < flow.flows.size(); ++index) {
       const FlowRecord& each = flow.flows[index];
@@ -274,7 +263,7 @@ TEST_CASE("who waits is cut to the lines that are wanted", "[traffic]") {
   const Cluster cluster = star(3);
   const TrafficSpec spec =
       traffic_of(cluster, "groups:\n  - {name: g, kind: alltoall, endpoints: gpus, size: 1 B}\n");
-  TrafficRun result = run(cluster, spec);
+  TrafficRun result = run_spec(cluster, spec);
   for (FlowRecord& flow : result.flows) {
     flow.end.reset();
   }

@@ -2,11 +2,13 @@
 // What holds for every collective on any fabric, over a few hundred seeds.
 #include "support/catch.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "support/collective_run.h"
+#include "support/effort.h"
 
 namespace trainyard {
 namespace {
@@ -89,6 +91,29 @@ TEST_CASE("random collectives on random fabrics: analytical is not slower, and r
       REQUIRE(first.fingerprint == second.fingerprint);
       last = first.finish;
     }
+  }
+}
+
+TEST_CASE("random collectives over packets end, lose nothing, repeat, and keep to the bound") {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
+    RandomStream random(seed, "collective over packets");
+    const TestFabric fabric = random_fabric(random);
+    const FlatCollective what = random_collective(random, fabric.hosts.size());
+    const Bytes size(std::min<std::int64_t>(random_size(random).count(), 8'000'000));
+    INFO("seed=" << seed << " " << name_of(what) << ", " << size.count() << " bytes");
+    const auto schedule = make_flat(what);
+    const CollectiveRun bound = run_schedule(fabric, *schedule, size, Fidelity::Analytical);
+    const CollectiveRun packet = run_schedule(fabric, *schedule, size, Fidelity::Packet);
+    REQUIRE_FALSE(packet.violation.has_value());
+    REQUIRE(packet.stats.packets.drops == 0);
+    REQUIRE(packet.stats.messages == bound.stats.messages);
+    REQUIRE(packet.stats.bytes == bound.stats.bytes);
+    // Rates on the line are rounded to a bit a second.
+    REQUIRE(static_cast<double>(packet.finish.picoseconds()) >=
+            (1.0 - 1e-6) * static_cast<double>(bound.finish.picoseconds()));
+    const CollectiveRun second = run_schedule(fabric, *schedule, size, Fidelity::Packet);
+    REQUIRE(packet.finish == second.finish);
+    REQUIRE(packet.fingerprint == second.fingerprint);
   }
 }
 

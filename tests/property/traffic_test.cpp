@@ -11,6 +11,7 @@
 #include "network/traffic_run.h"
 #include "network/traffic_summary.h"
 #include "sim/random.h"
+#include "support/effort.h"
 #include "support/traffic.h"
 #include "topology/path.h"
 
@@ -42,17 +43,31 @@ std::string random_group(RandomStream& random, int number) {
   return text;
 }
 
-TrafficRun run(const Cluster& cluster, const TrafficSpec& spec, Fidelity fidelity) {
-  std::int64_t flows = 0;
-  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
-    flows += plan.flows;
+std::string random_groups(RandomStream& random) {
+  std::string text = "groups:\n";
+  const int groups = 1 + static_cast<int>(random.below(3));
+  for (int number = 0; number < groups; ++number) {
+    text += random_group(random, number);
   }
-  Simulator simulator;
-  Routing routing(cluster.topology, cluster.routing);
-  Routing alone(cluster.topology, cluster.routing);
-  const auto network = make_network(fidelity, simulator, routing);
-  return run_traffic(simulator, *network, alone, spec, flows);
+  return text;
 }
+
+struct RandomRun {
+  explicit RandomRun(std::uint64_t seed)
+      : RandomRun(seed, RandomStream(seed, "traffic property")) {}
+
+  const Cluster& cluster;
+  std::string groups;
+  std::string text;  // For messages of tests.
+  TrafficSpec spec;
+
+ private:
+  RandomRun(std::uint64_t seed, RandomStream random)
+      : cluster(random_cluster(random)),
+        groups(random_groups(random)),
+        text("seed=" + std::to_string(seed) + " on " + cluster.name + '\n' + groups),
+        spec(traffic_of(cluster, groups, seed)) {}
+};
 
 // What each link has to carry, from the routes of the flows one by one.
 std::vector<Bytes> link_bytes(const Cluster& cluster, const TrafficRun& result) {
@@ -70,20 +85,15 @@ std::vector<Bytes> link_bytes(const Cluster& cluster, const TrafficRun& result) 
 
 TEST_CASE("random traffic ends, conserves bytes and keeps to the rates of links", "[traffic]") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    RandomStream random(seed, "traffic property");
-    const Cluster& cluster = random_cluster(random);
-    std::string text = "groups:\n";
-    const int groups = 1 + static_cast<int>(random.below(3));
-    for (int number = 0; number < groups; ++number) {
-      text += random_group(random, number);
-    }
-    INFO("seed=" << seed << " on " << cluster.name << '\n' << text);
-    const TrafficSpec spec = traffic_of(cluster, text, seed);
-    const TrafficRun flow = run(cluster, spec, Fidelity::Flow);
-    const TrafficRun bound = run(cluster, spec, Fidelity::Analytical);
+    const RandomRun random(seed);
+    INFO(random.text);
+    const Cluster& cluster = random.cluster;
+    const TrafficSpec& spec = random.spec;
+    const TrafficRun flow = run_spec(cluster, spec, Fidelity::Flow);
+    const TrafficRun bound = run_spec(cluster, spec, Fidelity::Analytical);
     REQUIRE(broken_promises(cluster.topology, spec, flow, 3).empty());
     REQUIRE(broken_promises(cluster.topology, spec, bound, 3).empty());
-    REQUIRE(flow.fingerprint == run(cluster, spec, Fidelity::Flow).fingerprint);
+    REQUIRE(flow.fingerprint == run_spec(cluster, spec, Fidelity::Flow).fingerprint);
 
     REQUIRE(flow.flows.size() == bound.flows.size());
     for (std::size_t index = 0; index < flow.flows.size(); ++index) {
@@ -99,6 +109,27 @@ TEST_CASE("random traffic ends, conserves bytes and keeps to the rates of links"
     REQUIRE(summary.links.at(0).utilisation <= 1.0);
     REQUIRE(summary.all.slowdown->p50 >= 1.0);
     REQUIRE(summarise(cluster.topology, spec, bound, 1).makespan <= summary.makespan);
+  }
+}
+
+TEST_CASE("random traffic over packets ends, conserves bytes, and no flow is faster than alone",
+          "[traffic]") {
+  for (std::uint64_t seed = 1; seed <= cases(60); ++seed) {
+    const RandomRun random(seed);
+    INFO(random.text);
+    const TrafficRun packet = run_spec(random.cluster, random.spec, Fidelity::Packet);
+    REQUIRE(broken_promises(random.cluster.topology, random.spec, packet, 3).empty());
+    REQUIRE(packet.network.packets.drops == 0);
+    for (const FlowRecord& flow : packet.flows) {
+      // Rates on the line are rounded to a bit a second.
+      REQUIRE(*flow.end - flow.start >= flow.alone - picoseconds(100));
+    }
+    const std::vector<Bytes> bytes = link_bytes(random.cluster, packet);
+    for (const LinkUse& use : packet.link_use) {
+      REQUIRE(use.bytes == bytes[use.link.value()]);
+    }
+    REQUIRE(packet.fingerprint ==
+            run_spec(random.cluster, random.spec, Fidelity::Packet).fingerprint);
   }
 }
 

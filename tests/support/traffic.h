@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "network/traffic_flows.h"
+#include "network/traffic_run.h"
 #include "network/traffic_spec.h"
 #include "support/built_clusters.h"
 #include "support/program.h"
@@ -32,6 +33,20 @@ namespace trainyard {
     flows.push_back(*flow);
   }
   return flows;
+}
+
+// All of it on a network of its own.
+[[nodiscard]] inline TrafficRun run_spec(const Cluster& cluster, const TrafficSpec& spec,
+                                         Fidelity fidelity = Fidelity::Flow) {
+  std::int64_t flows = 0;
+  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
+    flows += plan.flows;
+  }
+  Simulator simulator;
+  Routing routing(cluster.topology, cluster.routing);
+  Routing alone(cluster.topology, cluster.routing);
+  const auto network = make_network(fidelity, simulator, routing);
+  return run_traffic(simulator, *network, alone, spec, flows);
 }
 
 }  // namespace trainyard
