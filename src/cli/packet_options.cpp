@@ -42,14 +42,6 @@ std::string_view word_of(Value value, const std::array<std::string_view, count>&
   return words.at(static_cast<std::size_t>(value));
 }
 
-Bytes some_bytes(const OptionReader& reader, std::string_view name) {
-  const Bytes size = *reader.message_size(name);
-  if (size == Bytes(0)) {
-    throw ConfigError(fmt::format("--{}: expected at least one byte, found 0", name));
-  }
-  return size;
-}
-
 SimTime sample_interval(const OptionReader& reader) {
   const std::optional<std::string> text = reader.text("sample-every");
   if (reader.given("samples") != text.has_value()) {
@@ -174,12 +166,12 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
                                  configs_folder() / "transport");
   }
   if (reader.given("credits")) {
-    packet.fabric_credits = some_bytes(reader, "credits");
+    packet.fabric_credits = *reader.message_size("credits");
     packet.pfc = false;
     read_control("none", packet);
   }
   if (reader.given("server-credits")) {
-    packet.server_credits = some_bytes(reader, "server-credits");
+    packet.server_credits = *reader.message_size("server-credits");
   }
   if (reader.given("control")) {
     read_control(reader.required_text("control"), packet);
