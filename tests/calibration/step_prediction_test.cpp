@@ -45,7 +45,7 @@ TEST_CASE("a measured step is predicted in parts that add up", "[training]") {
   REQUIRE(StepPrediction(constants).predict(loaded.item, first_run(loaded)).time == step.time);
 }
 
-TEST_CASE("what has no rates is refused in one line", "[training]") {
+TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]") {
   const Catalogue catalogue = Catalogue::load(kConfigsFolder / "hardware");
   const StepConstants constants(kConfigsFolder, catalogue);
   StepPrediction prediction(constants);

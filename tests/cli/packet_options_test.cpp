@@ -32,12 +32,14 @@ TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
 TEST_CASE("a transport gives all that the other options do not", "[cli]") {
   const PacketRequest shipped = read({"--transport", "default"});
   REQUIRE(describe(shipped) ==
-          "transport default, congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096");
+          "transport default, congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, "
+          "retransmission go-back-n");
   REQUIRE(shipped.options.buffer == Bytes(32'000'000));
   const PacketRequest other =
       read({"--transport", "default", "--ecn", "off", "--pfc", "off", "--mtu", "1024"});
   REQUIRE(describe(other) ==
-          "transport default, congestion control dcqcn-nic, ECN off, PFC off, path MTU 1024");
+          "transport default, congestion control dcqcn-nic, ECN off, PFC off, path MTU 1024, "
+          "retransmission go-back-n");
   REQUIRE(other.options.buffer == Bytes(32'000'000));
   REQUIRE_THROWS_MATCHES(read({"--transport", "defaut"}), ConfigError,
                          Catch::Matchers::Message("expected a file or one of the transport "

@@ -150,8 +150,8 @@ TEST_CASE("what a file leaves open is asked for in one line") {
     unknown = with(unknown, "device=\"0x2330\"", "");
   }
   REQUIRE(error_of(unknown) ==
-          "a.xml:5:5: a GPU of sm 90 with 18 links may be GH200, H100-SXM, H20 or H200-SXM; "
-          "expected --gpu PART, found none");
+          "a.xml:5:5: a GPU of sm 90 with 18 links may be GH200, H100-SXM, H100-SXM-500W, H20 or "
+          "H200-SXM; expected --gpu PART, found none");
   REQUIRE(error_of(with(kMachine, "0x2330", "0x2335")) ==
           "a.xml:19:3: expected GPUs of one kind, found another than at 5:5");
   REQUIRE(error_of(with(kMachine, "modelid=\"143\"", "modelid=\"1\"")) ==
