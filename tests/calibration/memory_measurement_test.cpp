@@ -29,8 +29,8 @@ TEST_CASE("measured memory is met", "[memory]") {
                               {.file = "zero-bubble", .rows = 57, .median = 0.04, .worst = 0.14},
                               {.file = "bigscience", .rows = 40, .median = 0.055, .worst = 0.40},
                               {.file = "torchtitan", .rows = 12, .median = 0.045, .worst = 0.22},
-      {.file = "kempnerforge", .rows = 10, .median = 0.025, .worst = 0.19},
-      {.file = "sailor", .rows = 15, .median = 0.085, .worst = 0.39}};
+                              {.file = "kempnerforge", .rows = 10, .median = 0.025, .worst = 0.19},
+                              {.file = "sailor", .rows = 15, .median = 0.085, .worst = 0.39}};
   for (const Bar& bar : bars) {
     const MemoryMeasurements measured = load_memory_measurements(kRows / (bar.file + ".yaml"));
     const MemoryError error = memory_error(measured);

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "hw/dcqcn_fluid.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"
 #include "support/program.h"
-#include "support/effort.h"
 
 namespace trainyard {
 namespace {
