@@ -18,7 +18,6 @@ namespace {
 using namespace literals;
 
 constexpr std::int64_t kPackets = 1'000;
-constexpr std::int64_t kWire = 4'178;  // Of a packet of 4,096 B.
 constexpr std::int64_t kFrame = 4'158;
 constexpr Picoseconds kPacketTime = 334'240;  // At 100 Gb/s.
 
