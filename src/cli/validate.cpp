@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "calibration/budgets.h"
+#include "calibration/intervals.h"
+#include "calibration/ledger.h"
 #include "calibration/nccl_prediction.h"
 #include "calibration/profile_constants.h"
 #include "calibration/refit.h"
@@ -23,6 +25,7 @@
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/validate_training.h"
+#include "report/ledger_report.h"
 #include "report/output.h"
 #include "report/validation_report.h"
 #include "sim/config_error.h"
@@ -56,6 +59,8 @@ struct Request {
   bool record = false;
   bool refit = false;
   LeaveOneOut leave_one_out = LeaveOneOut::No;
+  std::optional<std::string> ledger;
+  bool record_intervals = false;
   unsigned threads = 0;
   Format format = Format::Table;
   std::optional<std::string> output;
@@ -91,6 +96,15 @@ Request read_request(const OptionReader& reader) {
   request.record = reader.given("record-budgets");
   request.leave_one_out = reader.given("leave-one-out") ? LeaveOneOut::Yes : LeaveOneOut::No;
   request.refit = reader.given("refit") || request.leave_one_out == LeaveOneOut::Yes;
+  request.ledger = output_file(reader, "ledger");
+  request.record_intervals = reader.given("record-intervals");
+  for (const char* const option : {"ledger", "record-intervals"}) {
+    if (reader.given(option) &&
+        (request.leave_one_out == LeaveOneOut::No || !request.only.empty())) {
+      throw ConfigError(
+          fmt::format("--{}: expected --leave-one-out with it, and all cases", option));
+    }
+  }
   request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   const std::optional<std::string> folder = reader.text("cases");
   request.cases = folder ? std::filesystem::path(*folder)
@@ -177,10 +191,25 @@ void hold_against_budgets(const Request& request, ValidationReport& report) {
   }
 }
 
+void write_ledger(const Request& request, ValidationReport& report) {
+  if (request.leave_one_out == LeaveOneOut::No || !request.only.empty()) {
+    return;
+  }
+  report.ledger = ledger_of(report.validation, *report.refit);
+  if (request.ledger) {
+    write_file(*request.ledger, ledger_csv(report.ledger));
+  }
+  if (request.record_intervals) {
+    write_file(configs_folder() / "nccl" / "intervals.yaml",
+               Intervals::of(report.ledger, "").to_yaml());
+  }
+}
+
 // Only what a score of steps has a use for.
 int run_training(const OptionReader& reader, const Request& request,
                  const std::vector<std::filesystem::path>& files, std::ostream& out) {
-  for (const char* const option : {"budgets", "record-budgets", "refit", "leave-one-out"}) {
+  for (const char* const option :
+       {"budgets", "record-budgets", "refit", "leave-one-out", "ledger", "record-intervals"}) {
     if (reader.given(option)) {
       throw ConfigError(
           fmt::format("--{}: expected cases of collectives, found training steps", option));
@@ -212,6 +241,10 @@ options::options_description validate_options() {
   add("refit",
       "fit the constants of the model to all cases, and show them and the errors with them");
   add("leave-one-out", "predict each system also with constants fitted to all others (minutes)");
+  add("ledger", text("FILE"),
+      "write every row with its times, measured and predicted, as CSV; with --leave-one-out");
+  add("record-intervals",
+      "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
   add("threads", text("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);
@@ -244,6 +277,7 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   if (request.refit) {
     report.refit = refit_cases(request, cases, catalogue);
   }
+  write_ledger(request, report);
   hold_against_budgets(request, report);
   write_output(request.output, render(report, request.format), out);
   for (const std::string& line : report.exceeded) {

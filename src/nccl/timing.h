@@ -11,6 +11,7 @@
 #include "nccl/call_plan.h"
 #include "nccl/communicator.h"
 #include "nccl/environment.h"
+#include "nccl/machine_kind.h"
 #include "nccl/profile.h"
 #include "nccl/wiring.h"
 #include "topology/cluster.h"
@@ -44,6 +45,8 @@ class Timer {
 
   // Other speeds from now on. Wires and rings, which do not depend on them, are kept.
   void use(const Profile& profile);
+
+  [[nodiscard]] MachineKind machine() const;
 
   // Of a collective. Throws ConfigError for an algorithm that the event model does not have.
   [[nodiscard]] Timing collective(const CallPlan& plan);
