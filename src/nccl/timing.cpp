@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "nccl/timing_state.h"
 #include "sim/check.h"
@@ -53,17 +55,22 @@ double thread_share(int threads, int all) {
   return std::min(1.0, std::sqrt(static_cast<double>(threads) / all));
 }
 
-// Data bytes over bytes on the wire.
-double wire_share(Protocol protocol) {
+// Bytes on the wire, and how many of them are data.
+std::pair<int, int> wire_ratio(Protocol protocol) {
   switch (protocol) {
     case Protocol::LL:
-      return 0.5;  // 8 of 16 bytes are flags.
+      return {16, 8};  // The others are flags.
     case Protocol::LL128:
-      return 120.0 / 128.0;
+      return {128, 120};
     case Protocol::Simple:
       break;
   }
-  return 1.0;
+  return {1, 1};
+}
+
+double wire_share(Protocol protocol) {
+  const auto [wire, data] = wire_ratio(protocol);
+  return static_cast<double>(data) / wire;
 }
 
 }  // namespace
@@ -86,7 +93,7 @@ std::uint64_t exact_units(std::size_t lanes) {
 
 Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_in,
                     const Profile& profile_in, const Environment& environment_in,
-                    const LaunchMode& mode_in)
+                    const LaunchMode& mode_in, const std::optional<EngineSettings>& engine_in)
     : cluster(cluster_in),
       communicator(communicator_in),
       profile(profile_in),
@@ -100,6 +107,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
     first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic;
     network_rate = network(*first_nic).rate;
     complete.fold(communicator.nodes);
+    engine = engine_in;
   }
 }
 
@@ -199,6 +207,13 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     connection.sending_host = static_cast<std::uint32_t>(plan.sender);
     connection.receiving_host = static_cast<std::uint32_t>(plan.receiver);
     connection.host_cost = plugin.host_cost;
+    if (engine) {
+      connection.latency = connection.latency - wire.latency;
+      connection.path_latency = wire.latency;
+      connection.queue_pairs = complete.queue_pairs(wire);
+      connection.receiving_ports = wire.receiving_ports;
+      std::tie(connection.wire_bytes, connection.data_bytes) = wire_ratio(plan.protocol);
+    }
     if (plugin.connection_rate < kMaxBandwidth) {
       own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
     }
@@ -217,7 +232,9 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
   }
   connection.ports = wire.ports;
   if (own_rate < kMaxBandwidth) {
-    connection.ports.push_back(static_cast<std::uint32_t>(made.ports.size()));
+    // Of the sender, so before those of the receiver.
+    connection.ports.insert(connection.ports.begin(),
+                            static_cast<std::uint32_t>(made.ports.size()));
     made.ports.push_back(own_rate);
   }
   made.connections.push_back(std::move(connection));
@@ -329,8 +346,9 @@ Timer::State::NodeNetwork Timer::State::node_network() {
 }
 
 Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
-             const Environment& environment, const LaunchMode& mode)
-    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode)) {}
+             const Environment& environment, const LaunchMode& mode,
+             const std::optional<EngineSettings>& engine)
+    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode, engine)) {}
 
 Timer::~Timer() = default;
 
@@ -342,8 +360,16 @@ MachineKind Timer::machine() const {
   return state_->machine();
 }
 
+void Timer::use(const std::optional<EngineSettings>& engine) {
+  if (state_->engine) {
+    CHECK(engine.has_value(), "wires that were made for an engine");
+    state_->engine = engine;
+  }
+}
+
 Timing Timer::collective(const CallPlan& plan) {
   State& state = *state_;
+  state.outcome = {};
   Timing timing;
   switch (plan.algorithm) {
     case Algorithm::Ring:
@@ -359,9 +385,11 @@ Timing Timer::collective(const CallPlan& plan) {
       timing.device = state.nvls(plan);
       break;
     case Algorithm::NvlsTree:
+      state.refuse_engine("NVLSTree");
       timing.device = state.nvls_tree(plan);
       break;
     case Algorithm::Pat:
+      state.refuse_engine("PAT");
       timing.device = state.pat(plan);
       break;
     case Algorithm::CollNetDirect:
@@ -381,8 +409,10 @@ Timing Timer::symmetric(Bytes size) {
 }
 
 Timing Timer::point_to_point(Operation operation, Bytes size) {
+  state_->outcome = {};
   Timing timing;
-  timing.device = state_->exchange(operation, size);
+  timing.device =
+      state_->engine ? state_->rounds(operation, size) : state_->exchange(operation, size);
   state_->finish(timing, state_->communicator.p2p_channels);
   return timing;
 }
@@ -394,6 +424,9 @@ void Timer::State::finish(Timing& timing, int channels) const {
                     ? launch.process_per_gpu
                     : launch.shared_process +
                           (launch.per_gpu + launch.per_channel * channels) * mode.gpus_per_process;
+  if (engine) {
+    timing.engine = outcome;
+  }
   timing.time =
       mode.back_to_back ? overlapped(timing.device, timing.host) : timing.host + timing.device;
 }

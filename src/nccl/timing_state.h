@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "nccl/programs.h"
@@ -34,7 +36,8 @@ struct ChannelShare {
 
 struct Timer::State {
   State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
-        const Environment& environment_in, const LaunchMode& mode_in);
+        const Environment& environment_in, const LaunchMode& mode_in,
+        const std::optional<EngineSettings>& engine_in = std::nullopt);
 
   const Cluster& cluster;
   const Communicator& communicator;
@@ -49,6 +52,8 @@ struct Timer::State {
   std::vector<RingWires> rings;     // By channel, of the folded nodes; made at first use.
   std::vector<RingWires> chains;    // The same of all nodes.
   std::vector<TreeWires> trees;
+  std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
+  EngineOutcome outcome;                 // Of the runs over it, of one call.
 
   void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
@@ -76,6 +81,17 @@ struct Timer::State {
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
   [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
 
+  // On ports alone, or over the engine, with all units or the first so many. Throws ConfigError
+  // where the engine would have too much to do.
+  [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
+  [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
+                                  std::uint64_t most_units);
+  // Units of each lane that run() takes one by one.
+  [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
+
+  // Throws the ConfigError for what has no way over an engine.
+  void refuse_engine(std::string_view what) const;
+
   // Of the kernel, without its base.
   [[nodiscard]] SimTime ring(const CallPlan& plan);
   [[nodiscard]] SimTime chain(const CallPlan& plan);
@@ -90,6 +106,8 @@ struct Timer::State {
   void finish(Timing& timing, int channels) const;
   // Of sends and receives, with the base of the kernel.
   [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
+  // The same over an engine: all rounds of all ranks.
+  [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
 
   void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
   void make_trees();
