@@ -68,6 +68,11 @@ class Blame {
     switch (operation.kind) {
       case GraphOperationKind::Compute:
         break;
+      case GraphOperationKind::Host:
+        if (graph_.rank_of(id) == rank) {
+          return operation.part;
+        }
+        break;
       case GraphOperationKind::Collective: {
         const auto& ranks = graph_.communicators()[operation.call.communicator.value()].ranks;
         if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {

@@ -51,7 +51,11 @@ std::int64_t compute_ppm_of(const GraphRunOptions& options, int rank) {
                                      : options.compute_ppm[static_cast<std::size_t>(rank)];
 }
 
-enum class GraphEvent : std::uint64_t { Compute, Meeting, Receive };
+enum class GraphEvent : std::uint64_t {
+  Compute,
+  Meeting,
+  End,  // Of something whose time was known.
+};
 
 // Kind, generation and index of an event.
 std::uint64_t token_of(GraphEvent event, std::uint32_t generation, std::uint32_t index) {
@@ -206,6 +210,11 @@ void GraphRun::become_ready(OperationId id) {
     start_compute(id);
     return;
   }
+  if (operation.kind == GraphOperationKind::Host) {
+    timing(id).start = now();
+    simulator_.schedule(operation.time, *this, token_of(GraphEvent::End, 0, id.value()));
+    return;
+  }
   const std::uint32_t meeting = *meetings_.of_operation[id.value()];
   if (operation.kind == GraphOperationKind::Collective) {
     if (++states_[meeting].ready == meetings_.meetings[meeting].expected) {
@@ -249,7 +258,7 @@ void GraphRun::on_event(std::uint64_t token) {
         }
       }
       break;
-    case GraphEvent::Receive:
+    case GraphEvent::End:
       end(OperationId(index));
       break;
   }
@@ -359,10 +368,9 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
     }
   }
   const GraphCall& call = graph_.operation(last).call;
-  const std::vector<int>& ranks = graph_.communicators()[call.communicator.value()].ranks;
-  const bool is_free = call.operation == Operation::Barrier || ranks.size() < 2;
-  const std::optional<SimTime> time =
-      is_free ? SimTime() : traffic_.call_time(call.communicator, ranks, call);
+  const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
+  const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
+  const std::optional<SimTime> time = is_free ? SimTime() : traffic_.call_time(communicator, call);
   state.has_time = time.has_value();
   state.progress = {.left = time.value_or(SimTime()).picoseconds() * kGrain,
                     .factor_ppm = kMillion,
@@ -370,8 +378,7 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   if (time) {
     schedule_call(meeting);
   } else {
-    traffic_.start_call(call.communicator, ranks, call, *this,
-                        token_of(GraphEvent::Meeting, 0, meeting));
+    traffic_.start_call(communicator, call, *this, token_of(GraphEvent::Meeting, 0, meeting));
   }
   if (call.slowdown_ppm > 0 && !is_free) {
     for (const OperationId id : members) {
@@ -468,7 +475,7 @@ void GraphRun::receive(OperationId id, std::uint32_t meeting) {
   const std::optional<SimTime>& time = states_[meeting].time;
   if (time) {
     simulator_.schedule_at(begin_ + timing(id).start + *time, *this,
-                           token_of(GraphEvent::Receive, 0, id.value()));
+                           token_of(GraphEvent::End, 0, id.value()));
   }
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/graph_traffic.h"
 
+#include <vector>
+
 #include "sim/check.h"
 
 namespace trainyard {
 
-std::optional<SimTime> TimedTraffic::call_time(CommunicatorId communicator,
-                                               const std::vector<int>& ranks,
+std::optional<SimTime> TimedTraffic::call_time(const GraphCommunicator& communicator,
                                                const GraphCall& call) {
-  const auto key = std::make_tuple(communicator, call.operation, call.size);
+  const auto key = std::make_tuple(call.communicator, call.operation, call.size);
   auto found = calls_.find(key);
   if (found == calls_.end()) {
+    const std::vector<int>& ranks =
+        communicator.timed_as.empty() ? communicator.ranks : communicator.timed_as;
     found = calls_.emplace(key, times_.collective(call.operation, ranks, call.size)).first;
   }
   return found->second * call.times;
@@ -25,9 +28,8 @@ std::optional<SimTime> TimedTraffic::message_time(int from, int to, Bytes size) 
   return found->second;
 }
 
-void TimedTraffic::start_call(CommunicatorId /*communicator*/, const std::vector<int>& /*ranks*/,
-                              const GraphCall& /*call*/, EventHandler& /*done*/,
-                              std::uint64_t /*token*/) {
+void TimedTraffic::start_call(const GraphCommunicator& /*communicator*/, const GraphCall& /*call*/,
+                              EventHandler& /*done*/, std::uint64_t /*token*/) {
   CHECK(false, "every call has a time");
 }
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <tuple>
-#include <vector>
 
 #include "parallelism/group_times.h"
 #include "parallelism/operation_graph.h"
@@ -24,35 +23,34 @@ class GraphTraffic {
 
   // Of all its repetitions. Nothing: start_call() says when it is over. `times` of the call are one
   // after the other; it has at least two ranks and is no barrier.
-  [[nodiscard]] virtual std::optional<SimTime> call_time(CommunicatorId communicator,
-                                                         const std::vector<int>& ranks,
+  [[nodiscard]] virtual std::optional<SimTime> call_time(const GraphCommunicator& communicator,
                                                          const GraphCall& call) = 0;
   [[nodiscard]] virtual std::optional<SimTime> message_time(int from, int to, Bytes size) = 0;
 
   // Only where there is no time: `done` is woken with `token` at the end.
-  virtual void start_call(CommunicatorId communicator, const std::vector<int>& ranks,
-                          const GraphCall& call, EventHandler& done, std::uint64_t token) = 0;
+  virtual void start_call(const GraphCommunicator& communicator, const GraphCall& call,
+                          EventHandler& done, std::uint64_t token) = 0;
   virtual void start_message(int from, int to, Bytes size, EventHandler& done,
                              std::uint64_t token) = 0;
 };
 
-// Each alone, as GroupTimes says; equal ones are asked for once.
+// Each alone, as GroupTimes says; equal ones are asked for once. For one graph.
 class TimedTraffic final : public GraphTraffic {
  public:
   // `times` must outlive this.
   explicit TimedTraffic(GroupTimes& times) : times_(times) {}
 
-  [[nodiscard]] std::optional<SimTime> call_time(CommunicatorId communicator,
-                                                 const std::vector<int>& ranks,
+  [[nodiscard]] std::optional<SimTime> call_time(const GraphCommunicator& communicator,
                                                  const GraphCall& call) override;
   [[nodiscard]] std::optional<SimTime> message_time(int from, int to, Bytes size) override;
-  void start_call(CommunicatorId communicator, const std::vector<int>& ranks, const GraphCall& call,
-                  EventHandler& done, std::uint64_t token) override;
+  void start_call(const GraphCommunicator& communicator, const GraphCall& call, EventHandler& done,
+                  std::uint64_t token) override;
   void start_message(int from, int to, Bytes size, EventHandler& done,
                      std::uint64_t token) override;
 
  private:
   GroupTimes& times_;
+  // By the number of the communicator: those of one graph.
   std::map<std::tuple<CommunicatorId, Operation, Bytes>, SimTime> calls_;
   std::map<std::tuple<int, int, Bytes>, SimTime> messages_;
 };

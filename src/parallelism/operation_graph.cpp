@@ -77,6 +77,7 @@ class GraphCheck {
     const int rank = graph_.rank_of(id);
     switch (operation.kind) {
       case GraphOperationKind::Compute:
+      case GraphOperationKind::Host:
         if (operation.time < SimTime()) {
           fail("{}: expected a time that is not negative, found {}", graph_.describe(id),
                to_string(operation.time));
@@ -283,8 +284,11 @@ StreamId OperationGraph::add_stream(int rank, std::string name) {
   return StreamId(static_cast<std::uint32_t>(streams_.size() - 1));
 }
 
-CommunicatorId OperationGraph::add_communicator(std::string name, std::vector<int> ranks) {
-  communicators_.push_back({.name = std::move(name), .ranks = std::move(ranks)});
+CommunicatorId OperationGraph::add_communicator(std::string name, std::vector<int> ranks,
+                                                std::vector<int> timed_as) {
+  CHECK(timed_as.empty() || timed_as.size() == ranks.size(), "a group of the same size");
+  communicators_.push_back(
+      {.name = std::move(name), .ranks = std::move(ranks), .timed_as = std::move(timed_as)});
   return CommunicatorId(static_cast<std::uint32_t>(communicators_.size() - 1));
 }
 
@@ -322,6 +326,13 @@ OperationId OperationGraph::add_compute(StreamId stream, std::string_view name, 
               .time = mixes_[mix].total(),
               .mix = mix},
              name);
+}
+
+OperationId OperationGraph::add_host(StreamId stream, std::string_view name, StepPart part,
+                                     SimTime time) {
+  return add(
+      {.kind = GraphOperationKind::Host, .part = part, .stream = stream, .time = time, .mix = {}},
+      name);
 }
 
 OperationId OperationGraph::add_collective(StreamId stream, std::string_view name, StepPart part,
@@ -402,7 +413,8 @@ GraphMeetings meetings_of(const OperationGraph& graph) {
       GraphMeeting& meeting = join(calls[communicator], number, present[communicator]);
       meeting.members.emplace_back(id);
       result.of_operation[id] = calls[communicator][number];
-    } else if (operation.kind != GraphOperationKind::Compute) {
+    } else if (operation.kind == GraphOperationKind::Send ||
+               operation.kind == GraphOperationKind::Receive) {
       const bool sends = operation.kind == GraphOperationKind::Send;
       const int peer = operation.message.peer;
       Channel& channel =

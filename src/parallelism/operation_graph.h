@@ -35,7 +35,13 @@ using OperationId = Id<struct GraphOperationTag>;
 using StreamId = Id<struct GraphStreamTag>;
 using CommunicatorId = Id<struct GraphCommunicatorTag>;
 
-enum class GraphOperationKind : std::uint8_t { Compute, Collective, Send, Receive };
+enum class GraphOperationKind : std::uint8_t {
+  Compute,  // Of the GPU.
+  Host,     // Time passes without the GPU: launches, loading of data.
+  Collective,
+  Send,
+  Receive,
+};
 
 enum class Handover : std::uint8_t {
   // The sender does not wait: it is busy for the time of the message from its own start, the
@@ -53,6 +59,9 @@ struct GraphStream {
 struct GraphCommunicator {
   std::string name;
   std::vector<int> ranks;  // In the order of the communicator, those not in the graph as well.
+  // Where calls have times of their own (TimedTraffic): the ranks whose times they take, as many,
+  // for groups that are alike; empty: `ranks`.
+  std::vector<int> timed_as = {};
 };
 
 // One call of a communicator, as one rank makes it.
@@ -81,7 +90,7 @@ struct GraphOperation {
   StepPart part = StepPart::Linear;  // What its time is counted as.
   StreamId stream;
   std::uint32_t name = 0;            // OperationGraph::name().
-  SimTime time = {};                 // Of Compute.
+  SimTime time = {};                 // Of Compute and Host.
   std::optional<std::uint32_t> mix;  // Of Compute: parts that `time` is made of, instead of `part`.
   GraphCall call = {};               // Of Collective.
   GraphMessage message = {};         // Of Send and Receive.
@@ -101,12 +110,14 @@ class OperationGraph {
 
   // Ranks and members are checked by check(); ids must be of this graph.
   StreamId add_stream(int rank, std::string name);
-  CommunicatorId add_communicator(std::string name, std::vector<int> ranks);
+  CommunicatorId add_communicator(std::string name, std::vector<int> ranks,
+                                  std::vector<int> timed_as = {});
   // Parts of computation that operations are made of, for add_compute.
   std::uint32_t add_mix(const StepParts& parts);
 
   OperationId add_compute(StreamId stream, std::string_view name, StepPart part, SimTime time);
   OperationId add_compute(StreamId stream, std::string_view name, std::uint32_t mix);
+  OperationId add_host(StreamId stream, std::string_view name, StepPart part, SimTime time);
   OperationId add_collective(StreamId stream, std::string_view name, StepPart part,
                              const GraphCall& call);
   OperationId add_send(StreamId stream, std::string_view name, StepPart part,
@@ -165,7 +176,7 @@ struct GraphMeeting {
 
 struct GraphMeetings {
   std::vector<GraphMeeting> meetings;
-  // By operation: its meeting; nothing for Compute.
+  // By operation: its meeting; nothing for Compute and Host.
   std::vector<std::optional<std::uint32_t>> of_operation;
 };
 

@@ -70,6 +70,20 @@ TEST_CASE("exposed traffic, messages and waits have their names", "[graph_blame]
   }
 }
 
+TEST_CASE("the host shows where the GPU waits for it", "[graph_blame]") {
+  OperationGraph graph(1);
+  const StreamId compute = graph.add_stream(0, "compute");
+  const StreamId host = graph.add_stream(0, "host");
+  const OperationId launch = graph.add_host(host, "launch", StepPart::Host, 5_us);
+  graph.add_compute(compute, "first", StepPart::Linear, 3_us);
+  const OperationId second = graph.add_compute(compute, "second", StepPart::Linear, 1_us);
+  graph.add_dependency(launch, second);
+  BlameRun run;
+  const StepParts parts = blame_of(graph, run.run(graph)).front();
+  REQUIRE(parts[StepPart::Linear] == 4_us);
+  REQUIRE(parts[StepPart::Host] == 2_us);
+}
+
 TEST_CASE("shares add up to what is shared out", "[graph_blame]") {
   StepParts parts;
   parts[StepPart::Linear] = 7_ps;
