@@ -18,9 +18,10 @@ class Blame {
       : graph_(graph), result_(result), options_(options) {}
 
   // `operations` are those of the rank.
-  [[nodiscard]] StepParts of_rank(int rank, std::vector<OperationId> operations) const {
+  [[nodiscard]] StepParts of_rank(int rank, std::vector<OperationId> operations) {
     StepParts parts;
     sort_by_start(operations);
+    list_exposed(operations);
     SimTime cursor;
     std::optional<OperationId> last;
     for (const OperationId id : operations) {
@@ -47,11 +48,47 @@ class Blame {
       add_operation(*last, rank, cursor, end, parts);
       cursor = end;
     }
-    parts[StepPart::Bubble] += result_.finish - cursor;
+    add_idle(StepPart::Bubble, cursor, result_.finish, parts);
     return parts;
   }
 
  private:
+  // When the rank took part in a call that nothing is meant to hide.
+  struct Exposed {
+    SimTime start;
+    SimTime end;
+    StepPart part = StepPart::Bubble;
+  };
+
+  // Those of the rank, sorted by start; of several at once the first.
+  void list_exposed(const std::vector<OperationId>& operations) {
+    exposed_.clear();
+    SimTime cursor;
+    for (const OperationId id : operations) {
+      const GraphOperation& operation = graph_.operation(id);
+      const SimTime start = std::max(cursor, timing(id).start);
+      if (operation.kind == GraphOperationKind::Collective && operation.call.slowdown_ppm == 0 &&
+          timing(id).end > start) {
+        exposed_.push_back({.start = start, .end = timing(id).end, .part = operation.part});
+        cursor = timing(id).end;
+      }
+    }
+  }
+
+  // While the rank waits for others or for its host, calls of its own count first.
+  void add_idle(StepPart part, SimTime from, SimTime to, StepParts& parts) const {
+    auto call = std::partition_point(exposed_.begin(), exposed_.end(),
+                                     [&](const Exposed& exposed) { return exposed.end <= from; });
+    for (; call != exposed_.end() && call->start < to; ++call) {
+      const SimTime start = std::max(call->start, from);
+      const SimTime end = std::min(call->end, to);
+      parts[part] += start - from;
+      parts[call->part] += end - start;
+      from = end;
+    }
+    parts[part] += to - from;
+  }
+
   [[nodiscard]] const GraphTiming& timing(OperationId id) const {
     return result_.timings[id.value()];
   }
@@ -93,7 +130,7 @@ class Blame {
     if (cause) {
       add_operation(*cause, rank, from, to, parts);
     } else {
-      parts[StepPart::Bubble] += to - from;
+      add_idle(StepPart::Bubble, from, to, parts);
     }
   }
 
@@ -103,16 +140,22 @@ class Blame {
     while (at && to > from) {
       const GraphTiming& of_this = timing(*at);
       const SimTime start = std::clamp(of_this.start, from, to);
-      parts[part_of(*at, rank)] += to - start;
+      const StepPart part = part_of(*at, rank);
+      if (part == StepPart::Bubble || graph_.operation(*at).kind == GraphOperationKind::Host) {
+        add_idle(part, start, to, parts);
+      } else {
+        parts[part] += to - start;
+      }
       to = start;
       at = of_this.starter ? timing(*of_this.starter).cause : of_this.cause;
     }
-    parts[StepPart::Bubble] += to - from;
+    add_idle(StepPart::Bubble, from, to, parts);
   }
 
   const OperationGraph& graph_;
   const GraphResult& result_;
   const GraphRunOptions& options_;
+  std::vector<Exposed> exposed_;  // Of the rank, by time, without overlap.
 };
 
 }  // namespace
@@ -149,7 +192,7 @@ std::vector<StepParts> blame_of(const OperationGraph& graph, const GraphResult& 
   for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
     of_rank[index_of(graph.rank_of(OperationId(id)))].emplace_back(id);
   }
-  const Blame blame(graph, result, options);
+  Blame blame(graph, result, options);
   std::vector<StepParts> all;
   for (std::size_t index = 0; index < of_rank.size(); ++index) {
     all.push_back(blame.of_rank(graph.present()[index], std::move(of_rank[index])));

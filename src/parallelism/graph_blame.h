@@ -3,9 +3,9 @@
 //
 // While a rank computes, its time is that of the computation; what traffic beside it made it longer
 // is counted as that traffic. Where a rank computes nothing, the cause of its next computation is
-// followed back: time of a call or a message of its own is counted as that traffic, which so far as
-// it is hidden never counts; time in which another rank computes, or talks to others, is a bubble,
-// but for messages, which are counted as theirs wherever they are.
+// followed back: time of a call of its own is counted as that traffic, and so are messages wherever
+// they are; time in which another rank computes, or talks to others, is a bubble, unless the rank
+// itself is in a call at that time that nothing is meant to hide (GraphCall::slowdown_ppm is zero).
 #pragma once
 
 #include <vector>
