@@ -21,10 +21,6 @@
 namespace trainyard {
 namespace {
 
-// Launching a layer backward over forward, and one with experts over one without: fitted to the
-// small models of vTrain's tables and to the Megatron-Bridge tables.
-constexpr double kBackwardHost = 1.3;
-constexpr double kExpertHost = 4.0;
 // Of a step for each doubling of the servers, beside what latency explains: weak scaling of the
 // dgxc-benchmarking tables from 8 to 2,048 GPUs.
 constexpr double kJitterOfDoubling = 0.004;
@@ -80,7 +76,6 @@ class StepModel {
   [[nodiscard]] RankParameters parameters_of_rank(int rank) const;
   [[nodiscard]] SimTime exposed_data();
   [[nodiscard]] SimTime optimizer() const;
-  [[nodiscard]] SimTime jitter(SimTime step) const;
 
   const StepJob& job_;
   const ParallelPlan& plan_;
@@ -324,13 +319,6 @@ SimTime StepModel::optimizer() const {
   return operators_.memory(most * job_.software.optimizer_bytes);
 }
 
-SimTime StepModel::jitter(SimTime step) const {
-  std::vector<int> servers(job_.server_of_rank.begin(), job_.server_of_rank.end());
-  std::sort(servers.begin(), servers.end());
-  const auto count = std::unique(servers.begin(), servers.end()) - servers.begin();
-  return scaled(step, kJitterOfDoubling * std::log2(static_cast<double>(count)));
-}
-
 StepTime StepModel::run() {
   stages_ = pipeline_stages(plan_, job_.model);
   for (const PipelineStage& one : stages_) {
@@ -352,7 +340,7 @@ StepTime StepModel::run() {
   parts[StepPart::Data] += exposed_data();
   parts[StepPart::Optimizer] = optimizer();
   parts[StepPart::Fixed] = job_.software.fixed;
-  parts[StepPart::Jitter] = jitter(parts.total());
+  parts[StepPart::Jitter] = jitter_of(parts.total(), job_.server_of_rank);
   result.time = parts.total();
   const Passes of_busiest = of_rank(result.busiest_rank);
   result.forward = of_busiest.forward.total();
@@ -360,7 +348,22 @@ StepTime StepModel::run() {
   return result;
 }
 
-void refuse_unknown(const StepJob& job) {
+}  // namespace
+
+Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software) {
+  return {.tensor = choice.tensor.value_or(software.overlap_tensor),
+          .data = choice.data.value_or(software.overlap_data),
+          .pipeline = choice.pipeline.value_or(software.overlap_pipeline)};
+}
+
+SimTime jitter_of(SimTime step, std::span<const int> server_of_rank) {
+  std::vector<int> servers(server_of_rank.begin(), server_of_rank.end());
+  std::sort(servers.begin(), servers.end());
+  const auto count = std::unique(servers.begin(), servers.end()) - servers.begin();
+  return scaled(step, kJitterOfDoubling * std::log2(static_cast<double>(count)));
+}
+
+void check_modelled(const StepJob& job) {
   const ParallelPlan& plan = job.plan;
   const bool has_experts =
       std::any_of(job.model.layers.begin(), job.model.layers.end(),
@@ -383,18 +386,10 @@ void refuse_unknown(const StepJob& job) {
   }
 }
 
-}  // namespace
-
-Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software) {
-  return {.tensor = choice.tensor.value_or(software.overlap_tensor),
-          .data = choice.data.value_or(software.overlap_data),
-          .pipeline = choice.pipeline.value_or(software.overlap_pipeline)};
-}
-
 StepTime step_time(const StepJob& job, GroupTimes& times) {
   CHECK(job.server_of_rank.size() == static_cast<std::size_t>(job.plan.ranks()),
         "a server for each rank");
-  refuse_unknown(job);
+  check_modelled(job);
   return StepModel(job, times).run();
 }
 

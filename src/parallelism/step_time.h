@@ -47,7 +47,19 @@ struct StepTime {
   SimTime backward;
 };
 
+// Launching a layer backward over forward, and one with experts over one without: fitted to the
+// small models of vTrain's tables and to the Megatron-Bridge tables.
+inline constexpr double kBackwardHost = 1.3;
+inline constexpr double kExpertHost = 4.0;
+
 // Throws ConfigError, one line, for what is not modelled.
+void check_modelled(const StepJob& job);
+
+// What the ranks of so many servers lose by waiting for each other in a step that takes so long
+// without it.
+[[nodiscard]] SimTime jitter_of(SimTime step, std::span<const int> server_of_rank);
+
+// Throws as check_modelled().
 [[nodiscard]] StepTime step_time(const StepJob& job, GroupTimes& times);
 
 }  // namespace trainyard
