@@ -52,7 +52,7 @@ void send_flows(const std::string& what, const std::vector<NodeId>& hosts, Bytes
 }
 
 int run(const std::string& what, int radix, Bytes size, bool is_bare) {
-  const PacketFabric fabric = packet_fat_tree(radix);
+  const SpeedFabric fabric = packet_fat_tree(radix);
   const double before = processor_seconds();
   Simulator simulator;
   Routing routing(fabric.topology, {.policy = RoutingPolicy::EcmpHash, .seed = 1});

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works through windows, port by port (packet_engine.h says what windows are). What it changes is
+// the state of its ports and their switches, that of the ends of connections at these ports, and
+// its own calendar and notes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "network/packet_calendar.h"
+#include "network/packet_fabric.h"
+#include "network/packet_messages.h"
+#include "network/packet_port.h"
+#include "network/packet_switch.h"
+#include "network/packet_transport.h"
+#include "network/queue_times.h"
+
+namespace trainyard {
+
+// Items of the calendar: 4 i + kind for port i.
+enum class CalendarItem : std::uint8_t { Wire, Notices, Pauses, Port };
+
+[[nodiscard]] constexpr std::uint32_t item_of(std::uint32_t port, CalendarItem kind) {
+  return 4 * port + static_cast<std::uint32_t>(kind);
+}
+
+// What is looked at of each packet that begins, beside the packet itself.
+struct PacketWatch {
+  bool is_on = false;                        // Something of what follows, or HPCC.
+  bool is_traced = false;                    // Starts are noted.
+  std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
+};
+
+class PacketWorker {
+ public:
+  PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
+               PacketWatch& watch);
+
+  // After anything was set up: where the tables of the fabric are now.
+  void look_up();
+  // Windows of another length, from `begin` on: everything that is due is put down anew.
+  void start_over(Picoseconds window, Picoseconds begin);
+  // Puts the port into the calendar for the window in which it can next begin a packet that it has.
+  void schedule(std::uint32_t index) { schedule(ports_[index], index); }
+
+  // The next window in which anything is due; WindowCalendar::kNever if nothing is.
+  [[nodiscard]] WindowCalendar::Window next_window() const;
+  // Works through this one. Nothing must be due in an earlier one.
+  void run(WindowCalendar::Window number);
+
+  [[nodiscard]] PacketNotes& notes() { return notes_; }
+  [[nodiscard]] const PacketNotes& notes() const { return notes_; }
+
+ private:
+  // An event of a switch that is worked through exactly.
+  struct SwitchEvent {
+    Picoseconds time;
+    std::uint32_t port;
+    std::uint32_t link;
+    bool is_start;  // After all that frees the buffer at the same instant.
+  };
+
+  // packet_window.cpp
+  [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
+  void add_to_calendar(std::uint32_t item, Picoseconds time);
+  void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
+  void schedule(Port& port, std::uint32_t index);
+  [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
+  void fetch_ahead(std::size_t place) const;
+  void pull(std::uint32_t item);
+  [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
+  void put_in_order(Port& port, std::uint32_t slot);
+  void pull_alarms();
+  void run_ports();
+  void run_port(std::uint32_t index, PacketSwitch* node);
+  [[nodiscard]] Picoseconds next_start(const Port& port) const;
+  void note_queue(const Port& port, std::uint32_t index, Picoseconds time);
+  void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
+  void admit(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
+  void admit_special(Port& port, const Due& due);
+  [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
+  [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
+  [[nodiscard]] Packet take_queued(Port& port);
+  void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
+                                           Picoseconds start);
+  void mark(Port& port, Packet& packet);
+  void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+
+  // packet_switch.cpp
+  void run_switch(std::uint32_t number);
+  [[nodiscard]] bool is_calm(const PacketSwitch& node);
+  void count(std::uint32_t number);
+  void stop_counting(std::uint32_t number);
+  void run_exactly(PacketSwitch& node);
+  void collect(PacketSwitch& node);
+  void push_event(Picoseconds time, std::uint32_t port, bool is_start);
+  void push_start(std::uint32_t index);
+  void take_event(PacketSwitch& node);
+  void store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node);
+  void release(Port& port, PacketSwitch& node);
+  void say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time);
+  void send_pause(Port& port, std::uint32_t index, Picoseconds start);
+
+  // packet_credits.cpp
+  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
+                   bool is_lost);
+  void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
+  void pull_credits(std::uint32_t index);
+  void take_credits(Port& port, const Due& due);
+
+  // packet_faults.cpp
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, const Packet& packet,
+                             Picoseconds start);
+
+  PacketFabric& fabric_;
+  PacketSenders& senders_;
+  PacketTargets& targets_;
+  PacketWatch& watch_;
+  const PacketOptions& options_;
+  const PacketSizes sizes_;
+  const bool hears_acks_;
+
+  // Of the fabric.
+  std::span<Port> ports_;
+  std::span<const std::uint32_t> positions_;
+  std::span<const std::uint16_t> entries_;
+  std::span<SwitchLoad> loads_;
+  std::span<PacketSwitch> switches_;
+  std::span<LinkCredits> credits_;
+
+  Picoseconds window_ = kNeverTime;
+  std::uint64_t number_ = 0;    // Of the window that is being worked on.
+  Picoseconds begin_time_ = 0;  // Everything before has been done.
+  Picoseconds end_time_ = 0;
+  WindowCalendar calendar_;
+  PacketNotes notes_;
+
+  // Scratch.
+  std::vector<std::uint32_t> due_;                // Items.
+  std::vector<std::uint32_t> active_;             // Ports.
+  std::vector<Due> gets_ = std::vector<Due>(64);  // What ports get, in lists.
+  std::uint32_t gets_used_ = 0;
+  std::vector<std::uint32_t> busy_;                            // Switches that are not open.
+  std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
+  std::vector<SwitchEvent> events_;                            // A heap.
+  std::vector<std::int64_t> incoming_;                         // By ingress port.
+};
+
+// Nearly always the next window or the one after: no division.
+inline std::uint64_t PacketWorker::window_of(Picoseconds time) const {
+  const Picoseconds after = time - end_time_;
+  if (after >= 0 && after < window_) {
+    return number_ + 1;
+  }
+  if (after >= window_ && after < 2 * window_) {
+    return number_ + 2;
+  }
+  return static_cast<std::uint64_t>(time / window_);
+}
+
+inline void PacketWorker::add_to_calendar(std::uint32_t item, Picoseconds time) {
+  calendar_.add(window_of(time), item);
+}
+
+inline void PacketWorker::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
+  const std::uint64_t window = window_of(time);
+  if (window != port.due) {
+    port.due = window;
+    calendar_.add(window, item_of(index, CalendarItem::Port));
+  }
+}
+
+inline Picoseconds PacketWorker::time_on_line(const Port& port, std::int64_t wire) const {
+  if (wire == sizes_.full) [[likely]] {
+    return port.full_time;
+  }
+  return time_at(port.bits_per_second, wire);
+}
+
+// The queue of the port has changed.
+inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Picoseconds time) {
+  if (!watch_.queue_times.empty()) [[unlikely]] {
+    watch_.queue_times[index].change(time, port.queued_bytes);
+  }
+}
+
+// When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
+inline Picoseconds PacketWorker::next_start(const Port& port) const {
+  if (port.urgent > 0) [[unlikely]] {
+    return port.free_at;
+  }
+  if (port.stops != 0) [[unlikely]] {
+    return kNeverTime;
+  }
+  if (!port.queue.empty()) {
+    return port.free_at;
+  }
+  if (port.source == kNoIndex) {
+    return kNeverTime;
+  }
+  const Picoseconds own = senders_.earliest(port.source);
+  return own > port.free_at ? own : port.free_at;
+}
+
+}  // namespace trainyard
