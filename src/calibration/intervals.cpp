@@ -225,6 +225,21 @@ TimeInterval IntervalsOfOthers::of(const LedgerRow& row) const {
   return without_.at(row.system).around(row.foreseen, row.machine, row.size);
 }
 
+Coverage coverage_of(const Validation& validation, const Intervals& intervals) {
+  Coverage coverage;
+  for (const CaseResult& one : validation.cases) {
+    for (const ValidationRow& row : one.rows) {
+      if (row.predicted && row.excluded.empty()) {
+        ++coverage.rows;
+        const TimeInterval interval =
+            intervals.around(row.predicted->time, row.predicted->machine, row.size);
+        coverage.inside += interval.holds(row.measured) ? 1 : 0;
+      }
+    }
+  }
+  return coverage;
+}
+
 std::map<std::string, Coverage> coverage_of(std::span<const LedgerRow> ledger) {
   const IntervalsOfOthers intervals(ledger);
   std::map<std::string, Coverage> classes;

@@ -93,6 +93,8 @@ struct Coverage {
     return rows == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(rows);
   }
 };
+// Of the rows that count, with the intervals around what was predicted of them.
+[[nodiscard]] Coverage coverage_of(const Validation& validation, const Intervals& intervals);
 // By class, and of "all".
 [[nodiscard]] std::map<std::string, Coverage> coverage_of(std::span<const LedgerRow> ledger);
 

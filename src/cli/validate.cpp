@@ -171,6 +171,19 @@ Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
                });
 }
 
+// Nine rows in ten should lie in the intervals that users are shown.
+void hold_against_intervals(ValidationReport& report) {
+  constexpr double kLeast = 0.85;
+  const double share = coverage_of(report.validation, Intervals::load(intervals_file())).share();
+  report.notes.push_back(
+      fmt::format("{:.1f} % of the rows lie in their intervals of 90 %", 100.0 * share));
+  if (share < kLeast) {
+    report.exceeded.push_back(
+        fmt::format("all: rows in their intervals: expected at least {:.0f} %, found {:.1f} %",
+                    100.0 * kLeast, 100.0 * share));
+  }
+}
+
 void hold_against_budgets(const Request& request, ValidationReport& report) {
   if (!request.budgets) {
     report.notes.push_back("no budgets are recorded for these cases");
@@ -186,6 +199,7 @@ void hold_against_budgets(const Request& request, ValidationReport& report) {
     budgets = load_budgets(*request.budgets);
   }
   report.exceeded = exceeded_budgets(report.validation, budgets);
+  hold_against_intervals(report);
   if (request.record) {
     write_file(*request.budgets, to_yaml(lowered(report.validation, budgets)));
   }
@@ -200,8 +214,7 @@ void write_ledger(const Request& request, ValidationReport& report) {
     write_file(*request.ledger, ledger_csv(report.ledger));
   }
   if (request.record_intervals) {
-    write_file(configs_folder() / "nccl" / "intervals.yaml",
-               Intervals::of(report.ledger, "").to_yaml());
+    write_file(intervals_file(), Intervals::of(report.ledger, "").to_yaml());
   }
 }
 
