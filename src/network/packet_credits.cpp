@@ -57,7 +57,13 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
   if (packet.left != senders_.hops(packet.connection)) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
-      give_credits(before, end + credits_[ports_[before].credits].flight, packet.wire);
+      const Picoseconds time = end + credits_[ports_[before].credits].flight;
+      DCHECK(time >= end_time_, "credits come back in the window in which they were given");
+      if (ports_[before].part == part_) {
+        give_credits(before, time, packet.wire);
+      } else {
+        cross(ports_[before].part, before, CalendarItem::Port, {.time = time, .packet = packet});
+      }
     }
   }
   if (port.credits == kNoIndex) {
@@ -77,7 +83,6 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
 }
 
 void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
-  DCHECK(time >= end_time_, "credits come back in the window in which they were given");
   Port& port = ports_[index];
   std::vector<CreditReturn>& returns = credits_[port.credits].returns;
   returns.push_back({.time = time, .bytes = bytes});

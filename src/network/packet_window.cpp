@@ -15,16 +15,26 @@ constexpr std::size_t kAhead = 4;
 }  // namespace
 
 WindowCalendar::Window PacketWorker::next_window() const {
-  const WindowCalendar::Window next = calendar_.next();
-  const auto& alarms = notes_.alarms;
-  return alarms.empty()
-             ? next
-             : std::min(next, static_cast<WindowCalendar::Window>(alarms.top().time / window_));
+  WindowCalendar::Window next = calendar_.next();
+  const auto consider = [&](Picoseconds time) {
+    if (time != kNeverTime) {
+      next = std::min(next, static_cast<WindowCalendar::Window>(time / window_));
+    }
+  };
+  consider(notes_.alarms.empty() ? kNeverTime : notes_.alarms.top().time);
+  if (is_cut_) {
+    next = std::min(next, inlet_calendar_.next());
+    consider(outboxes_[filled_].earliest);
+  }
+  return next;
 }
 
 void PacketWorker::run(WindowCalendar::Window number) {
   number_ = number;
   calendar_.take(number_, due_);
+  if (is_cut_) {
+    inlet_calendar_.take(number_, due_inlets_);
+  }
   begin_time_ = static_cast<Picoseconds>(number_) * window_;
   end_time_ = begin_time_ + window_;
   active_.clear();
@@ -33,6 +43,9 @@ void PacketWorker::run(WindowCalendar::Window number) {
   for (std::size_t i = 0; i < due_.size(); ++i) {
     fetch_ahead(i);
     pull(due_[i]);
+  }
+  if (is_cut_) {
+    pull_inlets();
   }
   if (!notes_.alarms.empty()) {
     pull_alarms();
@@ -140,6 +153,35 @@ inline void PacketWorker::pull_credits(std::uint32_t index) {
   }
 }
 
+// To the port that takes what port `from` has sent.
+inline void PacketWorker::hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
+                               std::uint32_t by) {
+  const Packet& packet = arrival.packet;
+  if (kind == CalendarItem::Wire) {
+    const std::uint32_t next = positions_[packet.position];
+    const std::uint32_t node = ports_[next].node;
+    if (node != kNoIndex && !packet.has(Packet::kControl)) {
+      loads_[node].held += packet.wire;
+    }
+    get(next, arrival, by);
+  } else if (kind == CalendarItem::Pauses) {
+    get(ports_[from].opposite, arrival, by);
+  } else {
+    // A control packet that begins its way, or ends it at the port that its connection sends by.
+    get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
+        by);
+  }
+}
+
+// What has come from other parts.
+void PacketWorker::pull_inlets() {
+  for (const std::uint32_t slot : due_inlets_) {
+    const PacketCrossing& crossing = inlets_[slot];
+    hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+    free_inlets_.push_back(slot);
+  }
+}
+
 // Hands what arrives in this window by one link to the ports that take it.
 void PacketWorker::pull(std::uint32_t item) {
   const std::uint32_t index = item / 4;
@@ -156,16 +198,10 @@ void PacketWorker::pull(std::uint32_t item) {
     }
     return;
   }
-  const std::uint32_t by = 4 * port.link + static_cast<std::uint32_t>(kind);
+  const std::uint32_t by = item_of(port.link, kind);
   if (kind == CalendarItem::Wire) {
     do {
-      const Arrival arrival = port.wire.pop();
-      const std::uint32_t next = positions_[arrival.packet.position];
-      const std::uint32_t node = ports_[next].node;
-      if (node != kNoIndex && !arrival.packet.has(Packet::kControl)) {
-        loads_[node].held += arrival.packet.wire;
-      }
-      get(next, arrival, by);
+      hand(port.wire.pop(), CalendarItem::Wire, index, by);
     } while (!port.wire.empty() && port.wire.front().time < end_time_);
     if (!port.wire.empty()) {
       add_to_calendar(item, port.wire.front().time);
@@ -174,15 +210,7 @@ void PacketWorker::pull(std::uint32_t item) {
   }
   Ring<Arrival>& ring = kind == CalendarItem::Notices ? port.notices : port.pauses;
   do {
-    const Arrival arrival = ring.pop();
-    const Packet& packet = arrival.packet;
-    if (packet.has(Packet::kPause)) {
-      get(port.opposite, arrival, by);
-    } else {
-      // A control packet that begins its way, or ends it at the port that its connection sends by.
-      get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
-          by);
-    }
+    hand(ring.pop(), kind, index, by);
   } while (!ring.empty() && ring.front().time < end_time_);
   if (!ring.empty()) {
     add_to_calendar(item, ring.front().time);
@@ -411,10 +439,7 @@ inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet p
   }
   const Picoseconds time = fabric_.handed_on(port, packet, start, end);
   DCHECK(time >= end_time_, "a packet arrives in the window in which it was sent");
-  if (port.wire.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Wire), time);
-  }
-  port.wire.push({.time = time, .packet = packet});
+  put_on_link(port, index, CalendarItem::Wire, port.wire, {.time = time, .packet = packet});
 }
 
 }  // namespace trainyard
