@@ -343,7 +343,7 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
 std::int64_t bucket_parameters(const ParallelPlan& plan) {
   constexpr std::int64_t kLeast = 40'000'000;
   constexpr std::int64_t kOfRank = 1'000'000;
-  return std::max(kLeast, kOfRank * plan.data);
+  return std::max(kLeast, kOfRank * plan.gradient_ranks());
 }
 
 StepGraph lower_step(const StepJob& job, Folding folding) {

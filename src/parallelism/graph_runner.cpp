@@ -363,7 +363,7 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
   for (const OperationId id : members) {
     timing(id).start = now();
-    if (id != last) {
+    if (timing(id).ready < now()) {
       timing(id).starter = last;
     }
   }
@@ -412,7 +412,9 @@ void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
   if (ends.members.size() == 2 && operation.message.handover == Handover::Rendezvous) {
     if (state.ready == 2) {
       const OperationId other = sends ? ends.members.back() : ends.members.front();
-      timing(other).starter = id;
+      if (timing(other).ready < now()) {
+        timing(other).starter = id;
+      }
       timing(other).start = now();
       timing(id).start = now();
       send_message(meeting);
@@ -446,7 +448,9 @@ void GraphRun::send_message(std::uint32_t meeting) {
     const OperationId target = ends.members.back();
     if (operations_[target.value()].is_ready) {
       timing(target).start = now();
-      timing(target).starter = source;
+      if (timing(target).ready < now()) {
+        timing(target).starter = source;
+      }
       receive(target, meeting);
     }
   }

@@ -28,7 +28,7 @@ struct GraphTiming {
   SimTime end;
   // Whose end made it ready; nothing for what is ready at the beginning.
   std::optional<OperationId> cause;
-  // The member of its meeting whose readiness let it start; nothing: its own did.
+  // The member of its meeting whose readiness let it start later; nothing: its own did.
   std::optional<OperationId> starter;
   // Of Compute: by how much traffic made it longer, and which.
   SimTime slowed;
