@@ -20,6 +20,7 @@
 #include "calibration/nccl_prediction.h"
 #include "calibration/profile_constants.h"
 #include "calibration/refit.h"
+#include "calibration/training_budgets.h"
 #include "calibration/validation.h"
 #include "cli/common.h"
 #include "cli/log.h"
@@ -45,6 +46,7 @@ Examples:
   trainyard validate --leave-one-out
   trainyard validate --cases my-cases
   trainyard validate --cases validation/cases/training
+  trainyard validate --cases validation/cases/training --out-of-source
 )";
 
 // The folder above configs, relative to the working folder: paths in reports stay short.
@@ -218,23 +220,48 @@ void write_ledger(const Request& request, ValidationReport& report) {
   }
 }
 
-// Only what a score of steps has a use for.
+void hold_against_budgets(const Request& request, TrainingReport& report) {
+  if (!request.budgets || !request.only.empty()) {
+    report.notes.push_back(request.budgets ? "budgets are for all cases: not compared with --only"
+                                           : "no budgets are recorded for these cases");
+    return;
+  }
+  std::error_code ignored;
+  TrainingBudgets budgets;
+  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
+    budgets = load_training_budgets(*request.budgets);
+  }
+  const TrainingBudgets seen = seen_budgets(report.score);
+  report.exceeded = exceeded_budgets(seen, budgets);
+  if (request.record) {
+    write_file(*request.budgets, to_yaml(lowered(seen, budgets)));
+  }
+}
+
 int run_training(const OptionReader& reader, const Request& request,
                  const std::vector<std::filesystem::path>& files, std::ostream& out) {
-  for (const char* const option :
-       {"budgets", "record-budgets", "refit", "leave-one-out", "ledger", "record-intervals"}) {
+  for (const char* const option : {"leave-one-out", "ledger", "record-intervals"}) {
     if (reader.given(option)) {
-      throw ConfigError(
-          fmt::format("--{}: expected cases of collectives, found training steps", option));
+      throw ConfigError(fmt::format(
+          "--{}: expected cases of collectives, found training steps: --out-of-source", option));
     }
+  }
+  const StepFitting fitting = reader.given("out-of-source") ? StepFitting::OutOfSource
+                              : request.refit               ? StepFitting::All
+                                                            : StepFitting::None;
+  if (fitting != StepFitting::None && request.record) {
+    throw ConfigError("--record-budgets: expected the constants of the files, found a fit");
   }
   const Catalogue catalogue = load_default_catalogue();
   const StepConstants constants(configs_folder(), catalogue);
-  const TrainingReport report = validate_training(
+  TrainingReport report = validate_steps(
       {.files = files, .root = project_folder(), .only = request.only, .threads = request.threads},
-      [&](const LoadedTrainingCase& loaded) { return score_with_steps(loaded, constants); });
+      constants, fitting, configs_folder() / "hardware" / "gpu-rates-priors.yaml");
+  if (fitting == StepFitting::None) {
+    hold_against_budgets(request, report);
+  }
   write_output(request.output, render(report, request.format), out);
-  return 0;
+  return report.exceeded.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -258,6 +285,8 @@ options::options_description validate_options() {
       "write every row with its times, measured and predicted, as CSV; with --leave-one-out");
   add("record-intervals",
       "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
+  add("out-of-source",
+      "predict training steps with constants fitted on the other half of the sources (minutes)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
   add("threads", text("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);
@@ -278,6 +307,10 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   const std::vector<std::filesystem::path> files = validation_case_files(request.cases);
   if (is_training_case(files.front(), project_folder())) {
     return run_training(reader, request, files, out);
+  }
+  if (reader.given("out-of-source")) {
+    throw ConfigError(
+        "--out-of-source: expected cases of training steps, found collectives: --leave-one-out");
   }
   const std::vector<LoadedCase> cases = load_cases(request);
   const Catalogue catalogue = load_default_catalogue();
