@@ -112,7 +112,8 @@ void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
 std::string algorithm_help() {
   return fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
-      "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat",
+      "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat,collnetdirect,"
+      "collnetchain",
       fmt::join(names_of(kAlgorithms), ","));
 }
 

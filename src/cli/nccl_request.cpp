@@ -69,14 +69,6 @@ std::optional<Fidelity> read_engine(const OptionReader& reader) {
   return std::nullopt;
 }
 
-// CollNet is not in the event model.
-std::optional<nccl::Algorithm> modelled_algorithm(std::string_view name) {
-  const std::optional<nccl::Algorithm> algorithm = nccl::parse_algorithm(name);
-  const bool collnet =
-      algorithm == nccl::Algorithm::CollNetDirect || algorithm == nccl::Algorithm::CollNetChain;
-  return collnet ? std::nullopt : algorithm;
-}
-
 // The values of a list of names, or one empty one for "auto".
 template <typename Value>
 std::vector<std::optional<Value>> read_names(const OptionReader& reader, std::string_view option,
@@ -134,9 +126,10 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
   request.mode.cuda_graph = reader.given("cuda-graph");
   request.mode.back_to_back = !reader.given("isolated");
   const std::vector<std::string> channels = channel_settings(reader);
-  const std::vector<std::string> algorithm_names{"ring", "tree", "nvls", "nvlstree", "pat"};
+  const std::vector<std::string> algorithm_names{"ring", "tree",          "nvls",        "nvlstree",
+                                                 "pat",  "collnetdirect", "collnetchain"};
   const std::vector<std::string> protocol_names{"ll", "ll128", "simple"};
-  const auto algorithms = read_names(reader, "algo", algorithm_names, modelled_algorithm);
+  const auto algorithms = read_names(reader, "algo", algorithm_names, nccl::parse_algorithm);
   const auto protocols = read_names(reader, "proto", protocol_names, nccl::parse_protocol);
   for (const std::optional<nccl::Algorithm> algorithm : algorithms) {
     for (const std::optional<nccl::Protocol> protocol : protocols) {

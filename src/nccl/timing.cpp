@@ -393,8 +393,13 @@ Timing Timer::collective(const CallPlan& plan) {
       timing.device = state.pat(plan);
       break;
     case Algorithm::CollNetDirect:
+      state.refuse_engine("CollNetDirect");
+      timing.device = state.collnet_direct(plan);
+      break;
     case Algorithm::CollNetChain:
-      throw ConfigError("the event model does not have CollNet");
+      state.refuse_engine("CollNetChain");
+      timing.device = state.collnet_chain(plan);
+      break;
   }
   timing.device += state.profile.per_channel * plan.channels;
   state.finish(timing, plan.channels);

@@ -101,6 +101,9 @@ struct Timer::State {
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
   [[nodiscard]] SimTime pat(const CallPlan& plan);
+  // Throw ConfigError for other functions than AllReduce.
+  [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
+  [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
   // From the time of the device to that of a call.
   void finish(Timing& timing, int channels) const;

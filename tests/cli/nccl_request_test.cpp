@@ -44,11 +44,10 @@ TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[n
   REQUIRE(forced.choices[2].options.environment.selection.text() ==
           "NCCL_ALGO=NVLSTree NCCL_PROTO=LL");
   require_refused({"all_reduce", "--algo", "rnig"},
-                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, found "
-                  "\"rnig\"; did you mean \"ring\"?");
-  require_refused({"all_reduce", "--algo", "collnetchain"},
-                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, found "
-                  "\"collnetchain\"");
+                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, "
+                  "collnetdirect, collnetchain, found \"rnig\"; did you mean \"ring\"?");
+  REQUIRE(read({"all_reduce", "--algo", "CollNetChain"}).choices[0].algorithm ==
+          nccl::Algorithm::CollNetChain);
   require_refused({"all_reduce", "--proto", "ll,ll"},
                   "--proto: expected every name once, found \"ll,ll\"");
   require_refused({"all_reduce", "--algo", "ring", "--env", "NCCL_ALGO=Ring"},
