@@ -3,10 +3,14 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "parallelism/cluster_times.h"
+#include "parallelism/rank_groups.h"
 #include "parallelism/software_memory.h"
 #include "sim/config_error.h"
 
@@ -37,6 +41,42 @@ void add_memory(const Workload& workload, const SoftwareProfile& software, const
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
 }
 
+// The rank that stands for the slow one in a folded graph: that of its stage. Ranks of its stage
+// wait for it in every collective, and all pipelines for its own before the optimizer, so that the
+// step takes as long as if all ranks of the stage were as slow.
+GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, const OperationGraph& graph) {
+  if (slow.rank < 0 || slow.rank >= job.plan.ranks()) {
+    throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",
+                                  job.plan.ranks() - 1, slow.rank));
+  }
+  const auto place_of = [&](int rank) {
+    const std::vector<int> ranks = group_of(job.plan, RankGroupKind::Pipeline, rank);
+    return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  };
+  GraphRunOptions options;
+  options.compute_ppm.assign(static_cast<std::size_t>(job.plan.ranks()), 1'000'000);
+  for (const int rank : graph.present()) {
+    if (place_of(rank) == place_of(slow.rank)) {
+      options.compute_ppm[static_cast<std::size_t>(rank)] = slow.ppm;
+    }
+  }
+  return options;
+}
+
+void run_method(const StepJob& job, const StepTables& tables, GroupTimes& times, StepRun& run) {
+  if (tables.method == StepMethod::ClosedForms) {
+    run.step = step_time(job, times);
+    return;
+  }
+  run.graph = run_step_graph(job, times, Folding::Folded);
+  if (tables.slow_rank) {
+    run.usual_time = run.graph->step.time;
+    run.graph = run_step_graph(job, times, Folding::Folded,
+                               options_of(*tables.slow_rank, job, run.graph->lowered.graph));
+  }
+  run.step = run.graph->step;
+}
+
 }  // namespace
 
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
@@ -53,15 +93,15 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
     runtime.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue, .profile = *tables.nccl});
   }
   ClusterTimes times(cluster, runtime, tables.fidelity);
-  run.step = step_time({.model = workload.model,
-                        .plan = run.plan,
-                        .rates = rates,
-                        .software = software,
-                        .overlap = run.overlap,
-                        .server_of_rank = times.servers(),
-                        .domain_of_rank = times.domains(),
-                        .loads = workload.routing},
-                       times);
+  run_method({.model = workload.model,
+              .plan = run.plan,
+              .rates = rates,
+              .software = software,
+              .overlap = run.overlap,
+              .server_of_rank = times.servers(),
+              .domain_of_rank = times.domains(),
+              .loads = workload.routing},
+             tables, times, run);
   run.calls = times.calls();
   run.simulated = times.simulated();
   return run;
