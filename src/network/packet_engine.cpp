@@ -138,7 +138,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
 
 void PacketEngine::run_workers(WindowCalendar::Window number) {
   if (!crew_) {
-    workers_.front()->run(number);
+    workers_.front()->run(number, workers_, windows_);
     return;
   }
   std::size_t due = 0;
@@ -147,15 +147,12 @@ void PacketEngine::run_workers(WindowCalendar::Window number) {
   }
   if (due < static_cast<std::size_t>(fabric_.options().least_shared)) {
     for (const auto& worker : workers_) {
-      worker->take_in(workers_, windows_);
-    }
-    for (const auto& worker : workers_) {
-      worker->run(number);
+      worker->run(number, workers_, windows_);
     }
     return;
   }
   struct Round {
-    std::span<const std::unique_ptr<PacketWorker>> workers;
+    PacketWorker::Workers workers;
     std::uint64_t round;
     WindowCalendar::Window number;
   };
@@ -163,8 +160,7 @@ void PacketEngine::run_workers(WindowCalendar::Window number) {
   crew_->do_all(
       [](void* context, std::uint32_t part) {
         const Round& all = *static_cast<const Round*>(context);
-        all.workers[part]->take_in(all.workers, all.round);
-        all.workers[part]->run(all.number);
+        all.workers[part]->run(all.number, all.workers, all.round);
       },
       &round);
 }

@@ -102,6 +102,10 @@ class PacketSenders {
     std::uint32_t spray = kNoIndex;  // Where it has several paths.
   };
 
+  struct alignas(64) Reaction {
+    DcqcnReaction dcqcn;
+  };
+
   [[nodiscard]] std::int64_t next_wire(const SendingEnd& end) const;
   [[nodiscard]] Packet next_of(std::uint32_t connection, PacketNotes& notes);
   void pace(SendingEnd& end, const Packet& packet, Picoseconds start);
@@ -127,7 +131,7 @@ class PacketSenders {
   std::vector<PacketSource> sources_;
   std::vector<SendingEnd> ends_;
   std::vector<PacketSpray> sprays_;
-  std::vector<DcqcnReaction> reactions_;             // By connection, if there is such control.
+  std::vector<Reaction> reactions_;                  // By connection, if there is such control.
   std::map<std::uint64_t, DcqcnSettings> settings_;  // By rate.
   std::vector<Picoseconds> timers_;                  // By connection: of the alarm for its timeout.
   std::optional<PacketControl> control_;

@@ -83,22 +83,6 @@ void PacketWorker::cross(std::uint32_t part, std::uint32_t port, CalendarItem ki
   outbox.earliest = std::min(outbox.earliest, arrival.time);
 }
 
-void PacketWorker::take_in(std::span<const std::unique_ptr<PacketWorker>> workers,
-                           std::uint64_t round) {
-  const std::size_t before = (round + 1) % 2;
-  for (const std::unique_ptr<PacketWorker>& worker : workers) {
-    for (const PacketCrossing& crossing : worker->outboxes_[before].to[part_]) {
-      accept(crossing);
-    }
-  }
-  filled_ = static_cast<std::uint32_t>(round % 2);
-  Outbox& outbox = outboxes_[filled_];
-  outbox.earliest = kNeverTime;
-  for (std::vector<PacketCrossing>& crossings : outbox.to) {
-    crossings.clear();
-  }
-}
-
 std::size_t PacketWorker::due(WindowCalendar::Window number) const {
   std::size_t items = calendar_.due(number) + inlet_calendar_.due(number);
   for (const std::vector<PacketCrossing>& crossings : outboxes_[filled_].to) {
@@ -107,11 +91,7 @@ std::size_t PacketWorker::due(WindowCalendar::Window number) const {
   return items;
 }
 
-void PacketWorker::accept(const PacketCrossing& crossing) {
-  if (crossing.kind() == CalendarItem::Port) {
-    give_credits(crossing.port, crossing.arrival.time, crossing.arrival.packet.wire);
-    return;
-  }
+void PacketWorker::keep(const PacketCrossing& crossing) {
   auto slot = static_cast<std::uint32_t>(inlets_.size());
   if (free_inlets_.empty()) {
     inlets_.push_back(crossing);

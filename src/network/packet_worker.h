@@ -66,11 +66,10 @@ class alignas(64) PacketWorker {
   [[nodiscard]] WindowCalendar::Window next_window() const;
   // How much is due in this window: links and ports, and what comes from other parts.
   [[nodiscard]] std::size_t due(WindowCalendar::Window number) const;
-  // Before run(), where there are several workers: takes what all have sent here in the round
-  // before. Rounds are numbered one after the other.
-  void take_in(std::span<const std::unique_ptr<PacketWorker>> workers, std::uint64_t round);
-  // Works through this window. Nothing must be due in an earlier one.
-  void run(WindowCalendar::Window number);
+  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // what all have sent to it in the round before; rounds are numbered one after the other.
+  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
+  void run(WindowCalendar::Window number, Workers workers, std::uint64_t round);
 
   [[nodiscard]] PacketNotes& notes() { return notes_; }
   [[nodiscard]] const PacketNotes& notes() const { return notes_; }
@@ -91,7 +90,8 @@ class alignas(64) PacketWorker {
 
   // packet_worker.cpp
   void cross(std::uint32_t part, std::uint32_t port, CalendarItem kind, const Arrival& arrival);
-  void accept(const PacketCrossing& crossing);
+  void take_in(Workers workers, std::uint64_t round);
+  void keep(const PacketCrossing& crossing);
   void add_ports();
 
   // packet_window.cpp
@@ -233,6 +233,30 @@ inline Picoseconds PacketWorker::time_on_line(const Port& port, std::int64_t wir
 inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Picoseconds time) {
   if (!watch_.queue_times.empty()) [[unlikely]] {
     watch_.queue_times[index].change(time, port.queued_bytes);
+  }
+}
+
+// The port has work in this window, and gets a packet: in order of time, then of the link.
+inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
+  Port& port = ports_[index];
+  if (port.visited != number_) {
+    port.visited = number_;
+    active_.push_back(index);
+  }
+  const std::uint32_t slot = gets_used_;
+  if (gets_used_ == gets_.size()) [[unlikely]] {
+    gets_.resize(2 * gets_.size());
+  }
+  Due& due = gets_[gets_used_++];
+  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
+  if (port.first == kNoIndex) {
+    port.first = slot;
+    port.last = slot;
+  } else if (!due.is_before(gets_[port.last])) {
+    gets_[port.last].next = slot;
+    port.last = slot;
+  } else {
+    put_in_order(port, slot);
   }
 }
 
