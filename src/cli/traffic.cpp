@@ -77,11 +77,7 @@ Request read_request(const OptionReader& reader) {
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
   request.packet = read_packet_options(reader, request.fidelity);
-  request.packet.failures = reader.texts("fail");
-  if (request.fidelity != Fidelity::Packet && reader.given("fail")) {
-    throw ConfigError(fmt::format("--fail: expected --fidelity packet beside it, found {}",
-                                  to_string(request.fidelity)));
-  }
+  read_failure_options(reader, request.fidelity, request.packet);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -180,7 +176,7 @@ options::options_description traffic_options() {
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
   add_packet_options(all);
-  add_failure_option(all);
+  add_failure_options(all);
   add_output_options(all);
   add_log_option(all);
   return all;
