@@ -67,7 +67,7 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
   if (packet.has(Packet::kControl)) {
     return;
   }
-  if (packet.left != senders_.hops(packet.connection)) {
+  if (index != senders_.port(packet.connection)) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
       const Picoseconds time = end + credits_[ports_[before].credits].flight;

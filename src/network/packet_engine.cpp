@@ -67,6 +67,24 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
   shorten_window(least);
 }
 
+void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
+  CHECK(fabric_.options().retransmission != Retransmission::None,
+        "another path where nobody waits for packets that are overtaken");
+  CHECK(time >= begin_time_, "another path from a time on that is over");
+  PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
+                  .hops = static_cast<std::uint8_t>(links.size())};
+  Picoseconds least = fabric_.add_path(links);
+  path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
+  least = std::min(least, fabric_.add_way_back(links));
+  const std::vector<std::uint32_t>& positions = fabric_.positions();
+  CHECK(positions[path.first] == senders_.port(id) &&
+            positions[path.reverse - 1] == positions[senders_.path(id) + senders_.hops(id) - 1U],
+        "another path that does not begin and end alike");
+  fabric_.routes().add(id, time, path);
+  set_up_ports();
+  shorten_window(least);
+}
+
 // What is kept of ports beside the fabric.
 void PacketEngine::set_up_ports() {
   for (const auto& worker : workers_) {

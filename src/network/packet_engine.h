@@ -59,6 +59,10 @@ class PacketEngine {
   // Another path of a connection, with as many links, of which the first and the last are those of
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
+  // What begins from `time` on, and its answers, take this path, which must begin and end with the
+  // same links. Times of one connection rise, and must not be before the end of the last window.
+  // Only where packets are sent again: others would be overtaken.
+  void reroute(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path);
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
   // fails as a whole. What is on it then, and all that is sent there later, is lost. To be said
   // before the first window.

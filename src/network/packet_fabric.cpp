@@ -42,6 +42,10 @@ void check(const PacketOptions& options) {
   if (options.pfc && options.fabric_credits > Bytes(0)) {
     throw ConfigError("packet engine: expected PFC or credits between switches, found both");
   }
+  if (options.convergence && options.retransmission == Retransmission::None) {
+    throw ConfigError(
+        "packet engine: expected retransmission where paths change after a failure, found none");
+  }
   // A wait is bits over rate.
   if (options.dcqcn && options.dcqcn->least < Bandwidth(1)) {
     throw ConfigError(

@@ -17,6 +17,7 @@
 #include "network/packet_losses.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
+#include "network/packet_routes.h"
 #include "network/packet_switch.h"
 #include "sim/ids.h"
 #include "topology/topology.h"
@@ -31,13 +32,6 @@ struct PacketSizes {
   std::int64_t ack = 0;
   std::int64_t cnp = 0;
   std::int64_t stamps = 0;  // That HPCC adds to data and ACKs.
-};
-
-// The way of a connection: positions of its first ports there and back.
-struct PacketPath {
-  std::uint32_t first = 0;
-  std::uint32_t reverse = 0;
-  std::uint8_t hops = 0;
 };
 
 class PacketFabric {
@@ -77,6 +71,9 @@ class PacketFabric {
   [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
   [[nodiscard]] std::vector<LinkCredits>& credits() { return credits_; }  // Of links with them.
   [[nodiscard]] const std::vector<LinkCredits>& credits() const { return credits_; }
+  // Of connections whose path changes.
+  [[nodiscard]] PacketRoutes& routes() { return routes_; }
+  [[nodiscard]] const PacketRoutes& routes() const { return routes_; }
   [[nodiscard]] PacketLosses& losses() { return losses_; }
   [[nodiscard]] const PacketLosses& losses() const { return losses_; }
   [[nodiscard]] const RedMarker& marker(std::uint32_t number) const { return markers_[number]; }
@@ -127,6 +124,7 @@ class PacketFabric {
   std::vector<RedMarker> markers_;                       // By rate of the port.
   std::map<std::uint64_t, std::uint32_t> marker_index_;  // By rate.
   PacketLosses losses_;
+  PacketRoutes routes_;
 };
 
 // The time of these bytes at this rate.

@@ -223,12 +223,17 @@ std::optional<Packet> PacketSenders::next_reliable(std::uint32_t id, Picoseconds
     leave(end, piece.message, notes);
   }
   ++end.sequence;
+  PacketPath path{.first = end.path, .hops = end.hops};
+  if (const auto* const change = fabric_.routes().at(id, start)) [[unlikely]] {
+    path = change->path;
+    fabric_.routes().count(id, start, piece.is_again ? 0 : piece.payload);
+  }
   return Packet{
       .connection = id,
-      .position = end.path,
+      .position = path.first,
       .sequence = static_cast<std::uint32_t>(piece.number),
       .wire = static_cast<std::uint16_t>(fabric_.wire_of(piece.payload, piece.begins_message)),
-      .left = end.hops,
+      .left = path.hops,
       .flags = piece.ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
@@ -260,13 +265,14 @@ void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picos
   }
   answer_mark(end, packet, time, answers, notes);
   if (said.is_sent) {
+    const PacketPath back = way_back(end, packet.connection, time);
     ++notes.counts.acks;
     answers.add(
         {.connection = packet.connection,
-         .position = end.reverse,
+         .position = back.reverse,
          .sequence = said.number,
          .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-         .left = end.hops,
+         .left = back.hops,
          .flags = static_cast<std::uint8_t>(Packet::kControl | (said.is_nak ? Packet::kNak : 0))});
   }
 }

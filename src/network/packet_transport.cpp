@@ -207,17 +207,23 @@ double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
 
 void PacketSenders::add_payload(std::uint32_t id, std::vector<std::int64_t>& bytes) const {
   const SendingEnd& end = ends_[id];
-  const auto add = [&](std::uint32_t path, std::int64_t sent) {
-    for (std::uint32_t hop = 0; hop < end.hops; ++hop) {
+  const auto add = [&](std::uint32_t path, std::uint32_t hops, std::int64_t sent) {
+    for (std::uint32_t hop = 0; hop < hops; ++hop) {
       bytes[fabric_.positions()[path + hop]] += sent;
     }
   };
   if (end.spray == kNoIndex) {
-    add(end.path, end.sent_bytes);
+    std::int64_t left = end.sent_bytes;
+    for (const PacketRoutes::Change& change : fabric_.routes().of(id)) {
+      const std::int64_t sent = std::min(left, change.payload);
+      add(change.path.first, change.path.hops, sent);
+      left -= sent;
+    }
+    add(end.path, end.hops, left);
     return;
   }
   for (const PacketSpray::SprayPath& path : sprays_[end.spray].paths()) {
-    add(path.first, path.bytes);
+    add(path.first, end.hops, path.bytes);
   }
 }
 
@@ -305,18 +311,28 @@ void PacketTargets::take_sprayed(ReceivingEnd& end, const Packet& packet, Picose
   }
 }
 
+// The one that an answer at `time` takes.
+PacketPath PacketTargets::way_back(const ReceivingEnd& end, std::uint32_t id,
+                                   Picoseconds time) const {
+  if (const auto* const change = fabric_.routes().at(id, time)) [[unlikely]] {
+    return change->path;
+  }
+  return {.reverse = end.reverse, .hops = end.hops};
+}
+
 // What is said to a packet: a CNP if it is marked,
 void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                 PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&
       end.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_), SimTime(time))) {
+    const PacketPath back = way_back(end, packet.connection, time);
     ++end.cnps;
     ++notes.counts.cnps;
     answers.add({.connection = packet.connection,
-                 .position = end.reverse,
+                 .position = back.reverse,
                  .sequence = packet.sequence + 1,
                  .wire = static_cast<std::uint16_t>(fabric_.sizes().cnp),
-                 .left = end.hops,
+                 .left = back.hops,
                  .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)});
   }
 }

@@ -183,6 +183,8 @@ class PacketTargets {
   };
 
   void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
+  [[nodiscard]] PacketPath way_back(const ReceivingEnd& end, std::uint32_t connection,
+                                    Picoseconds time) const;
   void take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketNotes& notes);
   void answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                    PacketAnswers& answers, PacketNotes& notes) const;
