@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "calibration/intervals.h"
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "nccl/choice.h"
@@ -100,6 +101,7 @@ std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& c
 struct TimedRow {
   CollectiveRow row;
   std::optional<nccl::EngineOutcome> engine;
+  std::optional<nccl::MachineKind> stranger = {};  // A machine that no measured table shows.
 };
 
 TimedRow made_row(const CollectiveRequest& request, const CollectiveInputs& inputs, Bytes size,
@@ -169,6 +171,15 @@ std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, 
   return engine;
 }
 
+// What was measured are calls back to back on fabrics without other traffic: nothing is known of the
+// errors of other predictions.
+std::optional<Intervals> intervals_of(const NcclRequest& request) {
+  if (request.fidelity || !request.mode.back_to_back) {
+    return std::nullopt;
+  }
+  return Intervals::load(intervals_file());
+}
+
 unsigned workers_of(unsigned threads, std::size_t sizes) {
   const unsigned all = threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : threads;
   return static_cast<unsigned>(std::min<std::size_t>(all, sizes));
@@ -185,6 +196,7 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
     tuner = nccl::TunerTable::load(*options.tuner_file);
   }
   const std::size_t workers = workers_of(request.threads, inputs.sizes.size());
+  const std::optional<Intervals> intervals = intervals_of(*request.nccl);
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
     const std::size_t choice = task % prepared.size();
@@ -201,7 +213,14 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
       made = nccl::function_of(request.operation)
                  ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer)
                  : exchange_row(request, inputs, one, size, timer);
-      const CollectiveRow& row = made.row;
+      CollectiveRow& row = made.row;
+      if (intervals) {
+        const nccl::MachineKind machine = timer.machine();
+        row.interval = intervals->around(row.time, machine, size);
+        if (!intervals->is_known(machine)) {
+          made.stranger = machine;
+        }
+      }
       log.debug("{} {} {} of {}: {}, {} channels", to_string(request.operation), row.algorithm,
                 row.protocol, to_string(size), to_string(row.time), row.channels);
     }
@@ -300,6 +319,19 @@ void append_once(const std::vector<std::string>& more, std::vector<std::string>&
   }
 }
 
+void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
+  if (!first.row.interval) {
+    return;
+  }
+  notes.push_back(
+      first.stranger
+          ? fmt::format("low to high: no measured table shows {}; nine measured times in ten were "
+                        "within such bounds on other machines that none shows",
+                        to_string(*first.stranger))
+          : "low to high: nine measured times in ten were within such bounds on machines of this "
+            "kind that no constant was fitted to");
+}
+
 }  // namespace
 
 NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spdlog::logger& log) {
@@ -315,6 +347,7 @@ NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spd
   add_engine_notes(request, several_nodes, report.notes);
   report.show_fingerprint = request.fingerprint && several_nodes;
   std::vector<TimedRow> rows = run_sizes(request, inputs, prepared, log);
+  add_interval_note(rows.front(), report.notes);
   write_files(request, inputs.cluster, rows[rows.size() - prepared.size()]);
   NcclRun run = collected(request, rows, inputs.sizes.back(), std::move(report), log);
   for (const Prepared& one : prepared) {

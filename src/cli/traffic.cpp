@@ -78,10 +78,13 @@ Request read_request(const OptionReader& reader) {
   request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
   request.packet = read_packet_options(reader, request.fidelity);
   request.packet.failures = reader.texts("fail");
-  if (request.fidelity != Fidelity::Packet && reader.given("fail")) {
-    throw ConfigError(fmt::format("--fail: expected --fidelity packet beside it, found {}",
-                                  to_string(request.fidelity)));
+  for (const char* const name : {"fail", "threads"}) {
+    if (request.fidelity != Fidelity::Packet && reader.given(name)) {
+      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
+                                    to_string(request.fidelity)));
+    }
   }
+  request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -179,6 +182,9 @@ options::options_description traffic_options() {
   add("seed", text("N"), "of all random choices, instead of those of the file");
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
+  add("threads", text("N"),
+      "with packets: cut the fabric into so many parts and work through them side by side "
+      "(default: 1); never changes a result");
   add_packet_options(all);
   add_failure_option(all);
   add_output_options(all);

@@ -30,16 +30,20 @@ SimTime overlapped(SimTime device, SimTime host) {
   return SimTime(static_cast<std::int64_t>(largest * std::pow(sum, 0.125) * 1e6));
 }
 
+std::string gpu_name(int compute_capability) {
+  return compute_capability >= 100  ? "blackwell"
+         : compute_capability >= 90 ? "hopper"
+         : compute_capability >= 89 ? "ada"
+         : compute_capability >= 80 ? "ampere"
+         : compute_capability >= 75 ? "turing"
+                                    : "volta";
+}
+
 const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
-  const char* const name = compute_capability >= 100  ? "blackwell"
-                           : compute_capability >= 90 ? "hopper"
-                           : compute_capability >= 89 ? "ada"
-                           : compute_capability >= 80 ? "ampere"
-                           : compute_capability >= 75 ? "turing"
-                                                      : "volta";
+  const std::string name = gpu_name(compute_capability);
   const auto entry = profile.gpus.find(name);
   if (entry == profile.gpus.end()) {
-    throw ConfigError(std::string("the profile has no GPU \"") + name + "\"");
+    throw ConfigError("the profile has no GPU \"" + name + "\"");
   }
   return entry->second;
 }
@@ -114,20 +118,47 @@ void Timer::State::use(const Profile& other) {
 }
 
 const NetworkProfile& Timer::State::network(NodeId nic) const {
+  return profile.networks.at(network_name(nic));
+}
+
+std::string Timer::State::network_name(NodeId nic) const {
   // What the user says of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
   const std::string& plugin = environment.network;
   if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
-    return profile.networks.at("socket");
+    return "socket";
   }
   if (plugin == "FasTrak") {
-    return profile.networks.at("tcpxo");
+    return "tcpxo";
   }
   if (plugin == "GPUDirectTCPX" || plugin == "GPUDirectTCPX_v7") {
-    return profile.networks.at("tcpx");
+    return "tcpx";
   }
   const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
   const auto name = profile.network_of_nic.find(part);
-  return profile.networks.at(name == profile.network_of_nic.end() ? "rdma" : name->second);
+  return name == profile.network_of_nic.end() ? "rdma" : name->second;
+}
+
+MachineKind Timer::State::machine() const {
+  MachineKind kind{.gpu = gpu_name(communicator.least_compute_capability),
+                   .scale_up = "none",
+                   .network = first_nic ? network_name(*first_nic) : "none"};
+  if (communicator.ranks == communicator.nodes) {
+    return kind;
+  }
+  kind.scale_up = "pcie";
+  const Topology& topology = cluster.topology;
+  for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
+    const LinkKind of = topology.link(LinkId(link)).spec.kind;
+    if (of == LinkKind::NvLink || of == LinkKind::Xgmi) {
+      kind.scale_up = "nvlink";
+    }
+  }
+  for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+    if (topology.node(NodeId(node)).kind == NodeKind::NvSwitch) {
+      kind.scale_up = "nvswitch";
+    }
+  }
+  return kind;
 }
 
 std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol protocol) const {
@@ -323,6 +354,10 @@ Timer::~Timer() = default;
 
 void Timer::use(const Profile& profile) {
   state_->use(profile);
+}
+
+MachineKind Timer::machine() const {
+  return state_->machine();
 }
 
 void Timer::use(const std::optional<EngineSettings>& engine) {

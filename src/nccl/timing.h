@@ -11,6 +11,7 @@
 #include "nccl/call_plan.h"
 #include "nccl/communicator.h"
 #include "nccl/environment.h"
+#include "nccl/machine_kind.h"
 #include "nccl/network_replay.h"
 #include "nccl/profile.h"
 #include "nccl/wiring.h"
@@ -52,6 +53,8 @@ class Timer {
   void use(const Profile& profile);
   // Another engine, or other settings of it; one must stay one, and none none.
   void use(const std::optional<EngineSettings>& engine);
+
+  [[nodiscard]] MachineKind machine() const;
 
   // Of a collective. Throws ConfigError for an algorithm that the event model does not have, or not
   // over an engine, and for jobs that are too large for one. A run that never was complete has a

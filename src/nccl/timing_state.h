@@ -67,6 +67,8 @@ struct Timer::State {
 
   void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
+  [[nodiscard]] std::string network_name(NodeId nic) const;
+  [[nodiscard]] MachineKind machine() const;
   // The rates of the ports for a protocol: data bytes, not those of the wire.
   [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;
   // Adds a connection over the ports of the wire, and one of its own where it is limited by itself.

@@ -10,26 +10,27 @@ namespace trainyard {
 // the first: they fill the buffer for which the first was stopped. A walk from every port in turn,
 // along the first edge that is not explored yet, either ends or meets itself.
 std::vector<LinkId> PacketEngine::deadlock() const {
-  std::vector<std::vector<std::uint32_t>> waits_for(ports_.size());
-  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
-    const Port& port = ports_[index];
+  const std::vector<Port>& ports = fabric_.ports();
+  std::vector<std::vector<std::uint32_t>> waits_for(ports.size());
+  for (std::uint32_t index = 0; index < ports.size(); ++index) {
+    const Port& port = ports[index];
     if (port.stops == 0) {
       continue;
     }
     for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
       const Packet& packet = port.queue.at(i);
-      const std::uint32_t before = positions_[packet.position - 1];
+      const std::uint32_t before = fabric_.positions()[packet.position - 1];
       std::vector<std::uint32_t>& edges = waits_for[before];
       const bool is_new = std::find(edges.begin(), edges.end(), index) == edges.end();
-      if (ports_[before].stops != 0 && is_new) {
+      if (ports[before].stops != 0 && is_new) {
         edges.push_back(index);
       }
     }
   }
   enum class State : std::uint8_t { Unknown, OnTheWay, Done };
-  std::vector<State> states(ports_.size(), State::Unknown);
+  std::vector<State> states(ports.size(), State::Unknown);
   std::vector<std::uint32_t> way;
-  for (std::uint32_t first = 0; first < ports_.size(); ++first) {
+  for (std::uint32_t first = 0; first < ports.size(); ++first) {
     if (states[first] == State::Unknown) {
       way.push_back(first);
       states[first] = State::OnTheWay;
@@ -46,7 +47,7 @@ std::vector<LinkId> PacketEngine::deadlock() const {
       if (states[next] == State::OnTheWay) {
         std::vector<LinkId> cycle;
         for (auto port = std::find(way.begin(), way.end(), next); port != way.end(); ++port) {
-          cycle.emplace_back(ports_[*port].link);
+          cycle.emplace_back(ports[*port].link);
         }
         return cycle;
       }

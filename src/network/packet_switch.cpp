@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "hw/pfc.h"
-#include "network/packet_engine.h"
+#include "network/packet_worker.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
@@ -21,7 +21,7 @@ constexpr Bytes kUsualBuffer = mib(32);
 
 }  // namespace
 
-std::uint32_t PacketEngine::number_at(NodeId node, LinkId out) const {
+std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
   std::uint32_t number = 0;
   for (const LinkId link : topology_.links_from(node)) {
     if (link == out) {
@@ -32,14 +32,14 @@ std::uint32_t PacketEngine::number_at(NodeId node, LinkId out) const {
   CHECK(false, "a link of another node");
 }
 
-IngressLimits PacketEngine::ingress_limits(const Link& link) const {
+IngressLimits PacketFabric::ingress_limits(const Link& link) const {
   if (!options_.pfc) {
     return {};
   }
   const Bandwidth rate = line_rate(link.spec.bandwidth);
   // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
   // packet that triggers XOFF may lie in the headroom itself.
-  const Bytes frame(wire_of(options_.mtu.count(), true) - around_frame_);
+  const Bytes frame(wire_of(options_.mtu.count(), true) - sizes_.around_frame);
   const Bytes headroom =
       headroom_by(options_.headroom,
                   {.rate = rate,
@@ -56,7 +56,7 @@ IngressLimits PacketEngine::ingress_limits(const Link& link) const {
           .resume_offset = options_.resume_offset};
 }
 
-std::uint32_t PacketEngine::switch_of(NodeId node) {
+std::uint32_t PacketFabric::switch_of(NodeId node) {
   std::uint32_t& index = switch_index_[node.value()];
   if (index != kNoIndex) {
     return index;
@@ -109,17 +109,11 @@ std::uint32_t PacketEngine::switch_of(NodeId node) {
   return index;
 }
 
-// Whether a switch of the fabric sends on it.
-bool PacketEngine::is_of_fabric(const Link& link) const {
-  return topology_.node(link.source).kind == NodeKind::Switch &&
-         link.spec.kind == LinkKind::Network;
-}
-
-void PacketEngine::set_up_switch(Port& port, const Link& link) {
+void PacketFabric::set_up_switch(Port& port, const Link& link) {
   if (!is_of_fabric(link)) {
     return;
   }
-  port.stamps = int_wire_ > 0;
+  port.stamps = sizes_.stamps > 0;
   const auto marking =
       red_profile(options_, Bandwidth(static_cast<std::int64_t>(port.bits_per_second)));
   if (marking) {
@@ -140,7 +134,7 @@ void PacketEngine::set_up_switch(Port& port, const Link& link) {
 }
 
 // That every port that marks has thresholds, before anything runs.
-void PacketEngine::check_marking() const {
+void PacketFabric::check_marking() const {
   for (std::uint32_t number = 0; options_.marking && number < topology_.link_count(); ++number) {
     const Link& link = topology_.link(LinkId(number));
     if (is_of_fabric(link)) {
@@ -149,7 +143,7 @@ void PacketEngine::check_marking() const {
   }
 }
 
-void PacketEngine::run_switch(std::uint32_t number) {
+void PacketWorker::run_switch(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
   const bool is_quiet = node.stopped == 0 && node.to_send == 0;
   if (is_quiet && !options_.always_exact && is_calm(node)) {
@@ -170,7 +164,7 @@ void PacketEngine::run_switch(std::uint32_t number) {
 
 // Whether no group reaches its threshold in this window, whatever the order of arrivals and even if
 // nothing left: all that comes is taken from what is free first.
-bool PacketEngine::is_calm(const PacketSwitch& node) {
+bool PacketWorker::is_calm(const PacketSwitch& node) {
   if (!options_.pfc) {
     return false;
   }
@@ -207,7 +201,7 @@ bool PacketEngine::is_calm(const PacketSwitch& node) {
 }
 
 // Tells the buffer of all that the switch stores at the beginning of the window.
-void PacketEngine::count(std::uint32_t number) {
+void PacketWorker::count(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
   loads_[number].limit = -1;
   const auto admit_one = [&](const Port& port, std::uint32_t in, std::int64_t bytes) {
@@ -225,12 +219,12 @@ void PacketEngine::count(std::uint32_t number) {
     }
     for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
       const Packet& packet = port.queue.at(i);
-      admit_one(port, entries_[packet.position], packet.wire - around_frame_);
+      admit_one(port, entries_[packet.position], packet.wire - sizes_.around_frame);
     }
   }
 }
 
-void PacketEngine::stop_counting(std::uint32_t number) {
+void PacketWorker::stop_counting(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
   loads_[number].limit = node.open_limit;
   const auto release_one = [&](const Port& port, std::uint32_t in, std::int64_t bytes) {
@@ -243,7 +237,7 @@ void PacketEngine::stop_counting(std::uint32_t number) {
     }
     for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
       const Packet& packet = port.queue.at(i);
-      release_one(port, entries_[packet.position], packet.wire - around_frame_);
+      release_one(port, entries_[packet.position], packet.wire - sizes_.around_frame);
     }
   }
   CHECK(node.buffer.stored() == Bytes(0), "a switch stored what no queue holds");
@@ -251,8 +245,8 @@ void PacketEngine::stop_counting(std::uint32_t number) {
 
 // All ports together, in order of time; at one instant what leaves frees the buffer, then what
 // arrives is stored, then ports begin to send.
-void PacketEngine::run_exactly(PacketSwitch& node) {
-  ++counts_.exact_windows;
+void PacketWorker::run_exactly(PacketSwitch& node) {
+  ++notes_.counts.exact_windows;
   collect(node);
   std::size_t next = 0;
   while (true) {
@@ -267,7 +261,7 @@ void PacketEngine::run_exactly(PacketSwitch& node) {
       continue;
     }
     const auto& [due, index] = exact_arrivals_[next++];
-    admit(ports_[index], due, &node);
+    admit(ports_[index], index, due, &node);
     push_start(index);
   }
   for (const std::uint32_t index : node.ports) {
@@ -282,7 +276,7 @@ void PacketEngine::run_exactly(PacketSwitch& node) {
 }
 
 // What happens in this window as far as it is known when it begins.
-void PacketEngine::collect(PacketSwitch& node) {
+void PacketWorker::collect(PacketSwitch& node) {
   exact_arrivals_.clear();
   events_.clear();
   for (const std::uint32_t index : node.ports) {
@@ -306,14 +300,14 @@ void PacketEngine::collect(PacketSwitch& node) {
       });
 }
 
-void PacketEngine::push_event(Picoseconds time, std::uint32_t port, bool is_start) {
+void PacketWorker::push_event(Picoseconds time, std::uint32_t port, bool is_start) {
   events_.push_back({.time = time, .port = port, .link = ports_[port].link, .is_start = is_start});
   std::push_heap(events_.begin(), events_.end(), [](const SwitchEvent& a, const SwitchEvent& b) {
     return std::tie(b.time, b.is_start, b.link) < std::tie(a.time, a.is_start, a.link);
   });
 }
 
-void PacketEngine::push_start(std::uint32_t index) {
+void PacketWorker::push_start(std::uint32_t index) {
   const Picoseconds start = next_start(ports_[index]);
   if (start < end_time_) {
     push_event(start, index, true);
@@ -321,7 +315,7 @@ void PacketEngine::push_start(std::uint32_t index) {
 }
 
 // The start of a port may have been put off since it was noted, or noted twice.
-void PacketEngine::take_event(PacketSwitch& node) {
+void PacketWorker::take_event(PacketSwitch& node) {
   const SwitchEvent event = events_.front();
   std::pop_heap(events_.begin(), events_.end(), [](const SwitchEvent& a, const SwitchEvent& b) {
     return std::tie(b.time, b.is_start, b.link) < std::tie(a.time, a.is_start, a.link);
@@ -344,9 +338,9 @@ void PacketEngine::take_event(PacketSwitch& node) {
   push_start(event.port);
 }
 
-void PacketEngine::store(Port& port, const Due& due, PacketSwitch& node) {
+void PacketWorker::store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node) {
   const Packet& packet = due.packet;
-  const std::int64_t frame = packet.wire - around_frame_;
+  const std::int64_t frame = packet.wire - sizes_.around_frame;
   const std::uint32_t in = entries_[packet.position];
   const Admission admission =
       node.buffer.admit({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(frame));
@@ -357,7 +351,7 @@ void PacketEngine::store(Port& port, const Due& due, PacketSwitch& node) {
   }
   port.queue.push(packet);
   port.queued_bytes += frame;
-  note_queue(port, due.time);
+  note_queue(port, index, due.time);
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
   if (admission.xoff) {
     say(node, in, true, due.time);
@@ -365,7 +359,7 @@ void PacketEngine::store(Port& port, const Due& due, PacketSwitch& node) {
 }
 
 // The last byte of the packet that the port sent has left.
-void PacketEngine::release(Port& port, PacketSwitch& node) {
+void PacketWorker::release(Port& port, PacketSwitch& node) {
   const Leaving leaving = port.leaving;
   const std::uint32_t in = entries_[leaving.position];
   const bool xon = node.buffer.release({.in_port = in, .out_port = port.out, .priority = 0},
@@ -378,7 +372,7 @@ void PacketEngine::release(Port& port, PacketSwitch& node) {
 
 // Tells the sender of an ingress port to stop or to go on: a PFC frame goes out by the link back,
 // before all that waits there.
-void PacketEngine::say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time) {
+void PacketWorker::say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time) {
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
     if (port.out != in) {
@@ -396,7 +390,7 @@ void PacketEngine::say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseco
   CHECK(false, "a packet came by a link without a way back");
 }
 
-void PacketEngine::send_pause(Port& port, std::uint32_t index, Picoseconds start) {
+void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start) {
   const bool stop = port.to_pause.pop() != 0;
   --switches_[port.node].to_send;
   const Picoseconds end = start + time_on_line(port, kPfcWireBytes.count());
@@ -404,21 +398,19 @@ void PacketEngine::send_pause(Port& port, std::uint32_t index, Picoseconds start
   port.counters.bytes += static_cast<std::uint64_t>(kPfcWireBytes.count());
   const Picoseconds time = end + port.pause_delay;
   DCHECK(time >= end_time_, "a pause takes effect in the window in which it was sent");
-  if (is_observed_ && time > losses_.fails_at(LinkId(port.link))) {
+  if (watch_.is_on && time > fabric_.losses().fails_at(LinkId(port.link))) {
     return;
-  }
-  if (port.pauses.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Pauses), time);
   }
   const auto flags =
       static_cast<std::uint8_t>(Packet::kPause | (stop ? Packet::kMarked : std::uint8_t{0}));
-  port.pauses.push({.time = time,
-                    .packet = {.connection = kNoIndex,
-                               .position = 0,
-                               .sequence = 0,
-                               .wire = 0,
-                               .left = 0,
-                               .flags = flags}});
+  put_on_link(port, index, CalendarItem::Pauses, port.pauses,
+              {.time = time,
+               .packet = {.connection = kNoIndex,
+                          .position = 0,
+                          .sequence = 0,
+                          .wire = 0,
+                          .left = 0,
+                          .flags = flags}});
 }
 
 }  // namespace trainyard

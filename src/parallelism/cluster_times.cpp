@@ -27,6 +27,21 @@ std::vector<int> servers_of(const Cluster& cluster) {
   return servers;
 }
 
+// Servers have numbers from zero on; a joining switch stands behind them by its own.
+std::vector<int> domains_of(const Cluster& cluster, const std::vector<int>& servers) {
+  const Topology& topology = cluster.topology;
+  std::vector<int> domains = servers;
+  for (std::size_t rank = 0; rank < domains.size(); ++rank) {
+    for (const LinkId link : topology.links_from(cluster.gpus[rank])) {
+      const NodeId peer = topology.link(link).target;
+      if (topology.node(peer).kind == NodeKind::NvSwitch && !topology.node(peer).server) {
+        domains[rank] = static_cast<int>(topology.server_count() + peer.value());
+      }
+    }
+  }
+  return domains;
+}
+
 }  // namespace
 
 ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity)
@@ -34,7 +49,8 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
       group_(cluster),
       runtime_(runtime),
       fidelity_(fidelity),
-      server_of_rank_(servers_of(cluster)) {}
+      server_of_rank_(servers_of(cluster)),
+      domain_of_rank_(domains_of(cluster, server_of_rank_)) {}
 
 void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;

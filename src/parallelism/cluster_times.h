@@ -42,6 +42,8 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] std::size_t simulated() const { return collectives_.size() + transfers_.size(); }
   // By rank.
   [[nodiscard]] const std::vector<int>& servers() const { return server_of_rank_; }
+  // By rank: an NVSwitch that joins servers, else the server.
+  [[nodiscard]] const std::vector<int>& domains() const { return domain_of_rank_; }
 
  private:
   // The cluster with no other ranks than these.
@@ -54,6 +56,7 @@ class ClusterTimes final : public GroupTimes {
   std::optional<Nccl> runtime_;
   Fidelity fidelity_;
   std::vector<int> server_of_rank_;
+  std::vector<int> domain_of_rank_;
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;
   std::map<std::tuple<int, int, Bytes>, SimTime> transfers_;
   std::size_t calls_ = 0;
