@@ -385,11 +385,9 @@ Timing Timer::collective(const CallPlan& plan) {
       timing.device = state.nvls(plan);
       break;
     case Algorithm::NvlsTree:
-      state.refuse_engine("NVLSTree");
       timing.device = state.nvls_tree(plan);
       break;
     case Algorithm::Pat:
-      state.refuse_engine("PAT");
       timing.device = state.pat(plan);
       break;
     case Algorithm::CollNetDirect:

@@ -51,9 +51,8 @@ SimTime Timer::State::run(const ReplayNetwork& made, std::span<const ReplayLane>
 void Timer::State::refuse_engine(std::string_view what) const {
   if (engine) {
     throw ConfigError(
-        fmt::format("--fidelity {}: expected ring or tree (--algo, NCCL_ALGO), or ports for {}, "
-                    "which the event "
-                    "model does not have over an engine",
+        fmt::format("--fidelity {}: expected another algorithm than {} (--algo, NCCL_ALGO), or "
+                    "ports, found one whose sums are made in the switches that the engine has",
                     to_string(engine->fidelity), what));
   }
 }

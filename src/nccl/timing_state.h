@@ -34,6 +34,16 @@ struct ChannelShare {
   Bytes chunk;
 };
 
+// What one rank sends to one of another node in a call.
+struct NodeFlow {
+  int from = 0;
+  int to = 0;
+  int channel = 0;
+  std::optional<int> nic_out = {};  // By their numbers in the nodes.
+  std::optional<int> nic_in = {};
+  Bytes bytes = {};
+};
+
 struct Timer::State {
   State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
         const Environment& environment_in, const LaunchMode& mode_in,
@@ -89,6 +99,10 @@ struct Timer::State {
   // Units of each lane that run() takes one by one.
   [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
 
+  // How many times as long these flows take over the engine as over ports; at least 1.
+  [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
+  [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
+  [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
   // Throws the ConfigError for what has no way over an engine.
   void refuse_engine(std::string_view what) const;
 

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "sim/config_error.h"
 #include "support/nccl_timing.h"
 
 namespace trainyard::nccl {
@@ -82,7 +81,11 @@ TEST_CASE("sums in switches have no engine between nodes", "[nccl][engine]") {
   const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 2}), reducing("CollNetChain"));
   Timer timer(job.cluster, job.communicator, default_profile(), job.environment, {},
               EngineSettings{});
-  REQUIRE_THROWS_AS(timer.collective(job.plan(Function::AllReduce, mib(1))), ConfigError);
+  REQUIRE_THROWS_WITH(
+      timer.collective(job.plan(Function::AllReduce, mib(1))),
+      Catch::Matchers::Equals(
+          "--fidelity flow: expected another algorithm than CollNetChain (--algo, NCCL_ALGO), or "
+          "ports, found one whose sums are made in the switches that the engine has"));
 }
 
 }  // namespace trainyard::nccl
