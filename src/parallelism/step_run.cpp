@@ -43,9 +43,9 @@ void add_memory(const Workload& workload, const SoftwareProfile& software, const
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
 }
 
-// In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it in
-// every collective, and all pipelines for its own before the optimizer, so that the step takes as
-// long as if the whole stage were as slow.
+// In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it
+// in every collective, and all pipelines for its own before the optimizer, so that the step takes
+// as long as if the whole stage were as slow.
 GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding folding) {
   if (slow.rank < 0 || slow.rank >= job.plan.ranks()) {
     throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",
