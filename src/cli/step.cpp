@@ -60,6 +60,7 @@ struct Request {
   std::optional<std::string> output;
   StepMethod method = StepMethod::ClosedForms;
   std::optional<SlowRank> slow_rank;
+  bool shares_network = false;
   std::optional<std::string> trace;
 };
 
@@ -93,13 +94,19 @@ void read_method(const OptionReader& reader, Request& request) {
   request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
   if (request.method == StepMethod::ClosedForms) {
-    for (const std::string_view name : {"trace", "slow-rank"}) {
+    for (const std::string_view name : {"trace", "slow-rank", "traffic"}) {
       if (reader.given(name)) {
         throw ConfigError(fmt::format(
             "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
             name));
       }
     }
+  }
+  request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
+  if (request.shares_network && (request.is_nccl || request.fidelity == Fidelity::Analytical)) {
+    throw ConfigError(fmt::format(
+        "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
+        request.is_nccl ? "nccl" : "analytical"));
   }
 }
 
@@ -148,10 +155,12 @@ std::vector<std::string> notes_of(const Request& request, const Workload& worklo
                                   const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{
       method_note(run),
-      fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, the "
-                  "others are equal ones",
-                  request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
-                  run.simulated, run.calls)};
+      request.shares_network
+          ? "collectives run as plain rings, all groups at once on one network"
+          : fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, "
+                        "the others are equal ones",
+                        request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
+                        run.simulated, run.calls)};
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
@@ -193,7 +202,8 @@ StepReport predict(const Request& request, spdlog::logger& log) {
                                     .nccl = request.is_nccl ? &profile : nullptr,
                                     .fidelity = request.fidelity,
                                     .method = request.method,
-                                    .slow_rank = request.slow_rank});
+                                    .slow_rank = request.slow_rank,
+                                    .shares_network = request.shares_network});
   if (request.trace && run.graph) {
     TraceRecorder recorder;
     record_step(*run.graph, recorder);
@@ -238,6 +248,10 @@ options::options_description step_options() {
   add("method", text("NAME"),
       "closed-forms (the default), or graph: every operation of the step in simulated time");
   add("slow-rank", text("RANK=FACTOR"), "with graph: a rank that computes so many times as long");
+  add("traffic", text("NAME"),
+      "with graph: alone (the default), each group has the cluster to itself; shared, every rank "
+      "is "
+      "simulated, with all traffic on one network");
   add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
   add_output_options(all);
   add_log_option(all);

@@ -177,7 +177,8 @@ void StepLowering::add_pass(int rank, const Pass& pass, std::uint32_t begin) {
   for (std::uint32_t id = begin; id < result_.graph.operations().size(); ++id) {
     if (result_.graph.operations()[id].kind == GraphOperationKind::Compute) {
       if (!added) {
-        added = {.rank = rank, .pass = pass, .first = OperationId(id), .last = OperationId(id)};
+        added = LoweredPass{
+            .rank = rank, .pass = pass, .first = OperationId(id), .last = OperationId(id)};
       }
       added->last = OperationId(id);
     }
@@ -254,7 +255,8 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
                [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
   const std::string name = "gradients of " + units_.name_of(of_pass.unit);
   if (job_.overlap.data) {
-    writing.reduce = {.calls = data_traffic(reduce), .name = name, .before = writing.rank.front()};
+    writing.reduce =
+        PendingReduce{.calls = data_traffic(reduce), .name = name, .before = writing.rank.front()};
     return;
   }
   for (const UnitCall& call : data_traffic(reduce)) {

@@ -32,6 +32,8 @@ struct SlowRank {
   std::int64_t ppm = 1'000'000;  // Its times over those of the others.
 };
 
+inline constexpr int kMostSharedRanks = 1024;
+
 // What does not change from one run to the next.
 struct StepTables {
   const Catalogue& catalogue;
@@ -40,7 +42,11 @@ struct StepTables {
   const nccl::Profile* nccl = nullptr;
   Fidelity fidelity = Fidelity::Flow;
   StepMethod method = StepMethod::ClosedForms;
-  std::optional<SlowRank> slow_rank = {};  // For StepMethod::Graph.
+  // For StepMethod::Graph:
+  std::optional<SlowRank> slow_rank = {};
+  // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
+  // `nccl`. For at most kMostSharedRanks.
+  bool shares_network = false;
 };
 
 struct StepRun {

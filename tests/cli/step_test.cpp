@@ -108,12 +108,26 @@ TEST_CASE("a slow rank makes a step longer, and a trace shows it", "[step-comman
   std::filesystem::remove(file);
 }
 
+TEST_CASE("with all traffic on one network a step takes about as long on rails", "[step-command]") {
+  const std::vector<std::string> small{
+      "--method", "graph",           "--runtime", "plain",
+      "--set",    "batch.global=16", "--set",     "batch.sequence=512"};
+  std::vector<std::string> shared = small;
+  shared.insert(shared.end(), {"--traffic", "shared"});
+  const auto run = json_of(shared);
+  REQUIRE(run["step_time_s"].get<double>() ==
+          Approx(json_of(small)["step_time_s"].get<double>()).epsilon(0.1));
+  REQUIRE(run["notes"][1] == "collectives run as plain rings, all groups at once on one network");
+}
+
 TEST_CASE("options of the graph want the graph", "[step-command]") {
   REQUIRE(error_of(with_files({"--slow-rank", "1=2"})) ==
           "--slow-rank: expected --method graph, as closed forms have no time line, found "
           "closed-forms");
   REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "64=2"})) ==
           "slow rank: expected a rank from 0 to 63, found 64");
+  REQUIRE(error_of(with_files({"--method", "graph", "--traffic", "shared"})) ==
+          "--traffic shared: expected --runtime plain with --fidelity flow or packet, found nccl");
   REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "1"})) ==
           "--slow-rank: expected RANK=FACTOR, a factor from 0.001 to 1000, found \"1\"");
 }
