@@ -61,6 +61,7 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   check_marking();
   check_retransmission(options);
   check_control(options);
+  check_lanes(options);
   set_sizes();
   if (options_.profile) {
     if (const int packets = packets_per_ack(*options_.profile, sizes_.full); packets > 0) {
@@ -154,6 +155,7 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   port.end_delay = flight + (is_switch ? node : 0);
   // The other side stops after the time that 802.3 allows it.
   port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
+  set_up_lanes(port, link);
   set_up_switch(port, link);
   set_up_credits(port, link);
   return index;
