@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several classes of data: packet by packet as an ordinary simulation says, with one class in use as
-// without classes, and what schedulers and pauses by class promise.
+// Several classes of data: packet by packet as an ordinary simulation says, with one class in use
+// as without classes, and what schedulers and pauses by class promise.
 #include "support/catch.h"
 
 #include "network/packet_lanes.h"
@@ -208,8 +208,8 @@ TEST_CASE("a strict lane has the line for itself, and weights share it") {
 }
 
 TEST_CASE("a pause of one class leaves the others alone") {
-  // Hosts of one leaf send over one trunk: three into an incast that PFC stops, one to an idle host.
-  // In one class the last is a victim of the others; in two it is not.
+  // Hosts of one leaf send over one trunk: three into an incast that PFC stops, one to an idle
+  // host. In one class the last is a victim of the others; in two it is not.
   const LinkSpec trunk = fabric_link(gigabits_per_second(400), 1_us);
   const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 4, .spines = 1}, kLink, trunk);
   Traffic traffic;
