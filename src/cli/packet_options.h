@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
-// --bit-errors, --fail, --convergence: what the packet engine is told beside the cluster; --counters, --samples,
-// --sample-every: what it is asked for.
+// --bit-errors, --fail, --convergence: what the packet engine is told beside the cluster;
+// --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 
 #include <array>
@@ -23,6 +23,10 @@ struct PacketRequest {
   std::optional<std::string> samples_file;
   std::vector<std::string> failures;  // "A,B@TIME" each.
 
+  // Whether priorities of flows matter.
+  [[nodiscard]] bool has_classes(Fidelity fidelity) const {
+    return fidelity == Fidelity::Packet && options.lanes;
+  }
   [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
 };
 

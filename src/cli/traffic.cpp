@@ -142,7 +142,7 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
     notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {
-    if (has_priority(group)) {
+    if (has_priority(group) && !request.packet.has_classes(request.fidelity)) {
       notes.push_back(fmt::format(
           "the priority of group {} did not influence the result: {} has one class of flows",
           group.name, to_string(request.fidelity)));

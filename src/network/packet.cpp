@@ -89,7 +89,8 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
       continue;
     }
     const std::vector<Reroute> later = reroutes(spec, number);
-    connections_.push_back(route_.empty() ? kNoIndex : engine_.add_connection(route_));
+    connections_.push_back(route_.empty() ? kNoIndex
+                                          : engine_.add_connection(route_, spec.priority));
     for (const Reroute& reroute : later) {
       engine_.reroute(connections_.back(), reroute.from, reroute.path);
     }

@@ -27,7 +27,9 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   }
 }
 
-std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links) {
+std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
+                                           std::optional<std::uint8_t> lane) {
+  fabric_.add_lane(lane);
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
                   .hops = static_cast<std::uint8_t>(links.size())};
   Picoseconds least = fabric_.add_path(links);

@@ -53,9 +53,11 @@ class PacketEngine {
   // `topology` must outlive the engine. Throws ConfigError for options that make no sense.
   PacketEngine(const Topology& topology, const PacketOptions& options);
 
-  // `path` must not be empty. Connections are numbered from 0. Throws ConfigError where something
-  // must go back to the source and a link has none back.
-  std::uint32_t add_connection(std::span<const LinkId> path);
+  // `path` must not be empty. Connections are numbered from 0. `lane` is its class of data, where
+  // there are several. Throws ConfigError where something must go back to the source and a link has
+  // none back.
+  std::uint32_t add_connection(std::span<const LinkId> path,
+                               std::optional<std::uint8_t> lane = std::nullopt);
   // Another path of a connection, with as many links, of which the first and the last are those of
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);

@@ -237,8 +237,7 @@ std::optional<Packet> PacketSenders::next_reliable(std::uint32_t id, Picoseconds
       .flags = piece.ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
-void PacketSenders::go_on_reliably(const Port& port, const Packet& packet, Picoseconds start,
-                                   PacketNotes& notes) {
+void PacketSenders::go_on_reliably(const Packet& packet, Picoseconds start, PacketNotes& notes) {
   const std::uint32_t id = packet.connection;
   SendingEnd& end = ends_[id];
   pace(end, packet, start);
@@ -248,9 +247,9 @@ void PacketSenders::go_on_reliably(const Port& port, const Packet& packet, Picos
   }
   end.is_in_line = true;
   if (end.next_start <= start) {
-    sources_[port.source].make_ready(id);
+    sources_[end.source].make_ready(id);
   } else {
-    sources_[port.source].wait(id, end.next_start, reliable_[id].order());
+    sources_[end.source].wait(id, end.next_start, reliable_[id].order());
   }
 }
 
@@ -299,8 +298,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
   set_timer(id, notes);
   if (both.can_send() && !end.is_in_line) {
     end.is_in_line = true;
-    sources_[fabric_.ports()[end.port].source].wait(id, std::max(time, end.next_start),
-                                                    both.order());
+    sources_[end.source].wait(id, std::max(time, end.next_start), both.order());
   }
 }
 

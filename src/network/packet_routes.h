@@ -39,7 +39,7 @@ class PacketRoutes {
   }
   // The change that holds at `time`; nullptr for the path with which it began.
   [[nodiscard]] const Change* at(std::uint32_t connection, Picoseconds time) const {
-    const auto found = changes_.find(connection);
+    const auto found = changes_.empty() ? changes_.end() : changes_.find(connection);
     if (found == changes_.end()) {
       return nullptr;
     }

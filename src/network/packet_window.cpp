@@ -220,6 +220,7 @@ void PacketWorker::pull_alarms() {
                   .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kAlarm)};
     if (alarm.kind == Alarm::Kind::LinkDown) {
       packet.flags = Packet::kPause;  // XON: nothing stops a port whose link is down.
+      packet.sequence = LaneOptions::kLanes;
     }
     get(alarm.port, {.time = alarm.time, .packet = packet}, kNoIndex);
     senders_.settle(notes_);
@@ -287,7 +288,7 @@ inline Packet PacketWorker::take_queued(Port& port) {
   Packet packet = port.queue.pop();
   port.queued_bytes -= packet.wire - sizes_.around_frame;
   if (port.queued_bytes > port.mark_above) [[unlikely]] {
-    mark(port, packet);
+    mark(port, packet, port.queued_bytes);
   }
   return packet;
 }
@@ -346,10 +347,37 @@ void PacketWorker::admit(Port& port, std::uint32_t index, const Due& due, Packet
     store(port, index, due, *node);
     return;
   }
-  port.queue.push(packet);
+  enqueue(port, index, packet, due.time);
+}
+
+void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet,
+                           Picoseconds time) {
+  if (port.lanes == kNoIndex) [[likely]] {
+    port.queue.push(packet);
+  } else {
+    put_in_lane(port, packet);
+  }
   port.queued_bytes += packet.wire - sizes_.around_frame;
-  note_queue(port, index, due.time);
+  note_queue(port, index, time);
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
+}
+
+// Whether one of the connections that begin at the port may send.
+bool PacketWorker::has_own(std::uint32_t source, Picoseconds start) {
+  return source != kNoIndex && senders_.earliest(source) <= start &&
+         senders_.has_turn(source, start);
+}
+
+// Begins the packet of the connection whose turn it is. Nothing if it has none after all.
+std::optional<Packet> PacketWorker::send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                             Picoseconds start) {
+  const std::optional<Packet> packet = senders_.take(source, start, notes_);
+  if (packet) {
+    ++port.counters.packets;
+    begin(port, index, *packet, start);
+    senders_.go_on(port, *packet, start, notes_);
+  }
+  return packet;
 }
 
 // Begins the packet whose turn it is. There is one, unless a window has no room for it.
@@ -367,20 +395,17 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
     }
     return;
   }
-  bool has_own = port.source != kNoIndex && senders_.earliest(port.source) <= start;
-  if (has_own) {
-    has_own = senders_.has_turn(port, start);
-    if (!has_own && port.queue.empty()) {
+  if (port.lanes != kNoIndex) [[unlikely]] {
+    send_of_lane(port, index, start);
+    return;
+  }
+  if (has_own(port.source, start)) {
+    if (port.own_turn || port.queue.empty()) {
+      port.own_turn = false;
+      static_cast<void>(send_own(port, index, port.source, start));
       return;
     }
-  }
-  if (has_own && (port.own_turn || port.queue.empty())) {
-    port.own_turn = false;
-    if (const std::optional<Packet> packet = senders_.take(port, start, notes_)) {
-      ++port.counters.packets;
-      begin(port, index, *packet, start);
-      senders_.go_on(port, *packet, start, notes_);
-    }
+  } else if (port.queue.empty()) {
     return;
   }
   port.own_turn = true;
@@ -389,14 +414,14 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   pass_on(port, index, packet, start);
 }
 
-// The queue behind the packet is above Kmin.
-void PacketWorker::mark(Port& port, Packet& packet) {
+// So many bytes are behind the packet in its queue: more than Kmin.
+void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
   if (packet.has(Packet::kMarked)) {
     return;
   }
   port.random += 0x9E3779B97F4A7C15;  // The step of splitmix64.
   const auto draw = static_cast<std::uint32_t>(mix64(port.random) >> 32);
-  if (fabric_.marker(port.marker).marks(Bytes(port.queued_bytes), draw)) {
+  if (fabric_.marker(port.marker).marks(Bytes(behind), draw)) {
     packet.flags |= Packet::kMarked;
     ++port.counters.marks;
   }

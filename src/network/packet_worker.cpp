@@ -31,6 +31,7 @@ void PacketWorker::look_up() {
   loads_ = fabric_.loads();
   switches_ = fabric_.switches();
   credits_ = fabric_.credits();
+  lanes_ = fabric_.lanes();
 }
 
 void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
@@ -138,9 +139,14 @@ void PacketWorker::admit_special(Port& port, const Due& due) {
   if (packet.has(Packet::kCredit)) {
     take_credits(port, due);
   } else if (packet.has(Packet::kPause)) {
-    const bool stop = packet.has(Packet::kMarked);
+    bool stop = packet.has(Packet::kMarked);
     const bool was_paused = (port.stops & Port::kPaused) != 0;
     port.counters.pauses_received += stop ? 1 : 0;
+    if (port.lanes != kNoIndex) {
+      LaneQueues& queues = lanes_[port.lanes];
+      queues.set_paused(packet.sequence, stop);
+      stop = queues.paused != 0;
+    }
     if (stop && !was_paused) {
       port.paused_since = due.time;
       port.stops |= Port::kPaused;

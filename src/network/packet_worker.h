@@ -124,7 +124,11 @@ class alignas(64) PacketWorker {
   void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
   [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
                                            Picoseconds start);
-  void mark(Port& port, Packet& packet);
+  void mark(Port& port, Packet& packet, std::int64_t behind);
+  void enqueue(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
+  std::optional<Packet> send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                 Picoseconds start);
   void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
 
@@ -140,8 +144,18 @@ class alignas(64) PacketWorker {
   void take_event(PacketSwitch& node);
   void store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node);
   void release(Port& port, PacketSwitch& node);
-  void say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time);
+  void say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time);
+  [[nodiscard]] BufferPlace place_of(const Port& port, const Packet& packet) const;
+  [[nodiscard]] BufferPlace place_of_leaving(const Port& port) const;
+  template <typename Visit>
+  void visit_stored(const PacketSwitch& node, const Visit& visit) const;
   void send_pause(Port& port, std::uint32_t index, Picoseconds start);
+
+  // packet_lanes.cpp
+  [[nodiscard]] Picoseconds next_lane_start(const Port& port) const;
+  [[nodiscard]] std::uint8_t ready_lanes(const Port& port, Picoseconds start);
+  void send_of_lane(Port& port, std::uint32_t index, Picoseconds start);
+  void put_in_lane(const Port& port, const Packet& packet);
 
   // packet_credits.cpp
   void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
@@ -171,6 +185,7 @@ class alignas(64) PacketWorker {
   std::span<SwitchLoad> loads_;
   std::span<PacketSwitch> switches_;
   std::span<LinkCredits> credits_;
+  std::span<LaneQueues> lanes_;
 
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Of the window that is being worked on.
@@ -279,7 +294,7 @@ inline Picoseconds PacketWorker::next_start(const Port& port) const {
     return port.free_at;
   }
   if (port.stops != 0) [[unlikely]] {
-    return kNeverTime;
+    return port.lanes == kNoIndex ? kNeverTime : next_lane_start(port);
   }
   if (!port.queue.empty()) {
     return port.free_at;
