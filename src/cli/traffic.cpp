@@ -78,6 +78,11 @@ Request read_request(const OptionReader& reader) {
   request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
   request.packet = read_packet_options(reader, request.fidelity);
   read_failure_options(reader, request.fidelity, request.packet);
+  if (request.fidelity != Fidelity::Packet && reader.given("threads")) {
+    throw ConfigError(fmt::format("--threads: expected --fidelity packet beside it, found {}",
+                                  to_string(request.fidelity)));
+  }
+  request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
@@ -175,6 +180,9 @@ options::options_description traffic_options() {
   add("seed", text("N"), "of all random choices, instead of those of the file");
   add("links", text("N"), "how many of the fullest links are shown (default: 5)");
   add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
+  add("threads", text("N"),
+      "with packets: cut the fabric into so many parts and work through them side by side "
+      "(default: 1); never changes a result");
   add_packet_options(all);
   add_failure_options(all);
   add_output_options(all);

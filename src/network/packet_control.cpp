@@ -57,9 +57,10 @@ void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::span<const Ho
                       .control = SenderControl(settings),
                       .first_hop = static_cast<std::uint32_t>(hops_.size()),
                       .hops = static_cast<std::uint16_t>(hops.size()),
-                      .flight = {},
-                      .stamps = {}});
-  hops_.insert(hops_.end(), hops.begin(), hops.end());
+                      .flight = {}});
+  for (const Hop& hop : hops) {
+    hops_.push_back({.hop = hop, .stamps = {}});
+  }
 }
 
 std::uint64_t PacketControl::rate(std::uint32_t connection, Picoseconds now) {
@@ -78,23 +79,15 @@ bool PacketControl::fits(std::uint32_t connection, std::int64_t wire, Picosecond
 }
 
 // Twice as many packets may be under way. Those that are keep what is known of them.
-void PacketControl::grow(Sender& sender) const {
+void PacketControl::grow(Sender& sender) {
   constexpr std::size_t kLeast = 8;
   const std::size_t size = std::max(kLeast, 2 * sender.flight.size());
   CHECK(size <= (std::size_t{1} << 31), "too many packets of a connection under way");
   std::vector<Sent> flight(size);
-  const std::size_t hops = wants_int_ ? sender.hops : 0;
-  std::vector<Stamp> stamps(size * hops);
   for (std::uint32_t sequence = sender.oldest; sequence != sender.next; ++sequence) {
-    const std::size_t from = sequence & (sender.flight.size() - 1);
-    const std::size_t to = sequence & (size - 1);
-    flight[to] = sender.flight[from];
-    for (std::size_t hop = 0; hop < hops; ++hop) {
-      stamps[to * hops + hop] = sender.stamps[from * hops + hop];
-    }
+    flight[sequence & (size - 1)] = sender.flight[sequence & (sender.flight.size() - 1)];
   }
   sender.flight = std::move(flight);
-  sender.stamps = std::move(stamps);
 }
 
 void PacketControl::on_sent(std::uint32_t connection, std::int64_t wire, Picoseconds now) {
@@ -113,34 +106,33 @@ void PacketControl::on_sent(std::uint32_t connection, std::int64_t wire, Picosec
 
 void PacketControl::stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
                           const Stamp& stamp) {
-  Sender& sender = senders_[connection];
-  if (sequence - sender.oldest >= sender.next - sender.oldest) {
-    return;  // It was answered before, and is on its way a second time.
-  }
-  const std::uint32_t first = hops_[sender.first_hop].position;
+  const Sender& sender = senders_[connection];
+  const std::uint32_t first = hops_[sender.first_hop].hop.position;
   // Ports of the fabric follow each other on a path, nearly always.
   std::uint32_t hop = std::min<std::uint32_t>(position - first, sender.hops - 1U);
-  while (hops_[sender.first_hop + hop].position != position) {
+  while (hops_[sender.first_hop + hop].hop.position != position) {
     --hop;
   }
-  const std::size_t slot = sequence & (sender.flight.size() - 1);
-  sender.stamps[slot * sender.hops + hop] = stamp;
+  hops_[sender.first_hop + hop].stamps.push({.sequence = sequence, .stamp = stamp});
 }
 
-std::span<const IntHop> PacketControl::path_of(const Sender& sender, std::uint32_t sequence) {
-  path_.clear();
-  const std::size_t slot = sequence & (sender.flight.size() - 1);
+PacketControl::IntPath PacketControl::path_of(const Sender& sender, std::uint32_t sequence) {
+  IntPath path;
   for (std::uint32_t i = 0; i < sender.hops; ++i) {
-    const Hop& port = hops_[sender.first_hop + i];
-    const Stamp& stamp = sender.stamps[slot * sender.hops + i];
-    const IntHop hop{.rate = Bandwidth(static_cast<std::int64_t>(port.bits_per_second)),
+    Trail& trail = hops_[sender.first_hop + i];
+    Stamped written = trail.stamps.pop();
+    while (written.sequence != sequence) {  // Of packets that were lost on the way.
+      written = trail.stamps.pop();
+    }
+    const Stamp& stamp = written.stamp;
+    const IntHop hop{.rate = Bandwidth(static_cast<std::int64_t>(trail.hop.bits_per_second)),
                      .time = SimTime(stamp.time),
                      .sent_bytes = stamp.sent_bytes,
                      .queue = Bytes(stamp.queue),
-                     .port = port.link};
-    path_.push_back(has_wire_counters_ ? rounded_to_wire(hop) : hop);
+                     .port = trail.hop.link};
+    path.at(i) = has_wire_counters_ ? rounded_to_wire(hop) : hop;
   }
-  return path_;
+  return path;
 }
 
 void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked,
@@ -157,6 +149,10 @@ void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is
     size += sender.flight[sender.oldest & mask].wire;
   }
   sender.acked += static_cast<std::uint64_t>(size);
+  IntPath path;
+  if (wants_int_) {
+    path = path_of(sender, next - 1);
+  }
   sender.control.on_ack(
       {.now = SimTime(now),
        .rtt = SimTime(now - sent_at),
@@ -166,7 +162,7 @@ void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is
        .size = Bytes(size),
        .is_marked = is_marked,
        .hops = sender.hops,
-       .path = wants_int_ ? path_of(sender, next - 1) : std::span<const IntHop>()});
+       .path = wants_int_ ? std::span(path).first(sender.hops) : std::span<const IntHop>()});
 }
 
 void PacketControl::on_cnp(std::uint32_t connection, Picoseconds now) {

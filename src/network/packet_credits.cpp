@@ -11,6 +11,19 @@
 #include "sim/config_error.h"
 
 namespace trainyard {
+namespace {
+
+// What a port gets when credits for so many bytes are back.
+Packet credit_of(std::int64_t bytes) {
+  return {.connection = kNoIndex,
+          .position = 0,
+          .sequence = 0,
+          .wire = static_cast<std::uint16_t>(bytes),
+          .left = 0,
+          .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+}
+
+}  // namespace
 
 void PacketFabric::set_up_credits(Port& port, const Link& link) {
   const bool is_fabric = link.spec.kind == LinkKind::Network;
@@ -57,7 +70,14 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
   if (index != senders_.port(packet.connection)) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
-      give_credits(before, end + credits_[ports_[before].credits].flight, packet.wire);
+      const Picoseconds time = end + credits_[ports_[before].credits].flight;
+      DCHECK(time >= end_time_, "credits come back in the window in which they were given");
+      if (ports_[before].part == part_) {
+        give_credits(before, time, packet.wire);
+      } else {
+        cross(ports_[before].part, before, CalendarItem::Port,
+              {.time = time, .packet = credit_of(packet.wire)});
+      }
     }
   }
   if (port.credits == kNoIndex) {
@@ -77,12 +97,23 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
 }
 
 void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
-  DCHECK(time >= end_time_, "credits come back in the window in which they were given");
   Port& port = ports_[index];
   std::vector<CreditReturn>& returns = credits_[port.credits].returns;
   returns.push_back({.time = time, .bytes = bytes});
   std::push_heap(returns.begin(), returns.end(), comes_later);
   add_port_to_calendar(port, index, time);
+}
+
+// Credits that come back in this window are among what the port gets.
+void PacketWorker::pull_credits(std::uint32_t index) {
+  const Port& port = ports_[index];
+  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  while (!returns.empty() && returns.front().time < end_time_) {
+    get(index, {.time = returns.front().time, .packet = credit_of(returns.front().bytes)}, by);
+    std::pop_heap(returns.begin(), returns.end(), comes_later);
+    returns.pop_back();
+  }
 }
 
 void PacketWorker::take_credits(Port& port, const Due& due) {

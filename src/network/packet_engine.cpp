@@ -3,7 +3,7 @@
 #include "network/packet_engine.h"
 
 #include <algorithm>
-#include <tuple>
+#include <memory>
 
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -14,8 +14,13 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
     : fabric_(topology, options),
       senders_(fabric_, messages_, reliable_),
       targets_(fabric_, messages_, reliable_),
-      worker_(fabric_, senders_, targets_, watch_),
       sampler_(options.sample_every) {
+  for (std::uint32_t part = 0; part < fabric_.parts(); ++part) {
+    workers_.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
+  }
+  if (workers_.size() > 1) {
+    crew_ = std::make_unique<PacketCrew>(fabric_.parts());
+  }
   watch_.is_on = fabric_.sizes().stamps > 0;
   for (const LinkFailure& failure : options.failures) {
     fail_link(failure.link, failure.time.picoseconds());
@@ -84,7 +89,9 @@ void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const L
 
 // What is kept of ports beside the fabric.
 void PacketEngine::set_up_ports() {
-  worker_.look_up();
+  for (const auto& worker : workers_) {
+    worker->look_up();
+  }
   const std::vector<Port>& ports = fabric_.ports();
   for (; ports_set_up_ < ports.size(); ++ports_set_up_) {
     set_up_losses(LinkId(ports[ports_set_up_].link));
@@ -102,7 +109,9 @@ void PacketEngine::shorten_window(Picoseconds lookahead) {
   }
   if (lookahead < window_) {
     window_ = lookahead;
-    worker_.start_over(window_, begin_time_);
+    for (const auto& worker : workers_) {
+      worker->start_over(window_, begin_time_);
+    }
   }
 }
 
@@ -112,25 +121,34 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   if (!targets_.expect(id, slot)) {
     messages_.append(senders_.last(id), slot);
   }
-  if (senders_.post(id, slot, worker_.notes())) {
-    worker_.schedule(senders_.port(id));
+  PacketWorker& worker = worker_of(senders_.port(id));
+  if (senders_.post(id, slot, worker.notes())) {
+    worker.schedule(senders_.port(id));
   }
 }
 
+WindowCalendar::Window PacketEngine::next_window() const {
+  WindowCalendar::Window next = WindowCalendar::kNever;
+  for (const auto& worker : workers_) {
+    next = std::min(next, worker->next_window());
+  }
+  return next;
+}
+
 Picoseconds PacketEngine::next_border() const {
-  const WindowCalendar::Window next = worker_.next_window();
+  const WindowCalendar::Window next = next_window();
   return next == WindowCalendar::kNever ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
 }
 
 void PacketEngine::run_window(std::vector<Completion>& completions) {
-  const WindowCalendar::Window number = worker_.next_window();
+  const WindowCalendar::Window number = next_window();
   CHECK(number != WindowCalendar::kNever, "a window without work");
   begin_time_ = static_cast<Picoseconds>(number) * window_;
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_until(*this, begin_time_);
   }
   ++windows_;
-  worker_.run(number);
+  run_workers(number);
   begin_time_ += window_;
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_at(*this, begin_time_);
@@ -138,10 +156,54 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
   collect(completions);
 }
 
+void PacketEngine::run_workers(WindowCalendar::Window number) {
+  if (!crew_) {
+    workers_.front()->run(number, workers_, windows_);
+    return;
+  }
+  std::size_t due = 0;
+  for (const auto& worker : workers_) {
+    due += worker->due(number);
+  }
+  if (due < static_cast<std::size_t>(fabric_.options().least_shared)) {
+    for (const auto& worker : workers_) {
+      worker->run(number, workers_, windows_);
+    }
+    return;
+  }
+  struct Round {
+    PacketWorker::Workers workers;
+    std::uint64_t round;
+    WindowCalendar::Window number;
+  };
+  Round round{.workers = workers_, .round = windows_, .number = number};
+  crew_->do_all(
+      [](void* context, std::uint32_t part) {
+        const Round& all = *static_cast<const Round*>(context);
+        all.workers[part]->run(all.number, all.workers, all.round);
+      },
+      &round);
+}
+
 // What was noted in the window, in an order that no way of working through it changes.
 void PacketEngine::collect(std::vector<Completion>& completions) {
-  const std::size_t before = completions.size();
-  PacketNotes& notes = worker_.notes();
+  const auto before = static_cast<std::ptrdiff_t>(completions.size());
+  const auto failed_before = static_cast<std::ptrdiff_t>(failures_.size());
+  const std::size_t started_before = watch_.is_traced ? starts_->size() : 0;
+  for (const auto& worker : workers_) {
+    take_notes(worker->notes(), completions);
+  }
+  std::sort(completions.begin() + before, completions.end(),
+            [](const Completion& a, const Completion& b) {
+              return a.time != b.time ? a.time < b.time : a.order < b.order;
+            });
+  std::sort(failures_.begin() + failed_before, failures_.end());
+  if (watch_.is_traced) {
+    std::sort(starts_->begin() + static_cast<std::ptrdiff_t>(started_before), starts_->end());
+  }
+}
+
+void PacketEngine::take_notes(PacketNotes& notes, std::vector<Completion>& completions) {
   for (const PacketNotes::Whole& whole : notes.whole) {
     const Message& message = messages_[whole.slot];
     completions.push_back(
@@ -149,17 +211,9 @@ void PacketEngine::collect(std::vector<Completion>& completions) {
     messages_.remove(whole.slot);
   }
   notes.whole.clear();
-  std::sort(completions.begin() + static_cast<std::ptrdiff_t>(before), completions.end(),
-            [](const Completion& a, const Completion& b) {
-              return a.time != b.time ? a.time < b.time : a.order < b.order;
-            });
-  if (!notes.failures.empty()) {
-    std::sort(notes.failures.begin(), notes.failures.end());
-    failures_.insert(failures_.end(), notes.failures.begin(), notes.failures.end());
-    notes.failures.clear();
-  }
+  failures_.insert(failures_.end(), notes.failures.begin(), notes.failures.end());
+  notes.failures.clear();
   if (!notes.starts.empty()) {
-    std::sort(notes.starts.begin(), notes.starts.end());
     starts_->insert(starts_->end(), notes.starts.begin(), notes.starts.end());
     notes.starts.clear();
   }

@@ -17,12 +17,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "network/network.h"
+#include "network/packet_crew.h"
 #include "network/packet_fabric.h"
 #include "network/packet_messages.h"
 #include "network/packet_options.h"
@@ -142,9 +144,7 @@ class PacketEngine {
   }
 
   // Messages that were sent and are not complete.
-  [[nodiscard]] std::uint64_t incomplete() const {
-    return messages_.sends() - worker_.notes().counts.completed;
-  }
+  [[nodiscard]] std::uint64_t incomplete() const { return messages_.sends() - counts().completed; }
   // A cycle of links that are stopped, each because of packets that wait for the next one and the
   // last because of the first: a PFC deadlock, which nothing ends. Empty if there is none.
   [[nodiscard]] std::vector<LinkId> deadlock() const;
@@ -160,6 +160,12 @@ class PacketEngine {
   [[nodiscard]] const PacketLosses& losses() const { return fabric_.losses(); }
 
  private:
+  [[nodiscard]] PacketWorker& worker_of(std::uint32_t port) {
+    return *workers_[fabric_.ports()[port].part];
+  }
+  [[nodiscard]] WindowCalendar::Window next_window() const;
+  void run_workers(WindowCalendar::Window number);
+  void take_notes(PacketNotes& notes, std::vector<Completion>& completions);
   void set_up_ports();
   void shorten_window(Picoseconds lookahead);
   void collect(std::vector<Completion>& completions);
@@ -173,7 +179,8 @@ class PacketEngine {
   PacketSenders senders_;
   PacketTargets targets_;
   PacketWatch watch_;
-  PacketWorker worker_;
+  std::vector<std::unique_ptr<PacketWorker>> workers_;  // One for each part of the fabric.
+  std::unique_ptr<PacketCrew> crew_;                    // If there are several.
   std::size_t ports_set_up_ = 0;
   Picoseconds window_ = kNeverTime;
   Picoseconds begin_time_ = 0;  // Everything before has been done.

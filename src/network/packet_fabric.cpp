@@ -7,6 +7,7 @@
 #include "hw/pfc.h"
 #include "hw/rdma_packet.h"
 #include "network/packet_control.h"
+#include "network/packet_partition.h"
 #include "network/packet_reliability.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -30,6 +31,10 @@ void check(const PacketOptions& options) {
     throw ConfigError(
         fmt::format("packet engine: expected a bit error rate from 0 to less than 1, found {}",
                     options.bit_error_rate));
+  }
+  if (options.threads < 1 || options.threads > kMostPacketThreads) {
+    throw ConfigError(fmt::format("packet engine: expected from 1 to {} threads, found {}",
+                                  kMostPacketThreads, options.threads));
   }
   if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
     throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
@@ -63,6 +68,9 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   check_control(options);
   check_lanes(options);
   set_sizes();
+  if (parts() > 1) {
+    part_ = cut_into_parts(topology, parts());
+  }
   if (options_.profile) {
     if (const int packets = packets_per_ack(*options_.profile, sizes_.full); packets > 0) {
       options_.packets_per_ack = packets;
@@ -141,6 +149,11 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   const Link& link = topology_.link(id);
   Port& port = ports_.emplace_back();
   port.link = id.value();
+  if (!part_.empty()) {
+    port.part = part_[link.source.value()];
+    const std::uint32_t far = part_[link.target.value()];
+    port.into = far == port.part ? kNoIndex : far;
+  }
   const Bandwidth rate = line_rate(link.spec.bandwidth);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
   port.full_time = transfer_time(Bytes(sizes_.full), rate).picoseconds();

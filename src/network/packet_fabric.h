@@ -96,6 +96,8 @@ class PacketFabric {
   [[nodiscard]] PacketLosses& losses() { return losses_; }
   [[nodiscard]] const PacketLosses& losses() const { return losses_; }
   [[nodiscard]] const RedMarker& marker(std::uint32_t number) const { return markers_[number]; }
+  // Into which the fabric is cut (packet_partition.h), one for each thread.
+  [[nodiscard]] std::uint32_t parts() const { return static_cast<std::uint32_t>(options_.threads); }
   // Whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 
@@ -136,6 +138,7 @@ class PacketFabric {
   std::vector<PacketSwitch> switches_;
   std::vector<SwitchLoad> loads_;
   std::vector<std::uint32_t> switch_index_;  // By node.
+  std::vector<std::uint32_t> part_;          // By node; empty if there is one part only.
   std::vector<LinkCredits> credits_;
   std::vector<std::uint32_t> positions_;
   std::vector<std::uint16_t> entries_;

@@ -33,7 +33,7 @@ void PacketEngine::watch_link(LinkId link) {
   const Picoseconds time = fabric_.losses().fails_at(link);
   const std::uint32_t index = fabric_.port_index(link);
   if (fabric_.options().pfc && index != kNoIndex && time != kNeverTime && time >= begin_time_) {
-    worker_.notes().alarms.push(
+    worker_of(index).notes().alarms.push(
         {.time = time, .port = index, .connection = kNoIndex, .kind = Alarm::Kind::LinkDown});
   }
 }

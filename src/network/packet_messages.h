@@ -68,6 +68,19 @@ struct PacketCounts {
   std::uint64_t acks = 0;
   std::uint64_t cnps = 0;
   std::uint64_t reordered = 0;  // Packets that came before one with a lower number.
+
+  PacketCounts& operator+=(const PacketCounts& other) {
+    messages += other.messages;
+    completed += other.completed;
+    bytes += other.bytes;
+    packet_hops += other.packet_hops;
+    windows += other.windows;
+    exact_windows += other.exact_windows;
+    acks += other.acks;
+    cnps += other.cnps;
+    reordered += other.reordered;
+    return *this;
+  }
 };
 
 // A connection that gave up after too many retries.

@@ -105,10 +105,11 @@ struct alignas(64) Port {
   Leaving leaving;
   Picoseconds end_delay = 0;  // From its end to the target, where the path ends.
   std::uint64_t bits_per_second = 0;
-  std::uint8_t stops = 0;     // Why it may send no data: kPaused, kStarved.
-  bool cuts_through = false;  // The node at the end of the link.
-  bool own_turn = false;      // Own packets and those that pass through take turns.
-  bool stamps = false;        // It writes into packets: HPCC.
+  std::uint8_t stops = 0;         // Why it may send no data: kPaused, kStarved.
+  bool cuts_through = false;      // The node at the end of the link.
+  bool own_turn = false;          // Own packets and those that pass through take turns.
+  bool stamps = false;            // It writes into packets: HPCC.
+  std::uint32_t into = kNoIndex;  // The part that its link leads into, if that is another one.
   PortTally counters;
 
   Ring<Packet> control;
@@ -123,6 +124,7 @@ struct alignas(64) Port {
   std::uint32_t marker = 0;           // Of the list of profiles.
   std::uint32_t credits = kNoIndex;   // Of the list of links with credits.
   std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
+  std::uint32_t part = 0;             // Of the fabric, in which it is.
   // An odd number of cache lines: with an even one the same lines of all ports would share half of
   // the sets of a cache.
   std::array<std::byte, 64> unused{};

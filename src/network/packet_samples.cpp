@@ -72,7 +72,10 @@ std::optional<PacketSamples> PacketEngine::samples() const {
 }
 
 PacketEngine::Counts PacketEngine::counts() const {
-  Counts counts = worker_.notes().counts;
+  Counts counts;
+  for (const auto& worker : workers_) {
+    counts += worker->notes().counts;
+  }
   counts.windows = windows_;
   for (const Port& port : fabric_.ports()) {
     counts.packet_hops += port.counters.packets;

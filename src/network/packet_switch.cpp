@@ -433,18 +433,16 @@ void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start
   if (watch_.is_on && time > fabric_.losses().fails_at(LinkId(port.link))) {
     return;
   }
-  if (port.pauses.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Pauses), time);
-  }
   const auto flags =
       static_cast<std::uint8_t>(Packet::kPause | (stop ? Packet::kMarked : std::uint8_t{0}));
-  port.pauses.push({.time = time,
-                    .packet = {.connection = kNoIndex,
-                               .position = 0,
-                               .sequence = said / 2U,
-                               .wire = 0,
-                               .left = 0,
-                               .flags = flags}});
+  put_on_link(port, index, CalendarItem::Pauses, port.pauses,
+              {.time = time,
+               .packet = {.connection = kNoIndex,
+                          .position = 0,
+                          .sequence = said / 2U,
+                          .wire = 0,
+                          .left = 0,
+                          .flags = flags}});
 }
 
 }  // namespace trainyard

@@ -30,7 +30,7 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
     DcqcnSettings settings = options.dcqcn.value_or(dcqcn_settings(options.control, line));
     settings.line = line;
     const auto entry = settings_.try_emplace(rate, settings).first;
-    reactions_.emplace_back(entry->second);
+    reactions_.push_back({.dcqcn = DcqcnReaction(entry->second)});
   }
   std::uint32_t& source = fabric_.source_of(port, static_cast<std::uint32_t>(ends_.size()));
   if (source == kNoIndex) {
@@ -131,7 +131,7 @@ void PacketSenders::pace(SendingEnd& end, const Packet& packet, Picoseconds star
   if (end.is_paced || end.was_cut) {
     std::uint64_t rate = end.rate;
     if (end.was_cut) {
-      DcqcnReaction& reaction = reactions_[packet.connection];
+      DcqcnReaction& reaction = reactions_[packet.connection].dcqcn;
       reaction.advance(SimTime(start));
       reaction.on_sent(SimTime(start), Bytes(packet.wire));
       rate = std::min(rate, static_cast<std::uint64_t>(reaction.rate().bits_per_second()));
@@ -180,7 +180,7 @@ void PacketSenders::on_notice(const Packet& packet, Picoseconds time, PacketNote
     return;
   }
   ends_[packet.connection].was_cut = true;
-  reactions_[packet.connection].on_cnp(SimTime(time));
+  reactions_[packet.connection].dcqcn.on_cnp(SimTime(time));
 }
 
 std::int64_t PacketSenders::payload_sent(std::uint32_t id) const {
@@ -195,7 +195,7 @@ double PacketSenders::rate(std::uint32_t id, Picoseconds time) const {
     SenderControl control = control_->control(id);
     return static_cast<double>(control.rate(SimTime(time)).bits_per_second());
   }
-  return end.was_cut ? reactions_[id].current() : static_cast<double>(end.rate);
+  return end.was_cut ? reactions_[id].dcqcn.current() : static_cast<double>(end.rate);
 }
 
 double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
@@ -203,7 +203,7 @@ double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
   if (control_ || !ends_[id].was_cut) {
     return std::min(rate(id, time), line);
   }
-  DcqcnReaction reaction = reactions_[id];  // Who looks must not change anything.
+  DcqcnReaction reaction = reactions_[id].dcqcn;  // Who looks must not change anything.
   reaction.advance(SimTime(time));
   return std::min(reaction.current(), line);
 }

@@ -104,6 +104,10 @@ class PacketSenders {
   };
   static_assert(sizeof(SendingEnd) == 64);
 
+  struct alignas(64) Reaction {
+    DcqcnReaction dcqcn;
+  };
+
   [[nodiscard]] std::int64_t next_wire(const SendingEnd& end) const;
   [[nodiscard]] std::uint32_t spray_of(std::uint32_t connection) const {
     return connection < spray_of_.size() ? spray_of_[connection] : kNoIndex;
@@ -131,8 +135,8 @@ class PacketSenders {
   std::vector<PacketSource> sources_;
   std::vector<SendingEnd> ends_;
   std::vector<PacketSpray> sprays_;
-  std::vector<std::uint32_t> spray_of_;   // By connection, up to the last one with several paths.
-  std::vector<DcqcnReaction> reactions_;  // By connection, if there is such control.
+  std::vector<std::uint32_t> spray_of_;  // By connection, up to the last one with several paths.
+  std::vector<Reaction> reactions_;      // By connection, if there is such control.
   std::map<std::uint64_t, DcqcnSettings> settings_;  // By rate.
   std::vector<Picoseconds> timers_;                  // By connection: of the alarm for its timeout.
   std::optional<PacketControl> control_;

@@ -15,16 +15,26 @@ constexpr std::size_t kAhead = 4;
 }  // namespace
 
 WindowCalendar::Window PacketWorker::next_window() const {
-  const WindowCalendar::Window next = calendar_.next();
-  const auto& alarms = notes_.alarms;
-  return alarms.empty()
-             ? next
-             : std::min(next, static_cast<WindowCalendar::Window>(alarms.top().time / window_));
+  WindowCalendar::Window next = calendar_.next();
+  const auto consider = [&](Picoseconds time) {
+    if (time != kNeverTime) {
+      next = std::min(next, static_cast<WindowCalendar::Window>(time / window_));
+    }
+  };
+  consider(notes_.alarms.empty() ? kNeverTime : notes_.alarms.top().time);
+  if (is_cut_) {
+    next = std::min(next, inlet_calendar_.next());
+    consider(outboxes_[filled_].earliest);
+  }
+  return next;
 }
 
-void PacketWorker::run(WindowCalendar::Window number) {
+void PacketWorker::run(WindowCalendar::Window number, Workers workers, std::uint64_t round) {
   number_ = number;
   calendar_.take(number_, due_);
+  if (is_cut_) {
+    inlet_calendar_.take(number_, due_inlets_);
+  }
   begin_time_ = static_cast<Picoseconds>(number_) * window_;
   end_time_ = begin_time_ + window_;
   active_.clear();
@@ -33,6 +43,10 @@ void PacketWorker::run(WindowCalendar::Window number) {
   for (std::size_t i = 0; i < due_.size(); ++i) {
     fetch_ahead(i);
     pull(due_[i]);
+  }
+  if (is_cut_) {
+    pull_inlets();
+    take_in(workers, round);
   }
   if (!notes_.alarms.empty()) {
     pull_alarms();
@@ -87,30 +101,6 @@ inline void PacketWorker::fetch_ahead(std::size_t place) const {
   }
 }
 
-// The port has work in this window, and gets a packet: in order of time, then of the link.
-inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
-  Port& port = ports_[index];
-  if (port.visited != number_) {
-    port.visited = number_;
-    active_.push_back(index);
-  }
-  const std::uint32_t slot = gets_used_;
-  if (gets_used_ == gets_.size()) [[unlikely]] {
-    gets_.resize(2 * gets_.size());
-  }
-  Due& due = gets_[gets_used_++];
-  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
-  if (port.first == kNoIndex) {
-    port.first = slot;
-    port.last = slot;
-  } else if (!due.is_before(gets_[port.last])) {
-    gets_[port.last].next = slot;
-    port.last = slot;
-  } else {
-    put_in_order(port, slot);
-  }
-}
-
 // Arrivals by several links are in order link by link; there are few of them in a window.
 void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   Due& due = gets_[slot];
@@ -122,21 +112,62 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   *place = slot;
 }
 
-// Credits that come back in this window are among what the port gets.
-inline void PacketWorker::pull_credits(std::uint32_t index) {
-  const Port& port = ports_[index];
-  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
-  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
-  while (!returns.empty() && returns.front().time < end_time_) {
-    const Packet packet{.connection = kNoIndex,
-                        .position = 0,
-                        .sequence = 0,
-                        .wire = static_cast<std::uint16_t>(returns.front().bytes),
-                        .left = 0,
-                        .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
-    get(index, {.time = returns.front().time, .packet = packet}, by);
-    std::pop_heap(returns.begin(), returns.end(), comes_later);
-    returns.pop_back();
+// To the port that takes what port `from` has sent.
+inline void PacketWorker::hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
+                               std::uint32_t by) {
+  const Packet& packet = arrival.packet;
+  if (kind == CalendarItem::Wire) {
+    const std::uint32_t next = positions_[packet.position];
+    const std::uint32_t node = ports_[next].node;
+    if (node != kNoIndex && !packet.has(Packet::kControl)) {
+      loads_[node].held += packet.wire;
+    }
+    get(next, arrival, by);
+  } else if (kind == CalendarItem::Pauses) {
+    get(ports_[from].opposite, arrival, by);
+  } else if (kind == CalendarItem::Port) {
+    get(from, arrival, by);  // Credits.
+  } else {
+    // A control packet that begins its way, or ends it at the port that its connection sends by.
+    get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
+        by);
+  }
+}
+
+// What has come from other parts.
+void PacketWorker::pull_inlets() {
+  for (const std::uint32_t slot : due_inlets_) {
+    const PacketCrossing& crossing = inlets_[slot];
+    hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+    free_inlets_.push_back(slot);
+  }
+}
+
+// What was sent here from other parts in the round before.
+void PacketWorker::take_in(Workers workers, std::uint64_t round) {
+  const std::size_t before = (round + 1) % 2;
+  for (const std::unique_ptr<PacketWorker>& worker : workers) {
+    const std::vector<PacketCrossing>& crossings = worker->outboxes_[before].to[part_];
+    for (std::size_t i = 0; i < crossings.size(); ++i) {
+      if (i + 2 * kAhead < crossings.size()) {
+        const Packet& later = crossings[i + 2 * kAhead].arrival.packet;
+        if (later.left > 0) {
+          __builtin_prefetch(&ports_[positions_[later.position]]);
+        }
+      }
+      const PacketCrossing& crossing = crossings[i];
+      if (crossing.arrival.time < end_time_) {
+        hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+      } else {
+        keep(crossing);
+      }
+    }
+  }
+  filled_ = static_cast<std::uint32_t>(round % 2);
+  Outbox& outbox = outboxes_[filled_];
+  outbox.earliest = kNeverTime;
+  for (std::vector<PacketCrossing>& crossings : outbox.to) {
+    crossings.clear();
   }
 }
 
@@ -156,16 +187,10 @@ void PacketWorker::pull(std::uint32_t item) {
     }
     return;
   }
-  const std::uint32_t by = 4 * port.link + static_cast<std::uint32_t>(kind);
+  const std::uint32_t by = item_of(port.link, kind);
   if (kind == CalendarItem::Wire) {
     do {
-      const Arrival arrival = port.wire.pop();
-      const std::uint32_t next = positions_[arrival.packet.position];
-      const std::uint32_t node = ports_[next].node;
-      if (node != kNoIndex && !arrival.packet.has(Packet::kControl)) {
-        loads_[node].held += arrival.packet.wire;
-      }
-      get(next, arrival, by);
+      hand(port.wire.pop(), CalendarItem::Wire, index, by);
     } while (!port.wire.empty() && port.wire.front().time < end_time_);
     if (!port.wire.empty()) {
       add_to_calendar(item, port.wire.front().time);
@@ -174,15 +199,7 @@ void PacketWorker::pull(std::uint32_t item) {
   }
   Ring<Arrival>& ring = kind == CalendarItem::Notices ? port.notices : port.pauses;
   do {
-    const Arrival arrival = ring.pop();
-    const Packet& packet = arrival.packet;
-    if (packet.has(Packet::kPause)) {
-      get(port.opposite, arrival, by);
-    } else {
-      // A control packet that begins its way, or ends it at the port that its connection sends by.
-      get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
-          by);
-    }
+    hand(ring.pop(), kind, index, by);
   } while (!ring.empty() && ring.front().time < end_time_);
   if (!ring.empty()) {
     add_to_calendar(item, ring.front().time);
@@ -436,10 +453,7 @@ inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet p
   }
   const Picoseconds time = fabric_.handed_on(port, packet, start, end);
   DCHECK(time >= end_time_, "a packet arrives in the window in which it was sent");
-  if (port.wire.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Wire), time);
-  }
-  port.wire.push({.time = time, .packet = packet});
+  put_on_link(port, index, CalendarItem::Wire, port.wire, {.time = time, .packet = packet});
 }
 
 }  // namespace trainyard

@@ -2,19 +2,27 @@
 // Setting up, and what is no data; packet_window.cpp has the work of a window.
 #include "network/packet_worker.h"
 
+#include <algorithm>
+
 #include "sim/check.h"
 
 namespace trainyard {
 
 PacketWorker::PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
-                           PacketWatch& watch)
+                           PacketWatch& watch, std::uint32_t part)
     : fabric_(fabric),
       senders_(senders),
       targets_(targets),
       watch_(watch),
       options_(fabric.options()),
       sizes_(fabric.sizes()),
-      hears_acks_(senders.hears_acks()) {}
+      hears_acks_(senders.hears_acks()),
+      part_(part),
+      is_cut_(fabric.parts() > 1) {
+  for (Outbox& outbox : outboxes_) {
+    outbox.to.resize(fabric.parts());
+  }
+}
 
 void PacketWorker::look_up() {
   ports_ = fabric_.ports();
@@ -32,6 +40,15 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
   number_ = static_cast<std::uint64_t>(begin / window);
   end_time_ = static_cast<Picoseconds>(number_ + 1) * window;
   calendar_.reset(number_);
+  add_ports();
+  const std::vector<std::uint32_t> slots = inlet_calendar_.items();
+  inlet_calendar_.reset(number_);
+  for (const std::uint32_t slot : slots) {
+    inlet_calendar_.add(window_of(inlets_[slot].arrival.time), slot);
+  }
+}
+
+void PacketWorker::add_ports() {
   const auto add = [&](std::uint32_t index, CalendarItem kind, const Ring<Arrival>& ring) {
     if (!ring.empty()) {
       add_to_calendar(item_of(index, kind), ring.front().time);
@@ -39,6 +56,9 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
   };
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     Port& port = ports_[index];
+    if (port.part != part_) {
+      continue;
+    }
     port.due = kNoWindow;
     port.visited = kNoWindow;
     add(index, CalendarItem::Wire, port.wire);
@@ -54,6 +74,34 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
       }
     }
   }
+}
+
+void PacketWorker::cross(std::uint32_t part, std::uint32_t port, CalendarItem kind,
+                         const Arrival& arrival) {
+  Outbox& outbox = outboxes_[filled_];
+  outbox.to[part].push_back(
+      {.arrival = arrival, .port = port, .by = item_of(ports_[port].link, kind)});
+  outbox.earliest = std::min(outbox.earliest, arrival.time);
+}
+
+std::size_t PacketWorker::due(WindowCalendar::Window number) const {
+  std::size_t items = calendar_.due(number) + inlet_calendar_.due(number);
+  for (const std::vector<PacketCrossing>& crossings : outboxes_[filled_].to) {
+    items += crossings.size();
+  }
+  return items;
+}
+
+void PacketWorker::keep(const PacketCrossing& crossing) {
+  auto slot = static_cast<std::uint32_t>(inlets_.size());
+  if (free_inlets_.empty()) {
+    inlets_.push_back(crossing);
+  } else {
+    slot = free_inlets_.back();
+    free_inlets_.pop_back();
+    inlets_[slot] = crossing;
+  }
+  inlet_calendar_.add(window_of(crossing.arrival.time), slot);
 }
 
 void PacketWorker::schedule(Port& port, std::uint32_t index) {
@@ -82,10 +130,7 @@ void PacketWorker::deliver(Port& port, std::uint32_t index, const Packet& packet
 
 // Something happens at the end of the link of `port` at `time`.
 void PacketWorker::notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
-  if (port.notices.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Notices), time);
-  }
-  port.notices.push({.time = time, .packet = packet});
+  put_on_link(port, index, CalendarItem::Notices, port.notices, {.time = time, .packet = packet});
 }
 
 // What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.

@@ -2,9 +2,16 @@
 // Works through windows, port by port (packet_engine.h says what windows are). What it changes is
 // the state of its ports and their switches, that of the ends of connections at these ports, and
 // its own calendar and notes.
+//
+// Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
+// part lies in an outbox until the window is over; the other part takes it when the next one begins:
+// from one part after the other, and of each in the order in which it was sent, so that the order on
+// a link is kept. Between links the order follows from time and link alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -34,10 +41,19 @@ struct PacketWatch {
   std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
 };
 
-class PacketWorker {
+// What a port sends into another part: by what is due there of it.
+struct PacketCrossing {
+  Arrival arrival;
+  std::uint32_t port;
+  std::uint32_t by;  // As in Due.
+
+  [[nodiscard]] CalendarItem kind() const { return static_cast<CalendarItem>(by % 4); }
+};
+
+class alignas(64) PacketWorker {
  public:
   PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
-               PacketWatch& watch);
+               PacketWatch& watch, std::uint32_t part);
 
   // After anything was set up: where the tables of the fabric are now.
   void look_up();
@@ -48,8 +64,12 @@ class PacketWorker {
 
   // The next window in which anything is due; WindowCalendar::kNever if nothing is.
   [[nodiscard]] WindowCalendar::Window next_window() const;
-  // Works through this one. Nothing must be due in an earlier one.
-  void run(WindowCalendar::Window number);
+  // How much is due in this window: links and ports, and what comes from other parts.
+  [[nodiscard]] std::size_t due(WindowCalendar::Window number) const;
+  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // what all have sent to it in the round before; rounds are numbered one after the other.
+  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
+  void run(WindowCalendar::Window number, Workers workers, std::uint64_t round);
 
   [[nodiscard]] PacketNotes& notes() { return notes_; }
   [[nodiscard]] const PacketNotes& notes() const { return notes_; }
@@ -63,6 +83,17 @@ class PacketWorker {
     bool is_start;  // After all that frees the buffer at the same instant.
   };
 
+  struct Outbox {
+    std::vector<std::vector<PacketCrossing>> to = {};  // By part.
+    Picoseconds earliest = kNeverTime;
+  };
+
+  // packet_worker.cpp
+  void cross(std::uint32_t part, std::uint32_t port, CalendarItem kind, const Arrival& arrival);
+  void take_in(Workers workers, std::uint64_t round);
+  void keep(const PacketCrossing& crossing);
+  void add_ports();
+
   // packet_window.cpp
   [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
   void add_to_calendar(std::uint32_t item, Picoseconds time);
@@ -71,6 +102,11 @@ class PacketWorker {
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
   void fetch_ahead(std::size_t place) const;
   void pull(std::uint32_t item);
+  void pull_inlets();
+  void put_on_link(Port& port, std::uint32_t index, CalendarItem kind, Ring<Arrival>& ring,
+                   const Arrival& arrival);
+  [[gnu::always_inline]] void hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
+                                   std::uint32_t by);
   [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
   void put_in_order(Port& port, std::uint32_t slot);
   void pull_alarms();
@@ -139,6 +175,8 @@ class PacketWorker {
   const PacketOptions& options_;
   const PacketSizes sizes_;
   const bool hears_acks_;
+  const std::uint32_t part_;
+  const bool is_cut_;  // There are other parts.
 
   // Of the fabric.
   std::span<Port> ports_;
@@ -156,8 +194,16 @@ class PacketWorker {
   WindowCalendar calendar_;
   PacketNotes notes_;
 
+  // What is sent in this round, and what was sent in the one before, by the lowest bit of the round.
+  std::array<Outbox, 2> outboxes_;
+  std::uint32_t filled_ = 0;
+  std::vector<PacketCrossing> inlets_;  // What has come from other parts, and is not due yet.
+  std::vector<std::uint32_t> free_inlets_;
+  WindowCalendar inlet_calendar_;
+
   // Scratch.
-  std::vector<std::uint32_t> due_;                // Items.
+  std::vector<std::uint32_t> due_;  // Items.
+  std::vector<std::uint32_t> due_inlets_;
   std::vector<std::uint32_t> active_;             // Ports.
   std::vector<Due> gets_ = std::vector<Due>(64);  // What ports get, in lists.
   std::uint32_t gets_used_ = 0;
@@ -203,6 +249,43 @@ inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Pico
   if (!watch_.queue_times.empty()) [[unlikely]] {
     watch_.queue_times[index].change(time, port.queued_bytes);
   }
+}
+
+// The port has work in this window, and gets a packet: in order of time, then of the link.
+inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
+  Port& port = ports_[index];
+  if (port.visited != number_) {
+    port.visited = number_;
+    active_.push_back(index);
+  }
+  const std::uint32_t slot = gets_used_;
+  if (gets_used_ == gets_.size()) [[unlikely]] {
+    gets_.resize(2 * gets_.size());
+  }
+  Due& due = gets_[gets_used_++];
+  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
+  if (port.first == kNoIndex) {
+    port.first = slot;
+    port.last = slot;
+  } else if (!due.is_before(gets_[port.last])) {
+    gets_[port.last].next = slot;
+    port.last = slot;
+  } else {
+    put_in_order(port, slot);
+  }
+}
+
+// On its link: a FIFO, if its other end is in the same part.
+inline void PacketWorker::put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
+                                      Ring<Arrival>& ring, const Arrival& arrival) {
+  if (port.into != kNoIndex) [[unlikely]] {
+    cross(port.into, index, kind, arrival);
+    return;
+  }
+  if (ring.empty()) {
+    add_to_calendar(item_of(index, kind), arrival.time);
+  }
+  ring.push(arrival);
 }
 
 // When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.

@@ -141,6 +141,7 @@ TEST_CASE("with packets an incast stops senders, marks, and counts at every port
   REQUIRE(packets.find(" 0 dropped") != std::string::npos);
   REQUIRE(packets.find(" 0 pause frames") == std::string::npos);
   REQUIRE(read_text_file(counters).find("port,to,packets,wire_bytes,ecn_marked") == 0);
+  REQUIRE(run({"incast", "--fidelity", "packet", "--threads", "3"}) == packets);
   const std::filesystem::path samples = folder.path() / "samples.csv";
   REQUIRE(run({"incast", "--fidelity", "packet", "--samples", samples.string(), "--sample-every",
                "20us"}) == packets);

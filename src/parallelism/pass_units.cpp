@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/pass_units.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "parallelism/layer_time.h"
+
+namespace trainyard {
+namespace {
+
+SimTime scaled(SimTime time, double factor) {
+  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
+}
+
+SimTime difference_or_zero(SimTime a, SimTime b) {
+  return a > b ? a - b : SimTime();
+}
+
+struct Block {
+  StepParts compute;
+  std::vector<GroupCall> calls;
+};
+
+bool is_ring(const GroupCall& call) {
+  return call.group == RankGroupKind::Context && call.operation == Operation::SendReceive;
+}
+
+StepPart part_of(const GroupCall& call) {
+  switch (call.group) {
+    case RankGroupKind::Tensor:
+      return StepPart::Tensor;
+    case RankGroupKind::Context:
+      return StepPart::Context;
+    default:
+      return StepPart::Expert;
+  }
+}
+
+// Calls of tensor ranks up to the first that ends a block, and those of context ranks, are
+// attention's.
+std::array<Block, 2> blocks_of(const StepParts& compute, const std::vector<GroupCall>& calls) {
+  std::array<Block, 2> blocks;
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    const auto part = static_cast<StepPart>(index);
+    const bool whole = part == StepPart::Attention || part == StepPart::Recompute;
+    const SimTime half(compute.times[index].picoseconds() / 2);
+    blocks[0].compute[part] = whole ? compute[part] : half;
+    blocks[1].compute[part] = compute[part] - blocks[0].compute[part];
+  }
+  bool first_is_over = false;
+  for (const GroupCall& call : calls) {
+    if (call.is_hidden) {
+      continue;
+    }
+    const bool is_first = call.group == RankGroupKind::Context ||
+                          (call.group == RankGroupKind::Tensor && !first_is_over);
+    blocks[is_first ? 0 : 1].calls.push_back(call);
+    first_is_over |= call.group == RankGroupKind::Tensor && call.operation != Operation::AllGather;
+  }
+  return blocks;
+}
+
+class UnitBuilder {
+ public:
+  // `as`: what everything counts as, instead of its own part.
+  UnitBuilder(const StepJob& job, std::optional<StepPart> as) : job_(job), as_(as) {}
+
+  void add_block(const Block& block) {
+    std::vector<GroupCall> before;
+    std::vector<GroupCall> after;
+    UnitPhase main{.compute = block.compute, .calls = {}};
+    UnitPhase ring;
+    split_exchanges(block, before, after);
+    for (const GroupCall& call : block.calls) {
+      if (is_ring(call)) {
+        ring.calls.push_back(unit_call(call));
+      } else if (call.group == RankGroupKind::Tensor && job_.overlap.tensor) {
+        main.calls.push_back(unit_call(call));
+        main.calls.back().slowdown_ppm = slowdown_of(job_.rates.overlapped_tensor);
+      } else if (call.operation == Operation::AllGather) {
+        before.insert(before.begin(), call);
+      } else if (call.operation != Operation::AllToAll) {
+        after.push_back(call);
+      }
+    }
+    if (!ring.calls.empty()) {
+      std::swap(ring.compute[StepPart::Attention], main.compute[StepPart::Attention]);
+    }
+    add_calls(before);
+    add_phase(std::move(main));
+    add_phase(std::move(ring));
+    add_calls(after);
+  }
+
+  [[nodiscard]] std::vector<UnitPhase> phases() && { return std::move(phases_); }
+
+ private:
+  // Half of the exchanges lead to the computation of the block, half back.
+  static void split_exchanges(const Block& block, std::vector<GroupCall>& before,
+                              std::vector<GroupCall>& after) {
+    int count = 0;
+    for (const GroupCall& call : block.calls) {
+      count += call.operation == Operation::AllToAll ? call.times : 0;
+    }
+    int seen = 0;
+    for (const GroupCall& call : block.calls) {
+      if (call.operation != Operation::AllToAll) {
+        continue;
+      }
+      GroupCall first = call;
+      first.times = std::clamp((count + 1) / 2 - seen, 0, call.times);
+      GroupCall second = call;
+      second.times = call.times - first.times;
+      seen += call.times;
+      if (first.times > 0) {
+        before.push_back(first);
+      }
+      if (second.times > 0) {
+        after.push_back(second);
+      }
+    }
+  }
+
+  [[nodiscard]] UnitCall unit_call(const GroupCall& call) const {
+    return {.call = call, .part = as_.value_or(part_of(call))};
+  }
+
+  void add_calls(const std::vector<GroupCall>& calls) {
+    for (const GroupCall& call : calls) {
+      add_phase({.compute = {}, .calls = {unit_call(call)}});
+    }
+  }
+
+  void add_phase(UnitPhase phase) {
+    if (as_) {
+      const SimTime total = phase.compute.total();
+      phase.compute = {};
+      phase.compute[*as_] = total;
+    }
+    const bool computes = phase.compute.total() > SimTime();
+    const bool joins =
+        computes && phase.calls.empty() && !phases_.empty() && phases_.back().calls.empty();
+    if (joins) {
+      phases_.back().compute += phase.compute;
+    } else if (computes || !phase.calls.empty()) {
+      phases_.push_back(std::move(phase));
+    }
+  }
+
+  const StepJob& job_;
+  std::optional<StepPart> as_;
+  std::vector<UnitPhase> phases_;
+};
+
+void append(std::vector<UnitPhase> more, std::vector<UnitPhase>& phases) {
+  phases.insert(phases.end(), more.begin(), more.end());
+}
+
+std::vector<UnitPhase> forward_phases(const StepJob& job, const StepParts& compute,
+                                      const std::vector<GroupCall>& calls,
+                                      std::optional<StepPart> as) {
+  UnitBuilder builder(job, as);
+  for (const Block& block : blocks_of(compute, calls)) {
+    builder.add_block(block);
+  }
+  return std::move(builder).phases();
+}
+
+std::vector<UnitPhase> backward_phases(const StepJob& job, const StepParts& compute,
+                                       const std::vector<GroupCall>& calls) {
+  UnitBuilder builder(job, {});
+  const std::array<Block, 2> blocks = blocks_of(compute, calls);
+  builder.add_block(blocks[1]);
+  builder.add_block(blocks[0]);
+  return std::move(builder).phases();
+}
+
+PassUnit end_unit(const StepJob& job, const PassTimes& compute, const PassCalls& calls,
+                  PassKind kind) {
+  Block block;
+  switch (kind) {
+    case PassKind::Forward:
+      block = {.compute = compute.forward, .calls = calls.forward};
+      break;
+    case PassKind::Backward:
+      block = {.compute = compute.input_gradient, .calls = calls.backward};
+      block.compute += compute.weight_gradient;
+      break;
+    case PassKind::InputGradient:
+      block = {.compute = compute.input_gradient, .calls = calls.backward};
+      break;
+    case PassKind::WeightGradient:
+      block = {.compute = compute.weight_gradient, .calls = {}};
+      break;
+  }
+  UnitBuilder builder(job, {});
+  builder.add_block(block);
+  return {.phases = std::move(builder).phases(), .host = {}};
+}
+
+// Of a whole backward pass: what is computed again without traffic of its own.
+SimTime recomputed(const StepJob& job, const PassTimes& compute) {
+  if (job.plan.recompute != Recompute::Selective) {
+    return {};
+  }
+  return job.software.recomputes_products ? scaled(compute.forward[StepPart::Linear], 0.5)
+                                          : compute.forward[StepPart::Attention];
+}
+
+// Launches of the layer in a pass of this kind, as step_time.cpp has them.
+SimTime host_of(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
+                PassKind kind) {
+  const SimTime forward = scaled(job.rates.host_layer, layer.experts ? job.software.host_expert : 1.0);
+  const double again = job.plan.recompute == Recompute::Full ? 1.0 : 0.0;
+  const SimTime backward = scaled(forward, kBackwardHost + again);
+  switch (kind) {
+    case PassKind::Forward:
+      return forward;
+    case PassKind::Backward:
+      return backward;
+    case PassKind::InputGradient:
+      return difference_or_zero(backward, compute.weight_gradient.total());
+    case PassKind::WeightGradient:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int32_t slowdown_of(double share) {
+  return static_cast<std::int32_t>(std::llround(share * 1e6));
+}
+
+PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const ModelLayer& layer,
+                    PassKind kind) {
+  const PassTimes compute = layer_times(job.model, layer, job.plan, operators);
+  const PassCalls calls = layer_calls(job.model, layer, job.plan);
+  PassUnit unit;
+  if (kind == PassKind::Forward) {
+    unit.phases = forward_phases(job, compute.forward, calls.forward, {});
+  } else if (kind == PassKind::WeightGradient) {
+    unit.phases = backward_phases(job, compute.weight_gradient, {});
+  } else {
+    if (job.plan.recompute == Recompute::Full) {
+      unit.phases = forward_phases(job, compute.forward, calls.forward, StepPart::Recompute);
+    }
+    StepParts backward = compute.input_gradient;
+    backward[StepPart::Recompute] += recomputed(job, compute);
+    if (kind == PassKind::Backward) {
+      backward += compute.weight_gradient;
+    }
+    append(backward_phases(job, backward, calls.backward), unit.phases);
+  }
+  unit.host = host_of(job, layer, compute, kind);
+  SimTime computes;
+  for (const UnitPhase& phase : unit.phases) {
+    computes += phase.compute.total();
+  }
+  if (unit.host <= computes) {
+    unit.host = {};  // Never shows.
+  }
+  return unit;
+}
+
+PassUnit embedding_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind) {
+  return end_unit(job, embedding_times(job.model, job.plan, operators),
+                  embedding_calls(job.model, job.plan), kind);
+}
+
+PassUnit head_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind) {
+  return end_unit(job, head_times(job.model, job.plan, operators), head_calls(job.model, job.plan),
+                  kind);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank does of one layer, or of one end of the model, in one pass: phases one after the
+// other, each of computation and of calls beside it. The same operators and calls that step_time.h
+// adds up.
+//
+// A layer is two blocks, attention and feed-forward; of what it computes the core of attention, and
+// what of it is computed again, is in the first, the rest half in each, as operators are timed for
+// the layer as a whole. Tensor and expert calls are before and after their block, or beside it
+// where they are overlapped; rings of context ranks run beside the core of attention. Calls that
+// never show (GroupCall::is_hidden) are left out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallelism/operator_time.h"
+#include "parallelism/pipeline_schedule.h"
+#include "parallelism/step_parts.h"
+#include "parallelism/step_time.h"
+#include "parallelism/step_traffic.h"
+
+namespace trainyard {
+
+struct UnitCall {
+  GroupCall call;
+  StepPart part = StepPart::Tensor;
+  std::int32_t slowdown_ppm = 0;  // GraphCall.
+};
+
+struct UnitPhase {
+  StepParts compute;            // Nothing: none.
+  std::vector<UnitCall> calls;  // Of one kind of ranks, one after the other.
+};
+
+struct PassUnit {
+  std::vector<UnitPhase> phases;
+  // It is not over before the host, which begins with it, has launched it.
+  SimTime host;
+};
+
+[[nodiscard]] PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators,
+                                  const ModelLayer& layer, PassKind kind);
+[[nodiscard]] PassUnit embedding_unit(const StepJob& job, const OperatorTimes& operators,
+                                      PassKind kind);
+[[nodiscard]] PassUnit head_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind);
+
+// Of a share of time, as GraphCall::slowdown_ppm has it.
+[[nodiscard]] std::int32_t slowdown_of(double share);
+
+}  // namespace trainyard

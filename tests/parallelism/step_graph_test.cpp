@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs of steps against closed forms: equal to the picosecond where nothing runs beside anything,
+// within stated bounds where something does.
+#include "support/catch.h"
+
+#include "parallelism/step_graph.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "sim/random.h"
+#include "support/effort.h"
+#include "support/step_rates.h"
+#include "support/step_times.h"
+
+namespace trainyard {
+namespace {
+
+struct GraphStepCase {
+  Model model;
+  ParallelPlan plan;
+  ComputeRates rates = shipped_compute("H100-SXM", "nemo");
+  SoftwareProfile software = shipped_software("nemo");
+  Overlap overlap = {};
+  std::vector<int> servers = {};
+
+  [[nodiscard]] StepJob job() {
+    servers.clear();
+    for (int rank = 0; rank < plan.ranks(); ++rank) {
+      servers.push_back(rank / 8);
+    }
+    return {.model = model,
+            .plan = plan,
+            .rates = rates,
+            .software = software,
+            .overlap = overlap,
+            .server_of_rank = servers};
+  }
+  [[nodiscard]] StepTime closed(double rate = 100e9) {
+    SteadyGroupTimes times(rate);
+    return step_time(job(), times);
+  }
+  [[nodiscard]] StepGraphRun graph(Folding folding = Folding::Folded, double rate = 100e9) {
+    SteadyGroupTimes times(rate);
+    return run_step_graph(job(), times, folding);
+  }
+};
+
+GraphStepCase case_of(const std::string& model, ParallelPlan plan, std::int64_t micro_batches = 8) {
+  plan.global_batch = micro_batches * plan.micro_batch * plan.data;
+  plan.sequence = 2048;
+  GraphStepCase made{.model = load_model(kConfigsFolder / "workloads/models" / (model + ".yaml")),
+                     .plan = plan};
+  made.model.layers.resize(16);
+  check(made.plan, made.model, plan.ranks());
+  return made;
+}
+
+// Plans of every kind without ranks that share gradients, but for one stage of a pipeline.
+std::vector<ParallelPlan> plans_without_windows() {
+  return {{},
+          {.tensor = 8, .has_sequence_parallelism = true},
+          {.tensor = 4},
+          {.tensor = 2, .context = 2, .data = 2},
+          {.context = 4, .context_kind = ContextParallelism::AllToAll, .data = 2},
+          {.tensor = 2, .data = 4, .zero_stage = 1},
+          {.data = 8, .zero_stage = 2, .shard_group = 4, .recompute = Recompute::Full},
+          {.tensor = 2, .context = 2, .data = 2, .zero_stage = 3},
+          {.data = 8, .zero_stage = 3, .shard_group = 4, .recompute = Recompute::Selective},
+          {.tensor = 2, .pipeline = 4, .schedule = PipelineSchedule::GPipe},
+          {.tensor = 2, .has_sequence_parallelism = true, .pipeline = 4},
+          {.tensor = 2, .pipeline = 4, .recompute = Recompute::Full},
+          {.pipeline = 4, .schedule = PipelineSchedule::Interleaved, .chunks = 4},
+          {.pipeline = 2, .schedule = PipelineSchedule::Interleaved, .chunks = 2},
+          {.tensor = 2, .pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH1},
+          {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH2},
+          {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleV, .chunks = 2},
+          {.pipeline = 2, .schedule = PipelineSchedule::ZeroBubbleV, .chunks = 2},
+          {.pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2}};
+}
+
+std::string name_of(const ParallelPlan& plan) {
+  return std::string(to_string(plan.schedule)) + " tensor " + std::to_string(plan.tensor) +
+         " context " + std::to_string(plan.context) + " pipeline " + std::to_string(plan.pipeline) +
+         " data " + std::to_string(plan.data) + " zero " + std::to_string(plan.zero_stage);
+}
+
+}  // namespace
+
+TEST_CASE("without overlap the graph takes what the closed forms say, to the picosecond",
+          "[step_graph]") {
+  for (const ParallelPlan& plan : plans_without_windows()) {
+    for (const bool has_streams : {false, true}) {
+      if (plan.schedule == PipelineSchedule::DualPipe && !has_streams) {
+        continue;  // Two messages after a pair: the first is at its target before both are sent.
+      }
+      INFO(name_of(plan) << (has_streams ? ", transfers beside" : ""));
+      GraphStepCase step = case_of("llama-3-8b", plan);
+      step.overlap.pipeline = has_streams;
+      const StepTime closed = step.closed();
+      const StepGraphRun graph = step.graph();
+      REQUIRE(graph.step.time == closed.time);
+      REQUIRE(graph.step.parts.total() == graph.step.time);
+      if (plan.pipeline == 1) {
+        REQUIRE(graph.step.parts == closed.parts);
+      }
+    }
+  }
+}
+
+TEST_CASE("experts without overlap take what the closed forms say", "[step_graph]") {
+  const std::vector<ParallelPlan> plans{
+      {.data = 8, .expert = 8},
+      {.tensor = 2, .has_sequence_parallelism = true, .data = 4, .expert = 4},
+      {.tensor = 2,
+       .has_sequence_parallelism = true,
+       .data = 4,
+       .expert = 2,
+       .expert_tensor = 2,
+       .zero_stage = 1}};
+  for (const ParallelPlan& plan : plans) {
+    INFO(name_of(plan));
+    GraphStepCase step = case_of("mixtral-8x7b", plan);
+    const StepTime closed = step.closed();
+    REQUIRE(step.graph().step.time == closed.time);
+    REQUIRE(step.graph().step.parts == closed.parts);
+  }
+}
+
+TEST_CASE("beside gradients and weights of a pipeline the graph is no slower than the closed forms",
+          "[step_graph]") {
+  for (ParallelPlan plan : plans_without_windows()) {
+    if (plan.pipeline == 1) {
+      continue;
+    }
+    plan.data = 2;
+    for (const int zero_stage : {0, 1}) {
+      plan.zero_stage = zero_stage;
+      INFO(name_of(plan));
+      GraphStepCase step = case_of("llama-3-8b", plan);
+      step.overlap.pipeline = true;
+      const StepTime closed = step.closed();
+      const StepGraphRun graph = step.graph();
+      // Ranks that end early reduce and optimise while the others still compute; jitter is at most
+      // a hundredth of that.
+      const SimTime most = closed.parts[StepPart::Data] + closed.parts[StepPart::Optimizer];
+      REQUIRE(graph.step.time <= closed.time);
+      REQUIRE(graph.step.time >= closed.time - most - SimTime(most.picoseconds() / 100));
+    }
+  }
+}
+
+TEST_CASE("a folded graph takes as long as all ranks together, to the picosecond", "[step_graph]") {
+  std::vector<ParallelPlan> plans = plans_without_windows();
+  for (std::size_t index = plans.size(); index-- > 0;) {
+    ParallelPlan more = plans[index];
+    more.data = 2;
+    more.zero_stage = static_cast<int>(index % 3);
+    more.shard_group = 0;
+    plans.push_back(more);
+  }
+  for (const ParallelPlan& plan : plans) {
+    for (const bool overlaps : {false, true}) {
+      INFO(name_of(plan) << (overlaps ? ", overlapped" : ""));
+      GraphStepCase step = case_of("llama-3-8b", plan);
+      step.overlap = {.tensor = overlaps, .data = overlaps, .pipeline = overlaps};
+      const StepGraphRun folded = step.graph(Folding::Folded, 20e9);
+      const StepGraphRun whole = step.graph(Folding::Unfolded, 20e9);
+      REQUIRE(folded.run.finish == whole.run.finish);
+      REQUIRE(folded.step.time == whole.step.time);
+      REQUIRE(folded.step.parts == whole.step.parts);
+      REQUIRE(folded.lowered.graph.operations().size() *
+                  static_cast<std::size_t>(plan.ranks() / plan.pipeline) ==
+              whole.lowered.graph.operations().size());
+    }
+  }
+}
+
+TEST_CASE("random plans are the same folded and whole, and never beat what they compute",
+          "[step_graph]") {
+  for (std::uint64_t seed = 0; seed < cases(40); ++seed) {
+    INFO("seed=" << seed);
+    RandomStream random(seed, "plans");
+    const auto power = [&](std::uint64_t bound) { return 1 << random.below(bound); };
+    ParallelPlan plan;
+    plan.tensor = power(3);
+    plan.has_sequence_parallelism = random.below(2) == 0 && plan.tensor > 1;
+    plan.context = power(2);
+    plan.pipeline = power(3);
+    plan.data = power(3);
+    constexpr std::array kSchedules{PipelineSchedule::GPipe,
+                                    PipelineSchedule::OneForwardOneBackward,
+                                    PipelineSchedule::ZeroBubbleH1, PipelineSchedule::ZeroBubbleH2};
+    plan.schedule = kSchedules[random.below(kSchedules.size())];
+    plan.zero_stage = static_cast<int>(random.below(4));
+    constexpr std::array kRecompute{Recompute::None, Recompute::Selective, Recompute::Full};
+    plan.recompute = kRecompute[random.below(kRecompute.size())];
+    INFO(name_of(plan));
+    GraphStepCase step = case_of("llama-3-8b", plan, 4);
+    step.overlap.tensor = random.below(2) == 0;
+    step.overlap.data = random.below(2) == 0;
+    step.overlap.pipeline = random.below(2) == 0;
+    const double rate = random.below(2) == 0 ? 100e9 : 5e9;
+    const StepGraphRun folded = step.graph(Folding::Folded, rate);
+    const StepGraphRun whole = step.graph(Folding::Unfolded, rate);
+    REQUIRE(folded.step.parts == whole.step.parts);
+    const StepTime closed = step.closed(rate);
+    REQUIRE(folded.step.time > closed.parts[StepPart::Linear] + closed.parts[StepPart::Attention]);
+    // Where the graph hides less than the closed forms, it is because there is less to hide behind.
+    step.overlap = {};
+    REQUIRE(folded.step.time / step.closed(rate).time < 1.01);
+  }
+}
+
+TEST_CASE("a slow rank makes the step longer, by no more than it is slower", "[step_graph]") {
+  GraphStepCase step = case_of("llama-3-8b", {.tensor = 2, .pipeline = 4, .data = 2});
+  SteadyGroupTimes times(100e9);
+  const StepJob job = step.job();
+  const SimTime usual = run_step_graph(job, times, Folding::Unfolded).run.finish;
+  GraphRunOptions options{.compute_ppm = std::vector<std::int64_t>(16, 1'000'000)};
+  options.compute_ppm[5] = 1'200'000;
+  const SimTime slow = run_step_graph(job, times, Folding::Unfolded, options).run.finish;
+  REQUIRE(slow > usual);
+  REQUIRE(slow / usual < 1.2);
+}
+
+}  // namespace trainyard
