@@ -123,8 +123,8 @@ struct alignas(64) Port {
   std::uint32_t out = 0;              // Its number at the switch.
   std::uint32_t marker = 0;           // Of the list of profiles.
   std::uint32_t credits = kNoIndex;   // Of the list of links with credits.
-  std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
   std::uint32_t part = 0;             // Of the fabric, in which it is.
+  std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
   // An odd number of cache lines: with an even one the same lines of all ports would share half of
   // the sets of a cache.
   std::array<std::byte, 64> unused{};
