@@ -10,14 +10,14 @@
 
 namespace trainyard {
 
-struct PacketFabric {
+struct SpeedFabric {
   Topology topology;
   std::vector<NodeId> hosts;
 };
 
 // Al-Fares, Loukissas, Vahdat, SIGCOMM 2008: radix pods of radix/2 edge and radix/2 aggregation
 // switches, radix^2/4 core switches, radix^3/4 hosts. 100 Gb/s and 1 us a link.
-inline PacketFabric packet_fat_tree(int radix) {
+inline SpeedFabric packet_fat_tree(int radix) {
   const LinkSpec link{
       .kind = LinkKind::Network, .bandwidth = gigabits_per_second(100), .latency = microseconds(1)};
   TopologyBuilder builder;

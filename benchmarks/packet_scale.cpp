@@ -4,9 +4,11 @@
 //   packet_scale permutation RADIX BYTES   every host sends to another one, all at once
 //   packet_scale incast RADIX BYTES        sixteen hosts send to one
 //   packet_scale ring RADIX BYTES          ring all_reduce of half of the hosts
-// With DCQCN as NICs do it, ECN, PFC and ACKs; a last word `bare` leaves these out.
+// With DCQCN as NICs do it, ECN, PFC and ACKs; a last word `bare` leaves these out, a last number is
+// that of the threads.
 // Prints one line: processor time of the run without building the topology, packet-hops a second
-// (a packet-hop is a data packet that crosses a link), simulated time, peak memory.
+// (a packet-hop is a data packet that crosses a link), time of the clock, of which setting up,
+// simulated time, peak memory.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -32,9 +34,9 @@ std::vector<NodeId> shuffled(std::vector<NodeId> hosts) {
   return hosts;
 }
 
-double processor_seconds() {
+double seconds_of(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
@@ -51,13 +53,16 @@ void send_flows(const std::string& what, const std::vector<NodeId>& hosts, Bytes
   }
 }
 
-int run(const std::string& what, int radix, Bytes size, bool is_bare) {
-  const PacketFabric fabric = packet_fat_tree(radix);
-  const double before = processor_seconds();
+int run(const std::string& what, int radix, Bytes size, bool is_bare, int threads) {
+  const SpeedFabric fabric = packet_fat_tree(radix);
+  const double before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  const double began = seconds_of(CLOCK_MONOTONIC);
+  double ready = began;
   Simulator simulator;
   Routing routing(fabric.topology, {.policy = RoutingPolicy::EcmpHash, .seed = 1});
   PacketOptions options = is_bare ? PacketOptions{} : roce_options();
   options.rates = RateMeaning::Line;
+  options.threads = threads;
   PacketNetwork network(simulator, routing, options);
   CompletionCounter counter(simulator);
   SimTime simulated;
@@ -68,19 +73,22 @@ int run(const std::string& what, int radix, Bytes size, bool is_bare) {
     simulated = run_to_end(simulator, network, Algorithm::Ring, Operation::AllReduce, hosts, size);
   } else {
     send_flows(what, fabric.hosts, size, network, counter);
+    ready = seconds_of(CLOCK_MONOTONIC);
     simulator.run();
     CHECK(counter.count() == network.stats().messages, "a flow did not finish");
     simulated = simulator.now();
   }
-  const double seconds = processor_seconds() - before;
+  const double seconds = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
+  const double clock = seconds_of(CLOCK_MONOTONIC) - began;
   const PacketEngine::Counts counts = network.engine().counts();
   fmt::print(
-      "{:>12} {:>3}: {:7.3f} s {:6.2f} M packet-hops/s  {:.2f} M hops  {:.0f} k windows  simulated "
+      "{:>12} {:>3}: {:7.3f} s {:6.2f} M packet-hops/s  clock {:.3f} s ({:.3f})  {:.2f} M hops  "
+      "{:.0f} k windows  simulated "
       "{:.3f} ms  {:.0f} MiB  cnps {}  pauses {}  exact {}  fingerprint {:016x}\n",
-      what, radix, seconds, static_cast<double>(counts.packet_hops) / seconds / 1e6,
-      static_cast<double>(counts.packet_hops) / 1e6, static_cast<double>(counts.windows) / 1e3,
-      simulated.seconds() * 1e3, peak_mebibytes(), counts.cnps, network.stats().packets.pauses,
-      counts.exact_windows, simulator.fingerprint());
+      what, radix, seconds, static_cast<double>(counts.packet_hops) / seconds / 1e6, clock,
+      ready - began, static_cast<double>(counts.packet_hops) / 1e6,
+      static_cast<double>(counts.windows) / 1e3, simulated.seconds() * 1e3, peak_mebibytes(),
+      counts.cnps, network.stats().packets.pauses, counts.exact_windows, simulator.fingerprint());
   return 0;
 }
 
@@ -88,11 +96,19 @@ int run(const std::string& what, int radix, Bytes size, bool is_bare) {
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
-  const bool is_bare = argc == 5 && std::string(argv[4]) == "bare";
-  const std::string what = argc == 4 || is_bare ? argv[1] : "";
+  std::vector<std::string> words(argv + 1, argv + argc);
+  bool is_bare = false;
+  int threads = 1;
+  for (; words.size() > 3; words.pop_back()) {
+    is_bare = is_bare || words.back() == "bare";
+    threads = words.back() == "bare" ? threads : std::atoi(words.back().c_str());
+  }
+  const std::string what = words.size() == 3 ? words[0] : "";
   if (what != "permutation" && what != "incast" && what != "ring") {
-    fmt::print(stderr, "usage: packet_scale permutation|incast|ring RADIX BYTES [bare]\n");
+    fmt::print(stderr,
+               "usage: packet_scale permutation|incast|ring RADIX BYTES [bare] [THREADS]\n");
     return 2;
   }
-  return trainyard::run(what, std::atoi(argv[2]), trainyard::Bytes(std::atoll(argv[3])), is_bare);
+  return trainyard::run(what, std::atoi(words[1].c_str()),
+                        trainyard::Bytes(std::atoll(words[2].c_str())), is_bare, threads);
 }

@@ -172,6 +172,12 @@ Complaints check_bans(const SourceFile& file) {
   return complaints;
 }
 
+// ctest takes such a name for an option of its own.
+Complaints check_test_names(const SourceFile& file) {
+  return find_in(file, file.text,
+                 {R"re(^TEST_CASE\("-)re", "a name of a test that begins like an option"});
+}
+
 Complaints check_integer_core(const SourceFile& file) {
   static const std::regex core("^src/sim/(event|simulator)[^/]*$");
   if (!std::regex_search(file.path, core)) {
@@ -244,12 +250,12 @@ void require_none(const Complaints& complaints) {
   REQUIRE(complaints.size() == 0);
 }
 
-TEST_CASE("the tree that is checked is there") {
+TEST_CASE("the tree that is checked is there", "[text]") {
   const auto count = std::count_if(tree().begin(), tree().end(), is_cpp);
   REQUIRE(count > 10);
 }
 
-TEST_CASE("each folder of src includes only itself and the folders above it") {
+TEST_CASE("each folder of src includes only itself and the folders above it", "[text]") {
   const SourceFile sample = parse_source("src/topology/a.cpp",
                                          "#include \"sim/units.h\"\n"
                                          "// #include \"cli/x.h\"\n"
@@ -261,7 +267,7 @@ TEST_CASE("each folder of src includes only itself and the folders above it") {
   require_none(check_cpp_files(check_layers));
 }
 
-TEST_CASE("each source has a test at the same path, and no excuse is stale") {
+TEST_CASE("each source has a test at the same path, and no excuse is stale", "[text]") {
   const std::vector<std::string> sample = {"src/sim/a.cpp",        "src/sim/b.cpp",
                                            "src/sim/c.cpp",        "src/sim/d.h",
                                            "tests/sim/a_test.cpp", "tests/sim/c_test.cpp"};
@@ -277,13 +283,13 @@ TEST_CASE("each source has a test at the same path, and no excuse is stale") {
   require_none(check_each_source_has_a_test(paths, {kUntested.begin(), kUntested.end()}));
 }
 
-TEST_CASE("each file starts with the SPDX line and each header is guarded") {
+TEST_CASE("each file starts with the SPDX line and each header is guarded", "[text]") {
   REQUIRE(check_frame(parse_source("src/sim/a.h", "// A header.\n")).size() == 2);
   REQUIRE(check_frame(parse_source("src/sim/a.cpp", "")).size() == 1);
   require_none(check_cpp_files(check_frame));
 }
 
-TEST_CASE("files and lines are of a readable size") {
+TEST_CASE("files and lines are of a readable size", "[text]") {
   std::string long_file = std::string(101, 'x') + "\n";
   for (std::size_t i = 0; i < kMostLines; ++i) {
     long_file += "\xC3\xA9\n";  // One column, two bytes.
@@ -294,7 +300,8 @@ TEST_CASE("files and lines are of a readable size") {
   require_none(check_cpp_files(check_sizes));
 }
 
-TEST_CASE("no file uses what would make results differ between machines or hide ownership") {
+TEST_CASE("no file uses what would make results differ between machines or hide ownership",
+          "[text]") {
   const SourceFile sample = parse_source("src/sim/a.cpp",
                                          "using namespace std;\n"
                                          "using namespace trainyard::literals;\n"
@@ -308,14 +315,23 @@ TEST_CASE("no file uses what would make results differ between machines or hide 
   require_none(check_cpp_files(check_bans));
 }
 
-TEST_CASE("the event core has no floating point") {
+TEST_CASE("no test is named like an option", "[text]") {
+  const SourceFile sample = parse_source("tests/sim/a_test.cpp",
+                                         "TEST_CASE"
+                                         "(\"--help prints\") {}\n"
+                                         "TEST_CASE(\"help - or not\") {}\n");
+  REQUIRE(check_test_names(sample).size() == 1);
+  require_none(check_cpp_files(check_test_names));
+}
+
+TEST_CASE("the event core has no floating point", "[text]") {
   REQUIRE(check_integer_core(parse_source("src/sim/event_queue.h", "// No double.\nfloat x;\n")) ==
           Complaints{"src/sim/event_queue.h:2: floating point in the event core"});
   REQUIRE(check_integer_core(parse_source("src/sim/statistics.h", "double x;\n")).empty());
   require_none(check_cpp_files(check_integer_core));
 }
 
-TEST_CASE("no file names a path of a particular machine") {
+TEST_CASE("no file names a path of a particular machine", "[text]") {
   // In two parts each, so that this file does not name one.
   const SourceFile sample = parse_source("docs/a.md",
                                          "see /"

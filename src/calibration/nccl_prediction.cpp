@@ -105,6 +105,10 @@ std::size_t NcclSession::rows() const {
   return state_->sizes.size();
 }
 
+nccl::MachineKind NcclSession::machine() const {
+  return state_->timer.machine();
+}
+
 SimTime NcclSession::time(std::size_t row) {
   if (state_->symmetric) {
     return state_->timer.symmetric(state_->sizes.at(row)).time;
@@ -131,9 +135,10 @@ std::vector<PredictedTime> NcclPredictor::operator()(const ValidationCase& item,
                                                      const Cluster& cluster, Operation operation,
                                                      std::span<const Bytes> sizes) const {
   NcclSession session(item, cluster, catalogue_, profile_, operation, sizes);
+  const nccl::MachineKind machine = session.machine();
   std::vector<PredictedTime> times;
   for (std::size_t row = 0; row < session.rows(); ++row) {
-    times.push_back({.time = session.time(row), .how = session.how(row)});
+    times.push_back({.time = session.time(row), .how = session.how(row), .machine = machine});
   }
   return times;
 }

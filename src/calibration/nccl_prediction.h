@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibration/validation.h"
+#include "nccl/machine_kind.h"
 #include "nccl/profile.h"
 
 namespace trainyard {
@@ -28,6 +29,7 @@ class NcclSession {
   // Times from now on are of this profile.
   void use(const nccl::Profile& profile);
   [[nodiscard]] std::size_t rows() const;
+  [[nodiscard]] nccl::MachineKind machine() const;
   // What nccl-tests would print for a row. Not for several threads at once.
   [[nodiscard]] SimTime time(std::size_t row);
   // What runs, in a few words.

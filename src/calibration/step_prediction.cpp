@@ -82,22 +82,29 @@ const SoftwareProfile& StepPrediction::software_of(const TrainingRun& run) {
 }
 
 StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run) {
-  const SoftwareProfile& software = software_of(run);
+  return predict(item, run, {.rates = constants_.rates});
+}
+
+StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run,
+                                 const StepValues& values) {
+  const SoftwareProfile software = values.adjusted(software_of(run));
   const Precision precision = precision_of(run);
   Machine& machine = machine_of(item, run);
   const Topology& topology = machine.cluster.topology;
   const std::string& part = topology.parts()[topology.node(machine.cluster.gpus.front()).part];
   const ComputeRates rates =
-      compute_rates(constants_.catalogue.gpus().at(part), constants_.rates, software, precision);
+      compute_rates(constants_.catalogue.gpus().at(part), values.rates, software, precision);
   const OverlapChoice choice{.tensor = run.software.overlaps_tensor,
                              .data = run.software.overlaps_data,
-                             .pipeline = run.software.overlaps_pipeline};
+                             .pipeline = run.software.overlaps_pipeline,
+                             .expert = run.software.overlaps_experts};
   const StepJob job{.model = run.model,
                     .plan = run.plan,
                     .rates = rates,
                     .software = software,
                     .overlap = overlap_of(choice, software),
-                    .server_of_rank = machine.times.servers()};
+                    .server_of_rank = machine.times.servers(),
+                    .domain_of_rank = machine.times.domains()};
   return step_time(job, machine.times);
 }
 

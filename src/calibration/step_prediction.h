@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "calibration/step_values.h"
 #include "calibration/training_score.h"
 #include "hw/catalogue.h"
 #include "nccl/profile.h"
@@ -38,6 +39,9 @@ class StepPrediction {
 
   // Throws ConfigError for what is not modelled, or has no rates.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run);
+  // With these rates in the place of those of the files.
+  [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run,
+                                 const StepValues& values);
 
  private:
   // Of which the times refer to the cluster: it stays where it is.

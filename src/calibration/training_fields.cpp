@@ -245,6 +245,7 @@ SoftwareFields read_software_fields(const ConfigNode& node) {
   read_flag(node, "async_tp", software.overlaps_tensor);
   read_flag(node, "overlap_dp", software.overlaps_data);
   read_flag(node, "pp_comm_async", software.overlaps_pipeline);
+  read_flag(node, "overlap_ep", software.overlaps_experts);
   return software;
 }
 
@@ -308,6 +309,7 @@ void visit_fields(SoftwareFields& one, const SoftwareFields& other, Visit visit)
   visit("parallel.async_tp", one.overlaps_tensor, other.overlaps_tensor);
   visit("parallel.overlap_dp", one.overlaps_data, other.overlaps_data);
   visit("parallel.pp_comm_async", one.overlaps_pipeline, other.overlaps_pipeline);
+  visit("parallel.overlap_ep", one.overlaps_experts, other.overlaps_experts);
 }
 
 template <typename Visit>

@@ -86,6 +86,7 @@ struct SoftwareFields {
   std::optional<bool> overlaps_tensor = {};    // Collectives of tensor ranks beside GEMMs.
   std::optional<bool> overlaps_data = {};      // Of gradients and weights beside passes.
   std::optional<bool> overlaps_pipeline = {};  // Transfers between stages.
+  std::optional<bool> overlaps_experts = {};   // Tokens to experts and back.
 };
 
 struct TrainingFields {

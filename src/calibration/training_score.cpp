@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "calibration/comparison.h"
+#include "calibration/memory_measurement.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -149,6 +150,29 @@ TrainingScore score_of(std::vector<SourceScore> cases) {
     }
   }
   return score;
+}
+
+void add_memory_score(const std::filesystem::path& folder, TrainingScore& score) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    const MemoryMeasurements table = load_memory_measurements(file);
+    std::vector<ScoredStep> rows;
+    for (const MeasuredMemory& row : table.rows) {
+      const Bytes predicted = predicted_memory(row, table.level);
+      rows.push_back({.id = row.id,
+                      .measured_s = static_cast<double>(row.measured.count()),
+                      .predicted_s = static_cast<double>(predicted.count())});
+    }
+    score.memory_sources.push_back({.name = file.stem().string(), .errors = step_errors(rows)});
+    add(score.memory, score.memory_sources.back().errors);
+  }
+  divide(score.memory);
 }
 
 std::size_t TrainingScore::rows() const {

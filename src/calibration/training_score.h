@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -71,10 +72,18 @@ struct ErrorMeans {
   double scatter = 0.0;
 };
 
+// Measured memory of one source, ln(predicted / measured) of the fullest rank.
+struct MemoryScore {
+  std::string name;  // Of the table.
+  StepErrors errors = {};
+};
+
 struct TrainingScore {
   std::vector<SourceScore> sources = {};
   ErrorMeans dense = {};
   ErrorMeans experts = {};
+  std::vector<MemoryScore> memory_sources = {};
+  ErrorMeans memory = {};
   std::map<std::string, ErrorMeans> dense_by_generation = {};
   std::map<std::string, ErrorMeans> experts_by_generation = {};
   std::map<TrainingRowStatus, std::size_t> status = {};
@@ -91,6 +100,9 @@ struct TrainingScore {
                                      const StepPredictor& predict);
 // Cases of one source and one generation become one; in the order of their names.
 [[nodiscard]] TrainingScore score_of(std::vector<SourceScore> cases);
+
+// Of each table of `folder`, in the order of their names; and their means. Throws ConfigError.
+void add_memory_score(const std::filesystem::path& folder, TrainingScore& score);
 
 // Each case with the constants of the other half of its generation. Cases without a half, and
 // halves whose other one is empty, are left out.

@@ -25,6 +25,7 @@
 #include "calibration/comparison.h"
 #include "calibration/validation_case.h"
 #include "hw/catalogue.h"
+#include "nccl/machine_kind.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
@@ -32,6 +33,7 @@ namespace trainyard {
 struct PredictedTime {
   SimTime time;
   std::string how = {};  // What ran, in a few words: "Ring LL128, 24 channels". May be empty.
+  nccl::MachineKind machine = {};  // Whose constants it rests on; of predictors of NCCL.
 };
 
 // The times of the operation with these sizes, in their order, all positive. May throw ConfigError:

@@ -246,9 +246,9 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   CollectiveInputs inputs = load_collective_inputs(request);
   log_warnings(log, inputs.cluster.warnings);
   if (request.nccl) {
-    const CollectiveReport report = run_nccl(request, inputs, log);
-    write_output(request.output, render(report, request.format), out);
-    return 0;
+    const NcclRun run = run_nccl(request, inputs, log);
+    write_output(request.output, render(run.report, request.format), out);
+    return run.complete ? 0 : 1;
   }
   std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
   std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);

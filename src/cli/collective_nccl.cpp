@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "calibration/intervals.h"
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "nccl/choice.h"
@@ -96,15 +97,31 @@ std::vector<Prepared> prepare(const CollectiveRequest& request, const Cluster& c
   return made;
 }
 
-CollectiveRow collective_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
-                             const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size,
-                             nccl::Timer& timer) {
+// A row and, of runs over an engine, what that saw.
+struct TimedRow {
+  CollectiveRow row;
+  std::optional<nccl::EngineOutcome> engine;
+  std::optional<nccl::MachineKind> stranger = {};  // A machine that no measured table shows.
+};
+
+TimedRow made_row(const CollectiveRequest& request, const CollectiveInputs& inputs, Bytes size,
+                  const nccl::Timing& timing) {
+  TimedRow made{.row = timed_row(request.operation, size, timing.time, inputs),
+                .engine = timing.engine};
+  made.row.fingerprint = timing.engine ? timing.engine->fingerprint : 0;
+  return made;
+}
+
+TimedRow collective_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                        const Prepared& prepared, const nccl::TunerTable* tuner, Bytes size,
+                        nccl::Timer& timer) {
   const nccl::Function function = *nccl::function_of(request.operation);
   const nccl::CallPlan plan =
       nccl::plan_call(prepared.communicator, prepared.choice->options.environment, function,
                       nccl::call_bytes(function, size, inputs.ranks()), {.tuner = tuner});
   const nccl::Timing timing = timer.collective(plan);
-  CollectiveRow row = timed_row(request.operation, size, timing.time, inputs);
+  TimedRow made = made_row(request, inputs, size, timing);
+  CollectiveRow& row = made.row;
   row.algorithm = to_string(plan.algorithm);
   row.protocol = to_string(plan.protocol);
   row.channels = plan.channels;
@@ -114,20 +131,21 @@ CollectiveRow collective_row(const CollectiveRequest& request, const CollectiveI
               .host = timing.host,
               .estimate_us = plan.time_us,
               .reason = plan.reason};
-  return row;
+  return made;
 }
 
 // An operation that is made of sends and receives. Of those inside nodes and between them, what is
 // shown is of those between, if there are any.
-CollectiveRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
-                           const Prepared& prepared, Bytes size, nccl::Timer& timer) {
+TimedRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                      const Prepared& prepared, Bytes size, nccl::Timer& timer) {
   const nccl::Communicator& communicator = prepared.communicator;
   const Bytes of_peer =
       request.operation == Operation::SendReceive ? size : Bytes(size.count() / inputs.ranks());
   const nccl::PointToPointPlan plan = nccl::plan_point_to_point(
       communicator, prepared.choice->options.environment, of_peer, communicator.nodes > 1);
   const nccl::Timing timing = timer.point_to_point(request.operation, size);
-  CollectiveRow row = timed_row(request.operation, size, timing.time, inputs);
+  TimedRow made = made_row(request, inputs, size, timing);
+  CollectiveRow& row = made.row;
   row.algorithm = "SendRecv";
   row.protocol = to_string(plan.protocol);
   row.channels = communicator.p2p_channels;
@@ -135,7 +153,31 @@ CollectiveRow exchange_row(const CollectiveRequest& request, const CollectiveInp
               .device = timing.device,
               .host = timing.host,
               .reason = "sends and receives"};
-  return row;
+  return made;
+}
+
+// Between nodes, if the request has one. Files are of the first choice at the largest size.
+std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, bool observed) {
+  if (!request.nccl->fidelity) {
+    return std::nullopt;
+  }
+  nccl::EngineSettings engine{.fidelity = *request.nccl->fidelity,
+                              .packet = request.packet.options,
+                              .keeps_counters = observed && request.packet.has_files()};
+  if (!observed) {
+    engine.packet.queue_times = false;
+    engine.packet.sample_every = {};
+  }
+  return engine;
+}
+
+// What was measured are calls back to back on fabrics without other traffic: nothing is known of the
+// errors of other predictions.
+std::optional<Intervals> intervals_of(const NcclRequest& request) {
+  if (request.fidelity || !request.mode.back_to_back) {
+    return std::nullopt;
+  }
+  return Intervals::load(intervals_file());
 }
 
 unsigned workers_of(unsigned threads, std::size_t sizes) {
@@ -145,9 +187,8 @@ unsigned workers_of(unsigned threads, std::size_t sizes) {
 
 // Size by size, the choices in their order. A timer is of one thread and keeps what sizes share, so
 // each works through every so many sizes.
-std::vector<CollectiveRow> run_sizes(const CollectiveRequest& request,
-                                     const CollectiveInputs& inputs,
-                                     const std::vector<Prepared>& prepared, spdlog::logger& log) {
+std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                                const std::vector<Prepared>& prepared, spdlog::logger& log) {
   const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
   const NcclOptions& options = request.nccl->choices.front().options;
   std::optional<nccl::TunerTable> tuner;
@@ -155,19 +196,31 @@ std::vector<CollectiveRow> run_sizes(const CollectiveRequest& request,
     tuner = nccl::TunerTable::load(*options.tuner_file);
   }
   const std::size_t workers = workers_of(request.threads, inputs.sizes.size());
-  std::vector<CollectiveRow> rows(inputs.sizes.size() * prepared.size());
+  const std::optional<Intervals> intervals = intervals_of(*request.nccl);
+  std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
     const std::size_t choice = task % prepared.size();
     const Prepared& one = prepared[choice];
     nccl::Timer timer(inputs.cluster, one.communicator, profile, one.choice->options.environment,
-                      request.nccl->mode);
+                      request.nccl->mode, engine_of(request, false));
     for (std::size_t index = task / prepared.size(); index < inputs.sizes.size();
          index += workers) {
       const Bytes size = inputs.sizes[index];
-      CollectiveRow& row = rows[index * prepared.size() + choice];
-      row = nccl::function_of(request.operation)
-                ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer)
-                : exchange_row(request, inputs, one, size, timer);
+      if (choice == 0 && index + 1 == inputs.sizes.size()) {
+        timer.use(engine_of(request, true));
+      }
+      TimedRow& made = rows[index * prepared.size() + choice];
+      made = nccl::function_of(request.operation)
+                 ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer)
+                 : exchange_row(request, inputs, one, size, timer);
+      CollectiveRow& row = made.row;
+      if (intervals) {
+        const nccl::MachineKind machine = timer.machine();
+        row.interval = intervals->around(row.time, machine, size);
+        if (!intervals->is_known(machine)) {
+          made.stranger = machine;
+        }
+      }
       log.debug("{} {} {} of {}: {}, {} channels", to_string(request.operation), row.algorithm,
                 row.protocol, to_string(size), to_string(row.time), row.channels);
     }
@@ -202,6 +255,62 @@ void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& not
           : fmt::format("times are of one call by itself, {}", launch));
 }
 
+void add_engine_notes(const CollectiveRequest& request, bool several_nodes,
+                      std::vector<std::string>& notes) {
+  if (!request.nccl->fidelity) {
+    return;
+  }
+  const std::string_view fidelity = to_string(*request.nccl->fidelity);
+  if (!several_nodes) {
+    notes.push_back(fmt::format(
+        "--fidelity {} did not influence the result: one node does not use the fabric", fidelity));
+    return;
+  }
+  notes.push_back(fmt::format(
+      "{}: messages between nodes are carried by this engine, all else is as with ports",
+      fidelity));
+  if (request.fidelity == Fidelity::Analytical) {
+    notes.push_back("analytical: messages do not see each other in the fabric");
+  }
+  if (request.fidelity == Fidelity::Packet) {
+    notes.push_back("packets: " + describe(request.packet));
+  }
+}
+
+// Takes away the runs that never were complete, and says why; notes how packets fared.
+NcclRun collected(const CollectiveRequest& request, std::vector<TimedRow>& rows, Bytes largest,
+                  CollectiveReport report, spdlog::logger& log) {
+  NcclRun run{.report = std::move(report)};
+  for (TimedRow& timed : rows) {
+    const std::string what = fmt::format("{} {} at {}", timed.row.algorithm, timed.row.protocol,
+                                         to_string(timed.row.size));
+    if (timed.engine && timed.engine->complaint) {
+      log.error("{} {}: {}", to_string(request.operation), what, *timed.engine->complaint);
+      run.complete = false;
+      continue;
+    }
+    if (timed.engine && request.fidelity == Fidelity::Packet && timed.row.size == largest) {
+      run.report.notes.push_back(
+          fmt::format("{}: packets: {}", what, describe(timed.engine->network.packets)));
+    }
+    run.report.rows.push_back(std::move(timed.row));
+  }
+  mark_best(run.report.rows);
+  return run;
+}
+
+void write_files(const CollectiveRequest& request, const Cluster& cluster, const TimedRow& row) {
+  if (!request.packet.has_files()) {
+    return;
+  }
+  if (!row.engine) {
+    throw ConfigError(fmt::format("--{}: expected several nodes, found one, without a fabric",
+                                  request.packet.counters_file ? "counters" : "samples"));
+  }
+  write_packet_files(request.packet, cluster.topology, row.engine->port_counters,
+                     row.engine->samples);
+}
+
 void append_once(const std::vector<std::string>& more, std::vector<std::string>& notes) {
   for (const std::string& note : more) {
     if (std::ranges::find(notes, note) == notes.end()) {
@@ -210,25 +319,42 @@ void append_once(const std::vector<std::string>& more, std::vector<std::string>&
   }
 }
 
+void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
+  if (!first.row.interval) {
+    return;
+  }
+  notes.push_back(
+      first.stranger
+          ? fmt::format("low to high: no measured table shows {}; nine measured times in ten were "
+                        "within such bounds on other machines that none shows",
+                        to_string(*first.stranger))
+          : "low to high: nine measured times in ten were within such bounds on machines of this "
+            "kind that no constant was fitted to");
+}
+
 }  // namespace
 
-CollectiveReport run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
-                          spdlog::logger& log) {
+NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spdlog::logger& log) {
   CHECK(request.nccl.has_value(), "the runtime is another one");
   check_processes(*request.nccl, inputs.cluster);
   CollectiveReport report = empty_report(request, inputs);
   report.runtime = "nccl";
-  report.fidelity = "events";
+  report.fidelity = fidelity_name(*request.nccl);
   report.notes = std::move(inputs.notes);
   add_runtime_notes(*request.nccl, report.notes);
   const std::vector<Prepared> prepared = prepare(request, inputs.cluster, report.notes);
-  report.rows = run_sizes(request, inputs, prepared, log);
-  mark_best(report.rows);
+  const bool several_nodes = prepared.front().communicator.nodes > 1;
+  add_engine_notes(request, several_nodes, report.notes);
+  report.show_fingerprint = request.fingerprint && several_nodes;
+  std::vector<TimedRow> rows = run_sizes(request, inputs, prepared, log);
+  add_interval_note(rows.front(), report.notes);
+  write_files(request, inputs.cluster, rows[rows.size() - prepared.size()]);
+  NcclRun run = collected(request, rows, inputs.sizes.back(), std::move(report), log);
   for (const Prepared& one : prepared) {
-    append_once(one.communicator.remarks, report.notes);
+    append_once(one.communicator.remarks, run.report.notes);
   }
-  add_estimate_note(inputs.cluster, report.notes);
-  return report;
+  add_estimate_note(inputs.cluster, run.report.notes);
+  return run;
 }
 
 }  // namespace trainyard

@@ -10,9 +10,15 @@
 
 namespace trainyard {
 
+struct NcclRun {
+  CollectiveReport report;  // Without the runs that never were complete.
+  bool complete = true;     // There are none of these.
+};
+
 // `request` must have `nccl`; takes the notes of `inputs`. Throws ConfigError for clusters that
-// NCCL or the model cannot take, and for what is forced where NCCL does not have it.
-[[nodiscard]] CollectiveReport run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
-                                        spdlog::logger& log);
+// NCCL or the model cannot take, and for what is forced where NCCL does not have it. Writes the
+// files of packets that the request names; runs that never were complete are logged.
+[[nodiscard]] NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
+                               spdlog::logger& log);
 
 }  // namespace trainyard

@@ -112,7 +112,8 @@ void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
 std::string algorithm_help() {
   return fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
-      "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat",
+      "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat,collnetdirect,"
+      "collnetchain",
       fmt::join(names_of(kAlgorithms), ","));
 }
 
@@ -162,7 +163,9 @@ options::options_description collective_options() {
   add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
   add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
   add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
-  add("fidelity", text("NAME"), "flow (the default), analytical (a lower bound) or packet");
+  add("fidelity", text("NAME"),
+      "plain: flow (the default), analytical (a lower bound) or packet; nccl: ports (the default), "
+      "or one of these between nodes");
   add("against", text("FILE"),
       "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
   add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
@@ -198,8 +201,12 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");
   request.root = read_root(reader, request.operation);
-  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  if (request.nccl) {
+    request.fidelity = request.nccl->fidelity.value_or(Fidelity::Flow);
+  } else {
+    constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  }
   request.packet = read_packet_options(reader, request.fidelity);
   request.against = reader.text("against");
   request.against_other_ranks = reader.given("against-other-ranks");

@@ -102,6 +102,10 @@ std::filesystem::path find_config(std::string_view kind, std::string_view name_o
                                 nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
 }
 
+std::filesystem::path intervals_file() {
+  return configs_folder() / "nccl" / "intervals.yaml";
+}
+
 Catalogue load_default_catalogue() {
   return Catalogue::load(configs_folder() / "hardware");
 }

@@ -21,6 +21,8 @@ namespace trainyard {
 
 // The configs that Trainyard ships. Throws ConfigError if they are not there.
 [[nodiscard]] std::filesystem::path configs_folder();
+// How far predictions of NCCL's times may be off (calibration/intervals.h).
+[[nodiscard]] std::filesystem::path intervals_file();
 
 // The catalogue of the configs folder.
 [[nodiscard]] Catalogue load_default_catalogue();

@@ -17,8 +17,7 @@ namespace {
 namespace options = boost::program_options;
 
 // What nothing in the other runtime answers to.
-constexpr std::array<const char*, 6> kPlainAlone{"algo-file", "chunk", "fidelity",
-                                                 "matrix",    "trace", "fingerprint"};
+constexpr std::array<const char*, 4> kPlainAlone{"algo-file", "chunk", "matrix", "trace"};
 constexpr std::array<const char*, 8> kNcclAlone{"proto",      "nccl-version", "env",
                                                 "graph-file", "tuner-csv",    "gpus-per-process",
                                                 "cuda-graph", "isolated"};
@@ -37,7 +36,6 @@ void check_operation(const OptionReader& reader, Operation operation) {
     }
   };
   std::ranges::for_each(kPlainAlone, refuse);
-  std::ranges::for_each(kPacketOptionNames, refuse);
   if (reader.integer("root", 0, 999'999).value_or(0) != 0) {
     fail_option("root", "0 with --runtime nccl, whose event model starts or ends at rank 0 alone",
                 *reader.text("root"));
@@ -52,12 +50,23 @@ void check_operation(const OptionReader& reader, Operation operation) {
   }
 }
 
-// CollNet is not in the event model.
-std::optional<nccl::Algorithm> modelled_algorithm(std::string_view name) {
-  const std::optional<nccl::Algorithm> algorithm = nccl::parse_algorithm(name);
-  const bool collnet =
-      algorithm == nccl::Algorithm::CollNetDirect || algorithm == nccl::Algorithm::CollNetChain;
-  return collnet ? std::nullopt : algorithm;
+std::optional<Fidelity> read_engine(const OptionReader& reader) {
+  constexpr std::array kEngines{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
+  if (chosen > 0) {
+    return kEngines[chosen - 1];
+  }
+  const auto refuse = [&](const char* option, const char* expected) {
+    if (reader.given(option)) {
+      throw ConfigError(
+          fmt::format("--{}: expected --fidelity {} beside it, found ports", option, expected));
+    }
+  };
+  for (const char* const option : kPacketOptionNames) {
+    refuse(option, "packet");
+  }
+  refuse("fingerprint", "flow, analytical or packet");
+  return std::nullopt;
 }
 
 // The values of a list of names, or one empty one for "auto".
@@ -112,13 +121,15 @@ void add_nccl_run_options(options::options_description& all) {
 NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
   check_operation(reader, operation);
   NcclRequest request;
+  request.fidelity = read_engine(reader);
   request.mode.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024).value_or(1);
   request.mode.cuda_graph = reader.given("cuda-graph");
   request.mode.back_to_back = !reader.given("isolated");
   const std::vector<std::string> channels = channel_settings(reader);
-  const std::vector<std::string> algorithm_names{"ring", "tree", "nvls", "nvlstree", "pat"};
+  const std::vector<std::string> algorithm_names{"ring", "tree",          "nvls",        "nvlstree",
+                                                 "pat",  "collnetdirect", "collnetchain"};
   const std::vector<std::string> protocol_names{"ll", "ll128", "simple"};
-  const auto algorithms = read_names(reader, "algo", algorithm_names, modelled_algorithm);
+  const auto algorithms = read_names(reader, "algo", algorithm_names, nccl::parse_algorithm);
   const auto protocols = read_names(reader, "proto", protocol_names, nccl::parse_protocol);
   for (const std::optional<nccl::Algorithm> algorithm : algorithms) {
     for (const std::optional<nccl::Protocol> protocol : protocols) {
@@ -137,6 +148,10 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
     }
   }
   return request;
+}
+
+std::string_view fidelity_name(const NcclRequest& request) {
+  return request.fidelity ? to_string(*request.fidelity) : "ports";
 }
 
 void refuse_nccl_options(const OptionReader& reader) {

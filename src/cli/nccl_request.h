@@ -4,6 +4,7 @@
 
 #include <boost/program_options.hpp>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "cli/nccl_options.h"
@@ -11,6 +12,7 @@
 #include "collectives/operation.h"
 #include "nccl/timing.h"
 #include "nccl/types.h"
+#include "network/network.h"
 
 namespace trainyard {
 
@@ -24,7 +26,12 @@ struct NcclChoice {
 struct NcclRequest {
   std::vector<NcclChoice> choices;  // At least one. They differ in what they force alone.
   nccl::LaunchMode mode = {};
+  // Which engine stands between nodes; none: "ports", those of the event model alone.
+  std::optional<Fidelity> fidelity = {};
 };
+
+// "ports", "flow", ...
+[[nodiscard]] std::string_view fidelity_name(const NcclRequest& request);
 
 // Those of add_nccl_options, and of how NCCL is called.
 void add_nccl_run_options(boost::program_options::options_description& options);

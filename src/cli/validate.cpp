@@ -15,14 +15,18 @@
 #include <vector>
 
 #include "calibration/budgets.h"
+#include "calibration/intervals.h"
+#include "calibration/ledger.h"
 #include "calibration/nccl_prediction.h"
 #include "calibration/profile_constants.h"
 #include "calibration/refit.h"
+#include "calibration/training_budgets.h"
 #include "calibration/validation.h"
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/validate_training.h"
+#include "report/ledger_report.h"
 #include "report/output.h"
 #include "report/validation_report.h"
 #include "sim/config_error.h"
@@ -42,6 +46,7 @@ Examples:
   trainyard validate --leave-one-out
   trainyard validate --cases my-cases
   trainyard validate --cases validation/cases/training
+  trainyard validate --cases validation/cases/training --out-of-source
 )";
 
 // The folder above configs, relative to the working folder: paths in reports stay short.
@@ -56,6 +61,8 @@ struct Request {
   bool record = false;
   bool refit = false;
   LeaveOneOut leave_one_out = LeaveOneOut::No;
+  std::optional<std::string> ledger;
+  bool record_intervals = false;
   unsigned threads = 0;
   Format format = Format::Table;
   std::optional<std::string> output;
@@ -91,6 +98,15 @@ Request read_request(const OptionReader& reader) {
   request.record = reader.given("record-budgets");
   request.leave_one_out = reader.given("leave-one-out") ? LeaveOneOut::Yes : LeaveOneOut::No;
   request.refit = reader.given("refit") || request.leave_one_out == LeaveOneOut::Yes;
+  request.ledger = output_file(reader, "ledger");
+  request.record_intervals = reader.given("record-intervals");
+  for (const char* const option : {"ledger", "record-intervals"}) {
+    if (reader.given(option) &&
+        (request.leave_one_out == LeaveOneOut::No || !request.only.empty())) {
+      throw ConfigError(
+          fmt::format("--{}: expected --leave-one-out with it, and all cases", option));
+    }
+  }
   request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   const std::optional<std::string> folder = reader.text("cases");
   request.cases = folder ? std::filesystem::path(*folder)
@@ -157,6 +173,19 @@ Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
                });
 }
 
+// Nine rows in ten should lie in the intervals that users are shown.
+void hold_against_intervals(ValidationReport& report) {
+  constexpr double kLeast = 0.85;
+  const double share = coverage_of(report.validation, Intervals::load(intervals_file())).share();
+  report.notes.push_back(
+      fmt::format("{:.1f} % of the rows lie in their intervals of 90 %", 100.0 * share));
+  if (share < kLeast) {
+    report.exceeded.push_back(
+        fmt::format("all: rows in their intervals: expected at least {:.0f} %, found {:.1f} %",
+                    100.0 * kLeast, 100.0 * share));
+  }
+}
+
 void hold_against_budgets(const Request& request, ValidationReport& report) {
   if (!request.budgets) {
     report.notes.push_back("no budgets are recorded for these cases");
@@ -172,27 +201,67 @@ void hold_against_budgets(const Request& request, ValidationReport& report) {
     budgets = load_budgets(*request.budgets);
   }
   report.exceeded = exceeded_budgets(report.validation, budgets);
+  hold_against_intervals(report);
   if (request.record) {
     write_file(*request.budgets, to_yaml(lowered(report.validation, budgets)));
   }
 }
 
-// Only what a score of steps has a use for.
+void write_ledger(const Request& request, ValidationReport& report) {
+  if (request.leave_one_out == LeaveOneOut::No || !request.only.empty()) {
+    return;
+  }
+  report.ledger = ledger_of(report.validation, *report.refit);
+  if (request.ledger) {
+    write_file(*request.ledger, ledger_csv(report.ledger));
+  }
+  if (request.record_intervals) {
+    write_file(intervals_file(), Intervals::of(report.ledger, "").to_yaml());
+  }
+}
+
+void hold_against_budgets(const Request& request, TrainingReport& report) {
+  if (!request.budgets || !request.only.empty()) {
+    report.notes.push_back(request.budgets ? "budgets are for all cases: not compared with --only"
+                                           : "no budgets are recorded for these cases");
+    return;
+  }
+  std::error_code ignored;
+  TrainingBudgets budgets;
+  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
+    budgets = load_training_budgets(*request.budgets);
+  }
+  const TrainingBudgets seen = seen_budgets(report.score);
+  report.exceeded = exceeded_budgets(seen, budgets);
+  if (request.record) {
+    write_file(*request.budgets, to_yaml(lowered(seen, budgets)));
+  }
+}
+
 int run_training(const OptionReader& reader, const Request& request,
                  const std::vector<std::filesystem::path>& files, std::ostream& out) {
-  for (const char* const option : {"budgets", "record-budgets", "refit", "leave-one-out"}) {
+  for (const char* const option : {"leave-one-out", "ledger", "record-intervals"}) {
     if (reader.given(option)) {
-      throw ConfigError(
-          fmt::format("--{}: expected cases of collectives, found training steps", option));
+      throw ConfigError(fmt::format(
+          "--{}: expected cases of collectives, found training steps: --out-of-source", option));
     }
+  }
+  const StepFitting fitting = reader.given("out-of-source") ? StepFitting::OutOfSource
+                              : request.refit               ? StepFitting::All
+                                                            : StepFitting::None;
+  if (fitting != StepFitting::None && request.record) {
+    throw ConfigError("--record-budgets: expected the constants of the files, found a fit");
   }
   const Catalogue catalogue = load_default_catalogue();
   const StepConstants constants(configs_folder(), catalogue);
-  const TrainingReport report = validate_training(
+  TrainingReport report = validate_steps(
       {.files = files, .root = project_folder(), .only = request.only, .threads = request.threads},
-      [&](const LoadedTrainingCase& loaded) { return score_with_steps(loaded, constants); });
+      constants, fitting, configs_folder() / "hardware" / "gpu-rates-priors.yaml");
+  if (fitting == StepFitting::None) {
+    hold_against_budgets(request, report);
+  }
   write_output(request.output, render(report, request.format), out);
-  return 0;
+  return report.exceeded.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -212,6 +281,12 @@ options::options_description validate_options() {
   add("refit",
       "fit the constants of the model to all cases, and show them and the errors with them");
   add("leave-one-out", "predict each system also with constants fitted to all others (minutes)");
+  add("ledger", text("FILE"),
+      "write every row with its times, measured and predicted, as CSV; with --leave-one-out");
+  add("record-intervals",
+      "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
+  add("out-of-source",
+      "predict training steps with constants fitted on the other half of the sources (minutes)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
   add("threads", text("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);
@@ -233,6 +308,10 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   if (is_training_case(files.front(), project_folder())) {
     return run_training(reader, request, files, out);
   }
+  if (reader.given("out-of-source")) {
+    throw ConfigError(
+        "--out-of-source: expected cases of training steps, found collectives: --leave-one-out");
+  }
   const std::vector<LoadedCase> cases = load_cases(request);
   const Catalogue catalogue = load_default_catalogue();
   std::vector<LoadedCase> wanted;
@@ -244,6 +323,7 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   if (request.refit) {
     report.refit = refit_cases(request, cases, catalogue);
   }
+  write_ledger(request, report);
   hold_against_budgets(request, report);
   write_output(request.output, render(report, request.format), out);
   for (const std::string& line : report.exceeded) {

@@ -2,7 +2,10 @@
 #include "cli/validate_training.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +21,73 @@ bool is_wanted(const TrainingValidationRequest& request, const TrainingCase& ite
            return item.generation == text || item.source.find(text) != std::string::npos ||
                   item.name.find(text) != std::string::npos;
          });
+}
+
+std::vector<LoadedTrainingCase> load_cases(const TrainingValidationRequest& request) {
+  ModelFolder models(request.root / "configs" / "workloads" / "models");
+  std::vector<LoadedTrainingCase> cases;
+  for (const std::filesystem::path& file : request.files) {
+    LoadedTrainingCase loaded = load_training_case(file, request.root, models);
+    if (is_wanted(request, loaded.item)) {
+      cases.push_back(std::move(loaded));
+    }
+  }
+  if (cases.empty()) {
+    fail_option("only", "a generation of GPUs, or part of the name of a source or case",
+                request.only.front());
+  }
+  return cases;
+}
+
+TrainingReport score_cases(const TrainingValidationRequest& request,
+                           const std::vector<LoadedTrainingCase>& cases, const CaseScorer& score) {
+  std::vector<SourceScore> scores(cases.size());
+  run_tasks(cases.size(), request.threads, "validate",
+            [&](std::size_t index) { scores[index] = score(cases[index]); });
+  return {.score = score_of(std::move(scores))};
+}
+
+std::map<std::string, std::vector<const LoadedTrainingCase*>> by_generation(
+    const std::vector<LoadedTrainingCase>& cases) {
+  std::map<std::string, std::vector<const LoadedTrainingCase*>> generations;
+  for (const LoadedTrainingCase& one : cases) {
+    if (one.item.half != TrainingHalf::None) {
+      generations[one.item.generation].push_back(&one);
+    }
+  }
+  return generations;
+}
+
+// Fits constants, predicts again, and keeps the score with the constants of the files beside it.
+// The collectives of all cases are known by then.
+void refit_steps(const TrainingValidationRequest& request,
+                 const std::vector<LoadedTrainingCase>& cases, StepFitting fitting,
+                 const StepPriors& priors, CasePredictions& predictions, TrainingReport& report) {
+  const TaskRunner runner = [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+    run_tasks(count, request.threads, "fit", task);
+  };
+  const auto predictor = [&predictions](StepValues values) -> StepPredictor {
+    return [&predictions, values](const TrainingCase& item, const TrainingRun& run) {
+      return predictions.seconds(item, run, values);
+    };
+  };
+  const StepFit fit = [&](std::span<const LoadedTrainingCase* const> half) {
+    report.fits.push_back(fit_steps(half, priors, predictions, runner));
+    return predictor(values_of(report.fits.back(), priors));
+  };
+  report.with_files = std::move(report.score);
+  if (fitting == StepFitting::OutOfSource) {
+    report.score = out_of_source_score(cases, fit);
+    return;
+  }
+  std::vector<SourceScore> scores;
+  for (const auto& [generation, members] : by_generation(cases)) {
+    const StepPredictor predict = fit(members);
+    for (const LoadedTrainingCase* const one : members) {
+      scores.push_back(score_case(*one, predict));
+    }
+  }
+  report.score = score_of(std::move(scores));
 }
 
 }  // namespace
@@ -45,29 +115,33 @@ bool is_training_case(const std::filesystem::path& file, const std::filesystem::
 
 TrainingReport validate_training(const TrainingValidationRequest& request,
                                  const CaseScorer& score) {
-  ModelFolder models(request.root / "configs" / "workloads" / "models");
-  std::vector<LoadedTrainingCase> cases;
-  for (const std::filesystem::path& file : request.files) {
-    LoadedTrainingCase loaded = load_training_case(file, request.root, models);
-    if (is_wanted(request, loaded.item)) {
-      cases.push_back(std::move(loaded));
-    }
-  }
-  if (cases.empty()) {
-    fail_option("only", "a generation of GPUs, or part of the name of a source or case",
-                request.only.front());
-  }
-  std::vector<SourceScore> scores(cases.size());
-  run_tasks(cases.size(), request.threads, "validate",
-            [&](std::size_t index) { scores[index] = score(cases[index]); });
-  return {.score = score_of(std::move(scores)), .notes = {}};
+  return score_cases(request, load_cases(request), score);
 }
 
-SourceScore score_with_steps(const LoadedTrainingCase& loaded, const StepConstants& constants) {
-  StepPrediction prediction(constants);
-  return score_case(loaded, [&](const TrainingCase& item, const TrainingRun& run) {
-    return prediction.predict(item, run).time.seconds();
-  });
+TrainingReport validate_steps(const TrainingValidationRequest& request,
+                              const StepConstants& constants, StepFitting fitting,
+                              const std::filesystem::path& priors) {
+  const std::vector<LoadedTrainingCase> cases = load_cases(request);
+  CasePredictions predictions(constants);
+  const auto with = [&predictions](const StepValues& values) {
+    return [&predictions, &values](const LoadedTrainingCase& loaded) {
+      return score_case(loaded, [&](const TrainingCase& item, const TrainingRun& run) {
+        return predictions.seconds(item, run, values);
+      });
+    };
+  };
+  const StepValues shipped{.rates = constants.rates};
+  TrainingReport report = score_cases(request, cases, with(shipped));
+  if (fitting != StepFitting::None) {
+    refit_steps(request, cases, fitting, StepPriors::load(priors, constants.rates), predictions,
+                report);
+  }
+  const std::filesystem::path memory = cases.front().item.reference.parent_path() / "memory";
+  std::error_code ignored;
+  if (request.only.empty() && std::filesystem::is_directory(memory, ignored)) {
+    add_memory_score(memory, report.score);
+  }
+  return report;
 }
 
 }  // namespace trainyard

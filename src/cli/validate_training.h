@@ -2,11 +2,13 @@
 // The part of `trainyard validate` for measured training steps.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "calibration/step_fit.h"
 #include "calibration/step_prediction.h"
 #include "calibration/training_score.h"
 #include "report/training_report.h"
@@ -30,8 +32,17 @@ using CaseScorer = std::function<SourceScore(const LoadedTrainingCase& loaded)>;
 [[nodiscard]] TrainingReport validate_training(const TrainingValidationRequest& request,
                                                const CaseScorer& score);
 
-// With what `trainyard step` would say.
-[[nodiscard]] SourceScore score_with_steps(const LoadedTrainingCase& loaded,
-                                           const StepConstants& constants);
+// Whose constants predictions are made with.
+enum class StepFitting : std::uint8_t {
+  None,         // Those of the files: what `trainyard step` would say.
+  All,          // Fitted to all cases.
+  OutOfSource,  // Fitted on the other half of the sources of a generation.
+};
+
+// With predictions, and with measured memory unless `only` names sources. `priors`: the file of
+// step_values.h; read where something is fitted.
+[[nodiscard]] TrainingReport validate_steps(const TrainingValidationRequest& request,
+                                            const StepConstants& constants, StepFitting fitting,
+                                            const std::filesystem::path& priors);
 
 }  // namespace trainyard

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/lane_arbiter.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace trainyard {
@@ -58,33 +60,29 @@ PriorityScheduler::PriorityScheduler(std::uint8_t strict, const Sizes& quanta)
   }
 }
 
-int PriorityScheduler::pick(const Sizes& heads, std::uint8_t paused) {
-  const auto is_ready = [&](std::size_t i) { return heads[i] > 0 && (paused >> i & 1U) == 0; };
-  bool has_weighted = false;
-  for (std::size_t i = kQueues; i-- > 0;) {
-    const bool is_strict = (strict_ >> i & 1U) != 0;
-    if (is_ready(i) && is_strict) {
-      return static_cast<int>(i);
-    }
-    has_weighted |= is_ready(i) && !is_strict;
+int PriorityScheduler::pick(std::uint8_t ready) {
+  const unsigned strict = ready & strict_;
+  if (strict != 0) {
+    return static_cast<int>(std::bit_width(strict)) - 1;
   }
-  while (has_weighted) {
-    const std::size_t i = current_;
-    const bool is_weighted = (strict_ >> i & 1U) == 0;
-    if (is_weighted && is_ready(i)) {
-      deficit_[i] += has_turn_ ? 0 : quanta_[i];
-      has_turn_ = true;
-      if (heads[i] <= deficit_[i]) {
-        deficit_[i] -= heads[i];
-        return static_cast<int>(i);
-      }
-    } else if (heads[i] == 0) {
-      deficit_[i] = 0;  // An empty queue saves nothing.
-    }
+  if (ready == 0) {
+    return kNone;
+  }
+  const auto is_ready = [&](std::size_t i) { return (ready >> i & 1U) != 0; };
+  while (!is_ready(current_) || surplus_[current_] <= 0) {
+    // Who has nothing to send saves nothing.
+    surplus_[current_] =
+        is_ready(current_) ? surplus_[current_] : std::min<std::int64_t>(surplus_[current_], 0);
     current_ = (current_ + 1) % kQueues;
-    has_turn_ = false;
+    surplus_[current_] += is_ready(current_) ? quanta_[current_] : 0;
   }
-  return kNone;
+  return static_cast<int>(current_);
+}
+
+void PriorityScheduler::sent(int queue, std::int64_t bytes) {
+  if ((strict_ >> queue & 1) == 0) {
+    surplus_[static_cast<std::size_t>(queue)] -= bytes;
+  }
 }
 
 }  // namespace trainyard

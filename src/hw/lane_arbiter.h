@@ -7,8 +7,10 @@
 // waited.
 //
 // `PriorityScheduler` is that of Ethernet switches (IEEE 802.1Qaz): strict priorities first, the
-// highest number first, and deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the
-// rest.
+// highest number first, and among the rest surplus round robin (Adiseshu, Parulkar, Varghese,
+// SIGCOMM 1996): a queue sends until it has used up its quantum, the last packet as a whole, and
+// what that was too much is taken off its next turn. Shares are those of deficit round robin, but
+// nobody needs to know how large a packet is before it is cut.
 #pragma once
 
 #include <array>
@@ -63,16 +65,17 @@ class PriorityScheduler {
   // in its turn; each must be positive, and should not be below the largest packet.
   PriorityScheduler(std::uint8_t strict, const Sizes& quanta);
 
-  // The queue whose head goes, of those with a head (`heads` are their bytes, 0 for none) that are
-  // not in `paused`. It is taken as sent.
-  int pick(const Sizes& heads, std::uint8_t paused);
+  // The queue whose turn it is, of those whose bit is set in `ready` (they have a packet and may
+  // send it), or kNone. It keeps the turn until sent() has used it up.
+  int pick(std::uint8_t ready);
+  // A packet of the queue has been sent.
+  void sent(int queue, std::int64_t bytes);
 
  private:
   std::uint8_t strict_;
   Sizes quanta_;
-  Sizes deficit_{};
+  Sizes surplus_{};  // Of its quantum; what was sent too much is negative.
   std::size_t current_ = 0;
-  bool has_turn_ = false;  // `current_` has had its quantum.
 };
 
 }  // namespace trainyard

@@ -3,7 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -51,6 +53,41 @@ NcclSystem first_gpus(const NcclSystem& system, int count) {
   return std::move(servers.front());
 }
 
+// Whether all switches that its NICs are plugged into add up (SHARP).
+bool fabric_reduces(const Topology& topology) {
+  bool any = false;
+  for (std::uint32_t id = 0; id < topology.node_count(); ++id) {
+    if (topology.node(NodeId(id)).kind != NodeKind::Nic) {
+      continue;
+    }
+    for (const LinkId link : topology.links_from(NodeId(id))) {
+      const Node& peer = topology.node(topology.link(link).target);
+      if (peer.server) {
+        continue;
+      }
+      if (!peer.in_network_reduction) {
+        return false;
+      }
+      any = true;
+    }
+  }
+  return any;
+}
+
+// NCCL's file says which ports a plugin for such switches can use. Without NCCL_COLLNET_ENABLE
+// nothing asks for it.
+void mark_reducing(NcclSystem& system) {
+  for (NcclCpu& cpu : system.cpus) {
+    visit_devices(cpu.pcis, [](NcclPci& device) {
+      for (NcclNic& nic : device.nics) {
+        for (NcclNet& net : nic.nets) {
+          net.coll = 1;
+        }
+      }
+    });
+  }
+}
+
 }  // namespace
 
 JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains domains) {
@@ -78,6 +115,11 @@ JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains d
     }
   }
   nodes.first_rank.push_back(ranks);
+  if (fabric_reduces(cluster.topology)) {
+    for (std::vector<NcclSystem>& files : nodes.kinds) {
+      std::for_each(files.begin(), files.end(), mark_reducing);
+    }
+  }
   return nodes;
 }
 

@@ -106,6 +106,7 @@ Profile Profile::read(ConfigDocument& document) {
   profile.per_channel = reader.time(kernel, "per_channel");
   profile.pat_base = reader.time(kernel, "pat_base");
   profile.tree_network_extra = reader.times(kernel, "tree_network_extra");
+  profile.collnet_extra = reader.time(kernel, "collnet_extra");
   profile.nvls_tree_sync = reader.time(kernel, "nvls_tree_sync");
   for (const auto& [name, node] : root.required("gpus").entries()) {
     profile.gpus.emplace(name, read_gpu(reader, node));

@@ -79,6 +79,7 @@ struct Profile {
   SimTime per_channel;  // Later start of the blocks of a kernel, for each of them.
   SimTime pat_base;
   SimTime nvls_tree_sync;
+  SimTime collnet_extra;  // Of a way through the switches that reduce, more than a hop of a ring.
   ProtocolTimes tree_network_extra;  // Of a tree's hop over the network, more than that of a ring.
   std::map<std::string, GpuProfile> gpus;  // By architecture, as in configs/hardware/gpus.yaml.
   TransportProfile nvlink;

@@ -2,6 +2,7 @@
 #include "nccl/programs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/check.h"
 
@@ -109,7 +110,50 @@ class PipelineProgram final : public LaneProgram {
   std::array<std::uint32_t, 3> sends_;
 };
 
+class TransferProgram final : public LaneProgram {
+ public:
+  TransferProgram(std::vector<TransferJob> jobs, bool sends)
+      : jobs_(std::move(jobs)), sends_(sends) {
+    for (const TransferJob& job : jobs_) {
+      units_ += job.units();
+      ends_.push_back(units_);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t units() const override { return units_; }
+  [[nodiscard]] ReplayUnit unit(std::uint64_t index) const override {
+    const auto found = static_cast<std::size_t>(
+        std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+    const TransferJob& job = jobs_[found];
+    const std::uint64_t own = index - (ends_[found] - job.units());
+    const auto begin = static_cast<std::int64_t>(own) * job.unit.count();
+    ReplayUnit unit;
+    unit.bytes = Bytes(std::min(job.unit.count(), job.bytes.count() - begin));
+    unit.cost = job.cost;
+    unit.rate = job.rate;
+    unit.ends_message =
+        own + 1 == job.units() || (begin + job.unit.count()) % job.message.count() == 0;
+    (sends_ ? unit.sends : unit.receives)[0] = job.connection;
+    return unit;
+  }
+
+ private:
+  std::vector<TransferJob> jobs_;
+  std::vector<std::uint64_t> ends_;  // Units up to the end of each.
+  std::uint64_t units_ = 0;
+  bool sends_;
+};
+
 }  // namespace
+
+std::uint64_t TransferJob::units() const {
+  return static_cast<std::uint64_t>((bytes.count() + unit.count() - 1) / unit.count());
+}
+
+std::unique_ptr<LaneProgram> transfer_program(std::vector<TransferJob> jobs, bool sends) {
+  CHECK(!jobs.empty(), "a group of warps without work");
+  return std::make_unique<TransferProgram>(std::move(jobs), sends);
+}
 
 std::uint64_t UnitRule::units(Bytes chunk) const {
   if (protocol == Protocol::Simple) {

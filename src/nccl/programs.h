@@ -51,4 +51,19 @@ struct ChunkLoops {
     const ChunkLoops& loops, const UnitRule& rule, const std::array<std::uint32_t, 3>& receives,
     const std::array<std::uint32_t, 3>& sends);
 
+// One send or receive: `bytes` in messages, these in units, over a connection of its own.
+struct TransferJob {
+  std::uint32_t connection = 0;
+  Bytes bytes = {};
+  Bytes message = {};
+  Bytes unit;                      // Divides the message.
+  SimTime cost = {};               // Of each unit beside its bytes.
+  Bandwidth rate = kMaxBandwidth;  // Of its copies.
+  [[nodiscard]] std::uint64_t units() const;
+};
+
+// What a group of warps does of the sends or receives of its block, one after the other.
+[[nodiscard]] std::unique_ptr<LaneProgram> transfer_program(std::vector<TransferJob> jobs,
+                                                            bool sends);
+
 }  // namespace trainyard::nccl

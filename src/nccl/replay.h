@@ -22,11 +22,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "network/network.h"
 #include "sim/units.h"
 
 namespace trainyard::nccl {
@@ -51,14 +53,23 @@ struct ReplayConnection {
   std::uint32_t sending_host = kNone;
   std::uint32_t receiving_host = kNone;
   SimTime host_cost = {};
+  // Where a Network carries the messages from NIC to NIC (network_replay.h; a replay on ports alone
+  // does not look at them): queue pairs, each with an equal part of every message.
+  std::vector<ConnectionSpec> queue_pairs = {};
+  std::uint32_t receiving_ports = 0;  // The last of `ports`: behind the network.
+  SimTime path_latency = {};          // Of the network, for which `latency` does not account.
+  // Bytes on the wire for so many of data.
+  std::int64_t wire_bytes = 1;
+  std::int64_t data_bytes = 1;
 };
 
 struct ReplayUnit {
   std::array<std::uint32_t, 3> receives = {kNone, kNone, kNone};
   std::array<std::uint32_t, 3> sends = {kNone, kNone, kNone};
   Bytes bytes;
-  SimTime cost = {};         // Beside its bytes: waiting, barriers, fences.
-  bool ends_message = true;  // What a proxy posts: this unit and those before it.
+  SimTime cost = {};               // Beside its bytes: waiting, barriers, fences.
+  bool ends_message = true;        // What a proxy posts: this unit and those before it.
+  Bandwidth rate = kMaxBandwidth;  // Of its copy, where that is below the lane's.
 };
 
 // What a lane does. Unit i of a connection's sender is received as unit i of its receiver, counting
@@ -90,5 +101,9 @@ struct ReplayNetwork {
 // the time is a straight line through that of half of them and that of all of them.
 [[nodiscard]] SimTime replay_long(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
                                   std::uint64_t exact_units);
+
+// The line of replay_long through other runs: `run` gives the time of the first so many units.
+[[nodiscard]] SimTime replay_in_line(std::span<const ReplayLane> lanes, std::uint64_t exact_units,
+                                     const std::function<SimTime(std::uint64_t)>& run);
 
 }  // namespace trainyard::nccl

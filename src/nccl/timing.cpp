@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "nccl/timing_state.h"
 #include "sim/check.h"
@@ -28,16 +30,20 @@ SimTime overlapped(SimTime device, SimTime host) {
   return SimTime(static_cast<std::int64_t>(largest * std::pow(sum, 0.125) * 1e6));
 }
 
+std::string gpu_name(int compute_capability) {
+  return compute_capability >= 100  ? "blackwell"
+         : compute_capability >= 90 ? "hopper"
+         : compute_capability >= 89 ? "ada"
+         : compute_capability >= 80 ? "ampere"
+         : compute_capability >= 75 ? "turing"
+                                    : "volta";
+}
+
 const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
-  const char* const name = compute_capability >= 100  ? "blackwell"
-                           : compute_capability >= 90 ? "hopper"
-                           : compute_capability >= 89 ? "ada"
-                           : compute_capability >= 80 ? "ampere"
-                           : compute_capability >= 75 ? "turing"
-                                                      : "volta";
+  const std::string name = gpu_name(compute_capability);
   const auto entry = profile.gpus.find(name);
   if (entry == profile.gpus.end()) {
-    throw ConfigError(std::string("the profile has no GPU \"") + name + "\"");
+    throw ConfigError("the profile has no GPU \"" + name + "\"");
   }
   return entry->second;
 }
@@ -49,17 +55,22 @@ double thread_share(int threads, int all) {
   return std::min(1.0, std::sqrt(static_cast<double>(threads) / all));
 }
 
-// Data bytes over bytes on the wire.
-double wire_share(Protocol protocol) {
+// Bytes on the wire, and how many of them are data.
+std::pair<int, int> wire_ratio(Protocol protocol) {
   switch (protocol) {
     case Protocol::LL:
-      return 0.5;  // 8 of 16 bytes are flags.
+      return {16, 8};  // The others are flags.
     case Protocol::LL128:
-      return 120.0 / 128.0;
+      return {128, 120};
     case Protocol::Simple:
       break;
   }
-  return 1.0;
+  return {1, 1};
+}
+
+double wire_share(Protocol protocol) {
+  const auto [wire, data] = wire_ratio(protocol);
+  return static_cast<double>(data) / wire;
 }
 
 }  // namespace
@@ -82,7 +93,7 @@ std::uint64_t exact_units(std::size_t lanes) {
 
 Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_in,
                     const Profile& profile_in, const Environment& environment_in,
-                    const LaunchMode& mode_in)
+                    const LaunchMode& mode_in, const std::optional<EngineSettings>& engine_in)
     : cluster(cluster_in),
       communicator(communicator_in),
       profile(profile_in),
@@ -96,6 +107,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
     first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic;
     network_rate = network(*first_nic).rate;
     complete.fold(communicator.nodes);
+    engine = engine_in;
   }
 }
 
@@ -106,20 +118,47 @@ void Timer::State::use(const Profile& other) {
 }
 
 const NetworkProfile& Timer::State::network(NodeId nic) const {
+  return profile.networks.at(network_name(nic));
+}
+
+std::string Timer::State::network_name(NodeId nic) const {
   // What the user says of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
   const std::string& plugin = environment.network;
   if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
-    return profile.networks.at("socket");
+    return "socket";
   }
   if (plugin == "FasTrak") {
-    return profile.networks.at("tcpxo");
+    return "tcpxo";
   }
   if (plugin == "GPUDirectTCPX" || plugin == "GPUDirectTCPX_v7") {
-    return profile.networks.at("tcpx");
+    return "tcpx";
   }
   const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
   const auto name = profile.network_of_nic.find(part);
-  return profile.networks.at(name == profile.network_of_nic.end() ? "rdma" : name->second);
+  return name == profile.network_of_nic.end() ? "rdma" : name->second;
+}
+
+MachineKind Timer::State::machine() const {
+  MachineKind kind{.gpu = gpu_name(communicator.least_compute_capability),
+                   .scale_up = "none",
+                   .network = first_nic ? network_name(*first_nic) : "none"};
+  if (communicator.ranks == communicator.nodes) {
+    return kind;
+  }
+  kind.scale_up = "pcie";
+  const Topology& topology = cluster.topology;
+  for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
+    const LinkKind of = topology.link(LinkId(link)).spec.kind;
+    if (of == LinkKind::NvLink || of == LinkKind::Xgmi) {
+      kind.scale_up = "nvlink";
+    }
+  }
+  for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+    if (topology.node(NodeId(node)).kind == NodeKind::NvSwitch) {
+      kind.scale_up = "nvswitch";
+    }
+  }
+  return kind;
 }
 
 std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol protocol) const {
@@ -168,6 +207,13 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
     connection.sending_host = static_cast<std::uint32_t>(plan.sender);
     connection.receiving_host = static_cast<std::uint32_t>(plan.receiver);
     connection.host_cost = plugin.host_cost;
+    if (engine) {
+      connection.latency = connection.latency - wire.latency;
+      connection.path_latency = wire.latency;
+      connection.queue_pairs = complete.queue_pairs(wire);
+      connection.receiving_ports = wire.receiving_ports;
+      std::tie(connection.wire_bytes, connection.data_bytes) = wire_ratio(plan.protocol);
+    }
     if (plugin.connection_rate < kMaxBandwidth) {
       own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
     }
@@ -186,7 +232,9 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
   }
   connection.ports = wire.ports;
   if (own_rate < kMaxBandwidth) {
-    connection.ports.push_back(static_cast<std::uint32_t>(made.ports.size()));
+    // Of the sender, so before those of the receiver.
+    connection.ports.insert(connection.ports.begin(),
+                            static_cast<std::uint32_t>(made.ports.size()));
     made.ports.push_back(own_rate);
   }
   made.connections.push_back(std::move(connection));
@@ -298,8 +346,9 @@ Timer::State::NodeNetwork Timer::State::node_network() {
 }
 
 Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
-             const Environment& environment, const LaunchMode& mode)
-    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode)) {}
+             const Environment& environment, const LaunchMode& mode,
+             const std::optional<EngineSettings>& engine)
+    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode, engine)) {}
 
 Timer::~Timer() = default;
 
@@ -307,8 +356,20 @@ void Timer::use(const Profile& profile) {
   state_->use(profile);
 }
 
+MachineKind Timer::machine() const {
+  return state_->machine();
+}
+
+void Timer::use(const std::optional<EngineSettings>& engine) {
+  if (state_->engine) {
+    CHECK(engine.has_value(), "wires that were made for an engine");
+    state_->engine = engine;
+  }
+}
+
 Timing Timer::collective(const CallPlan& plan) {
   State& state = *state_;
+  state.outcome = {};
   Timing timing;
   switch (plan.algorithm) {
     case Algorithm::Ring:
@@ -330,8 +391,13 @@ Timing Timer::collective(const CallPlan& plan) {
       timing.device = state.pat(plan);
       break;
     case Algorithm::CollNetDirect:
+      state.refuse_engine("CollNetDirect");
+      timing.device = state.collnet_direct(plan);
+      break;
     case Algorithm::CollNetChain:
-      throw ConfigError("the event model does not have CollNet");
+      state.refuse_engine("CollNetChain");
+      timing.device = state.collnet_chain(plan);
+      break;
   }
   timing.device += state.profile.per_channel * plan.channels;
   state.finish(timing, plan.channels);
@@ -346,8 +412,10 @@ Timing Timer::symmetric(Bytes size) {
 }
 
 Timing Timer::point_to_point(Operation operation, Bytes size) {
+  state_->outcome = {};
   Timing timing;
-  timing.device = state_->exchange(operation, size);
+  timing.device =
+      state_->engine ? state_->rounds(operation, size) : state_->exchange(operation, size);
   state_->finish(timing, state_->communicator.p2p_channels);
   return timing;
 }
@@ -359,6 +427,9 @@ void Timer::State::finish(Timing& timing, int channels) const {
                     ? launch.process_per_gpu
                     : launch.shared_process +
                           (launch.per_gpu + launch.per_channel * channels) * mode.gpus_per_process;
+  if (engine) {
+    timing.engine = outcome;
+  }
   timing.time =
       mode.back_to_back ? overlapped(timing.device, timing.host) : timing.host + timing.device;
 }

@@ -11,6 +11,8 @@
 #include "nccl/call_plan.h"
 #include "nccl/communicator.h"
 #include "nccl/environment.h"
+#include "nccl/machine_kind.h"
+#include "nccl/network_replay.h"
 #include "nccl/profile.h"
 #include "nccl/wiring.h"
 #include "topology/cluster.h"
@@ -30,22 +32,33 @@ struct Timing {
   SimTime time;    // What nccl-tests would print.
   SimTime device;  // Of the kernel, from its start on the first rank to its end on the last.
   SimTime host;    // That launching takes, which back to back runs beside the kernel.
+  // Where an engine stood between the nodes and carried anything.
+  std::optional<EngineOutcome> engine = {};
 };
 
 // The times of one communicator on one cluster. Cluster, communicator and environment must outlive
 // it.
 class Timer {
  public:
+  // `engine`: a Network carries what goes between nodes. Without it nodes are ports to one another,
+  // and what the fabric lacks is taken from each connection for good (Wiring::fabric_shares).
   Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
-        const Environment& environment, const LaunchMode& mode);
+        const Environment& environment, const LaunchMode& mode,
+        const std::optional<EngineSettings>& engine = std::nullopt);
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer();
 
   // Other speeds from now on. Wires and rings, which do not depend on them, are kept.
   void use(const Profile& profile);
+  // Another engine, or other settings of it; one must stay one, and none none.
+  void use(const std::optional<EngineSettings>& engine);
 
-  // Of a collective. Throws ConfigError for an algorithm that the event model does not have.
+  [[nodiscard]] MachineKind machine() const;
+
+  // Of a collective. Throws ConfigError for an algorithm that the event model does not have, or not
+  // over an engine, and for jobs that are too large for one. A run that never was complete has a
+  // complaint in Timing::engine.
   [[nodiscard]] Timing collective(const CallPlan& plan);
   // Of AllReduce in symmetric memory, by the kernel that reduces and multicasts in the NVSwitch.
   // Throws ConfigError without NVLS or on several nodes.

@@ -27,6 +27,10 @@ const NvlsProfile& profile_of_nvls(const GpuProfile& gpu) {
   return *gpu.nvls;
 }
 
+Bytes first_chunk(const CallPlan& plan) {
+  return plan.parts.empty() ? Bytes(1) : std::max(Bytes(1), plan.parts.front().chunk);
+}
+
 // What one channel does: loops over a chunk of each head.
 struct NvlsLoops {
   std::int64_t bytes = 0;  // Of the channel, as the operation counts them.
@@ -34,7 +38,7 @@ struct NvlsLoops {
 };
 
 NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
-  const std::int64_t chunk = plan.parts.empty() ? 1 : plan.parts.front().chunk.count();
+  const std::int64_t chunk = first_chunk(plan).count();
   std::int64_t bytes = plan.bytes.count();
   if (plan.function != Function::AllReduce) {
     bytes *= heads;
@@ -110,7 +114,10 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const NvlsLoops loops = nvls_loops(plan, heads);
   const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
   const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, true));
-  const NodeNetwork node = node_network();
+  NodeNetwork node = node_network();
+  if (engine) {
+    node.rate = node.rate.scaled(1.0 / slowdown(nvls_tree_flows(plan), first_chunk(plan)));
+  }
   const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
   const double traffic = nvls_traffic(plan.function, heads);
   const auto stages = [&](std::int64_t bytes) {
@@ -135,7 +142,10 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
 // Each rank sends every block but its own once, through its NIC, and the last one arrives after a
 // logarithm of hops.
 SimTime Timer::State::pat(const CallPlan& plan) {
-  const NodeNetwork node = node_network();
+  NodeNetwork node = node_network();
+  if (engine) {
+    node.rate = node.rate.scaled(1.0 / slowdown(pat_flows(plan), first_chunk(plan)));
+  }
   const auto levels =
       static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.ranks - 1)));
   const SimTime hop = network(node.wire.sending_nic).latency[Protocol::Simple] + node.wire.latency;

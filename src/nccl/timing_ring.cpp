@@ -66,21 +66,25 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
     }
     made.push_back(std::move(ring));
   }
-  limit_by_fabric(made, wiring, between, channels);
+  if (!engine) {
+    limit_by_fabric(made, wiring, between, channels);
+  }
 }
 
 SimTime Timer::State::ring(const CallPlan& plan) {
   if (communicator.ranks == 1) {
     return {};
   }
+  // An engine has all nodes.
+  Wiring& wiring = engine ? complete : folded;
   if (rings.empty()) {
-    make_rings(rings, folded, folded.ring_period());
+    make_rings(rings, wiring, engine ? communicator.nodes : folded.ring_period());
   }
   const int ranks = communicator.ranks;
   const bool reduces_and_gathers = plan.function == Function::AllReduce;
   const int primitives = reduces_and_gathers ? 2 * ranks - 1 : ranks;
   ReplayNetwork network_model;
-  network_model.ports = port_rates(folded, plan.protocol);
+  network_model.ports = port_rates(wiring, plan.protocol);
   network_model.hosts = static_cast<std::uint32_t>(ranks);
   std::vector<ReplayLane> lanes;
   const std::vector<ChannelShare> shares = channel_shares(plan);
@@ -108,7 +112,7 @@ SimTime Timer::State::ring(const CallPlan& plan) {
                                                first + (i + count - 1) % count, first + i)});
     }
   }
-  return replay_long(network_model, lanes, exact_units(lanes.size()));
+  return run(network_model, lanes);
 }
 
 // Data pass from the root through all ranks, or from all to it, in pieces. Calls that follow one
@@ -151,13 +155,13 @@ SimTime Timer::State::chain(const CallPlan& plan) {
                                                    {send, kNone, kNone})});
     }
   }
-  const SimTime all = replay_long(network_model, lanes, exact_units(lanes.size()));
+  const SimTime all = run(network_model, lanes);
   if (!mode.back_to_back) {
     return all;
   }
   // The way of all units but the first is over when the last rank has had them; a rank itself is
   // busy for one more.
-  const SimTime way = replay(network_model, lanes, 1);
+  const SimTime way = run_first(network_model, lanes, 1);
   const SimTime busy = all - way + SimTime(way.picoseconds() / communicator.ranks);
   const UnitRule rule = unit_rule(plan, plan.threads, {});
   const SimTime hop = rule.unit_cost + rule.chunk_cost + profile.nvlink.latency[plan.protocol];

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "nccl/programs.h"
@@ -32,9 +34,20 @@ struct ChannelShare {
   Bytes chunk;
 };
 
+// What one rank sends to one of another node in a call.
+struct NodeFlow {
+  int from = 0;
+  int to = 0;
+  int channel = 0;
+  std::optional<int> nic_out = {};  // By their numbers in the nodes.
+  std::optional<int> nic_in = {};
+  Bytes bytes = {};
+};
+
 struct Timer::State {
   State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
-        const Environment& environment_in, const LaunchMode& mode_in);
+        const Environment& environment_in, const LaunchMode& mode_in,
+        const std::optional<EngineSettings>& engine_in = std::nullopt);
 
   const Cluster& cluster;
   const Communicator& communicator;
@@ -49,9 +62,13 @@ struct Timer::State {
   std::vector<RingWires> rings;     // By channel, of the folded nodes; made at first use.
   std::vector<RingWires> chains;    // The same of all nodes.
   std::vector<TreeWires> trees;
+  std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
+  EngineOutcome outcome;                 // Of the runs over it, of one call.
 
   void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
+  [[nodiscard]] std::string network_name(NodeId nic) const;
+  [[nodiscard]] MachineKind machine() const;
   // The rates of the ports for a protocol: data bytes, not those of the wire.
   [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;
   // Adds a connection over the ports of the wire, and one of its own where it is limited by itself.
@@ -74,6 +91,21 @@ struct Timer::State {
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
   [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
 
+  // On ports alone, or over the engine, with all units or the first so many. Throws ConfigError
+  // where the engine would have too much to do.
+  [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
+  [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
+                                  std::uint64_t most_units);
+  // Units of each lane that run() takes one by one.
+  [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
+
+  // How many times as long these flows take over the engine as over ports; at least 1.
+  [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
+  [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
+  [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
+  // Throws the ConfigError for what has no way over an engine.
+  void refuse_engine(std::string_view what) const;
+
   // Of the kernel, without its base.
   [[nodiscard]] SimTime ring(const CallPlan& plan);
   [[nodiscard]] SimTime chain(const CallPlan& plan);
@@ -83,11 +115,16 @@ struct Timer::State {
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
   [[nodiscard]] SimTime pat(const CallPlan& plan);
+  // Throw ConfigError for other functions than AllReduce.
+  [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
+  [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
   // From the time of the device to that of a call.
   void finish(Timing& timing, int channels) const;
   // Of sends and receives, with the base of the kernel.
   [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
+  // The same over an engine: all rounds of all ranks.
+  [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
 
   void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
   void make_trees();

@@ -109,7 +109,9 @@ void Timer::State::make_trees() {
     }
     trees.push_back(std::move(made));
   }
-  limit_by_fabric(trees, complete);
+  if (!engine) {
+    limit_by_fabric(trees, complete);
+  }
 }
 
 // The lanes of one channel: for each rank but the root a group that reduces and one that
@@ -180,8 +182,9 @@ SimTime Timer::State::tree(const CallPlan& plan) {
   for (std::size_t c = 0; c < std::min(shares.size(), trees.size()); ++c) {
     in_use.push_back(c);
   }
+  // Over an engine, connections of channels that are left out would be missed in the fabric.
   const std::vector<std::size_t> replayed =
-      replayed_channels(in_use.size(), trees.size(), at(communicator.ranks));
+      engine ? in_use : replayed_channels(in_use.size(), trees.size(), at(communicator.ranks));
   const std::size_t ports = complete.ports().size();
   const std::vector<int> all = port_loads(trees, in_use, ports);
   const std::vector<int> own = port_loads(trees, replayed, ports);
@@ -198,7 +201,7 @@ SimTime Timer::State::tree(const CallPlan& plan) {
   for (const std::size_t c : replayed) {
     add_tree_channel(plan, shares[c], c, network_model, lanes);
   }
-  return replay_long(network_model, lanes, exact_units(lanes.size()));
+  return run(network_model, lanes);
 }
 
 }  // namespace trainyard::nccl

@@ -7,7 +7,6 @@
 
 #include "nccl/nic_groups.h"
 #include "network/max_min.h"
-#include "network/network.h"
 #include "sim/check.h"
 #include "topology/path.h"
 #include "topology/server_export.h"
@@ -310,9 +309,42 @@ Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
     }
     return finish(transport_of(cluster_.topology, path), path);
   }
-  const NodeId out = nic(from, nic_out, channel);
-  const NodeId in = nic(to, nic_in, channel);
-  append_to_nic(source, out, path);
+  return connect_nodes(from, to, channel, nic(from, nic_out, channel), nic(to, nic_in, channel));
+}
+
+Wire Wiring::connect_pair(int from, int to, int channel) {
+  if (node_of(from) == node_of(to)) {
+    return connect(from, to, channel, std::nullopt, std::nullopt);
+  }
+  const NodeId out = nic(sending_rank(from, to), std::nullopt, channel);
+  return connect_nodes(from, to, channel, out, nic(to, std::nullopt, channel));
+}
+
+int Wiring::sending_rank(int from, int to) {
+  const std::vector<int>& first = communicator_.first_rank;
+  const int relay = first[at(node_of(from))] + local_rank(to);
+  if (environment_.pxn_disable || environment_.p2p_pxn_level < 2 || relay == from ||
+      relay >= first[at(node_of(from)) + 1]) {
+    return from;
+  }
+  const NodeId gpu = cluster_.gpus[at(relay)];
+  std::vector<LinkId> path;
+  if (!routing_.route(cluster_.gpus[at(from)], gpu, 0, path) ||
+      transport_of(cluster_.topology, path) != Transport::NvLink) {
+    return from;
+  }
+  const NodeId its_nic = nic(relay, std::nullopt, 0);
+  if (gpu != its_nic && (!routing_.route(gpu, its_nic, 0, path) ||
+                         path_distance(cluster_.topology, path) > Distance::Pxb)) {
+    return from;
+  }
+  return relay;
+}
+
+Wire Wiring::connect_nodes(int from, int to, int channel, NodeId out, NodeId in) {
+  const NodeId target = cluster_.gpus[at(to)];
+  std::vector<LinkId> path;
+  append_to_nic(cluster_.gpus[at(from)], out, path);
   std::vector<LinkId> between;
   if (!routing_.route(out, in, static_cast<std::uint32_t>(channel), between)) {
     throw_unreachable(cluster_.topology, out, in);
@@ -329,7 +361,21 @@ Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
   wire.sending_nic = out;
   wire.receiving_nic = in;
   wire.flow_label = static_cast<std::uint32_t>(channel);
+  // A cable from NIC to NIC is a port of its sender alone.
+  wire.receiving_ports = static_cast<std::uint32_t>(inward.size() + (between.size() > 1 ? 1 : 0));
   return wire;
+}
+
+std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
+  const std::vector<NodeId> out = group_of(wire.sending_nic);
+  const std::vector<NodeId> in = group_of(wire.receiving_nic);
+  std::vector<ConnectionSpec> pairs;
+  for (std::size_t lane = 0; lane < std::max(out.size(), in.size()); ++lane) {
+    pairs.push_back({.source = out[lane % out.size()],
+                     .target = in[lane % in.size()],
+                     .flow_label = wire.flow_label});
+  }
+  return pairs;
 }
 
 std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {

@@ -16,6 +16,7 @@
 #include "nccl/communicator.h"
 #include "nccl/environment.h"
 #include "nccl/replay.h"
+#include "network/network.h"
 #include "sim/ids.h"
 #include "topology/cluster.h"
 #include "topology/routing.h"
@@ -36,6 +37,7 @@ struct Wire {
   NodeId sending_nic{};
   NodeId receiving_nic{};
   std::uint32_t flow_label = 0;
+  std::uint32_t receiving_ports = 0;  // The last of `ports`: from the fabric to the receiver.
 };
 
 struct Port {
@@ -62,6 +64,12 @@ class Wiring {
   // NICs by their number in the node; otherwise those nearest to the GPUs take turns by channel.
   [[nodiscard]] Wire connect(int from, int to, int channel, std::optional<int> nic_out,
                              std::optional<int> nic_in);
+  // Of sends and receives: leaves the node by the NICs of sending_rank().
+  [[nodiscard]] Wire connect_pair(int from, int to, int channel);
+  // Whose NICs, and whose proxy, send from one rank to another of another node: the rank of the
+  // sender's node that stands where the receiver does in its own, if the sender reaches it over
+  // NVLink (PXN; NVIDIA/nccl, src/graph/search.cc: ncclTopoGetNetDev); otherwise the sender.
+  [[nodiscard]] int sending_rank(int from, int to);
   [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
 
   // What each of these connections between nodes gets of the links between switches when all of
@@ -69,6 +77,10 @@ class Wiring {
   // or the fabric spreads the load (adaptive routing, spraying): no way is then a bottleneck alone,
   // and an oversubscribed fabric of this kind comes out too fast.
   [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
+  // What carries such a connection where an engine stands between the nodes: from NIC to NIC, one
+  // for each lane of NICs that stand for a group.
+  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const Wire& wire) const;
+  [[nodiscard]] Routing& routing() { return routing_; }
   // How many connections cross each port, of those made since fold().
   [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
 
@@ -78,6 +90,7 @@ class Wiring {
   void group_nics();
   [[nodiscard]] std::vector<NodeId> group_of(NodeId nic) const;
   [[nodiscard]] NodeId nic(int rank, std::optional<int> number, int channel) const;
+  [[nodiscard]] Wire connect_nodes(int from, int to, int channel, NodeId out, NodeId in);
   void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
   void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
   [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path);

@@ -6,10 +6,10 @@
 
 #include <array>
 #include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <queue>
-#include <utility>
 #include <vector>
 
 #include "sim/check.h"
@@ -21,13 +21,14 @@ class WindowCalendar {
   using Window = std::uint64_t;
   static constexpr Window kNever = ~Window{0};
 
-  // `window` must not be before the last one taken; the item is handed out with it.
+  // `window` must not be before the last one taken; the item is handed out with it, behind all that
+  // were added for it before.
   void add(Window window, std::uint32_t item) {
     DCHECK(window >= base_, "an item for a window that is over");
     if (window - base_ < kSlots) [[likely]] {
       put(window, item);
     } else {
-      far_.push({window, item});
+      far_.push({.window = window, .order = added_++, .item = item});
     }
   }
 
@@ -47,20 +48,38 @@ class WindowCalendar {
         return base_ + (slot + kSlots - first) % kSlots;
       }
     }
-    return far_.empty() ? kNever : far_.top().first;
+    return far_.empty() ? kNever : far_.top().window;
+  }
+
+  // How many items are due in `window`, of those that come next.
+  [[nodiscard]] std::size_t due(Window window) const {
+    return window - base_ < kSlots ? slots_[window % kSlots].size() : 0;
   }
 
   // Replaces `items` by what is due in `window`, which must be next(). What is added for the same
   // window afterwards is due again.
   void take(Window window, std::vector<std::uint32_t>& items) {
     base_ = window;
-    while (!far_.empty() && far_.top().first - base_ < kSlots) {
-      put(far_.top().first, far_.top().second);
+    while (!far_.empty() && far_.top().window - base_ < kSlots) {
+      put(far_.top().window, far_.top().item);
       far_.pop();
     }
     items.clear();
     items.swap(slots_[window % kSlots]);
     occupied_[window % kSlots / 64] &= ~(std::uint64_t{1} << (window % 64));
+  }
+
+  // Everything in it, window by window.
+  [[nodiscard]] std::vector<std::uint32_t> items() const {
+    std::vector<std::uint32_t> all;
+    for (Window window = base_; window < base_ + kSlots; ++window) {
+      const std::vector<std::uint32_t>& slot = slots_[window % kSlots];
+      all.insert(all.end(), slot.begin(), slot.end());
+    }
+    for (auto far = far_; !far.empty(); far.pop()) {
+      all.push_back(far.top().item);
+    }
+    return all;
   }
 
   // Forgets everything; windows are counted from `base` on.
@@ -76,7 +95,12 @@ class WindowCalendar {
  private:
   static constexpr std::size_t kSlots = 256;
   static constexpr std::size_t kWords = kSlots / 64;
-  using Far = std::pair<Window, std::uint32_t>;
+  struct Far {
+    Window window;
+    std::uint64_t order;
+    std::uint32_t item;
+    friend auto operator<=>(const Far&, const Far&) = default;
+  };
 
   void put(Window window, std::uint32_t item) {
     slots_[window % kSlots].push_back(item);
@@ -86,6 +110,7 @@ class WindowCalendar {
   std::vector<std::vector<std::uint32_t>> slots_{kSlots};  // The window modulo their number.
   std::array<std::uint64_t, kWords> occupied_{};
   std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
+  std::uint64_t added_ = 0;
   Window base_ = 0;
 };
 

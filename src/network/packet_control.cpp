@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "network/packet_engine.h"
+#include "network/packet_transport.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -57,9 +57,10 @@ void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::span<const Ho
                       .control = SenderControl(settings),
                       .first_hop = static_cast<std::uint32_t>(hops_.size()),
                       .hops = static_cast<std::uint16_t>(hops.size()),
-                      .flight = {},
-                      .stamps = {}});
-  hops_.insert(hops_.end(), hops.begin(), hops.end());
+                      .flight = {}});
+  for (const Hop& hop : hops) {
+    hops_.push_back({.hop = hop, .stamps = {}});
+  }
 }
 
 std::uint64_t PacketControl::rate(std::uint32_t connection, Picoseconds now) {
@@ -78,23 +79,15 @@ bool PacketControl::fits(std::uint32_t connection, std::int64_t wire, Picosecond
 }
 
 // Twice as many packets may be under way. Those that are keep what is known of them.
-void PacketControl::grow(Sender& sender) const {
+void PacketControl::grow(Sender& sender) {
   constexpr std::size_t kLeast = 8;
   const std::size_t size = std::max(kLeast, 2 * sender.flight.size());
   CHECK(size <= (std::size_t{1} << 31), "too many packets of a connection under way");
   std::vector<Sent> flight(size);
-  const std::size_t hops = wants_int_ ? sender.hops : 0;
-  std::vector<Stamp> stamps(size * hops);
   for (std::uint32_t sequence = sender.oldest; sequence != sender.next; ++sequence) {
-    const std::size_t from = sequence & (sender.flight.size() - 1);
-    const std::size_t to = sequence & (size - 1);
-    flight[to] = sender.flight[from];
-    for (std::size_t hop = 0; hop < hops; ++hop) {
-      stamps[to * hops + hop] = sender.stamps[from * hops + hop];
-    }
+    flight[sequence & (size - 1)] = sender.flight[sequence & (sender.flight.size() - 1)];
   }
   sender.flight = std::move(flight);
-  sender.stamps = std::move(stamps);
 }
 
 void PacketControl::on_sent(std::uint32_t connection, std::int64_t wire, Picoseconds now) {
@@ -113,34 +106,33 @@ void PacketControl::on_sent(std::uint32_t connection, std::int64_t wire, Picosec
 
 void PacketControl::stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
                           const Stamp& stamp) {
-  Sender& sender = senders_[connection];
-  if (sequence - sender.oldest >= sender.next - sender.oldest) {
-    return;  // It was answered before, and is on its way a second time.
-  }
-  const std::uint32_t first = hops_[sender.first_hop].position;
+  const Sender& sender = senders_[connection];
+  const std::uint32_t first = hops_[sender.first_hop].hop.position;
   // Ports of the fabric follow each other on a path, nearly always.
   std::uint32_t hop = std::min<std::uint32_t>(position - first, sender.hops - 1U);
-  while (hops_[sender.first_hop + hop].position != position) {
+  while (hops_[sender.first_hop + hop].hop.position != position) {
     --hop;
   }
-  const std::size_t slot = sequence & (sender.flight.size() - 1);
-  sender.stamps[slot * sender.hops + hop] = stamp;
+  hops_[sender.first_hop + hop].stamps.push({.sequence = sequence, .stamp = stamp});
 }
 
-std::span<const IntHop> PacketControl::path_of(const Sender& sender, std::uint32_t sequence) {
-  path_.clear();
-  const std::size_t slot = sequence & (sender.flight.size() - 1);
+PacketControl::IntPath PacketControl::path_of(const Sender& sender, std::uint32_t sequence) {
+  IntPath path;
   for (std::uint32_t i = 0; i < sender.hops; ++i) {
-    const Hop& port = hops_[sender.first_hop + i];
-    const Stamp& stamp = sender.stamps[slot * sender.hops + i];
-    const IntHop hop{.rate = Bandwidth(static_cast<std::int64_t>(port.bits_per_second)),
+    Trail& trail = hops_[sender.first_hop + i];
+    Stamped written = trail.stamps.pop();
+    while (written.sequence != sequence) {  // Of packets that were lost on the way.
+      written = trail.stamps.pop();
+    }
+    const Stamp& stamp = written.stamp;
+    const IntHop hop{.rate = Bandwidth(static_cast<std::int64_t>(trail.hop.bits_per_second)),
                      .time = SimTime(stamp.time),
                      .sent_bytes = stamp.sent_bytes,
                      .queue = Bytes(stamp.queue),
-                     .port = port.link};
-    path_.push_back(has_wire_counters_ ? rounded_to_wire(hop) : hop);
+                     .port = trail.hop.link};
+    path.at(i) = has_wire_counters_ ? rounded_to_wire(hop) : hop;
   }
-  return path_;
+  return path;
 }
 
 void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked,
@@ -157,6 +149,10 @@ void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is
     size += sender.flight[sender.oldest & mask].wire;
   }
   sender.acked += static_cast<std::uint64_t>(size);
+  IntPath path;
+  if (wants_int_) {
+    path = path_of(sender, next - 1);
+  }
   sender.control.on_ack(
       {.now = SimTime(now),
        .rtt = SimTime(now - sent_at),
@@ -166,61 +162,39 @@ void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is
        .size = Bytes(size),
        .is_marked = is_marked,
        .hops = sender.hops,
-       .path = wants_int_ ? path_of(sender, next - 1) : std::span<const IntHop>()});
+       .path = wants_int_ ? std::span(path).first(sender.hops) : std::span<const IntHop>()});
 }
 
 void PacketControl::on_cnp(std::uint32_t connection, Picoseconds now) {
   senders_[connection].control.on_cnp(SimTime(now));
 }
 
-// From here on: what the engine does in runs with such a control.
+// From here on: what the ends of the engine's connections do with it.
 
-// When a packet that begins at 0 is at the end of the path, with nothing else under way.
-Picoseconds PacketEngine::idle_time(std::uint32_t first, std::uint8_t hops,
-                                    std::int64_t wire) const {
-  Packet packet{.connection = 0,
-                .position = first,
-                .sequence = 0,
-                .wire = static_cast<std::uint16_t>(wire),
-                .left = hops,
-                .flags = 0};
-  Picoseconds time = 0;
-  while (packet.left > 0) {
-    const Port& port = ports_[positions_[packet.position]];
-    const Picoseconds end = time + time_on_line(port, wire);
-    ++packet.position;
-    --packet.left;
-    time = packet.left == 0 ? end + port.end_delay : handed_on(port, packet, time, end);
-  }
-  return time;
-}
-
-void PacketEngine::add_sender(const Connection& connection) {
+void PacketSenders::add_controlled(const PacketPath& path, std::uint64_t rate) {
   std::vector<PacketControl::Hop> hops;
-  for (std::uint32_t i = 0; i < connection.hops; ++i) {
-    const Port& port = ports_[positions_[connection.path + i]];
-    if (is_of_fabric(topology_.link(LinkId(port.link)))) {
-      hops.push_back({.bits_per_second = port.bits_per_second,
-                      .link = port.link,
-                      .position = connection.path + i});
+  for (std::uint32_t position = path.first; position < path.first + path.hops; ++position) {
+    const Port& port = fabric_.ports()[fabric_.positions()[position]];
+    if (fabric_.is_of_fabric(fabric_.topology().link(LinkId(port.link)))) {
+      hops.push_back(
+          {.bits_per_second = port.bits_per_second, .link = port.link, .position = position});
     }
   }
   // One packet more than the round trip: windows take whole packets, and must be enough for the
   // rate. The paper of HPCC too takes T slightly longer than the round trip.
-  const Bandwidth line(static_cast<std::int64_t>(connection.rate));
-  const Picoseconds rtt = idle_time(connection.path, connection.hops, full_wire_) +
-                          idle_time(connection.reverse, connection.hops, ack_wire_) +
-                          transfer_time(Bytes(full_wire_), line).picoseconds();
+  const PacketSizes& sizes = fabric_.sizes();
+  const Bandwidth line(static_cast<std::int64_t>(rate));
+  const Picoseconds rtt = fabric_.idle_time(path.first, path.hops, sizes.full) +
+                          fabric_.idle_time(path.reverse, path.hops, sizes.ack) +
+                          transfer_time(Bytes(sizes.full), line).picoseconds();
   control_->add(line, rtt, hops);
 }
 
-// Whether one of the connections that begin at the port may begin a packet at `start`. Those whose
-// turn it would be without room in their windows leave the line until an ACK makes some.
-bool PacketEngine::has_turn(const Port& port, Picoseconds start) {
-  PacketSource& source = sources_[port.source];
+bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {
+  PacketSource& source = sources_[number];
   while (source.earliest() <= start) {
     const std::uint32_t id = source.first(start);
-    if (control_->fits(id, next_wire(connections_[id]), start)) {
+    if (control_->fits(id, next_wire(ends_[id]), start)) {
       return true;
     }
     static_cast<void>(source.take(start));
@@ -229,21 +203,20 @@ bool PacketEngine::has_turn(const Port& port, Picoseconds start) {
   return false;
 }
 
-// After a packet of `connection` began at `start`. Whether it stays in line. A message that is only
+// After a packet began at `start`. Whether its connection stays in line. A message that is only
 // sent later is looked at when its turn comes: whether it is known yet must not matter.
-bool PacketEngine::goes_on_controlled(const Port& port, std::uint32_t id, const Packet& packet,
-                                      Picoseconds start) {
-  Connection& connection = connections_[id];
+bool PacketSenders::goes_on_controlled(const Port& port, const Packet& packet, Picoseconds start) {
+  const std::uint32_t id = packet.connection;
+  SendingEnd& end = ends_[id];
   control_->on_sent(id, packet.wire, start);
-  const std::uint64_t rate = std::min(connection.rate, control_->rate(id, start));
+  const std::uint64_t rate = std::min(end.rate, control_->rate(id, start));
   if (rate < port.bits_per_second) {
-    connection.next_start = start + time_at(rate, packet.wire);
+    end.next_start = start + time_at(rate, packet.wire);
   }
-  if (connection.sending == kNoIndex) {
+  if (end.sending == kNoIndex) {
     return false;
   }
-  if (messages_[connection.sending].time <= start &&
-      !control_->fits(id, next_wire(connection), start)) {
+  if (messages_[end.sending].time <= start && !control_->fits(id, next_wire(end), start)) {
     control_->block(id);
     return false;
   }
@@ -251,21 +224,20 @@ bool PacketEngine::goes_on_controlled(const Port& port, std::uint32_t id, const 
 }
 
 // An ACK or a CNP is back at its source.
-void PacketEngine::take_answer(const Packet& packet, Picoseconds time) {
+void PacketSenders::on_controlled_notice(const Packet& packet, Picoseconds time) {
   const std::uint32_t id = packet.connection;
   if (packet.has(Packet::kCnp)) {
     control_->on_cnp(id, time);
   } else {
     control_->on_ack(id, packet.sequence, packet.has(Packet::kMarked), time);
   }
-  Connection& connection = connections_[id];
-  if (!control_->is_blocked(id) || !control_->fits(id, next_wire(connection), time)) {
+  const SendingEnd& end = ends_[id];
+  if (!control_->is_blocked(id) || !control_->fits(id, next_wire(end), time)) {
     return;
   }
   control_->unblock(id);
-  const Message& message = messages_[connection.sending];
-  sources_[ports_[connection.port].source].wait(
-      id, std::max({time, message.time, connection.next_start}), message.order);
+  const PacketMessage& message = messages_[end.sending];
+  sources_[end.source].wait(id, std::max({time, message.time, end.next_start}), message.order);
 }
 
 }  // namespace trainyard

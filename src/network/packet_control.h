@@ -4,10 +4,12 @@
 // much may be under way and how fast. docs/packet.md has what each control gets.
 //
 // Sizes are bytes on the line, as in the counters of ports. A packet is known by its number in its
-// connection: when it was sent, how large it is and, for HPCC, what the switches wrote into it lie
-// in rings by that number, so that packets themselves do not grow.
+// connection: when it was sent and how large it is lie in a ring by that number. What switches write
+// into it for HPCC is handed over by each of them, in the order of the link. So packets themselves
+// do not grow.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "hw/control_profile.h"
+#include "network/packet_handover.h"
 #include "network/packet_port.h"
 
 namespace trainyard {
@@ -96,13 +99,22 @@ class PacketControl {
     std::uint32_t first_hop = 0;  // In the list of all hops.
     std::uint16_t hops = 0;
     bool is_blocked = false;
-    std::vector<Sent> flight;   // By the number of the packet, modulo a power of two.
-    std::vector<Stamp> stamps;  // HPCC: the same, as many as hops for each packet.
+    std::vector<Sent> flight;  // By the number of the packet, modulo a power of two.
+  };
+  struct Stamped {
+    std::uint32_t sequence;
+    Stamp stamp;
+  };
+  // The port writes while the source, which is another worker's, reads what is older.
+  struct Trail {
+    Hop hop;
+    Handover<Stamped> stamps;
   };
 
-  void grow(Sender& sender) const;
-  // What the ACK for packet `sequence` brings of each hop. Valid until the next call.
-  [[nodiscard]] std::span<const IntHop> path_of(const Sender& sender, std::uint32_t sequence);
+  static void grow(Sender& sender);
+  // What the ACK for packet `sequence` brings of each hop: as many as there are.
+  using IntPath = std::array<IntHop, kMostIntHops>;
+  [[nodiscard]] IntPath path_of(const Sender& sender, std::uint32_t sequence);
 
   ControlProfile profile_;
   std::int64_t full_wire_;
@@ -110,9 +122,8 @@ class PacketControl {
   bool wants_int_;
   bool has_wire_counters_ = false;
   std::map<std::pair<std::int64_t, Picoseconds>, ControlSettings> settings_;  // By rate and RTT.
-  std::vector<Hop> hops_;
+  std::vector<Trail> hops_;
   std::vector<Sender> senders_;
-  std::vector<IntHop> path_;  // Scratch.
 };
 
 }  // namespace trainyard

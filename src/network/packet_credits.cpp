@@ -6,12 +6,26 @@
 #include <algorithm>
 
 #include "hw/link_credits.h"
-#include "network/packet_engine.h"
+#include "network/packet_worker.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
-void PacketEngine::set_up_credits(Port& port, const Link& link) {
+namespace {
+
+// What a port gets when credits for so many bytes are back.
+Packet credit_of(std::int64_t bytes) {
+  return {.connection = kNoIndex,
+          .position = 0,
+          .sequence = 0,
+          .wire = static_cast<std::uint16_t>(bytes),
+          .left = 0,
+          .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+}
+
+}  // namespace
+
+void PacketFabric::set_up_credits(Port& port, const Link& link) {
   const bool is_fabric = link.spec.kind == LinkKind::Network;
   const Bytes given = is_fabric ? options_.fabric_credits : options_.server_credits;
   // A GPU takes everything at once, and room for a round trip would never hold anybody up.
@@ -20,17 +34,18 @@ void PacketEngine::set_up_credits(Port& port, const Link& link) {
     return;
   }
   std::int64_t buffer = given.count();
-  if (is_fabric && buffer < largest_wire_) {
+  if (is_fabric && buffer < sizes_.largest) {
     throw ConfigError(
         fmt::format("packet engine: expected credits for at least one packet of {} B, found {} B",
-                    largest_wire_, buffer));
+                    sizes_.largest, buffer));
   }
   if (!is_fabric) {
     // Beside a round trip and the packets at both ends, the one for which room is kept.
     const Bandwidth rate(static_cast<std::int64_t>(port.bits_per_second));
-    buffer += largest_wire_ + kCreditBlockBytes * credit_buffer(rate, link.spec.latency,
-                                                                topology_.node(link.target).latency,
-                                                                Bytes(largest_wire_));
+    buffer +=
+        sizes_.largest + kCreditBlockBytes * credit_buffer(rate, link.spec.latency,
+                                                           topology_.node(link.target).latency,
+                                                           Bytes(sizes_.largest));
   }
   port.credits = static_cast<std::uint32_t>(credits_.size());
   credits_.push_back({.open = buffer, .flight = link.spec.latency.picoseconds()});
@@ -38,7 +53,7 @@ void PacketEngine::set_up_credits(Port& port, const Link& link) {
 
 // The least time from when a packet begins at port `index` to when `before`, by which it came, may
 // use its place.
-Picoseconds PacketEngine::credit_lookahead(std::uint32_t before, std::uint32_t index) const {
+Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t index) const {
   if (ports_[before].credits == kNoIndex) {
     return kNeverTime;
   }
@@ -47,15 +62,22 @@ Picoseconds PacketEngine::credit_lookahead(std::uint32_t before, std::uint32_t i
 
 // A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
 // own, whose buffers are never full.
-void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& packet,
+void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& packet,
                                Picoseconds end, bool is_lost) {
   if (packet.has(Packet::kControl)) {
     return;
   }
-  if (packet.left != connections_[packet.connection].hops) {
+  if (index != senders_.port(packet.connection)) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
-      give_credits(before, end + credits_[ports_[before].credits].flight, packet.wire);
+      const Picoseconds time = end + credits_[ports_[before].credits].flight;
+      DCHECK(time >= end_time_, "credits come back in the window in which they were given");
+      if (ports_[before].part == part_) {
+        give_credits(before, time, packet.wire);
+      } else {
+        cross(ports_[before].part, before, CalendarItem::Port,
+              {.time = time, .packet = credit_of(packet.wire)});
+      }
     }
   }
   if (port.credits == kNoIndex) {
@@ -63,7 +85,7 @@ void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& pa
   }
   LinkCredits& credits = credits_[port.credits];
   credits.open -= packet.wire;
-  if (credits.open < largest_wire_) {
+  if (credits.open < sizes_.largest) {
     port.stops |= Port::kStarved;
     credits.starved_since = end;
   }
@@ -74,8 +96,7 @@ void PacketEngine::use_credits(Port& port, std::uint32_t index, const Packet& pa
   }
 }
 
-void PacketEngine::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
-  DCHECK(time >= end_time_, "credits come back in the window in which they were given");
+void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
   Port& port = ports_[index];
   std::vector<CreditReturn>& returns = credits_[port.credits].returns;
   returns.push_back({.time = time, .bytes = bytes});
@@ -83,29 +104,25 @@ void PacketEngine::give_credits(std::uint32_t index, Picoseconds time, std::int6
   add_port_to_calendar(port, index, time);
 }
 
-void PacketEngine::take_credits(Port& port, const Due& due) {
+// Credits that come back in this window are among what the port gets.
+void PacketWorker::pull_credits(std::uint32_t index) {
+  const Port& port = ports_[index];
+  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  while (!returns.empty() && returns.front().time < end_time_) {
+    get(index, {.time = returns.front().time, .packet = credit_of(returns.front().bytes)}, by);
+    std::pop_heap(returns.begin(), returns.end(), comes_later);
+    returns.pop_back();
+  }
+}
+
+void PacketWorker::take_credits(Port& port, const Due& due) {
   LinkCredits& credits = credits_[port.credits];
   credits.open += due.packet.wire;
-  if ((port.stops & Port::kStarved) != 0 && credits.open >= largest_wire_) {
+  if ((port.stops & Port::kStarved) != 0 && credits.open >= sizes_.largest) {
     port.stops &= static_cast<std::uint8_t>(~Port::kStarved);
     credits.starved_time += std::max<Picoseconds>(0, due.time - credits.starved_since);
   }
-}
-
-void PacketEngine::add_credits_to_calendar(std::uint32_t index) {
-  Port& port = ports_[index];
-  for (const CreditReturn& back : credits_[port.credits].returns) {
-    add_port_to_calendar(port, index, back.time);
-  }
-}
-
-Picoseconds PacketEngine::starved_time(const Port& port) const {
-  if (port.credits == kNoIndex) {
-    return 0;
-  }
-  const LinkCredits& credits = credits_[port.credits];
-  const bool is_starved = (port.stops & Port::kStarved) != 0 && begin_time_ > credits.starved_since;
-  return credits.starved_time + (is_starved ? begin_time_ - credits.starved_since : 0);
 }
 
 }  // namespace trainyard

@@ -3,11 +3,11 @@
 // hw/go_back_n.h and hw/selective_repeat.h at both ends of a connection, with the messages that
 // their packets belong to.
 //
-// Both ends of a connection are one object here, but what one end does is seen by the other only
-// through packets: the source is told of ACKs, the target of data. Packets carry the lower 32 bits
-// of their numbers. An ACK of go-back-N carries the next number that the target expects. One of
-// selective repeat has two numbers to say, so it carries its own number, and what it says is kept
-// here until it or a later one arrives.
+// Both ends of a connection are one object here, but each has a state of its own, and sees what the
+// other does only through packets: the source is told of ACKs, the target of data. Packets carry
+// the lower 32 bits of their numbers. An ACK of go-back-N carries the next number that the target
+// expects. One of selective repeat has two numbers to say, so it carries its own number, and what
+// it says is handed over beside it until it or a later one arrives.
 #pragma once
 
 #include <compare>
@@ -16,6 +16,7 @@
 
 #include "hw/go_back_n.h"
 #include "hw/selective_repeat.h"
+#include "network/packet_handover.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
 
@@ -48,9 +49,9 @@ class ReliableConnection {
   // `window` packets without an ACK, for SelectiveRepeat. The retransmission must not be None.
   ReliableConnection(const PacketOptions& options, std::int64_t window);
 
-  // Of the source. Adds a message, to be sent from `time` on, which must not fall.
+  // Of both ends, between windows. Adds a message, to be sent from `time` on, which must not fall.
   void add(std::int64_t size, Picoseconds time, std::uint64_t order);
-  // Messages of times up to `now` may be sent.
+  // Of the source. Messages of times up to `now` may be sent.
   void post_due(Picoseconds now);
   [[nodiscard]] bool can_send() const;
   [[nodiscard]] Piece send(Picoseconds now);
@@ -64,7 +65,7 @@ class ReliableConnection {
   // Of the message whose packets go out for the first time, or of the last one.
   [[nodiscard]] std::uint64_t order() const;
   // Everything before this has come, as far as the source knows.
-  [[nodiscard]] Psn acked() const { return acked_; }
+  [[nodiscard]] Psn acked() const { return source_.acked; }
 
   // Of the target. A packet with this number has come.
   [[nodiscard]] Answer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack);
@@ -72,7 +73,7 @@ class ReliableConnection {
   [[nodiscard]] std::uint32_t take_completed();
 
   [[nodiscard]] std::uint64_t resent() const;
-  [[nodiscard]] std::uint64_t timeouts() const { return timeouts_; }
+  [[nodiscard]] std::uint64_t timeouts() const { return source_.timeouts; }
 
  private:
   struct Span {
@@ -81,39 +82,45 @@ class ReliableConnection {
     Picoseconds time = 0;
     std::uint64_t order = 0;
   };
-  struct GoBackNEnds {
-    RetrySettings settings;
-    GoBackNSender sender = {};
-    GoBackNReceiver receiver = {};
-  };
   struct Statement {
     Psn expected;
     Psn received;
   };
-  struct SelectiveEnds {
+  struct GoBackNSource {
+    RetrySettings settings;
+    GoBackNSender sender = {};
+  };
+  struct SelectiveSource {
     SelectiveSettings settings;
     SelectiveSender sender;
-    SelectiveReceiver receiver;
-    Ring<Statement> said = {};     // By ACKs that have not come yet.
-    std::uint32_t first_said = 0;  // The number of the first of them.
+    std::uint32_t next_said = 0;  // The number of the first ACK that has not come.
+  };
+  struct alignas(64) Source {
+    std::variant<GoBackNSource, SelectiveSource> rules;
+    Ring<Span> spans = {};     // Of messages that are not acknowledged as a whole.
+    std::uint32_t posted = 0;  // So many of them may be sent.
+    Psn end = 0;               // Of all messages.
+    Psn sent = 0;              // One beyond the highest that was ever sent.
+    Psn acked = 0;
+    std::uint64_t timeouts = 0;
+  };
+  struct alignas(64) Target {
+    std::variant<GoBackNReceiver, SelectiveReceiver> rules;
+    Ring<Psn> ends = {};          // Of messages that are not complete.
+    std::uint32_t next_said = 0;  // SelectiveRepeat: the number of the next ACK.
   };
 
-  [[nodiscard]] static std::variant<GoBackNEnds, SelectiveEnds> make_ends(
-      const PacketOptions& options, std::int64_t window);
+  [[nodiscard]] static Source make_source(const PacketOptions& options, std::int64_t window);
+  [[nodiscard]] static Target make_target(const PacketOptions& options, std::int64_t window);
   [[nodiscard]] Psn packets_of(std::int64_t size) const;
   [[nodiscard]] Psn end_of(const Span& span) const { return span.first + packets_of(span.size); }
-  // Of the message that the packet belongs to, among spans_.
+  // Of the message that the packet belongs to, among the spans.
   [[nodiscard]] std::uint32_t place_of(Psn number) const;
 
-  std::variant<GoBackNEnds, SelectiveEnds> ends_;
   std::int64_t mtu_;
-  Ring<Span> spans_;             // Of messages that are not acknowledged as a whole.
-  std::uint32_t posted_ = 0;     // So many of them may be sent,
-  std::uint32_t completed_ = 0;  // and so many are at the target.
-  Psn end_ = 0;                  // Of all messages.
-  Psn sent_ = 0;                 // One beyond the highest that was ever sent.
-  Psn acked_ = 0;
-  std::uint64_t timeouts_ = 0;
+  Source source_;
+  Target target_;
+  Handover<Statement> said_;  // By ACKs that have not come yet.
 };
 
 // Something that a port is told at a time of its own, after all that arrives at that instant.
@@ -125,5 +132,8 @@ struct Alarm {
   Kind kind;
   friend auto operator<=>(const Alarm&, const Alarm&) = default;
 };
+
+// Throws ConfigError for a timeout that is none.
+void check_retransmission(const PacketOptions& options);
 
 }  // namespace trainyard

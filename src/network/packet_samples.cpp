@@ -71,52 +71,36 @@ std::optional<PacketSamples> PacketEngine::samples() const {
   return sampler_.is_on() ? std::optional(sampler_.samples(*this, begin_time_)) : std::nullopt;
 }
 
-std::int64_t PacketEngine::payload_sent(std::uint32_t number) const {
-  const Connection& connection = connections_[number];
-  const bool is_sending = connection.sending != kNoIndex;
-  return connection.sent_bytes +
-         (is_sending ? messages_[connection.sending].size - connection.unsent : 0);
-}
-
-double PacketEngine::rate_at(std::uint32_t number, SimTime time) const {
-  const Connection& connection = connections_[number];
-  if (control_) {
-    SenderControl control = control_->control(number);
-    return std::min(static_cast<double>(control.rate(time).bits_per_second()),
-                    static_cast<double>(connection.rate));
-  }
-  if (!connection.was_cut) {
-    return static_cast<double>(connection.rate);
-  }
-  DcqcnReaction reaction = reactions_[number];  // Who looks must not change anything.
-  reaction.advance(time);
-  return std::min(reaction.current(), static_cast<double>(connection.rate));
-}
-
 PacketEngine::Counts PacketEngine::counts() const {
-  Counts counts = counts_;
-  for (const Port& port : ports_) {
+  Counts counts;
+  for (const auto& worker : workers_) {
+    counts += worker->notes().counts;
+  }
+  counts.windows = windows_;
+  for (const Port& port : fabric_.ports()) {
     counts.packet_hops += port.counters.packets;
   }
   return counts;
 }
 
 PacketStats PacketEngine::stats() const {
+  const Counts counts = this->counts();
+  const PacketLosses::Tally lost = fabric_.losses().tally();
   PacketStats stats;
-  stats.cnps = counts_.cnps;
-  stats.acks = counts_.acks;
-  stats.reordered = counts_.reordered;
+  stats.hops = counts.packet_hops;
+  stats.cnps = counts.cnps;
+  stats.acks = counts.acks;
+  stats.reordered = counts.reordered;
   stats.failures = failures_.size();
-  stats.bit_errors = losses_.tally().bit_errors;
-  stats.link_down = losses_.tally().link_down;
-  stats.drops = stats.bit_errors + stats.link_down;
-  for (const Reliable& reliable : reliable_) {
-    stats.retransmitted += reliable.ends.resent();
-    stats.timeouts += reliable.ends.timeouts();
+  stats.bit_errors = lost.bit_errors;
+  stats.link_down = lost.link_down;
+  stats.drops = lost.bit_errors + lost.link_down;
+  for (const ReliableConnection& ends : reliable_) {
+    stats.retransmitted += ends.resent();
+    stats.timeouts += ends.timeouts();
   }
-  for (const Port& port : ports_) {
+  for (const Port& port : fabric_.ports()) {
     const PortTally& counters = port.counters;
-    stats.hops += counters.packets;
     stats.marks += counters.marks;
     stats.pauses += counters.pauses_sent;
     stats.paused_time += SimTime(paused_time(port));
@@ -127,8 +111,8 @@ PacketStats PacketEngine::stats() const {
 }
 
 const Port* PacketEngine::port(LinkId link) const {
-  const std::uint32_t index = port_index_[link.value()];
-  return index == kNoIndex ? nullptr : &ports_[index];
+  const std::uint32_t index = fabric_.port_index(link);
+  return index == kNoIndex ? nullptr : &fabric_.ports()[index];
 }
 
 Picoseconds PacketEngine::paused_time(const Port& port) const {
@@ -136,34 +120,41 @@ Picoseconds PacketEngine::paused_time(const Port& port) const {
          ((port.stops & Port::kPaused) != 0 ? begin_time_ - port.paused_since : 0);
 }
 
+Picoseconds PacketEngine::starved_time(const Port& port) const {
+  if (port.credits == kNoIndex) {
+    return 0;
+  }
+  const LinkCredits& credits = fabric_.credits()[port.credits];
+  const bool is_starved = (port.stops & Port::kStarved) != 0 && begin_time_ > credits.starved_since;
+  return credits.starved_time + (is_starved ? begin_time_ - credits.starved_since : 0);
+}
+
 std::optional<Bytes> PacketEngine::queue_percentile(const Port& port, int percent) const {
-  if (!options_.queue_times) {
+  if (watch_.queue_times.empty()) {
     return std::nullopt;
   }
-  const QueueTimes& times = queue_times_[port_index_[port.link]];
+  const QueueTimes& times = watch_.queue_times[fabric_.port_index(LinkId(port.link))];
   return Bytes(std::min(times.percentile(percent, begin_time_), port.counters.most_queued));
 }
 
+std::pair<NodeId, NodeId> PacketEngine::ends_of(std::uint32_t id) const {
+  const auto link = [&](std::uint32_t hop) -> const Link& {
+    const std::uint32_t port = fabric_.positions()[senders_.path(id) + hop];
+    return fabric_.topology().link(LinkId(fabric_.ports()[port].link));
+  };
+  return {link(0).source, link(senders_.hops(id) - 1U).target};
+}
+
 std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
-  std::vector<std::int64_t> bytes(ports_.size());
-  for (const Connection& connection : connections_) {
-    const auto add = [&](std::uint32_t path, std::int64_t sent) {
-      for (std::uint32_t hop = 0; hop < connection.hops; ++hop) {
-        bytes[positions_[path + hop]] += sent;
-      }
-    };
-    if (connection.spray == kNoIndex) {
-      add(connection.path, connection.sent_bytes);
-      continue;
-    }
-    for (const PacketSpray::SprayPath& path : sprays_[connection.spray].paths()) {
-      add(path.first, path.bytes);
-    }
+  std::vector<std::int64_t> bytes(fabric_.ports().size());
+  for (std::uint32_t id = 0; id < senders_.count(); ++id) {
+    senders_.add_payload(id, bytes);
   }
   std::vector<std::pair<LinkId, std::int64_t>> result;
-  for (std::uint32_t link = 0; link < port_index_.size(); ++link) {
-    if (port_index_[link] != kNoIndex && bytes[port_index_[link]] > 0) {
-      result.emplace_back(LinkId(link), bytes[port_index_[link]]);
+  for (std::uint32_t link = 0; link < fabric_.topology().link_count(); ++link) {
+    const std::uint32_t port = fabric_.port_index(LinkId(link));
+    if (port != kNoIndex && bytes[port] > 0) {
+      result.emplace_back(LinkId(link), bytes[port]);
     }
   }
   return result;

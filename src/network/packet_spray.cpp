@@ -15,45 +15,38 @@ void PacketSpray::add_path(std::uint32_t first, std::uint64_t draw) {
   std::swap(paths_[place], paths_.back());
 }
 
-std::uint32_t PacketSpray::next_path(std::int64_t payload, std::uint32_t sequence,
-                                     bool ends_message) {
-  if (ends_message) {
-    ends_.push(sequence);
-  }
+std::uint32_t PacketSpray::next_path(std::int64_t payload) {
   SprayPath& path = paths_[turn_];
   turn_ = turn_ + 1 == paths_.size() ? 0 : turn_ + 1;
   path.bytes += payload;
   return path.first;
 }
 
-std::uint32_t PacketSpray::arrive(std::uint32_t sequence) {
+std::uint32_t SprayedArrivals::arrive(std::uint32_t sequence, bool ends_message) {
   const std::uint32_t distance = sequence - expected_;  // Numbers wrap.
   if (distance >= came_.size()) {
     grow(distance);
   }
-  std::size_t mask = came_.size() - 1;
-  CHECK(came_[sequence & mask] == 0, "a sprayed packet came twice");
-  came_[sequence & mask] = 1;
+  const std::size_t mask = came_.size() - 1;
+  CHECK(came_[sequence & mask] == Came::No, "a sprayed packet came twice");
+  came_[sequence & mask] = ends_message ? Came::EndsMessage : Came::Yes;
   std::uint32_t whole = 0;
-  while (came_[expected_ & mask] != 0) {
-    came_[expected_ & mask] = 0;
-    if (!ends_.empty() && ends_.front() == expected_) {
-      (void)ends_.pop();
-      ++whole;
-    }
+  while (came_[expected_ & mask] != Came::No) {
+    whole += came_[expected_ & mask] == Came::EndsMessage ? 1 : 0;
+    came_[expected_ & mask] = Came::No;
     ++expected_;
   }
   return whole;
 }
 
-void PacketSpray::grow(std::uint32_t distance) {
+void SprayedArrivals::grow(std::uint32_t distance) {
   constexpr std::uint32_t kMostOutOfOrder = std::uint32_t{1} << 24;
   CHECK(distance < kMostOutOfOrder, "a sprayed packet overtook millions of others");
   std::size_t size = came_.size();
   while (size <= distance) {
     size *= 2;
   }
-  std::vector<std::uint8_t> larger(size);
+  std::vector<Came> larger(size);
   for (std::uint32_t i = 0; i < came_.size(); ++i) {
     const std::uint32_t sequence = expected_ + i;
     larger[sequence & (size - 1)] = came_[sequence & (came_.size() - 1)];

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection of the packet engine whose packets take several paths: which one each takes, and
-// what the target waits for. The source goes round its paths, in an order of its own so that
+// A connection of the packet engine whose packets take several paths: at the source which one each
+// takes, at the target what is waited for. The source goes round its paths, in an order of its own so that
 // connections do not move in step; the target hands on in order, as adapters do that place data out
 // of order but complete in order.
 #pragma once
 
 #include <cstdint>
 #include <vector>
-
-#include "network/packet_ring.h"
 
 namespace trainyard {
 
@@ -24,24 +22,28 @@ class PacketSpray {
   void add_path(std::uint32_t first, std::uint64_t draw);
   [[nodiscard]] const std::vector<SprayPath>& paths() const { return paths_; }
 
-  // Of the source: the first position of the path for the packet with this number.
-  [[nodiscard]] std::uint32_t next_path(std::int64_t payload, std::uint32_t sequence,
-                                        bool ends_message);
-
-  // Of the target: the least number that has not come, and, when a packet comes, how many messages
-  // are whole with it.
-  [[nodiscard]] std::uint32_t expected() const { return expected_; }
-  [[nodiscard]] std::uint32_t arrive(std::uint32_t sequence);
+  // The first position of the path for the next packet.
+  [[nodiscard]] std::uint32_t next_path(std::int64_t payload);
 
  private:
-  void grow(std::uint32_t distance);
-
   std::vector<SprayPath> paths_;
   std::uint32_t turn_ = 0;
-  Ring<std::uint32_t> ends_;  // Numbers of the last packets of messages that are not whole.
+};
+
+class SprayedArrivals {
+ public:
+  // The least number that has not come, and, when a packet comes, how many messages are whole.
+  [[nodiscard]] std::uint32_t expected() const { return expected_; }
+  [[nodiscard]] std::uint32_t arrive(std::uint32_t sequence, bool ends_message);
+
+ private:
+  enum class Came : std::uint8_t { No, Yes, EndsMessage };
+
+  void grow(std::uint32_t distance);
+
   std::uint32_t expected_ = 0;
   // By number modulo the size, a power of two: what came beyond the expected one.
-  std::vector<std::uint8_t> came_ = std::vector<std::uint8_t>(64);
+  std::vector<Came> came_ = std::vector<Came>(64);
 };
 
 }  // namespace trainyard

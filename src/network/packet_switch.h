@@ -29,8 +29,8 @@ struct PacketSwitch {
   std::uint32_t to_send = 0;          // PFC frames that wait for their port.
 };
 
-// What is looked at for every packet, apart from the rest.
-struct SwitchLoad {
+// What is looked at for every packet, apart from the rest, and from those of other workers.
+struct alignas(64) SwitchLoad {
   // Bytes in its queues and on their way into them in this window.
   std::int64_t held = 0;
   // As long as it holds no more than this, no group can reach its threshold. Negative once the

@@ -1,239 +1,363 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a connection: cutting messages into packets, pacing, ACKs and CNPs.
+#include "network/packet_transport.h"
+
 #include <algorithm>
 
-#include "network/packet_engine.h"
 #include "sim/check.h"
+#include "sim/random.h"
 
 namespace trainyard {
 
+PacketSenders::PacketSenders(PacketFabric& fabric, const PacketMessages& messages,
+                             std::vector<ReliableConnection>& reliable)
+    : fabric_(fabric),
+      messages_(messages),
+      reliable_(reliable),
+      mtu_(fabric.options().mtu.count()) {
+  if (const auto& profile = fabric.options().profile) {
+    control_.emplace(*profile, fabric.sizes().full);
+  }
+}
+
+Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
+  const std::uint32_t index = fabric_.positions()[path.first];
+  Port& port = fabric_.ports()[index];
+  const PacketOptions& options = fabric_.options();
+  if (control_) {
+    add_controlled(path, rate);
+  } else if (options.control != CongestionControl::None) {
+    const auto line = Bandwidth(static_cast<std::int64_t>(rate));
+    DcqcnSettings settings = options.dcqcn.value_or(dcqcn_settings(options.control, line));
+    settings.line = line;
+    const auto entry = settings_.try_emplace(rate, settings).first;
+    reactions_.push_back({.dcqcn = DcqcnReaction(entry->second)});
+  }
+  std::uint32_t& source = fabric_.source_of(port, static_cast<std::uint32_t>(ends_.size()));
+  if (source == kNoIndex) {
+    source = static_cast<std::uint32_t>(sources_.size());
+    sources_.emplace_back();
+  }
+  ends_.push_back({.rate = rate,
+                   .path = path.first,
+                   .port = index,
+                   .source = source,
+                   .hops = path.hops,
+                   .is_paced = rate < port.bits_per_second});
+  return options.retransmission == Retransmission::None ? kNeverTime : add_reliable(path, rate);
+}
+
+std::uint32_t PacketSenders::add_alternative(std::uint32_t id, std::uint32_t first) {
+  spray_of_.resize(std::max(spray_of_.size(), id + std::size_t{1}), kNoIndex);
+  std::uint32_t& spray = spray_of_[id];
+  if (spray == kNoIndex) {
+    spray = static_cast<std::uint32_t>(sprays_.size());
+    sprays_.emplace_back(ends_[id].path);
+  }
+  sprays_[spray].add_path(first, hash64(fabric_.options().seed ^ hash64(id)));
+  return spray;
+}
+
+bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& notes) {
+  SendingEnd& end = ends_[id];
+  const PacketMessage& message = messages_[slot];
+  end.last = slot;
+  if (!reliable_.empty()) {
+    reliable_[id].add(message.size, message.time, message.order);
+    notes.alarms.push(
+        {.time = message.time, .port = end.port, .connection = id, .kind = Alarm::Kind::Post});
+    return false;
+  }
+  if (end.sending != kNoIndex) {
+    return false;
+  }
+  end.sending = slot;
+  end.unsent = message.size;
+  sources_[end.source].wait(id, std::max(message.time, end.next_start), message.order);
+  return true;
+}
+
+std::optional<Packet> PacketSenders::take(std::uint32_t source, Picoseconds start,
+                                          PacketNotes& notes) {
+  const std::uint32_t connection = sources_[source].take(start);
+  if (!reliable_.empty()) [[unlikely]] {
+    return next_reliable(connection, start, notes);
+  }
+  return next_of(connection, notes);
+}
+
 // Bytes on the line of the next packet of the message that is being sent.
-std::int64_t PacketEngine::next_wire(const Connection& connection) const {
-  const std::int64_t payload = std::min(connection.unsent, options_.mtu.count());
-  const bool is_first = connection.unsent == messages_[connection.sending].size;
-  return is_first || payload != options_.mtu.count() ? wire_of(payload, is_first) : full_wire_;
+std::int64_t PacketSenders::next_wire(const SendingEnd& end) const {
+  const std::int64_t payload = std::min(end.unsent, mtu_);
+  const bool is_first = end.unsent == messages_[end.sending].size;
+  return is_first || payload != mtu_ ? fabric_.wire_of(payload, is_first) : fabric_.sizes().full;
+}
+
+// The last packet of a message leaves.
+void PacketSenders::leave(SendingEnd& end, std::int64_t size, PacketNotes& notes) const {
+  ++notes.counts.messages;
+  notes.counts.bytes += size;
+  end.sent_bytes += size;
 }
 
 // Cuts the next packet off the message that `connection` is sending.
-Packet PacketEngine::next_of(std::uint32_t id) {
-  Connection& connection = connections_[id];
-  const Message& message = messages_[connection.sending];
-  const std::int64_t wire = next_wire(connection);
-  const std::int64_t payload = std::min(connection.unsent, options_.mtu.count());
-  connection.unsent -= payload;
-  const bool ends_message = connection.unsent == 0;
+Packet PacketSenders::next_of(std::uint32_t id, PacketNotes& notes) {
+  SendingEnd& end = ends_[id];
+  const std::int64_t wire = next_wire(end);
+  const std::int64_t payload = std::min(end.unsent, mtu_);
+  end.unsent -= payload;
+  const bool ends_message = end.unsent == 0;
   if (ends_message) {
-    ++counts_.messages;
-    counts_.bytes += message.size;
-    connection.sent_bytes += message.size;
-    connection.sending = message.next;
-    if (connection.sending != kNoIndex) {
-      connection.unsent = messages_[connection.sending].size;
+    const PacketMessage& message = messages_[end.sending];
+    leave(end, message.size, notes);
+    end.sending = message.next;
+    if (end.sending != kNoIndex) {
+      end.unsent = messages_[end.sending].size;
     }
   }
-  std::uint32_t position = connection.path;
-  if (connection.spray != kNoIndex) [[unlikely]] {
-    position = sprays_[connection.spray].next_path(payload, connection.sequence, ends_message);
+  std::uint32_t position = end.path;
+  if (const std::uint32_t spray = spray_of(id); spray != kNoIndex) [[unlikely]] {
+    position = sprays_[spray].next_path(payload);
   }
   return {.connection = id,
           .position = position,
-          .sequence = connection.sequence++,
+          .sequence = end.sequence++,
           .wire = static_cast<std::uint16_t>(wire),
-          .left = connection.hops,
+          .left = end.hops,
           .flags = ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
-// After a packet of `connection` began at `start`: when the next one may.
-void PacketEngine::pace(std::uint32_t id, const Packet& packet, Picoseconds start) {
-  Connection& connection = connections_[id];
-  if (connection.is_paced || connection.was_cut) {
-    std::uint64_t rate = connection.rate;
-    if (connection.was_cut) {
-      DcqcnReaction& reaction = reactions_[id];
+// After a packet began at `start`: when the next one may.
+void PacketSenders::pace(SendingEnd& end, const Packet& packet, Picoseconds start) {
+  if (end.is_paced || end.was_cut) {
+    std::uint64_t rate = end.rate;
+    if (end.was_cut) {
+      DcqcnReaction& reaction = reactions_[packet.connection].dcqcn;
       reaction.advance(SimTime(start));
       reaction.on_sent(SimTime(start), Bytes(packet.wire));
       rate = std::min(rate, static_cast<std::uint64_t>(reaction.rate().bits_per_second()));
     }
-    connection.next_start = start + time_at(rate, packet.wire);
+    end.next_start = start + time_at(rate, packet.wire);
   }
 }
 
-// It takes its next turn then.
-void PacketEngine::go_on(const Port& port, std::uint32_t id, const Packet& packet,
-                         Picoseconds start) {
+void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds start,
+                          PacketNotes& notes) {
+  SendingEnd& end = ends_[packet.connection];
   if (control_) [[unlikely]] {
-    if (!goes_on_controlled(port, id, packet, start)) {
+    if (!goes_on_controlled(port, packet, start)) {
       return;
     }
+  } else if (!reliable_.empty()) [[unlikely]] {
+    go_on_reliably(packet, start, notes);
+    return;
   } else {
-    pace(id, packet, start);
+    pace(end, packet, start);
   }
-  const Connection& connection = connections_[id];
-  if (connection.sending == kNoIndex) {
+  if (end.sending == kNoIndex) {
     return;
   }
-  const Message& message = messages_[connection.sending];
-  const Picoseconds time = std::max(message.time, connection.next_start);
+  const PacketMessage& message = messages_[end.sending];
+  const Picoseconds time = std::max(message.time, end.next_start);
   if (time <= start) {
-    sources_[port.source].make_ready(id);
+    sources_[end.source].make_ready(packet.connection);
   } else {
-    sources_[port.source].wait(id, time, message.order);
+    sources_[end.source].wait(packet.connection, time, message.order);
   }
 }
 
-// The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
-// leave on it.
-void PacketEngine::deliver(Port& port, std::uint32_t index, const Packet& packet,
-                           Picoseconds time) {
-  DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
-  if (packet.has(Packet::kControl)) {
-    const bool is_heard = !reliable_.empty() || (control_ && control_->needs_acks());
-    if (packet.has(Packet::kCnp) || is_heard) {
-      notify(port, index, packet, time);
-    }
+bool PacketSenders::hears_acks() const {
+  return fabric_.options().retransmission != Retransmission::None ||
+         (control_ && control_->needs_acks());
+}
+
+void PacketSenders::on_notice(const Packet& packet, Picoseconds time, PacketNotes& notes) {
+  if (control_) {
+    on_controlled_notice(packet, time);
     return;
   }
-  if (!reliable_.empty()) {
-    receive(port, index, packet, time);
+  if (!packet.has(Packet::kCnp)) {
+    on_reliable_notice(packet, time, notes);
     return;
   }
-  Connection& connection = connections_[packet.connection];
-  if (connection.spray != kNoIndex) [[unlikely]] {
-    arrive_sprayed(connection, packet, time);
-    if (has_way_back()) {
-      answer(port, index, packet, time);
+  ends_[packet.connection].was_cut = true;
+  reactions_[packet.connection].dcqcn.on_cnp(SimTime(time));
+}
+
+std::int64_t PacketSenders::payload_sent(std::uint32_t id) const {
+  const SendingEnd& end = ends_[id];
+  const bool is_sending = end.sending != kNoIndex;
+  return end.sent_bytes + (is_sending ? messages_[end.sending].size - end.unsent : 0);
+}
+
+double PacketSenders::rate(std::uint32_t id, Picoseconds time) const {
+  const SendingEnd& end = ends_[id];
+  if (control_) {
+    SenderControl control = control_->control(id);
+    return static_cast<double>(control.rate(SimTime(time)).bits_per_second());
+  }
+  return end.was_cut ? reactions_[id].dcqcn.current() : static_cast<double>(end.rate);
+}
+
+double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
+  const auto line = static_cast<double>(ends_[id].rate);
+  if (control_ || !ends_[id].was_cut) {
+    return std::min(rate(id, time), line);
+  }
+  DcqcnReaction reaction = reactions_[id].dcqcn;  // Who looks must not change anything.
+  reaction.advance(SimTime(time));
+  return std::min(reaction.current(), line);
+}
+
+void PacketSenders::add_payload(std::uint32_t id, std::vector<std::int64_t>& bytes) const {
+  const SendingEnd& end = ends_[id];
+  const auto add = [&](std::uint32_t path, std::uint32_t hops, std::int64_t sent) {
+    for (std::uint32_t hop = 0; hop < hops; ++hop) {
+      bytes[fabric_.positions()[path + hop]] += sent;
     }
+  };
+  const std::uint32_t spray = spray_of(id);
+  if (spray == kNoIndex) {
+    std::int64_t left = end.sent_bytes;
+    for (const PacketRoutes::Change& change : fabric_.routes().of(id)) {
+      const std::int64_t sent = std::min(left, change.payload);
+      add(change.path.first, change.path.hops, sent);
+      left -= sent;
+    }
+    add(end.path, end.hops, left);
     return;
   }
-  if (can_lose_) [[unlikely]] {
-    if (packet.sequence != connection.expected) {
-      return;
-    }
-    ++connection.expected;
-  }
-  if (packet.has(Packet::kEndsMessage)) {
-    complete(connection, time);
-  }
-  if (has_way_back()) {
-    answer(port, index, packet, time);
+  for (const PacketSpray::SprayPath& path : sprays_[spray].paths()) {
+    add(path.first, end.hops, path.bytes);
   }
 }
 
-void PacketEngine::complete(Connection& connection, Picoseconds time) {
-  const std::uint32_t slot = connection.oldest;
-  Message& message = messages_[slot];
-  completions_->push_back(
-      {.time = time, .order = message.order, .done = message.done, .token = message.token});
-  ++counts_.completed;
-  connection.oldest = message.next;
-  message.next = free_message_;
-  free_message_ = slot;
+PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& messages,
+                             std::vector<ReliableConnection>& reliable)
+    : fabric_(fabric),
+      messages_(messages),
+      reliable_(reliable),
+      has_way_back_(fabric.has_way_back()),
+      packets_per_ack_(static_cast<std::uint32_t>(fabric.options().packets_per_ack)) {
+  const PacketOptions& options = fabric.options();
+  const bool has_buffer = options.pfc || options.buffer > Bytes(0);
+  can_lose_ =
+      options.retransmission == Retransmission::None && has_buffer && fabric.has_lossy_lane();
+  if (!options.profile) {
+    sends_cnps_ = options.control != CongestionControl::None;
+    cnp_interval_ = cnp_interval(options.control).picoseconds();
+  } else if (const DcqcnProfile* const dcqcn = options.profile->dcqcn()) {
+    sends_cnps_ = true;
+    cnp_interval_ = dcqcn->cnp_interval.picoseconds();
+  }
+}
+
+void PacketTargets::add(const PacketPath& path) {
+  ends_.push_back({.reverse = path.reverse, .notification = {}, .hops = path.hops});
+}
+
+void PacketTargets::spray(std::uint32_t id, std::uint32_t number) {
+  ends_[id].spray = number;
+  if (number == sprays_.size()) {
+    sprays_.emplace_back();
+  }
+}
+
+bool PacketTargets::expect(std::uint32_t id, std::uint32_t slot) {
+  ReceivingEnd& end = ends_[id];
+  if (end.oldest != kNoIndex) {
+    return false;
+  }
+  end.oldest = slot;
+  return true;
+}
+
+PacketAnswers PacketTargets::take(const Packet& packet, Picoseconds time, PacketNotes& notes) {
+  PacketAnswers answers;
+  ReceivingEnd& end = ends_[packet.connection];
+  if (!reliable_.empty()) [[unlikely]] {
+    take_reliably(end, packet, time, answers, notes);
+    return answers;
+  }
+  if (end.spray != kNoIndex) [[unlikely]] {
+    take_sprayed(end, packet, time, notes);
+  } else {
+    if (can_lose_) [[unlikely]] {
+      if (packet.sequence != end.expected) {
+        return answers;
+      }
+      ++end.expected;
+    }
+    if (packet.has(Packet::kEndsMessage)) {
+      complete(end, time, notes);
+    }
+  }
+  if (has_way_back_) {
+    answer_mark(end, packet, time, answers, notes);
+    answer(end, packet, answers, notes);
+  }
+  return answers;
+}
+
+void PacketTargets::complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const {
+  notes.whole.push_back({.time = time, .slot = end.oldest});
+  ++notes.counts.completed;
+  end.oldest = messages_[end.oldest].next;
 }
 
 // A message is complete when all of it and all before it have come. The paths end with the same
 // link, so packets come in order of time.
-void PacketEngine::arrive_sprayed(Connection& connection, const Packet& packet, Picoseconds time) {
-  PacketSpray& spray = sprays_[connection.spray];
-  counts_.reordered += packet.sequence == spray.expected() ? 0 : 1;
-  for (std::uint32_t left = spray.arrive(packet.sequence); left > 0; --left) {
-    complete(connection, time);
+void PacketTargets::take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time,
+                                 PacketNotes& notes) {
+  SprayedArrivals& arrivals = sprays_[end.spray];
+  notes.counts.reordered += packet.sequence == arrivals.expected() ? 0 : 1;
+  const bool ends_message = packet.has(Packet::kEndsMessage);
+  for (std::uint32_t left = arrivals.arrive(packet.sequence, ends_message); left > 0; --left) {
+    complete(end, time, notes);
   }
 }
 
-// Something happens at the end of the link of `port` at `time`.
-void PacketEngine::notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
-  if (port.notices.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Notices), time);
+// The one that an answer at `time` takes.
+PacketPath PacketTargets::way_back(const ReceivingEnd& end, std::uint32_t id,
+                                   Picoseconds time) const {
+  if (const auto* const change = fabric_.routes().at(id, time)) [[unlikely]] {
+    return change->path;
   }
-  port.notices.push({.time = time, .packet = packet});
+  return {.reverse = end.reverse, .hops = end.hops};
 }
 
-// What the target says to a packet that reaches it at `time` by `port`: a CNP if it is marked,
-void PacketEngine::answer_mark(Port& port, std::uint32_t index, const Packet& packet,
-                               Picoseconds time) {
-  Connection& connection = connections_[packet.connection];
+// What is said to a packet: a CNP if it is marked,
+void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
+                                PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&
-      connection.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_),
-                                        SimTime(time))) {
-    ++connection.cnps;
-    ++counts_.cnps;
-    notify(port, index,
-           {.connection = packet.connection,
-            .position = connection.reverse,
-            .sequence = packet.sequence + 1,
-            .wire = static_cast<std::uint16_t>(cnp_wire_),
-            .left = connection.hops,
-            .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)},
-           time);
+      end.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_), SimTime(time))) {
+    const PacketPath back = way_back(end, packet.connection, time);
+    ++end.cnps;
+    ++notes.counts.cnps;
+    answers.add({.connection = packet.connection,
+                 .position = back.reverse,
+                 .sequence = packet.sequence + 1,
+                 .wire = static_cast<std::uint16_t>(fabric_.sizes().cnp),
+                 .left = back.hops,
+                 .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)});
   }
 }
 
-// and an ACK.
-void PacketEngine::answer(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
-  answer_mark(port, index, packet, time);
-  Connection& connection = connections_[packet.connection];
-  ++connection.unanswered;
-  const bool is_due = connection.unanswered >= static_cast<std::uint32_t>(options_.packets_per_ack);
-  if (options_.packets_per_ack > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
-    connection.unanswered = 0;
-    ++counts_.acks;
-    // The mark is echoed.
-    notify(
-        port, index,
+// and an ACK, which echoes the mark.
+void PacketTargets::answer(ReceivingEnd& end, const Packet& packet, PacketAnswers& answers,
+                           PacketNotes& notes) const {
+  ++end.unanswered;
+  const bool is_due = end.unanswered >= packets_per_ack_;
+  if (packets_per_ack_ > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
+    end.unanswered = 0;
+    ++notes.counts.acks;
+    answers.add(
         {.connection = packet.connection,
-         .position = connection.reverse,
+         .position = end.reverse,
          .sequence = packet.sequence + 1,
-         .wire = static_cast<std::uint16_t>(ack_wire_),
-         .left = connection.hops,
-         .flags = static_cast<std::uint8_t>(Packet::kControl | (packet.flags & Packet::kMarked))},
-        time);
+         .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
+         .left = end.hops,
+         .flags = static_cast<std::uint8_t>(Packet::kControl | (packet.flags & Packet::kMarked))});
   }
-}
-
-// What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.
-void PacketEngine::admit_special(Port& port, const Due& due) {
-  const Packet& packet = due.packet;
-  if (packet.has(Packet::kCredit)) {
-    take_credits(port, due);
-  } else if (packet.has(Packet::kPause)) {
-    const bool stop = packet.has(Packet::kMarked);
-    const bool was_paused = (port.stops & Port::kPaused) != 0;
-    port.counters.pauses_received += stop ? 1 : 0;
-    if (stop && !was_paused) {
-      port.paused_since = due.time;
-      port.stops |= Port::kPaused;
-    } else if (!stop && was_paused) {
-      port.counters.paused_time += due.time - port.paused_since;
-      port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
-    }
-  } else if (packet.left > 0) {
-    port.control.push(packet);
-    ++port.urgent;
-  } else {
-    take_notice(packet, due.time);
-  }
-}
-
-void PacketEngine::take_notice(const Packet& packet, Picoseconds time) {
-  if (control_) {
-    take_answer(packet, time);
-    return;
-  }
-  if (!packet.has(Packet::kCnp)) {
-    take_answer_or_alarm(packet, time);
-    return;
-  }
-  connections_[packet.connection].was_cut = true;
-  reactions_[packet.connection].on_cnp(SimTime(time));
-}
-
-double PacketEngine::rate(std::uint32_t connection) const {
-  const Connection& record = connections_[connection];
-  if (control_) {
-    SenderControl control = control_->control(connection);
-    return static_cast<double>(control.rate(SimTime(begin_time_)).bits_per_second());
-  }
-  return record.was_cut ? reactions_[connection].current() : static_cast<double>(record.rate);
 }
 
 }  // namespace trainyard

@@ -2,7 +2,7 @@
 // The work of a window of the packet engine, port by port.
 #include <algorithm>
 
-#include "network/packet_engine.h"
+#include "network/packet_worker.h"
 #include "sim/check.h"
 #include "sim/random.h"
 
@@ -14,31 +14,29 @@ constexpr std::size_t kAhead = 4;
 
 }  // namespace
 
-WindowCalendar::Window PacketEngine::next_window() const {
-  const WindowCalendar::Window next = calendar_.next();
-  return alarms_.empty()
-             ? next
-             : std::min(next, static_cast<WindowCalendar::Window>(alarms_.top().time / window_));
+WindowCalendar::Window PacketWorker::next_window() const {
+  WindowCalendar::Window next = calendar_.next();
+  const auto consider = [&](Picoseconds time) {
+    if (time != kNeverTime) {
+      next = std::min(next, static_cast<WindowCalendar::Window>(time / window_));
+    }
+  };
+  consider(notes_.alarms.empty() ? kNeverTime : notes_.alarms.top().time);
+  if (is_cut_) {
+    next = std::min(next, inlet_calendar_.next());
+    consider(outboxes_[filled_].earliest);
+  }
+  return next;
 }
 
-Picoseconds PacketEngine::next_border() const {
-  const WindowCalendar::Window next = next_window();
-  return next == WindowCalendar::kNever ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
-}
-
-void PacketEngine::run_window(std::vector<Completion>& completions) {
-  number_ = next_window();
-  CHECK(number_ != WindowCalendar::kNever, "a window without work");
+void PacketWorker::run(WindowCalendar::Window number, Workers workers, std::uint64_t round) {
+  number_ = number;
   calendar_.take(number_, due_);
+  if (is_cut_) {
+    inlet_calendar_.take(number_, due_inlets_);
+  }
   begin_time_ = static_cast<Picoseconds>(number_) * window_;
   end_time_ = begin_time_ + window_;
-  if (sampler_.is_due(begin_time_)) [[unlikely]] {
-    sampler_.take_until(*this, begin_time_);
-  }
-  completions_ = &completions;
-  const std::size_t before = completions.size();
-  ++counts_.windows;
-
   active_.clear();
   busy_.clear();
   gets_used_ = 0;
@@ -46,9 +44,23 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
     fetch_ahead(i);
     pull(due_[i]);
   }
-  if (!alarms_.empty()) {
+  if (is_cut_) {
+    pull_inlets();
+    take_in(workers, round);
+  }
+  if (!notes_.alarms.empty()) {
     pull_alarms();
   }
+  run_ports();
+  for (const std::uint32_t node : busy_) {
+    run_switch(node);
+  }
+  begin_time_ = end_time_;
+  senders_.settle(notes_);
+}
+
+// Those of switches that are not open are left to run_switch().
+void PacketWorker::run_ports() {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     if (i + kAhead < active_.size()) {
       const Port& later = ports_[active_[i + kAhead]];
@@ -67,23 +79,11 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
       busy_.push_back(node);
     }
   }
-  for (const std::uint32_t node : busy_) {
-    run_switch(node);
-  }
-  begin_time_ = end_time_;
-  settle_alarms();
-  if (sampler_.is_due(begin_time_)) [[unlikely]] {
-    sampler_.take_at(*this, begin_time_);
-  }
-  std::sort(completions.begin() + static_cast<std::ptrdiff_t>(before), completions.end(),
-            [](const Completion& a, const Completion& b) {
-              return a.time != b.time ? a.time < b.time : a.order < b.order;
-            });
 }
 
 // Fetches from memory what items further on will need: the port first, then the packet at the head
 // of its link, then the port that takes that.
-inline void PacketEngine::fetch_ahead(std::size_t place) const {
+inline void PacketWorker::fetch_ahead(std::size_t place) const {
   if (place + 3 * kAhead < due_.size()) {
     __builtin_prefetch(&ports_[due_[place + 3 * kAhead] / 4]);
   }
@@ -101,32 +101,8 @@ inline void PacketEngine::fetch_ahead(std::size_t place) const {
   }
 }
 
-// The port has work in this window, and gets a packet: in order of time, then of the link.
-inline void PacketEngine::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
-  Port& port = ports_[index];
-  if (port.visited != number_) {
-    port.visited = number_;
-    active_.push_back(index);
-  }
-  const std::uint32_t slot = gets_used_;
-  if (gets_used_ == gets_.size()) [[unlikely]] {
-    gets_.resize(2 * gets_.size());
-  }
-  Due& due = gets_[gets_used_++];
-  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
-  if (port.first == kNoIndex) {
-    port.first = slot;
-    port.last = slot;
-  } else if (!due.is_before(gets_[port.last])) {
-    gets_[port.last].next = slot;
-    port.last = slot;
-  } else {
-    put_in_order(port, slot);
-  }
-}
-
 // Arrivals by several links are in order link by link; there are few of them in a window.
-void PacketEngine::put_in_order(Port& port, std::uint32_t slot) {
+void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   Due& due = gets_[slot];
   std::uint32_t* place = &port.first;
   while (!due.is_before(gets_[*place])) {
@@ -136,31 +112,67 @@ void PacketEngine::put_in_order(Port& port, std::uint32_t slot) {
   *place = slot;
 }
 
-// Credits that come back in this window are among what the port gets.
-inline void PacketEngine::pull_credits(std::uint32_t index) {
-  const Port& port = ports_[index];
-  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
-  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
-  while (!returns.empty() && returns.front().time < end_time_) {
-    const Packet packet{.connection = kNoIndex,
-                        .position = 0,
-                        .sequence = 0,
-                        .wire = static_cast<std::uint16_t>(returns.front().bytes),
-                        .left = 0,
-                        .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
-    get(index, {.time = returns.front().time, .packet = packet}, by);
-    std::pop_heap(returns.begin(), returns.end(), comes_later);
-    returns.pop_back();
+// To the port that takes what port `from` has sent.
+inline void PacketWorker::hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
+                               std::uint32_t by) {
+  const Packet& packet = arrival.packet;
+  if (kind == CalendarItem::Wire) {
+    const std::uint32_t next = positions_[packet.position];
+    const std::uint32_t node = ports_[next].node;
+    if (node != kNoIndex && !packet.has(Packet::kControl)) {
+      loads_[node].held += packet.wire;
+    }
+    get(next, arrival, by);
+  } else if (kind == CalendarItem::Pauses) {
+    get(ports_[from].opposite, arrival, by);
+  } else if (kind == CalendarItem::Port) {
+    get(from, arrival, by);  // Credits.
+  } else {
+    // A control packet that begins its way, or ends it at the port that its connection sends by.
+    get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
+        by);
   }
 }
 
-// After all that comes by links at the same time.
-void PacketEngine::hand_alarm(std::uint32_t index, const Arrival& alarm) {
-  get(index, alarm, kNoIndex);
+// What has come from other parts.
+void PacketWorker::pull_inlets() {
+  for (const std::uint32_t slot : due_inlets_) {
+    const PacketCrossing& crossing = inlets_[slot];
+    hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+    free_inlets_.push_back(slot);
+  }
+}
+
+// What was sent here from other parts in the round before.
+void PacketWorker::take_in(Workers workers, std::uint64_t round) {
+  const std::size_t before = (round + 1) % 2;
+  for (const std::unique_ptr<PacketWorker>& worker : workers) {
+    const std::vector<PacketCrossing>& crossings = worker->outboxes_[before].to[part_];
+    for (std::size_t i = 0; i < crossings.size(); ++i) {
+      if (i + 2 * kAhead < crossings.size()) {
+        const Packet& later = crossings[i + 2 * kAhead].arrival.packet;
+        if (later.left > 0) {
+          __builtin_prefetch(&ports_[positions_[later.position]]);
+        }
+      }
+      const PacketCrossing& crossing = crossings[i];
+      if (crossing.arrival.time < end_time_) {
+        hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+      } else {
+        keep(crossing);
+      }
+    }
+  }
+  filled_ = static_cast<std::uint32_t>(round % 2);
+  Outbox& outbox = outboxes_[filled_];
+  outbox.earliest = kNeverTime;
+  for (std::vector<PacketCrossing>& crossings : outbox.to) {
+    crossings.clear();
+  }
 }
 
 // Hands what arrives in this window by one link to the ports that take it.
-void PacketEngine::pull(std::uint32_t item) {
+void PacketWorker::pull(std::uint32_t item) {
   const std::uint32_t index = item / 4;
   Port& port = ports_[index];
   const auto kind = static_cast<CalendarItem>(item % 4);
@@ -175,16 +187,10 @@ void PacketEngine::pull(std::uint32_t item) {
     }
     return;
   }
-  const std::uint32_t by = 4 * port.link + static_cast<std::uint32_t>(kind);
+  const std::uint32_t by = item_of(port.link, kind);
   if (kind == CalendarItem::Wire) {
     do {
-      const Arrival arrival = port.wire.pop();
-      const std::uint32_t next = positions_[arrival.packet.position];
-      const std::uint32_t node = ports_[next].node;
-      if (node != kNoIndex && !arrival.packet.has(Packet::kControl)) {
-        loads_[node].held += arrival.packet.wire;
-      }
-      get(next, arrival, by);
+      hand(port.wire.pop(), CalendarItem::Wire, index, by);
     } while (!port.wire.empty() && port.wire.front().time < end_time_);
     if (!port.wire.empty()) {
       add_to_calendar(item, port.wire.front().time);
@@ -193,24 +199,37 @@ void PacketEngine::pull(std::uint32_t item) {
   }
   Ring<Arrival>& ring = kind == CalendarItem::Notices ? port.notices : port.pauses;
   do {
-    const Arrival arrival = ring.pop();
-    const Packet& packet = arrival.packet;
-    if (packet.has(Packet::kPause)) {
-      get(port.opposite, arrival, by);
-    } else {
-      // A control packet that begins its way, or ends it at the port that its connection sends by.
-      get(packet.left > 0 ? positions_[packet.position] : connections_[packet.connection].port,
-          arrival, by);
-    }
+    hand(ring.pop(), kind, index, by);
   } while (!ring.empty() && ring.front().time < end_time_);
   if (!ring.empty()) {
     add_to_calendar(item, ring.front().time);
   }
 }
 
+// Hands the alarms of this window to the ports, after all that comes by links at the same time.
+void PacketWorker::pull_alarms() {
+  senders_.settle(notes_);
+  while (!notes_.alarms.empty() && notes_.alarms.top().time < end_time_) {
+    const Alarm alarm = notes_.alarms.top();
+    notes_.alarms.pop();
+    Packet packet{.connection = alarm.connection,
+                  .position = 0,
+                  .sequence = static_cast<std::uint32_t>(alarm.kind),
+                  .wire = 0,
+                  .left = 0,
+                  .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kAlarm)};
+    if (alarm.kind == Alarm::Kind::LinkDown) {
+      packet.flags = Packet::kPause;  // XON: nothing stops a port whose link is down.
+      packet.sequence = LaneOptions::kLanes;
+    }
+    get(alarm.port, {.time = alarm.time, .packet = packet}, kNoIndex);
+    senders_.settle(notes_);
+  }
+}
+
 // A port of an open switch that has nothing but data to pass on, which is nearly all of the work:
 // what run_port would do, with nothing that does not apply. False if something is left for that.
-bool PacketEngine::run_plain(Port& port, std::uint32_t index) {
+bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
   while (port.first != kNoIndex) {
     const Due& due = gets_[port.first];
     if (!port.queue.empty() && port.free_at < due.time) {
@@ -224,7 +243,7 @@ bool PacketEngine::run_plain(Port& port, std::uint32_t index) {
       continue;
     }
     port.first = due.next;
-    const std::int64_t frame = due.packet.wire - around_frame_;
+    const std::int64_t frame = due.packet.wire - sizes_.around_frame;
     if (port.queue.empty()) {
       port.free_at = std::max(port.free_at, due.time);
       port.counters.most_queued = std::max(port.counters.most_queued, frame);
@@ -253,7 +272,7 @@ bool PacketEngine::run_plain(Port& port, std::uint32_t index) {
 }
 
 // A control packet that finds the port idle goes on at once. False, and nothing done, for others.
-bool PacketEngine::pass_on_control(Port& port, std::uint32_t index, const Due& due) {
+bool PacketWorker::pass_on_control(Port& port, std::uint32_t index, const Due& due) {
   const Picoseconds start = std::max(port.free_at, due.time);
   const bool is_alone = due.next == kNoIndex || gets_[due.next].time > start;
   if (!is_alone || start >= end_time_ || !port.queue.empty() || due.packet.has(Packet::kPause) ||
@@ -265,33 +284,33 @@ bool PacketEngine::pass_on_control(Port& port, std::uint32_t index, const Due& d
   return true;
 }
 
-inline Packet PacketEngine::take_queued(Port& port) {
+inline Packet PacketWorker::take_queued(Port& port) {
   Packet packet = port.queue.pop();
-  port.queued_bytes -= packet.wire - around_frame_;
+  port.queued_bytes -= packet.wire - sizes_.around_frame;
   if (port.queued_bytes > port.mark_above) [[unlikely]] {
-    mark(port, packet);
+    mark(port, packet, port.queued_bytes);
   }
   return packet;
 }
 
 // Begins a packet that came by another port.
-inline void PacketEngine::pass_on(Port& port, std::uint32_t index, Packet packet,
+inline void PacketWorker::pass_on(Port& port, std::uint32_t index, Packet packet,
                                   Picoseconds start) {
   ++port.counters.packets;
   if (port.node != kNoIndex) {
     loads_[port.node].held -= packet.wire;
     port.leaving = {.time = start + time_on_line(port, packet.wire),
                     .position = packet.position,
-                    .bytes = static_cast<std::int32_t>(packet.wire - around_frame_)};
+                    .bytes = static_cast<std::int32_t>(packet.wire - sizes_.around_frame)};
   }
   begin_inline(port, index, packet, start);
 }
 
 // `node` is the switch that counts what the port stores, if one does.
-void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
+void PacketWorker::run_port(std::uint32_t index, PacketSwitch* node) {
   Port& port = ports_[index];
   const bool is_plain = node == nullptr && port.source == kNoIndex && port.urgent == 0 &&
-                        port.stops == 0 && port.credits == kNoIndex && !options_.queue_times;
+                        port.stops == 0 && port.credits == kNoIndex && watch_.queue_times.empty();
   if (is_plain) [[likely]] {
     if (run_plain(port, index)) {
       return;
@@ -302,7 +321,7 @@ void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
   while (true) {
     const Picoseconds start = next_start(port);
     if (next != kNoIndex && gets_[next].time <= start) {
-      admit(port, gets_[next], node);
+      admit(port, index, gets_[next], node);
       next = gets_[next].next;
       continue;
     }
@@ -317,7 +336,7 @@ void PacketEngine::run_port(std::uint32_t index, PacketSwitch* node) {
   schedule(port, index);
 }
 
-void PacketEngine::admit(Port& port, const Due& due, PacketSwitch* node) {
+void PacketWorker::admit(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node) {
   port.free_at = std::max(port.free_at, due.time);
   const Packet& packet = due.packet;
   if (packet.has(Packet::kControl | Packet::kPause)) [[unlikely]] {
@@ -325,17 +344,44 @@ void PacketEngine::admit(Port& port, const Due& due, PacketSwitch* node) {
     return;
   }
   if (node != nullptr) {
-    store(port, due, *node);
+    store(port, index, due, *node);
     return;
   }
-  port.queue.push(packet);
-  port.queued_bytes += packet.wire - around_frame_;
-  note_queue(port, due.time);
+  enqueue(port, index, packet, due.time);
+}
+
+void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet,
+                           Picoseconds time) {
+  if (port.lanes == kNoIndex) [[likely]] {
+    port.queue.push(packet);
+  } else {
+    put_in_lane(port, packet);
+  }
+  port.queued_bytes += packet.wire - sizes_.around_frame;
+  note_queue(port, index, time);
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
 }
 
+// Whether one of the connections that begin at the port may send.
+bool PacketWorker::has_own(std::uint32_t source, Picoseconds start) {
+  return source != kNoIndex && senders_.earliest(source) <= start &&
+         senders_.has_turn(source, start);
+}
+
+// Begins the packet of the connection whose turn it is. Nothing if it has none after all.
+std::optional<Packet> PacketWorker::send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                             Picoseconds start) {
+  const std::optional<Packet> packet = senders_.take(source, start, notes_);
+  if (packet) {
+    ++port.counters.packets;
+    begin(port, index, *packet, start);
+    senders_.go_on(port, *packet, start, notes_);
+  }
+  return packet;
+}
+
 // Begins the packet whose turn it is. There is one, unless a window has no room for it.
-void PacketEngine::send_next(Port& port, std::uint32_t index, Picoseconds start,
+void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
                              PacketSwitch* node) {
   if (node != nullptr && port.leaving.bytes > 0) {
     release(port, *node);
@@ -349,54 +395,47 @@ void PacketEngine::send_next(Port& port, std::uint32_t index, Picoseconds start,
     }
     return;
   }
-  bool has_own = port.source != kNoIndex && sources_[port.source].earliest() <= start;
-  if (has_own && control_) [[unlikely]] {
-    has_own = has_turn(port, start);
-    if (!has_own && port.queue.empty()) {
-      return;
-    }
+  if (port.lanes != kNoIndex) [[unlikely]] {
+    send_of_lane(port, index, start);
+    return;
   }
-  if (has_own && (port.own_turn || port.queue.empty())) {
-    port.own_turn = false;
-    const std::uint32_t connection = sources_[port.source].take(start);
-    if (!reliable_.empty()) [[unlikely]] {
-      send_reliably(port, index, connection, start);
+  if (has_own(port.source, start)) {
+    if (port.own_turn || port.queue.empty()) {
+      port.own_turn = false;
+      static_cast<void>(send_own(port, index, port.source, start));
       return;
     }
-    const Packet packet = next_of(connection);
-    ++port.counters.packets;
-    begin(port, index, packet, start);
-    go_on(port, connection, packet, start);
+  } else if (port.queue.empty()) {
     return;
   }
   port.own_turn = true;
   const Packet packet = take_queued(port);
-  note_queue(port, start);
+  note_queue(port, index, start);
   pass_on(port, index, packet, start);
 }
 
-// The queue behind the packet is above Kmin.
-void PacketEngine::mark(Port& port, Packet& packet) {
+// So many bytes are behind the packet in its queue: more than Kmin.
+void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
   if (packet.has(Packet::kMarked)) {
     return;
   }
   port.random += 0x9E3779B97F4A7C15;  // The step of splitmix64.
   const auto draw = static_cast<std::uint32_t>(mix64(port.random) >> 32);
-  if (markers_[port.marker].marks(Bytes(port.queued_bytes), draw)) {
+  if (fabric_.marker(port.marker).marks(Bytes(behind), draw)) {
     packet.flags |= Packet::kMarked;
     ++port.counters.marks;
   }
 }
 
 // The port sends the packet from `start` on.
-void PacketEngine::begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start) {
+void PacketWorker::begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start) {
   begin_inline(port, index, packet, start);
 }
 
-inline void PacketEngine::begin_inline(Port& port, std::uint32_t index, Packet packet,
+inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet packet,
                                        Picoseconds start) {
-  if (is_observed_) [[unlikely]] {
-    if (!observe(port, packet, start)) {
+  if (watch_.is_on) [[unlikely]] {
+    if (!observe(port, index, packet, start)) {
       return;
     }
   }
@@ -412,12 +451,9 @@ inline void PacketEngine::begin_inline(Port& port, std::uint32_t index, Packet p
     deliver(port, index, packet, end + port.end_delay);
     return;
   }
-  const Picoseconds time = handed_on(port, packet, start, end);
+  const Picoseconds time = fabric_.handed_on(port, packet, start, end);
   DCHECK(time >= end_time_, "a packet arrives in the window in which it was sent");
-  if (port.wire.empty()) {
-    add_to_calendar(item_of(index, CalendarItem::Wire), time);
-  }
-  port.wire.push({.time = time, .packet = packet});
+  put_on_link(port, index, CalendarItem::Wire, port.wire, {.time = time, .packet = packet});
 }
 
 }  // namespace trainyard

@@ -27,6 +27,21 @@ std::vector<int> servers_of(const Cluster& cluster) {
   return servers;
 }
 
+// Servers have numbers from zero on; a joining switch stands behind them by its own.
+std::vector<int> domains_of(const Cluster& cluster, const std::vector<int>& servers) {
+  const Topology& topology = cluster.topology;
+  std::vector<int> domains = servers;
+  for (std::size_t rank = 0; rank < domains.size(); ++rank) {
+    for (const LinkId link : topology.links_from(cluster.gpus[rank])) {
+      const NodeId peer = topology.link(link).target;
+      if (topology.node(peer).kind == NodeKind::NvSwitch && !topology.node(peer).server) {
+        domains[rank] = static_cast<int>(topology.server_count() + peer.value());
+      }
+    }
+  }
+  return domains;
+}
+
 }  // namespace
 
 ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity)
@@ -34,7 +49,8 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
       group_(cluster),
       runtime_(runtime),
       fidelity_(fidelity),
-      server_of_rank_(servers_of(cluster)) {}
+      server_of_rank_(servers_of(cluster)),
+      domain_of_rank_(domains_of(cluster, server_of_rank_)) {}
 
 void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;
@@ -55,10 +71,19 @@ void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
   group_.gpus_per_node = *std::max_element(group_.server_gpus.begin(), group_.server_gpus.end());
 }
 
-SimTime ClusterTimes::with_nccl(Operation operation, Bytes size) const {
-  const nccl::InitOptions options;
+const nccl::Communicator& ClusterTimes::communicator(const std::vector<int>& ranks) {
+  const auto found = communicators_.find(ranks);
+  if (found != communicators_.end()) {
+    return found->second;
+  }
   const nccl::JobNodes nodes = nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
-  const nccl::Communicator communicator = nccl::make_communicator(nodes, options).communicator;
+  return communicators_.emplace(ranks, nccl::make_communicator(nodes, {}).communicator)
+      .first->second;
+}
+
+SimTime ClusterTimes::with_nccl(Operation operation, const std::vector<int>& ranks, Bytes size) {
+  const nccl::InitOptions options;
+  const nccl::Communicator& communicator = this->communicator(ranks);
   nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {});
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (!function) {
@@ -93,7 +118,7 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
   use_ranks(ranks);
   const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
   const SimTime time = aligned.count() == 0 ? SimTime()
-                       : runtime_           ? with_nccl(operation, aligned)
+                       : runtime_           ? with_nccl(operation, ranks, aligned)
                                             : plain(operation, aligned);
   collectives_.emplace(std::move(key), time);
   return time;

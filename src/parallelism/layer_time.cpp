@@ -2,6 +2,7 @@
 #include "parallelism/layer_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace trainyard {
@@ -76,16 +77,17 @@ void add_feed_forward(const Model& model, const FeedForward& layer, std::int64_t
                      .is_grouped = is_grouped});
 }
 
-// Tokens that one expert of this rank gets, if all get as many.
-std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan) {
+// Tokens that one expert of this rank gets: `load` times what it got if all got as many.
+std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan, double load) {
   const std::int64_t sources = std::int64_t{plan.expert} * plan.expert_tensor;
   const std::int64_t routed = plan.tokens() * experts.active * sources;
   const std::int64_t parts = std::int64_t{plan.tensor} * experts.count;
-  return (routed + parts - 1) / parts;
+  const auto even = static_cast<double>((routed + parts - 1) / parts);
+  return static_cast<std::int64_t>(std::ceil(even * load));
 }
 
 std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
-                               const ParallelPlan& plan) {
+                               const ParallelPlan& plan, double load) {
   std::vector<Linear> linears;
   add_attention(model, layer.attention, plan, linears);
   if (layer.feed_forward) {
@@ -95,7 +97,7 @@ std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
   const Experts& experts = *layer.experts;
   linears.push_back(
       {.gemm = {.m = plan.tokens() / plan.tensor, .n = experts.count, .k = model.hidden}});
-  add_feed_forward(model, experts.expert, tokens_of_expert(experts, plan), plan.expert_tensor,
+  add_feed_forward(model, experts.expert, tokens_of_expert(experts, plan, load), plan.expert_tensor,
                    experts.count / plan.expert, true, linears);
   if (experts.shared) {
     add_feed_forward(model, *experts.shared, plan.tokens(), plan.tensor, 1, false, linears);
@@ -104,7 +106,8 @@ std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
 }
 
 // Forward, of this rank.
-double memory_bound_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan) {
+double memory_bound_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                          double load) {
   const auto tokens = static_cast<double>(plan.tokens());
   const auto tensor = static_cast<double>(plan.tensor);
   const auto inner = [&](const FeedForward& feed_forward) {
@@ -116,7 +119,7 @@ double memory_bound_bytes(const Model& model, const ModelLayer& layer, const Par
   if (layer.feed_forward) {
     of_token += inner(*layer.feed_forward);
   } else {
-    const auto active = static_cast<double>(layer.experts->active);
+    const double active = load * static_cast<double>(layer.experts->active);
     of_token += active * (inner(layer.experts->expert) + kPermutationBytes * hidden / tensor);
     if (layer.experts->shared) {
       of_token += inner(*layer.experts->shared);
@@ -156,15 +159,15 @@ void add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes&
 }  // namespace
 
 PassTimes layer_times(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
-                      const OperatorTimes& operators) {
+                      const OperatorTimes& operators, double load) {
   PassTimes times;
-  for (const Linear& linear : linears_of(model, layer, plan)) {
+  for (const Linear& linear : linears_of(model, layer, plan, load)) {
     add_linear(linear, operators, times);
   }
   const AttentionShape shape = attention_shape(layer.attention, plan);
   times.forward[StepPart::Attention] = operators.attention_forward(shape);
   times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
-  const double bytes = memory_bound_bytes(model, layer, plan);
+  const double bytes = memory_bound_bytes(model, layer, plan, load);
   times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
   times.input_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
   return times;

@@ -17,9 +17,10 @@ struct PassTimes {
 };
 
 // Without what is computed again: that is the forward pass, or of it StepPart::Attention, once
-// more.
+// more. `load`: what the experts of this rank get over the mean of all ranks.
 [[nodiscard]] PassTimes layer_times(const Model& model, const ModelLayer& layer,
-                                    const ParallelPlan& plan, const OperatorTimes& operators);
+                                    const ParallelPlan& plan, const OperatorTimes& operators,
+                                    double load = 1.0);
 
 // Look-up of tokens, and its gradient.
 [[nodiscard]] PassTimes embedding_times(const Model& model, const ParallelPlan& plan,

@@ -63,11 +63,21 @@ FeedForward read_feed_forward(const ConfigNode& node) {
 Experts read_experts(const ConfigNode& node) {
   Experts experts{.count = size(node, "count"),
                   .active = size(node, "active"),
+                  .groups = size_or(node, "groups", 1),
+                  .active_groups = size_or(node, "active_groups", 1),
                   .expert = read_feed_forward(node.required("expert")),
                   .has_router_bias = flag(node, "router_bias")};
   if (experts.active > experts.count) {
     node.required("active").fail("at most count, " + std::to_string(experts.count),
                                  std::to_string(experts.active));
+  }
+  if (experts.groups == 0 || experts.count % experts.groups != 0) {
+    node.required("groups").fail("a divisor of count, " + std::to_string(experts.count),
+                                 std::to_string(experts.groups));
+  }
+  const std::int64_t of_group = experts.count / experts.groups;
+  if (experts.active_groups > experts.groups || experts.active_groups * of_group < experts.active) {
+    node.fail("expected active_groups to be at most groups, with room for the active experts");
   }
   if (const auto shared = node.optional("shared")) {
     experts.shared = read_feed_forward(*shared);

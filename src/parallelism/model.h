@@ -21,6 +21,7 @@ struct GroupedAttention {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_size = 0;
+  bool operator==(const GroupedAttention&) const = default;
 };
 
 // Multi-head latent attention: queries and keys with values are projected through vectors of low
@@ -33,6 +34,7 @@ struct LatentAttention {
   std::int64_t head_size = 0;   // Of queries and keys without the positional part.
   std::int64_t rope_size = 0;   // Of the positional part.
   std::int64_t value_size = 0;  // Of a head's value.
+  bool operator==(const LatentAttention&) const = default;
 };
 
 struct Attention {
@@ -45,6 +47,7 @@ struct Attention {
   // Of one head's query and key, and of its value.
   [[nodiscard]] std::int64_t query_size() const;
   [[nodiscard]] std::int64_t value_size() const;
+  bool operator==(const Attention&) const = default;
 };
 
 struct FeedForward {
@@ -52,21 +55,28 @@ struct FeedForward {
   bool is_gated = false;  // SwiGLU and its like: three matrices, not two.
 
   [[nodiscard]] std::int64_t matrices() const { return is_gated ? 3 : 2; }
+  bool operator==(const FeedForward&) const = default;
 };
 
 // Mixture of experts in the place of one feed-forward.
 struct Experts {
   std::int64_t count = 0;
   std::int64_t active = 0;  // Of a token (top-k).
+  // Equal groups of neighbouring experts, of which a token takes these many first (DeepSeek-V2 and
+  // V3, limits on the devices that a token visits: arXiv 2405.04434, 2412.19437).
+  std::int64_t groups = 1;
+  std::int64_t active_groups = 1;
   FeedForward expert;
   std::optional<FeedForward> shared = {};  // For every token; several shared ones count as one.
   bool has_router_bias = false;            // A number for each expert (DeepSeek-V3).
+  bool operator==(const Experts&) const = default;
 };
 
 struct ModelLayer {
   Attention attention;
   std::optional<FeedForward> feed_forward = {};
   std::optional<Experts> experts = {};  // Exactly one of the two.
+  bool operator==(const ModelLayer&) const = default;
 };
 
 enum class Norm : std::uint8_t { Rms, Layer };  // The latter has a bias too.

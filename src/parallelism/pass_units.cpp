@@ -215,7 +215,7 @@ SimTime recomputed(const StepJob& job, const PassTimes& compute) {
 // Launches of the layer in a pass of this kind, as step_time.cpp has them.
 SimTime host_of(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
                 PassKind kind) {
-  const SimTime forward = scaled(job.rates.host_layer, layer.experts ? kExpertHost : 1.0);
+  const SimTime forward = scaled(job.rates.host_layer, layer.experts ? job.software.host_expert : 1.0);
   const double again = job.plan.recompute == Recompute::Full ? 1.0 : 0.0;
   const SimTime backward = scaled(forward, kBackwardHost + again);
   switch (kind) {

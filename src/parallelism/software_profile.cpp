@@ -14,6 +14,11 @@ bool read_selective(const SourcedReader& reader, const ConfigNode& root) {
   return reader.value(root, "selective").as_choice(kChoices) == 1;
 }
 
+bool read_dispatch(const SourcedReader& reader, const ConfigNode& root) {
+  static constexpr std::array<std::string_view, 2> kChoices{"experts", "domains"};
+  return reader.value(root, "dispatch").as_choice(kChoices) == 1;
+}
+
 }  // namespace
 
 SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
@@ -37,6 +42,11 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .overlap_tensor = flag("overlap_tensor"),
       .overlap_data = flag("overlap_data"),
       .overlap_pipeline = flag("overlap_pipeline"),
+      .overlap_expert = flag("overlap_expert"),
+      .dispatches_by_domain = read_dispatch(reader, root),
+      .dispatches_fp8 = flag("dispatch_fp8"),
+      .host_expert = reader.value(root, "host_expert").as_number(0.0, 100.0),
+      .host_expert_sync = reader.value(root, "host_expert_sync").as_number(0.0, 100.0),
       .optimizer_bytes = reader.value(root, "optimizer_bytes").as_number(0.0, 1000.0),
       .fixed = reader.value(root, "fixed").as_time()};
   document.finish();

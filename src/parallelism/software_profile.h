@@ -24,6 +24,15 @@ struct SoftwareProfile {
   bool overlap_tensor = false;
   bool overlap_data = false;
   bool overlap_pipeline = false;
+  bool overlap_expert = false;
+  // A token is sent once to each NVLink domain that has experts of it and handed on there, instead
+  // of once for each of its experts.
+  bool dispatches_by_domain = false;
+  bool dispatches_fp8 = false;  // Tokens to experts, and gradients to them, in 8 bits.
+  // Of a layer with experts, over the launches of one without: all of its launches; and those that
+  // show whatever the GPU has to do, as the host waits for the counts of tokens before them.
+  double host_expert = 4.0;
+  double host_expert_sync = 0.0;
   double optimizer_bytes = 0.0;  // Read and written by the optimizer, for each parameter.
   SimTime fixed;                 // Of a step, whatever its size.
 

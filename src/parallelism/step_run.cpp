@@ -118,7 +118,9 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
               .rates = rates,
               .software = software,
               .overlap = run.overlap,
-              .server_of_rank = times.servers()},
+              .server_of_rank = times.servers(),
+              .domain_of_rank = times.domains(),
+              .loads = workload.routing},
              tables, times, run);
   run.calls = times.calls();
   run.simulated = times.simulated();

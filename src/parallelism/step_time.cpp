@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "parallelism/layer_time.h"
@@ -58,13 +59,19 @@ class StepModel {
   StepTime run();
 
  private:
+  [[nodiscard]] const std::vector<int>& group(RankGroupKind kind);
   [[nodiscard]] SimTime time_of(const GroupCall& call);
   [[nodiscard]] SimTime time_of(const std::vector<GroupCall>& calls);
   void add_traffic(const std::vector<GroupCall>& calls, SimTime attention, StepParts& parts);
+  // Tokens to their experts and back, in one direction of a pass: `load` as in expert_routing.h.
+  [[nodiscard]] SimTime exchange(const Experts& experts, int element_bytes, double load);
+  void add_exchanges(const ModelLayer& layer, double load, Passes& passes);
   // What shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
   void add_sharded(const RankParameters& parameters, Passes& passes);
-  [[nodiscard]] Passes layer(const ModelLayer& layer);
+  [[nodiscard]] Passes layer(int of_model);
+  // The same, worked out once for layers that follow one another and are alike.
+  [[nodiscard]] const Passes& same_layer(int of_model);
   [[nodiscard]] Passes end(const PassTimes& compute, const PassCalls& calls,
                            std::int64_t parameters);  // Of this rank.
   [[nodiscard]] Passes stage(const PipelineStage& stage);
@@ -83,16 +90,22 @@ class StepModel {
   GroupTimes& times_;
   std::vector<PipelineStage> stages_;
   std::vector<Passes> passes_;  // By stage.
+  std::optional<int> last_layer_;
+  Passes last_passes_;
   std::map<RankGroupKind, std::vector<int>> groups_;
 };
 
-SimTime StepModel::time_of(const GroupCall& call) {
-  auto found = groups_.find(call.group);
+const std::vector<int>& StepModel::group(RankGroupKind kind) {
+  auto found = groups_.find(kind);
   if (found == groups_.end()) {
-    found = groups_.emplace(call.group, widest_group(plan_, call.group, job_.server_of_rank)).first;
+    found = groups_.emplace(kind, widest_group(plan_, kind, job_.server_of_rank)).first;
   }
+  return found->second;
+}
+
+SimTime StepModel::time_of(const GroupCall& call) {
   const Bytes size = Bytes(call.elements) * call.element_bytes;
-  return times_.collective(call.operation, found->second, size) * call.times;
+  return times_.collective(call.operation, group(call.group), size) * call.times;
 }
 
 SimTime StepModel::time_of(const std::vector<GroupCall>& calls) {
@@ -107,8 +120,8 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
                             StepParts& parts) {
   SimTime ring;
   for (const GroupCall& call : calls) {
-    if (call.is_hidden) {
-      continue;
+    if (call.is_hidden || call.group == RankGroupKind::Expert) {
+      continue;  // Experts: add_exchanges().
     }
     const SimTime time = time_of(call);
     switch (call.group) {
@@ -132,6 +145,54 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
   parts[StepPart::Context] += difference_or_zero(ring, attention);
 }
 
+// With one copy for each domain, the hops between domains, one NIC to its like, and those within
+// the domain run at once, as the copies follow one another: the longer one counts.
+SimTime StepModel::exchange(const Experts& experts, int element_bytes, double load) {
+  const std::vector<int>& ranks = group(RankGroupKind::Expert);
+  const double elements = load * static_cast<double>(plan_.tokens() / plan_.tensor) *
+                          static_cast<double>(job_.model.hidden);
+  const auto size = [&](double copies) {
+    return Bytes(std::llround(elements * copies)) * element_bytes;
+  };
+  if (!job_.software.dispatches_by_domain) {
+    return times_.collective(Operation::AllToAll, ranks, size(static_cast<double>(experts.active)));
+  }
+  const std::span<const int> domains =
+      job_.domain_of_rank.empty() ? job_.server_of_rank : job_.domain_of_rank;
+  const ExpertDomains places = expert_domains(ranks, domains);
+  SimTime time;
+  if (places.domain.size() > 1) {
+    time = times_.collective(Operation::AllToAll, places.domain,
+                             size(expected_places(experts, plan_.expert)));
+  }
+  if (places.rail.size() > 1) {
+    const auto count = static_cast<std::int64_t>(places.rail.size());
+    time = std::max(time, times_.collective(Operation::AllToAll, places.rail,
+                                            size(expected_places(experts, count))));
+  }
+  return time;
+}
+
+// Forward, tokens go in the precision of the dispatch and come back in 16 bits; backward, gradients
+// do the same (arXiv 2412.19437, section 3.3.3). Overlapped, they travel beside what is computed of
+// another micro-batch.
+void StepModel::add_exchanges(const ModelLayer& layer, double load, Passes& passes) {
+  if (!layer.experts || plan_.expert == 1) {
+    return;
+  }
+  const bool in_fp8 = job_.software.dispatches_fp8 && job_.rates.fp8_cast > 0.0;
+  const SimTime back = exchange(*layer.experts, 2, load);
+  const SimTime there = in_fp8 ? exchange(*layer.experts, 1, load) : back;
+  const auto shown = [&](SimTime window) {
+    const SimTime traffic = there + back;
+    return job_.overlap.expert ? difference_or_zero(traffic, window) +
+                                     scaled(std::min(traffic, window), job_.rates.overlapped_data)
+                               : traffic;
+  };
+  passes.forward[StepPart::Expert] += shown(passes.forward.total());
+  passes.input_gradient[StepPart::Expert] += shown(passes.backward());
+}
+
 SimTime StepModel::exposed(SimTime traffic, SimTime window) const {
   if (!job_.overlap.data) {
     return traffic;
@@ -149,14 +210,18 @@ void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
   passes.input_gradient[StepPart::Data] += exposed(time_of(calls.backward), passes.backward());
 }
 
-Passes StepModel::layer(const ModelLayer& layer) {
-  const PassTimes compute = layer_times(job_.model, layer, plan_, operators_);
+Passes StepModel::layer(int of_model) {
+  const ModelLayer& layer = job_.model.layers[static_cast<std::size_t>(of_model)];
+  const double load =
+      layer.experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
+  const PassTimes compute = layer_times(job_.model, layer, plan_, operators_, load);
   const PassCalls calls = layer_calls(job_.model, layer, plan_);
   Passes passes{.forward = compute.forward,
                 .input_gradient = compute.input_gradient,
                 .weight_gradient = compute.weight_gradient};
   add_traffic(calls.forward, compute.forward[StepPart::Attention], passes.forward);
   add_traffic(calls.backward, compute.input_gradient[StepPart::Attention], passes.input_gradient);
+  add_exchanges(layer, load, passes);
   double launches = kBackwardHost;
   if (plan_.recompute == Recompute::Full) {
     passes.input_gradient[StepPart::Recompute] = passes.forward.total();
@@ -166,12 +231,28 @@ Passes StepModel::layer(const ModelLayer& layer) {
         job_.software.recomputes_products ? scaled(compute.forward[StepPart::Linear], 0.5)
                                           : compute.forward[StepPart::Attention];
   }
-  const SimTime host = scaled(job_.rates.host_layer, layer.experts ? kExpertHost : 1.0);
-  passes.forward[StepPart::Host] = difference_or_zero(host, passes.forward.total());
-  passes.input_gradient[StepPart::Host] =
-      difference_or_zero(scaled(host, launches), passes.backward());
+  const SimTime host =
+      scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert : 1.0);
+  const SimTime waits =
+      scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert_sync : 0.0);
+  passes.forward[StepPart::Host] =
+      std::max(waits, difference_or_zero(host, passes.forward.total()));
+  passes.input_gradient[StepPart::Host] = std::max(
+      scaled(waits, launches), difference_or_zero(scaled(host, launches), passes.backward()));
   add_sharded(rank_parameters(job_.model, layer, plan_), passes);
   return passes;
+}
+
+const Passes& StepModel::same_layer(int of_model) {
+  const auto at = [&](int place) -> const ModelLayer& {
+    return job_.model.layers[static_cast<std::size_t>(place)];
+  };
+  const bool is_same = last_layer_ && job_.loads.layers.empty() && at(of_model) == at(*last_layer_);
+  if (!is_same) {
+    last_passes_ = layer(of_model);
+    last_layer_ = of_model;
+  }
+  return last_passes_;
 }
 
 Passes StepModel::end(const PassTimes& compute, const PassCalls& calls, std::int64_t parameters) {
@@ -193,7 +274,7 @@ Passes StepModel::stage(const PipelineStage& stage) {
   }
   for (int index = 0; index < stage.layers; ++index) {
     const int of_model = stage.first_layer + index;
-    sum += layer(model.layers[static_cast<std::size_t>(of_model)]);
+    sum += same_layer(of_model);
   }
   if (stage.has_head) {
     sum += end(head_times(model, plan_, operators_), head_calls(model, plan_),
@@ -353,7 +434,8 @@ StepTime StepModel::run() {
 Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software) {
   return {.tensor = choice.tensor.value_or(software.overlap_tensor),
           .data = choice.data.value_or(software.overlap_data),
-          .pipeline = choice.pipeline.value_or(software.overlap_pipeline)};
+          .pipeline = choice.pipeline.value_or(software.overlap_pipeline),
+          .expert = choice.expert.value_or(software.overlap_expert)};
 }
 
 SimTime jitter_of(SimTime step, std::span<const int> server_of_rank) {

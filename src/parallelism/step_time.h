@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/group_times.h"
 #include "parallelism/model.h"
@@ -26,6 +27,7 @@ struct Overlap {
   bool tensor = false;
   bool data = false;
   bool pipeline = false;
+  bool expert = false;
 };
 [[nodiscard]] Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software);
 
@@ -36,6 +38,9 @@ struct StepJob {
   const SoftwareProfile& software;
   Overlap overlap;
   std::span<const int> server_of_rank;  // A number for each rank.
+  // The NVLink domain of each rank; empty: servers are domains.
+  std::span<const int> domain_of_rank = {};
+  ExpertLoads loads = {};
 };
 
 struct StepTime {
@@ -47,10 +52,8 @@ struct StepTime {
   SimTime backward;
 };
 
-// Launching a layer backward over forward, and one with experts over one without: fitted to the
-// small models of vTrain's tables and to the Megatron-Bridge tables.
+// Launching a layer backward over forward: fitted to the small models of vTrain's tables.
 inline constexpr double kBackwardHost = 1.3;
-inline constexpr double kExpertHost = 4.0;
 
 // Throws ConfigError, one line, for what is not modelled.
 void check_modelled(const StepJob& job);

@@ -110,7 +110,10 @@ OverlapChoice read_overlap(const ConfigNode& root) {
       const auto found = node->optional(key);
       return found ? std::optional<bool>(found->as_bool()) : std::nullopt;
     };
-    overlap = {.tensor = chosen("tensor"), .data = chosen("data"), .pipeline = chosen("pipeline")};
+    overlap = {.tensor = chosen("tensor"),
+               .data = chosen("data"),
+               .pipeline = chosen("pipeline"),
+               .expert = chosen("expert")};
   }
   return overlap;
 }
@@ -160,6 +163,9 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
                     .data_fills_cluster = !plan.optional("data"),
                     .overlap = read_overlap(root)};
   read_batch(root.required("batch"), workload.plan);
+  if (const auto routing = root.optional("routing")) {
+    workload.routing = read_expert_loads(*routing, workload.model);
+  }
   document.finish();
   return workload;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
 #include "sim/config.h"
@@ -25,6 +26,7 @@ struct OverlapChoice {
   std::optional<bool> tensor = {};    // Collectives of tensor ranks beside the GEMMs next to them.
   std::optional<bool> data = {};      // Of gradients and weights beside passes.
   std::optional<bool> pipeline = {};  // Transfers between stages.
+  std::optional<bool> expert = {};    // Tokens to experts and back.
 };
 
 struct Workload {
@@ -36,6 +38,7 @@ struct Workload {
   ParallelPlan plan;
   bool data_fills_cluster = false;  // The file leaves `data` to plan_for().
   OverlapChoice overlap;
+  ExpertLoads routing = {};
 };
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are

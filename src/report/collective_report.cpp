@@ -83,6 +83,7 @@ class Layout {
       : report_(report),
         nccl_(!report.rows.empty() && report.rows.front().nccl),
         nccl_details_(nccl_ && format != Format::Table),
+        interval_(!report.rows.empty() && report.rows.front().interval),
         several_(has_several_per_size(report.rows)),
         measured_(report.measured_name.has_value()) {}
 
@@ -113,6 +114,10 @@ class Layout {
         {.name = "channels", .key = "channels", .unit = ""}};
     if (!nccl_) {
       columns.push_back({.name = "transfers", .key = "transfers", .unit = ""});
+    }
+    if (interval_) {
+      columns.push_back({.name = "low", .key = "time_low_us", .unit = "(us)"});
+      columns.push_back({.name = "high", .key = "time_high_us", .unit = "(us)"});
     }
     if (nccl_details_) {
       columns.push_back({.name = "threads", .key = "threads", .unit = ""});
@@ -156,6 +161,10 @@ class Layout {
                                Cell::of(std::int64_t{row.channels})};
     if (!nccl_) {
       cells.push_back(Cell::of(static_cast<std::int64_t>(row.transfers)));
+    }
+    if (interval_) {
+      cells.push_back(number(row.interval->low.microseconds(), 7));
+      cells.push_back(number(row.interval->high.microseconds(), 7));
     }
     if (nccl_details_) {
       add_nccl(*row.nccl, cells);
@@ -208,6 +217,7 @@ class Layout {
   const CollectiveReport& report_;
   bool nccl_;
   bool nccl_details_;
+  bool interval_;  // Rows have intervals.
   bool several_;
   bool measured_;
 };

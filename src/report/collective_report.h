@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/intervals.h"
 #include "calibration/measurement.h"
 #include "collectives/operation.h"
 #include "report/table.h"
@@ -42,8 +43,9 @@ struct CollectiveRow {
   bool best = false;
   std::optional<MeasuredRow> measured;
   std::uint64_t fingerprint = 0;
-  std::optional<SimTime> bound;       // No algorithm is faster.
-  std::optional<NcclCall> nccl = {};  // Of all rows or of none, which then have transfers.
+  std::optional<SimTime> bound;               // No algorithm is faster.
+  std::optional<NcclCall> nccl = {};          // Of all rows or of none, which then have transfers.
+  std::optional<TimeInterval> interval = {};  // Of 90 %; of all rows or of none.
 };
 
 struct CollectiveReport {

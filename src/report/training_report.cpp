@@ -2,6 +2,7 @@
 #include "report/training_report.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -114,6 +115,45 @@ Table mean_table(const TrainingScore& score) {
   return table;
 }
 
+Table memory_table(const TrainingScore& score) {
+  std::vector<Column> columns{column("source", "source", Align::Left)};
+  add_error_columns("memory", "memory", columns);
+  Table table(std::move(columns));
+  for (const MemoryScore& source : score.memory_sources) {
+    std::vector<Cell> cells{Cell::of(source.name)};
+    add_errors(source.errors, cells);
+    table.add_row(std::move(cells));
+  }
+  std::vector<Cell> cells{Cell::of("all")};
+  add_errors(score.memory, cells);
+  table.add_row(std::move(cells));
+  return table;
+}
+
+Table constant_table(const GenerationFit& fit) {
+  Table table({column("constant", "name", Align::Left), column("file", "in_file"),
+               column("assumed", "start"), column("spread", "spread"), column("fitted", "value"),
+               column("rows", "rows")});
+  for (const FittedStepConstant& one : fit.constants) {
+    const auto number = [](double value) { return Cell{fmt::format("{:.4g}", value), value}; };
+    table.add_row({Cell::of(one.constant.name), number(one.constant.in_file),
+                   number(one.constant.start), number(one.constant.spread), number(one.value),
+                   count_cell(one.rows)});
+  }
+  return table;
+}
+
+std::string fit_text(const TrainingReport& report) {
+  std::string text = "#\n# With the constants of the files instead, means over sources.\n";
+  text += render_text(mean_table(*report.with_files));
+  for (const GenerationFit& fit : report.fits) {
+    text += fmt::format("#\n# {}, fitted to {}: cost {:.2f} from {:.2f}.\n", fit.generation,
+                        fmt::join(fit.sources, ", "), fit.cost, fit.cost_before);
+    text += render_text(constant_table(fit));
+  }
+  return text;
+}
+
 // Reasons of rows that are not scored, each once in a source, with the number of its rows.
 std::string unscored_lines(const SourceScore& source) {
   std::map<std::pair<TrainingRowStatus, std::string>, std::pair<std::size_t, std::string>> reasons;
@@ -143,6 +183,13 @@ std::string render_for_people(const TrainingReport& report) {
   text += render_text(source_table(score.sources));
   text += "#\n# Means over sources.\n";
   text += render_text(mean_table(score));
+  if (score.memory.rows > 0) {
+    text += "#\n# Memory of the fullest rank.\n";
+    text += render_text(memory_table(score));
+  }
+  if (report.with_files) {
+    text += fit_text(report);
+  }
   text += "#\n# Rows that lack a field:";
   for (const auto& [field, count] : score.missing) {
     text += fmt::format(" {} {};", field, count);
@@ -154,6 +201,9 @@ std::string render_for_people(const TrainingReport& report) {
   }
   for (const std::string& note : report.notes) {
     text += "# note: " + note + "\n";
+  }
+  for (const std::string& line : report.exceeded) {
+    text += "# budget exceeded: " + line + "\n";
   }
   return text;
 }
@@ -184,12 +234,39 @@ Json unscored_of(const SourceScore& source) {
   return rows;
 }
 
+Json summary_of(const TrainingScore& score) {
+  Json summary = to_json(mean_table(score)).back();
+  summary.erase("generation");
+  if (score.memory.rows > 0) {
+    const Json memory = to_json(memory_table(score)).back();
+    for (const auto& [key, value] : memory.items()) {
+      if (key != "source") {
+        summary[key] = value;
+      }
+    }
+  }
+  return summary;
+}
+
+Json fits_of(const TrainingReport& report) {
+  Json fits = Json::array();
+  for (const GenerationFit& fit : report.fits) {
+    Json one;
+    one["generation"] = fit.generation;
+    one["sources"] = fit.sources;
+    one["cost_before"] = fit.cost_before;
+    one["cost"] = fit.cost;
+    one["constants"] = to_json(constant_table(fit));
+    fits.push_back(std::move(one));
+  }
+  return fits;
+}
+
 std::string render_for_programs(const TrainingReport& report) {
   const TrainingScore& score = report.score;
   Json generations = to_json(mean_table(score));
-  Json summary = generations.back();
   generations.erase(generations.size() - 1);
-  summary.erase("generation");
+  Json summary = summary_of(score);
   summary["row_count"] = score.rows();
   summary["with_plan"] = score.with_plan();
   summary["predicted"] = score.predicted();
@@ -201,6 +278,7 @@ std::string render_for_programs(const TrainingReport& report) {
     summary["missing_fields"][field] = count;
   }
   summary["notes"] = report.notes;
+  summary["exceeded"] = report.exceeded;
   Json sources = to_json(source_table(score.sources));
   for (std::size_t index = 0; index < score.sources.size(); ++index) {
     sources[index]["rows"] = rows_of(score.sources[index]);
@@ -210,6 +288,14 @@ std::string render_for_programs(const TrainingReport& report) {
   root["summary"] = std::move(summary);
   root["generations"] = std::move(generations);
   root["sources"] = std::move(sources);
+  if (score.memory.rows > 0) {
+    root["memory"] = to_json(memory_table(score));
+    root["memory"].erase(root["memory"].size() - 1);
+  }
+  if (report.with_files) {
+    root["with_files"] = summary_of(*report.with_files);
+    root["fits"] = fits_of(report);
+  }
   return to_text(root);
 }
 

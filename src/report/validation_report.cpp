@@ -10,7 +10,9 @@
 #include <span>
 #include <utility>
 
+#include "calibration/intervals.h"
 #include "report/json.h"
+#include "report/ledger_report.h"
 #include "report/refit_report.h"
 
 namespace trainyard {
@@ -278,6 +280,10 @@ std::string render_for_people(const ValidationReport& report) {
   if (report.refit) {
     text += refit_text(validation, *report.refit);
   }
+  if (!report.ledger.empty()) {
+    text += "#\n# Intervals of 90 % that other systems give, and how many rows lie in them.\n";
+    text += ledger_summary(report.ledger);
+  }
   for (const CaseResult& one : validation.cases) {
     if (!one.not_covered.empty()) {
       text += fmt::format("# not covered: {}: {}\n", one.item.name, one.not_covered);
@@ -364,6 +370,11 @@ std::string render_for_programs(const ValidationReport& report) {
   root["cases"] = std::move(cases);
   if (report.refit) {
     add_refit(validation, *report.refit, root);
+  }
+  if (!report.ledger.empty()) {
+    for (const auto& [name, coverage] : coverage_of(report.ledger)) {
+      root["summary"]["interval_coverage"][name] = coverage.share();
+    }
   }
   return to_text(root);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/ledger.h"
 #include "calibration/refit.h"
 #include "calibration/validation.h"
 #include "report/table.h"
@@ -17,7 +18,8 @@ struct ValidationReport {
   std::string runtime;                // What predicted: "plain".
   std::vector<std::string> exceeded;  // Budgets, one line each.
   std::vector<std::string> notes;
-  std::optional<Refit> refit = {};  // Of the same cases, in the same order.
+  std::optional<Refit> refit = {};     // Of the same cases, in the same order.
+  std::vector<LedgerRow> ledger = {};  // With systems left out: coverage of intervals is shown.
 };
 
 // Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, then what is

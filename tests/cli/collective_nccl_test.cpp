@@ -5,6 +5,7 @@
 #include "cli/collective_nccl.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "cli/collective.h"
 #include "sim/config_error.h"
+#include "support/program.h"
 
 namespace trainyard {
 namespace {
@@ -135,6 +137,41 @@ TEST_CASE("clusters that NCCL's model cannot take are refused in one line", "[nc
                                              cluster};
     REQUIRE_THROWS_AS(run_collective_command(arguments, out), ConfigError);
   }
+}
+
+TEST_CASE("with an engine between nodes NCCL's runtime has what engines tell", "[nccl][engine]") {
+  const std::vector<std::string> ring{"--nodes", "2", "-b", "1M", "-e", "1M", "--algo", "ring"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), ring.begin(), ring.end());
+    return json_of("all_reduce", more);
+  };
+  const Json ports = with({});
+  REQUIRE(ports["fidelity"] == "ports");
+  const Json flow = with({"--fidelity", "flow", "--fingerprint"});
+  REQUIRE(flow["fidelity"] == "flow");
+  REQUIRE(flow["rows"][0]["fingerprint"] ==
+          with({"--fidelity", "flow", "--fingerprint"})["rows"][0]["fingerprint"]);
+  REQUIRE(flow["rows"][0]["time_us"].get<double>() ==
+          Approx(ports["rows"][0]["time_us"].get<double>()).epsilon(0.01));
+  const ScratchFolder folder;
+  const std::string counters = (folder.path() / "counters.csv").string();
+  const Json packet = with({"--fidelity", "packet", "--control", "none", "--counters", counters});
+  REQUIRE(std::filesystem::file_size(counters) > 0);
+  const std::string notes = packet["notes"].dump();
+  REQUIRE(notes.find("congestion control none") != std::string::npos);
+  REQUIRE(notes.find(" at 1MiB: packets: ") != std::string::npos);
+}
+
+TEST_CASE("an engine has nothing to do on one node, and no counters", "[nccl][engine]") {
+  const std::vector<std::string> one{"--nodes", "1", "-b", "1M", "-e", "1M", "--fidelity"};
+  std::vector<std::string> flow = one;
+  flow.push_back("flow");
+  REQUIRE(json_of("all_reduce", flow)["notes"].dump().find(
+              "--fidelity flow did not influence the result") != std::string::npos);
+  std::vector<std::string> packet = one;
+  packet.insert(packet.end(), {"packet", "--counters", "never.csv"});
+  REQUIRE_THROWS_WITH(json_of("all_reduce", packet),
+                      Equals("--counters: expected several nodes, found one, without a fabric"));
 }
 
 TEST_CASE("a measured table gives the sizes and the errors", "[nccl]") {

@@ -44,11 +44,10 @@ TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[n
   REQUIRE(forced.choices[2].options.environment.selection.text() ==
           "NCCL_ALGO=NVLSTree NCCL_PROTO=LL");
   require_refused({"all_reduce", "--algo", "rnig"},
-                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, found "
-                  "\"rnig\"; did you mean \"ring\"?");
-  require_refused({"all_reduce", "--algo", "collnetchain"},
-                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, found "
-                  "\"collnetchain\"");
+                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, "
+                  "collnetdirect, collnetchain, found \"rnig\"; did you mean \"ring\"?");
+  REQUIRE(read({"all_reduce", "--algo", "CollNetChain"}).choices[0].algorithm ==
+          nccl::Algorithm::CollNetChain);
   require_refused({"all_reduce", "--proto", "ll,ll"},
                   "--proto: expected every name once, found \"ll,ll\"");
   require_refused({"all_reduce", "--algo", "ring", "--env", "NCCL_ALGO=Ring"},
@@ -72,11 +71,29 @@ TEST_CASE("how NCCL is called is that of nccl-tests unless options say otherwise
   REQUIRE(other.choices[0].options.environment.max_channels == 4);
 }
 
+TEST_CASE("an engine stands between nodes if it is named", "[nccl]") {
+  REQUIRE_FALSE(read({"all_reduce"}).fidelity.has_value());
+  REQUIRE_FALSE(read({"all_reduce", "--fidelity", "ports"}).fidelity.has_value());
+  REQUIRE(fidelity_name(read({"all_reduce"})) == "ports");
+  const NcclRequest packets = read({"all_reduce", "--fidelity", "packet", "--mtu", "1024"});
+  REQUIRE(packets.fidelity == Fidelity::Packet);
+  REQUIRE(fidelity_name(packets) == "packet");
+  REQUIRE(read({"all_reduce", "--fidelity", "analytical"}).fidelity == Fidelity::Analytical);
+  require_refused({"all_reduce", "--fidelity", "events"},
+                  "--fidelity: expected ports, flow, analytical or packet, found \"events\"");
+  REQUIRE_THROWS_AS(read_any({"all_reduce", "--fidelity", "ports"}), ConfigError);
+}
+
 TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
   require_refused({"all_reduce", "--chunk", "4K"},
                   "--chunk: expected with --runtime plain alone, found with --runtime nccl");
   require_refused({"all_reduce", "--mtu", "1024"},
-                  "--mtu: expected with --runtime plain alone, found with --runtime nccl");
+                  "--mtu: expected --fidelity packet beside it, found ports");
+  require_refused({"all_reduce", "--fidelity", "flow", "--mtu", "1024"},
+                  "--mtu: expected --fidelity packet beside it, found flow");
+  require_refused({"all_reduce", "--fingerprint"},
+                  "--fingerprint: expected --fidelity flow, analytical or packet beside it, found "
+                  "ports");
   require_refused({"broadcast", "--root", "1"},
                   "--root: expected 0 with --runtime nccl, whose event model starts or ends at "
                   "rank 0 alone, found \"1\"");

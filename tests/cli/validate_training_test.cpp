@@ -90,11 +90,29 @@ TEST_CASE("validate scores steps that are predicted, source by source", "[traini
   REQUIRE(json["generations"].size() == 2);
 }
 
+TEST_CASE("each half of the sources is predicted with constants of the other", "[training]") {
+  const auto json = nlohmann::json::parse(output_of(
+      {"--format", "json", "--out-of-source", "--only", "zero_bubble", "--only", "korthikanti"}));
+  REQUIRE(json["summary"]["sources_dense"] == 2);
+  REQUIRE(json["summary"]["median_error_dense"].get<double>() < 0.15);
+  REQUIRE(json["with_files"]["sources_dense"] == 2);
+  REQUIRE(json["fits"].size() == 2);
+  // The half b is fitted first, for a.
+  REQUIRE(json["fits"][0]["sources"] == nlohmann::json{"zero_bubble"});
+  REQUIRE(json["fits"][1]["sources"] == nlohmann::json{"korthikanti_2022"});
+  REQUIRE(json["fits"][0]["constants"][0]["name"] == "ampere.gemm");
+}
+
 TEST_CASE("options for collectives are refused with training cases", "[training]") {
   std::ostringstream out;
-  const std::vector<std::string> arguments{"--refit", "--cases", (kCases / "training").string()};
-  REQUIRE_THROWS_WITH(run_validate(arguments, out),
-                      "--refit: expected cases of collectives, found training steps");
+  const std::string folder = (kCases / "training").string();
+  const std::vector<std::string> arguments{"--leave-one-out", "--cases", folder};
+  REQUIRE_THROWS_WITH(
+      run_validate(arguments, out),
+      "--leave-one-out: expected cases of collectives, found training steps: --out-of-source");
+  const std::vector<std::string> recorded{"--refit", "--record-budgets", "--cases", folder};
+  REQUIRE_THROWS_WITH(run_validate(recorded, out),
+                      "--record-budgets: expected the constants of the files, found a fit");
   REQUIRE_THROWS_AS(validate_training(request_for({"nothing-like-it"}), {}), ConfigError);
 }
 

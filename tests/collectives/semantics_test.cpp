@@ -14,6 +14,7 @@
 
 #include "collectives/algorithms.h"
 #include "sim/random.h"
+#include "support/effort.h"
 
 namespace trainyard {
 namespace {
@@ -65,6 +66,9 @@ void prove_all(const RankLayout& layout, const std::string& name) {
 TEST_CASE("every algorithm does every operation it claims, for 1 to 33 ranks in a row") {
   for (int ranks = 1; ranks <= 33; ++ranks) {
     for (const int channels : {1, 2, 3}) {
+      if (kIsSanitized && channels != 1 + ranks % 3) {
+        continue;
+      }
       prove_all(flat_layout(ranks, channels),
                 std::to_string(ranks) + " ranks, " + std::to_string(channels) + " channels");
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
+#include <vector>
+
 #include "nccl/programs.h"
 
 namespace trainyard::nccl {
@@ -57,6 +59,29 @@ TEST_CASE("the first primitive of a loop only sends, the last only receives", "[
   }
   REQUIRE(sent == 6 * (2 * 1'024 + 256));
   REQUIRE(received == sent);
+}
+
+TEST_CASE("a group of warps does one send after the other, in whole messages", "[nccl]") {
+  const std::vector<TransferJob> jobs{
+      {.connection = 3, .bytes = Bytes(10'000), .message = Bytes(4'096), .unit = Bytes(2'048)},
+      {.connection = 5, .bytes = Bytes(100), .message = Bytes(4'096), .unit = Bytes(4'096)}};
+  for (const bool sends : {true, false}) {
+    const auto program = transfer_program(jobs, sends);
+    REQUIRE(program->units() == 6);
+    std::vector<std::int64_t> messages;
+    std::int64_t filling = 0;
+    for (std::uint64_t index = 0; index < program->units(); ++index) {
+      const ReplayUnit unit = program->unit(index);
+      REQUIRE((sends ? unit.sends : unit.receives)[0] == (index < 5 ? 3U : 5U));
+      REQUIRE((sends ? unit.receives : unit.sends)[0] == kNone);
+      filling += unit.bytes.count();
+      if (unit.ends_message) {
+        messages.push_back(filling);
+        filling = 0;
+      }
+    }
+    REQUIRE(messages == std::vector<std::int64_t>{4'096, 4'096, 1'808, 100});
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "network/max_min.h"
+#include "support/effort.h"
 #include "support/naive_max_min.h"
 
 namespace trainyard {
@@ -87,7 +88,7 @@ void run_history(Twin& twin, RandomStream& random, int solves, std::size_t most,
 // With some hundred classes a few joins are few enough to be swept; in a larger batch, or with
 // fewer classes, filling and sweeps alternate.
 TEST_CASE("random histories on random paths end where filling from scratch does") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(200); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "max-min histories");
     const std::size_t links = 1 + random.below(80);
@@ -100,7 +101,7 @@ TEST_CASE("random histories on random paths end where filling from scratch does"
 // Links of 1 or 2 bit/s and up to 60,000 flows: many shares are equal, and what rounding leaves
 // over is not small.
 TEST_CASE("random histories are exact where rounding is coarse") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "coarse max-min histories");
     const std::size_t links = 1 + random.below(40);
@@ -112,7 +113,7 @@ TEST_CASE("random histories are exact where rounding is coarse") {
 }
 
 TEST_CASE("random histories on stars and two-tier Clos networks are exact") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(40); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "max-min fabrics");
     Twin star(random_star(random, 2 + random.below(20), 300));

@@ -4,7 +4,6 @@
 
 #include "network/packet_engine.h"
 
-#include <algorithm>
 #include <array>
 
 #include "sim/config_error.h"
@@ -42,37 +41,6 @@ TEST_CASE("windows are as long as a header and the shortest link in use") {
   REQUIRE(engine.window() == 1'000'000 + 72 * 80);
   engine.add_connection(std::array{LinkId(0), LinkId(3)});
   REQUIRE(engine.window() == 500'000 + 84 * 80);
-}
-
-TEST_CASE("windows that become shorter in the middle of a run change nothing") {
-  const TestFabric fabric =
-      uneven_switch({kLink, fabric_link(gigabits_per_second(100), 5_ns), kLink});
-  const auto run = [&](bool early) {
-    PacketEngine engine(fabric.topology, kLine);
-    std::vector<PacketStart> starts;
-    engine.trace(&starts);
-    std::uint32_t near = 0;
-    const std::uint32_t far = engine.add_connection(std::array{LinkId(0), LinkId(5)});
-    if (early) {
-      near = engine.add_connection(std::array{LinkId(0), LinkId(3)});
-    }
-    engine.send(far, {.time = 0, .size = 100'000});
-    std::vector<PacketEngine::Completion> completions;
-    while (engine.next_border() <= 3'000'000) {
-      engine.run_window(completions);
-    }
-    if (!early) {
-      near = engine.add_connection(std::array{LinkId(0), LinkId(3)});
-    }
-    engine.send(near, {.time = 4'100'000, .size = 50'000});
-    run_windows(engine);
-    std::sort(starts.begin(), starts.end());
-    for (PacketStart& start : starts) {
-      start.connection = start.connection == far ? 0 : 1;
-    }
-    return starts;
-  };
-  REQUIRE(run(true) == run(false));
 }
 
 TEST_CASE("nothing is due where nothing was sent, and long after the last packet") {

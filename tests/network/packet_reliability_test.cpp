@@ -10,6 +10,7 @@
 
 #include "network/packet.h"
 #include "sim/config_error.h"
+#include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/naive_reliable.h"
@@ -227,7 +228,7 @@ TEST_CASE("packets that links lose are sent again when an ordinary simulation sa
   std::uint64_t bit_errors = 0;
   std::uint64_t link_down = 0;
   std::uint64_t failures = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "links");
     const TestFabric fabric = random_fabric(random);
@@ -259,9 +260,9 @@ TEST_CASE("packets that links lose are sent again when an ordinary simulation sa
     REQUIRE(is_whole == !fast.complaint);
     REQUIRE((is_whole || fast.stats.failures > 0));
   }
-  REQUIRE(bit_errors > 1'000);
-  REQUIRE(link_down > 10'000);
-  REQUIRE(failures > 100);
+  REQUIRE(bit_errors > cases(1'000));
+  REQUIRE(link_down > cases(10'000));
+  REQUIRE(failures > cases(100));
 }
 
 TEST_CASE("a timeout of nothing is the user's mistake") {
@@ -278,7 +279,7 @@ TEST_CASE("packets that no buffer holds are sent again when an ordinary simulati
   std::uint64_t drops = 0;
   std::uint64_t resent = 0;
   std::uint64_t failures = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
     INFO("seed=" << seed);
     RandomStream random(seed, "overflow");
     const TestFabric fabric = random_fabric(random);
@@ -299,9 +300,9 @@ TEST_CASE("packets that no buffer holds are sent again when an ordinary simulati
     REQUIRE(is_whole == !fast.complaint);
     REQUIRE((is_whole || fast.stats.failures > 0));
   }
-  REQUIRE(drops > 10'000);
-  REQUIRE(resent > 10'000);
-  REQUIRE(failures > 10);
+  REQUIRE(drops > cases(5'000));
+  REQUIRE(resent > cases(5'000));
+  REQUIRE(failures > cases(5));
 }
 
 }  // namespace

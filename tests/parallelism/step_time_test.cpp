@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/pipeline_stages.h"
 #include "sim/config_error.h"
 #include "support/step_rates.h"
@@ -21,6 +22,7 @@ struct TestStep {
   SoftwareProfile software = shipped_software("nemo");
   Overlap overlap = {};
   int ranks_of_server = 8;
+  ExpertLoads loads = {};
 
   [[nodiscard]] StepTime run(GroupTimes& times) const {
     std::vector<int> servers;
@@ -32,7 +34,8 @@ struct TestStep {
                       .rates = rates,
                       .software = software,
                       .overlap = overlap,
-                      .server_of_rank = servers},
+                      .server_of_rank = servers,
+                      .loads = loads},
                      times);
   }
   [[nodiscard]] StepTime run() const {
@@ -162,6 +165,46 @@ TEST_CASE("small layers take the time for which they are launched", "[step]") {
   REQUIRE(result.parts[StepPart::Host] > result.parts[StepPart::Linear]);
   REQUIRE((result.forward + result.backward).seconds() >=
           2.3 * layers * step.rates.host_layer.seconds());
+}
+
+TEST_CASE("tokens travel once to each domain where the software does so", "[step]") {
+  TestStep step{.model = shipped_model("deepseek-v3"),
+                .plan = {.data = 32, .expert = 32, .micro_batch = 1, .global_batch = 64}};
+  step.model.layers.resize(8);
+  step.plan.sequence = 4096;
+  step.software = shipped_software("megatron-core");
+  const SimTime copies = step.run().parts[StepPart::Expert];
+  step.software.dispatches_by_domain = true;
+  const SimTime once = step.run().parts[StepPart::Expert];
+  // Eight copies, 31 of 32 to other ranks. Where all links are alike, the hop within the domain is
+  // the longer one: a copy for each rank.
+  const double ranks = expected_places(*step.model.layers.back().experts, 32);
+  REQUIRE(once / copies == Approx(ranks * 7.0 / 8.0 / (8.0 * 31.0 / 32.0)).epsilon(0.01));
+  step.ranks_of_server = 32;
+  REQUIRE(step.run().parts[StepPart::Expert] < copies);
+  step.overlap.expert = true;
+  REQUIRE(step.run().parts[StepPart::Expert] < once);
+
+  step.software.dispatches_fp8 = true;
+  step.overlap.expert = false;
+  const SimTime wide = step.run().parts[StepPart::Expert];
+  step.rates.fp8_cast = 1.0;
+  const SimTime narrow = step.run().parts[StepPart::Expert];
+  REQUIRE(narrow / wide == Approx(0.75).epsilon(0.01));
+}
+
+TEST_CASE("the fullest expert rank sets the time of a layer", "[step]") {
+  TestStep step{.model = shipped_model("mixtral-8x7b"),
+                .plan = {.data = 8, .expert = 8, .micro_batch = 1, .global_batch = 16}};
+  step.model.layers.resize(4);
+  step.plan.sequence = 4096;
+  const StepTime even = step.run();
+  step.loads.imbalance = 2.0;
+  const StepTime uneven = step.run();
+  REQUIRE(uneven.parts[StepPart::Expert] / even.parts[StepPart::Expert] ==
+          Approx(2.0).epsilon(0.01));
+  REQUIRE(uneven.parts[StepPart::Linear] > even.parts[StepPart::Linear]);
+  REQUIRE(uneven.parts[StepPart::Attention] == even.parts[StepPart::Attention]);
 }
 
 TEST_CASE("ZeRO shards the optimizer, and stage 3 gathers for each micro-batch", "[step]") {

@@ -74,7 +74,7 @@ TEST_CASE("every collective is at least as slow in the flow engine as in the ana
 }
 
 TEST_CASE("random collectives on random fabrics: analytical is not slower, and runs repeat") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
     RandomStream random(seed, "collective property");
     const TestFabric fabric = random_fabric(random);
     const FlatCollective what = random_collective(random, fabric.hosts.size());
@@ -118,7 +118,7 @@ TEST_CASE("random collectives over packets end, lose nothing, repeat, and keep t
 }
 
 TEST_CASE("random collectives end when a naive fluid simulation says") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
     RandomStream random(seed, "collective against fluid");
     const TestFabric fabric = random_fabric(random);
     const FlatCollective what = random_collective(random, fabric.hosts.size());
@@ -132,7 +132,7 @@ TEST_CASE("random collectives end when a naive fluid simulation says") {
 }
 
 TEST_CASE("which host of a switch holds which rank does not matter") {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(200); ++seed) {
     RandomStream random(seed, "rank relabelling");
     TestFabric fabric = one_switch(9, random_link(random));
     const FlatCollective what = random_collective(random, fabric.hosts.size());

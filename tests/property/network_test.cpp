@@ -6,12 +6,13 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "support/effort.h"
 #include "support/messages.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::uint64_t kSeeds = 400;
+constexpr std::uint64_t kSeeds = cases(400);
 
 struct Case {
   TestFabric fabric;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random fabrics, traffic, parameters and faults together: the packet engine ends, delivers
-// everything or says what was lost, is never faster than light, and does the same again bit by bit.
+// everything or says what was lost, is never faster than light, and does the same again bit by bit,
+// with other numbers of threads.
 #include "support/catch.h"
 
 #include <algorithm>
@@ -396,6 +397,7 @@ TEST_CASE("random scenarios end, keep their promises, and end so again", "[scena
     Scenario scenario = scenario_of(seed);
     const ScenarioRun run = play_with_room(scenario, scenario.packet);
     require_promises(scenario, run);
+    scenario.packet.threads = static_cast<int>(2 + seed % 4);
     const ScenarioRun again = play_scenario(scenario, scenario.packet);
     REQUIRE(again.completions == run.completions);
     REQUIRE(again.counted == run.counted);

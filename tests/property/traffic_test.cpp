@@ -84,7 +84,7 @@ std::vector<Bytes> link_bytes(const Cluster& cluster, const TrafficRun& result) 
 }
 
 TEST_CASE("random traffic ends, conserves bytes and keeps to the rates of links", "[traffic]") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= cases(60); ++seed) {
     const RandomRun random(seed);
     INFO(random.text);
     const Cluster& cluster = random.cluster;

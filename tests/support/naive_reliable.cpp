@@ -19,6 +19,7 @@ struct LossyPacket {
   std::uint32_t label = 0;  // In the trace.
   Bytes wire;
   std::size_t hop = 0;
+  std::size_t way = 0;  // Which of the ways of its connection it takes.
   bool is_control = false;
   // Data.
   Psn number = 0;
@@ -41,9 +42,14 @@ struct LossyMessage {
   Bytes size;
 };
 
-struct LossyEnds {
+struct LossyWay {
+  SimTime from;  // What begins before takes the way before.
   std::vector<LinkId> path;
   std::vector<LinkId> back;
+};
+
+struct LossyEnds {
+  std::vector<LossyWay> ways;
   std::vector<LossyMessage> messages;
   Psn posted = 0;
   Psn sent = 0;
@@ -56,6 +62,7 @@ struct LossyEnds {
   std::optional<SelectiveSender> selective_sender;
   std::optional<SelectiveReceiver> selective_receiver;
   std::uint32_t answers = 0;
+  std::uint32_t heard = 0;  // Answers before this one are no news.
   std::uint64_t timeouts = 0;
 };
 
@@ -76,7 +83,7 @@ class LossySimulation {
  public:
   LossySimulation(const TestFabric& fabric, const Traffic& traffic,
                   const std::vector<std::vector<LinkId>>& paths, const PacketOptions& options,
-                  const NaiveFailures& failures)
+                  const NaiveFailures& failures, const std::vector<NaiveReroute>& reroutes)
       : topology_(fabric.topology),
         traffic_(traffic),
         options_(options),
@@ -89,10 +96,7 @@ class LossySimulation {
     }
     for (const std::vector<LinkId>& path : paths) {
       LossyEnds& ends = ends_.emplace_back();
-      ends.path = path;
-      for (auto link = path.rbegin(); link != path.rend(); ++link) {
-        ends.back.push_back(back_of(*link));
-      }
+      ends.ways.push_back(way_at(SimTime(), path));
       if (options.retransmission == Retransmission::GoBackN) {
         ends.sender.emplace();
         ends.receiver.emplace();
@@ -104,6 +108,9 @@ class LossySimulation {
         ends.selective_sender.emplace(ends.selective);
         ends.selective_receiver.emplace(ends.selective);
       }
+    }
+    for (const NaiveReroute& reroute : reroutes) {
+      ends_[reroute.connection].ways.push_back(way_at(reroute.from, reroute.path));
     }
     for (const NodeId node : switches()) {
       const auto count = static_cast<std::uint32_t>(topology_.links_from(node).size());
@@ -145,6 +152,25 @@ class LossySimulation {
   }
 
  private:
+  [[nodiscard]] LossyWay way_at(SimTime from, const std::vector<LinkId>& path) const {
+    LossyWay way{.from = from, .path = path, .back = {}};
+    for (auto link = path.rbegin(); link != path.rend(); ++link) {
+      way.back.push_back(back_of(*link));
+    }
+    return way;
+  }
+  // Which way what begins at `now` takes.
+  [[nodiscard]] static std::size_t way_now(const LossyEnds& ends, SimTime now) {
+    std::size_t way = ends.ways.size() - 1;
+    while (ends.ways[way].from > now) {
+      --way;
+    }
+    return way;
+  }
+  [[nodiscard]] const std::vector<LinkId>& way_of(const LossyPacket& packet) const {
+    const LossyWay& way = ends_[packet.connection].ways[packet.way];
+    return packet.is_control ? way.back : way.path;
+  }
   [[nodiscard]] LinkId back_of(LinkId id) const {
     const Link& link = topology_.link(id);
     for (const LinkId other : topology_.links_from(link.target)) {
@@ -194,14 +220,14 @@ class LossySimulation {
   // Packets of a full round trip on idle links.
   [[nodiscard]] std::int64_t window_of(const LossyEnds& ends) const {
     SimTime time;
-    for (const LinkId link : ends.path) {
+    for (const LinkId link : ends.ways[0].path) {
       time += time_on(link, full_wire()) + latency_after(link);
     }
-    for (const LinkId link : ends.back) {
+    for (const LinkId link : ends.ways[0].back) {
       time += time_on(link, ack_wire()) + latency_after(link);
     }
     // Hosts have no latency of their own in these fabrics.
-    const std::int64_t packet = time_on(ends.path.front(), full_wire()).picoseconds();
+    const std::int64_t packet = time_on(ends.ways[0].path.front(), full_wire()).picoseconds();
     return (time.picoseconds() + packet - 1) / packet;
   }
 
@@ -235,7 +261,8 @@ class LossySimulation {
     note_deadline(ends);
     if (!ends.in_line && can_send(ends)) {
       ends.in_line = true;
-      ports_[ends.path[0].value()].newcomers.insert({now, message_of(ends, ends.sent).index, id});
+      ports_[ends.ways[0].path[0].value()].newcomers.insert(
+          {now, message_of(ends, ends.sent).index, id});
     }
   }
 
@@ -283,6 +310,12 @@ class LossySimulation {
 
   void take_ack(const LossyPacket& packet, SimTime now) {
     LossyEnds& ends = ends_[packet.connection];
+    if (!ends.sender) {
+      if (packet.label < ends.heard) {
+        return;  // It was overtaken, by another way.
+      }
+      ends.heard = packet.label + 1;
+    }
     if (ends.sender && packet.is_nak) {
       static_cast<void>(ends.sender->on_nak(options_.retry, packet.expected, now));
     } else if (ends.sender) {
@@ -311,6 +344,7 @@ class LossySimulation {
             .wire = wire_bytes(options_.framing,
                                is_write && is_first ? RdmaOpcode::WriteOnly : RdmaOpcode::SendOnly,
                                payload),
+            .way = way_now(ends, now),
             .number = number,
             .last = number + 1 == message.end};
   }
@@ -322,6 +356,7 @@ class LossySimulation {
       LossyEnds& ends = ends_[packet.connection];
       LossyPacket ack{.connection = packet.connection,
                       .wire = ack_wire(),
+                      .way = way_now(ends, now),
                       .is_control = true,
                       .number = packet.number};
       bool is_sent = true;
@@ -371,8 +406,7 @@ class LossySimulation {
                      [](const auto& a, const auto& b) { return a.by < b.by; });
     for (const LossyArrival& arrival : due) {
       const LossyPacket& packet = arrival.packet;
-      const LossyEnds& ends = ends_[packet.connection];
-      const std::vector<LinkId>& way = packet.is_control ? ends.back : ends.path;
+      const std::vector<LinkId>& way = way_of(packet);
       if (packet.hop == way.size()) {
         take_ack(packet, now);
         continue;
@@ -440,7 +474,7 @@ class LossySimulation {
     if (buffers_.contains(topology_.link(LinkId(link)).source)) {
       port.leaving = frame_of(packet);
       port.left_at = now + time_on(LinkId(link), packet.wire);
-      port.leaving_in = number_of(back_of(ends_[packet.connection].path[packet.hop - 1]));
+      port.leaving_in = number_of(back_of(way_of(packet)[packet.hop - 1]));
     }
     transmit(link, packet, now);
     return true;
@@ -479,8 +513,7 @@ class LossySimulation {
       return;
     }
     const bool is_switch = topology_.node(record.target).kind == NodeKind::Switch;
-    const LossyEnds& ends = ends_[packet.connection];
-    const std::vector<LinkId>& way = packet.is_control ? ends.back : ends.path;
+    const std::vector<LinkId>& way = way_of(packet);
     ++packet.hop;
     SimTime there =
         end + record.spec.latency + (is_switch ? topology_.node(record.target).latency : SimTime());
@@ -518,8 +551,9 @@ class LossySimulation {
 
 NaiveReliableRun run_naive_reliable(const TestFabric& fabric, const Traffic& traffic,
                                     const std::vector<std::vector<LinkId>>& paths,
-                                    const PacketOptions& options, const NaiveFailures& failures) {
-  return LossySimulation(fabric, traffic, paths, options, failures).run();
+                                    const PacketOptions& options, const NaiveFailures& failures,
+                                    const std::vector<NaiveReroute>& reroutes) {
+  return LossySimulation(fabric, traffic, paths, options, failures, reroutes).run();
 }
 
 }  // namespace trainyard

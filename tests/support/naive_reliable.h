@@ -30,11 +30,20 @@ struct NaiveReliableRun {
 // Cables that fail, each with both of its links.
 using NaiveFailures = std::vector<std::pair<LinkId, SimTime>>;
 
+// A connection that takes another path from some time on, and its answers the way back of that. Of
+// one connection in order of time.
+struct NaiveReroute {
+  std::size_t connection = 0;
+  SimTime from;
+  std::vector<LinkId> path;
+};
+
 // Store-and-forward or cut-through switches without PFC, no congestion control. Rates are those of
 // the line. `paths` are those of the connections, none of them empty.
 [[nodiscard]] NaiveReliableRun run_naive_reliable(const TestFabric& fabric, const Traffic& traffic,
                                                   const std::vector<std::vector<LinkId>>& paths,
                                                   const PacketOptions& options,
-                                                  const NaiveFailures& failures = {});
+                                                  const NaiveFailures& failures = {},
+                                                  const std::vector<NaiveReroute>& reroutes = {});
 
 }  // namespace trainyard

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that do a task side by side again and again, every few microseconds: who waits looks
+// again and again, then gives way to others, and sleeps if nothing comes for long. What was
+// written in a round is seen by all in the next one. No locks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace trainyard {
+
+class PacketCrew {
+ public:
+  using Task = void (*)(void* context, std::uint32_t number);
+
+  // With the thread that calls do_all() there are `members`, at least one.
+  explicit PacketCrew(std::uint32_t members);
+  ~PacketCrew();
+  PacketCrew(const PacketCrew&) = delete;
+  PacketCrew& operator=(const PacketCrew&) = delete;
+
+  [[nodiscard]] std::uint32_t members() const {
+    return static_cast<std::uint32_t>(threads_.size()) + 1;
+  }
+  // `task(context, number)` for each number from 0 to less than members(); 0 on this thread. Comes
+  // back when all have been done.
+  void do_all(Task task, void* context);
+
+ private:
+  void stand_by(std::uint32_t number);
+
+  alignas(64) std::atomic<std::uint32_t> round_ = 0;
+  bool is_over_ = false;  // These are written before the round begins.
+  Task task_ = nullptr;
+  void* context_ = nullptr;
+  alignas(64) std::atomic<std::uint32_t> done_ = 0;
+  alignas(64) std::vector<std::thread> threads_;
+};
+
+}  // namespace trainyard

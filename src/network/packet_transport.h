@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ends of connections. What an end knows is written by whoever works for the port at which
+// it is: the source's at the first port of the path, the target's at the last one, whose link is a
+// FIFO, so that what comes at its end is known when a packet begins there. One end knows of the
+// other only by packets, and by the list of messages, which changes between windows only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "hw/dcqcn.h"
+#include "network/packet_control.h"
+#include "network/packet_fabric.h"
+#include "network/packet_messages.h"
+#include "network/packet_reliability.h"
+#include "network/packet_source.h"
+#include "network/packet_spray.h"
+
+namespace trainyard {
+
+// Cutting messages into packets, pacing, and what ACKs and CNPs change.
+class PacketSenders {
+ public:
+  // Of what is sent again `reliable` has both ends, by connection; empty without retransmission.
+  PacketSenders(PacketFabric& fabric, const PacketMessages& messages,
+                std::vector<ReliableConnection>& reliable);
+
+  // A connection, numbered from 0, that sends at `rate` bits per second at most. How long a window
+  // may be for its timeouts.
+  Picoseconds add(const PacketPath& path, std::uint64_t rate);
+  // Another path, of the connection's length. The number of the spray.
+  std::uint32_t add_alternative(std::uint32_t connection, std::uint32_t first);
+  // Of a message that was sent now, behind all others of the connection. Whether the port where it
+  // begins may have something to send that it had not.
+  [[nodiscard]] bool post(std::uint32_t connection, std::uint32_t slot, PacketNotes& notes);
+
+  // When one of the connections that begin at a port may send; kNeverTime if none has anything.
+  [[nodiscard]] Picoseconds earliest(std::uint32_t source) const {
+    return sources_[source].earliest();
+  }
+  // Whether the connection whose turn it is has room in its window; those that do not leave the
+  // line. True under controls that have none.
+  [[nodiscard]] bool has_turn(std::uint32_t source, Picoseconds start) {
+    return !control_ || has_room(source, start);
+  }
+  // The next packet of the connection whose turn it is. Nothing if an ACK has come since.
+  [[nodiscard]] std::optional<Packet> take(std::uint32_t source, Picoseconds start,
+                                           PacketNotes& notes);
+  // After it began at `start`: the connection takes its next turn when it may.
+  void go_on(const Port& port, const Packet& packet, Picoseconds start, PacketNotes& notes);
+  // An ACK, a CNP or an alarm has come.
+  void on_notice(const Packet& packet, Picoseconds time, PacketNotes& notes);
+  // Whether ACKs are listened to.
+  [[nodiscard]] bool hears_acks() const;
+  // Drops the alarms at the head that are void, so that the next one is something to wait for.
+  void settle(PacketNotes& notes);
+
+  [[nodiscard]] std::size_t count() const { return ends_.size(); }
+  [[nodiscard]] std::uint32_t port(std::uint32_t connection) const {
+    return ends_[connection].port;
+  }
+  [[nodiscard]] std::uint8_t hops(std::uint32_t connection) const { return ends_[connection].hops; }
+  [[nodiscard]] std::uint32_t path(std::uint32_t connection) const {
+    return ends_[connection].path;
+  }
+  [[nodiscard]] std::uint32_t last(std::uint32_t connection) const {
+    return ends_[connection].last;
+  }
+  // Packets, modulo 2^32.
+  [[nodiscard]] std::uint32_t packets(std::uint32_t connection) const {
+    return ends_[connection].sequence;
+  }
+  // Of messages that have left, and of the one that leaves.
+  [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
+  // To which it is limited: as of its last packet, or at `time`, and not above its line.
+  [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
+  [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
+  // Adds the payload of messages that left, by port.
+  void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
+  // If what controls the senders is a profile.
+  [[nodiscard]] PacketControl* control() { return control_ ? &*control_ : nullptr; }
+  [[nodiscard]] const PacketControl* control() const { return control_ ? &*control_ : nullptr; }
+
+ private:
+  struct alignas(64) SendingEnd {
+    std::int64_t unsent = 0;     // Bytes of the message `sending`.
+    Picoseconds next_start = 0;  // Pacing: the next packet begins no sooner.
+    std::uint64_t rate = 0;      // That its own stage of the path carries, bits per second.
+    std::uint32_t path = 0;      // First position.
+    std::uint32_t port = 0;      // The first of the path.
+    std::uint32_t sequence = 0;
+    std::uint32_t sending = kNoIndex;  // Of its messages.
+    std::uint32_t last = kNoIndex;
+    std::uint32_t source = 0;  // In which it waits for its turn.
+    std::uint8_t hops = 0;
+    bool is_paced = false;
+    bool was_cut = false;         // A CNP has come.
+    bool is_in_line = false;      // Retransmission: at the port where it begins.
+    std::int64_t sent_bytes = 0;  // Of messages that left.
+  };
+  static_assert(sizeof(SendingEnd) == 64);
+
+  struct alignas(64) Reaction {
+    DcqcnReaction dcqcn;
+  };
+
+  [[nodiscard]] std::int64_t next_wire(const SendingEnd& end) const;
+  [[nodiscard]] std::uint32_t spray_of(std::uint32_t connection) const {
+    return connection < spray_of_.size() ? spray_of_[connection] : kNoIndex;
+  }
+  [[nodiscard]] Packet next_of(std::uint32_t connection, PacketNotes& notes);
+  void pace(SendingEnd& end, const Packet& packet, Picoseconds start);
+  void leave(SendingEnd& end, std::int64_t size, PacketNotes& notes) const;
+  // packet_control.cpp
+  void add_controlled(const PacketPath& path, std::uint64_t rate);
+  [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
+  [[nodiscard]] bool goes_on_controlled(const Port& port, const Packet& packet, Picoseconds start);
+  void on_controlled_notice(const Packet& packet, Picoseconds time);
+  // packet_reliability.cpp
+  Picoseconds add_reliable(const PacketPath& path, std::uint64_t rate);
+  [[nodiscard]] std::optional<Packet> next_reliable(std::uint32_t connection, Picoseconds start,
+                                                    PacketNotes& notes);
+  void go_on_reliably(const Packet& packet, Picoseconds start, PacketNotes& notes);
+  void on_reliable_notice(const Packet& packet, Picoseconds time, PacketNotes& notes);
+  void set_timer(std::uint32_t connection, PacketNotes& notes);
+
+  PacketFabric& fabric_;
+  const PacketMessages& messages_;
+  std::vector<ReliableConnection>& reliable_;
+  std::int64_t mtu_;
+  std::vector<PacketSource> sources_;
+  std::vector<SendingEnd> ends_;
+  std::vector<PacketSpray> sprays_;
+  std::vector<std::uint32_t> spray_of_;  // By connection, up to the last one with several paths.
+  std::vector<Reaction> reactions_;      // By connection, if there is such control.
+  std::map<std::uint64_t, DcqcnSettings> settings_;  // By rate.
+  std::vector<Picoseconds> timers_;                  // By connection: of the alarm for its timeout.
+  std::optional<PacketControl> control_;
+};
+
+// The control packets with which a target answers a packet.
+struct PacketAnswers {
+  std::array<Packet, 2> packets;
+  std::uint32_t count = 0;
+
+  void add(const Packet& packet) { packets[count++] = packet; }
+};
+
+// What has come, and what is said to it: a CNP to a marked packet, and ACKs.
+class PacketTargets {
+ public:
+  PacketTargets(const PacketFabric& fabric, const PacketMessages& messages,
+                std::vector<ReliableConnection>& reliable);
+
+  void add(const PacketPath& path);
+  // It has several paths: what comes out of order waits.
+  void spray(std::uint32_t connection, std::uint32_t number);
+  // Packets may be lost, and are not sent again.
+  void lose() { can_lose_ = true; }
+  // A message was sent. Whether nothing else is expected.
+  bool expect(std::uint32_t connection, std::uint32_t slot);
+
+  // A data packet is at the end of its path at `time`.
+  [[nodiscard]] PacketAnswers take(const Packet& packet, Picoseconds time, PacketNotes& notes);
+
+  [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
+    return ends_[connection].cnps;
+  }
+  // Whether it has messages to complete.
+  [[nodiscard]] bool is_busy(std::uint32_t connection) const {
+    return ends_[connection].oldest != kNoIndex;
+  }
+
+ private:
+  struct alignas(64) ReceivingEnd {
+    std::uint32_t oldest = kNoIndex;  // Of its messages.
+    std::uint32_t reverse = 0;        // First position of the way back.
+    std::uint32_t unanswered = 0;
+    std::uint32_t expected = 0;  // The next packet, where packets may be lost for good.
+    DcqcnNotification notification;
+    std::uint32_t cnps = 0;
+    std::uint32_t spray = kNoIndex;
+    std::uint8_t hops = 0;
+  };
+
+  void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
+  [[nodiscard]] PacketPath way_back(const ReceivingEnd& end, std::uint32_t connection,
+                                    Picoseconds time) const;
+  void take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketNotes& notes);
+  void answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
+                   PacketAnswers& answers, PacketNotes& notes) const;
+  void answer(ReceivingEnd& end, const Packet& packet, PacketAnswers& answers,
+              PacketNotes& notes) const;
+  // packet_reliability.cpp
+  void take_reliably(ReceivingEnd& end, const Packet& packet, Picoseconds time,
+                     PacketAnswers& answers, PacketNotes& notes);
+
+  const PacketFabric& fabric_;
+  const PacketMessages& messages_;
+  std::vector<ReliableConnection>& reliable_;
+  bool can_lose_;
+  bool has_way_back_;
+  bool sends_cnps_ = false;
+  Picoseconds cnp_interval_ = 0;
+  std::uint32_t packets_per_ack_;
+  std::vector<ReceivingEnd> ends_;
+  std::vector<SprayedArrivals> sprays_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Setting up, and what is no data; packet_window.cpp has the work of a window.
+#include "network/packet_worker.h"
+
+#include <algorithm>
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+PacketWorker::PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
+                           PacketWatch& watch, std::uint32_t part)
+    : fabric_(fabric),
+      senders_(senders),
+      targets_(targets),
+      watch_(watch),
+      options_(fabric.options()),
+      sizes_(fabric.sizes()),
+      hears_acks_(senders.hears_acks()),
+      part_(part),
+      is_cut_(fabric.parts() > 1) {
+  for (Outbox& outbox : outboxes_) {
+    outbox.to.resize(fabric.parts());
+  }
+}
+
+void PacketWorker::look_up() {
+  ports_ = fabric_.ports();
+  positions_ = fabric_.positions();
+  entries_ = fabric_.entries();
+  loads_ = fabric_.loads();
+  switches_ = fabric_.switches();
+  credits_ = fabric_.credits();
+  lanes_ = fabric_.lanes();
+}
+
+void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
+  window_ = window;
+  begin_time_ = begin;
+  number_ = static_cast<std::uint64_t>(begin / window);
+  end_time_ = static_cast<Picoseconds>(number_ + 1) * window;
+  calendar_.reset(number_);
+  add_ports();
+  const std::vector<std::uint32_t> slots = inlet_calendar_.items();
+  inlet_calendar_.reset(number_);
+  for (const std::uint32_t slot : slots) {
+    inlet_calendar_.add(window_of(inlets_[slot].arrival.time), slot);
+  }
+}
+
+void PacketWorker::add_ports() {
+  const auto add = [&](std::uint32_t index, CalendarItem kind, const Ring<Arrival>& ring) {
+    if (!ring.empty()) {
+      add_to_calendar(item_of(index, kind), ring.front().time);
+    }
+  };
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    Port& port = ports_[index];
+    if (port.part != part_) {
+      continue;
+    }
+    port.due = kNoWindow;
+    port.visited = kNoWindow;
+    add(index, CalendarItem::Wire, port.wire);
+    add(index, CalendarItem::Notices, port.notices);
+    add(index, CalendarItem::Pauses, port.pauses);
+    schedule(port, index);
+    if (port.leaving.bytes > 0 && port.leaving.time >= begin_time_) {
+      add_port_to_calendar(port, index, port.leaving.time);
+    }
+    if (port.credits != kNoIndex) {
+      for (const CreditReturn& back : credits_[port.credits].returns) {
+        add_port_to_calendar(port, index, back.time);
+      }
+    }
+  }
+}
+
+void PacketWorker::cross(std::uint32_t part, std::uint32_t port, CalendarItem kind,
+                         const Arrival& arrival) {
+  Outbox& outbox = outboxes_[filled_];
+  outbox.to[part].push_back(
+      {.arrival = arrival, .port = port, .by = item_of(ports_[port].link, kind)});
+  outbox.earliest = std::min(outbox.earliest, arrival.time);
+}
+
+std::size_t PacketWorker::due(WindowCalendar::Window number) const {
+  std::size_t items = calendar_.due(number) + inlet_calendar_.due(number);
+  for (const std::vector<PacketCrossing>& crossings : outboxes_[filled_].to) {
+    items += crossings.size();
+  }
+  return items;
+}
+
+void PacketWorker::keep(const PacketCrossing& crossing) {
+  auto slot = static_cast<std::uint32_t>(inlets_.size());
+  if (free_inlets_.empty()) {
+    inlets_.push_back(crossing);
+  } else {
+    slot = free_inlets_.back();
+    free_inlets_.pop_back();
+    inlets_[slot] = crossing;
+  }
+  inlet_calendar_.add(window_of(crossing.arrival.time), slot);
+}
+
+void PacketWorker::schedule(Port& port, std::uint32_t index) {
+  const Picoseconds start = next_start(port);
+  if (start != kNeverTime) {
+    add_port_to_calendar(port, index, start);
+  }
+}
+
+// The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
+// leave on it.
+void PacketWorker::deliver(Port& port, std::uint32_t index, const Packet& packet,
+                           Picoseconds time) {
+  DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
+  if (packet.has(Packet::kControl)) {
+    if (packet.has(Packet::kCnp) || hears_acks_) {
+      notify(port, index, packet, time);
+    }
+    return;
+  }
+  const PacketAnswers answers = targets_.take(packet, time, notes_);
+  for (std::uint32_t i = 0; i < answers.count; ++i) {
+    notify(port, index, answers.packets[i], time);
+  }
+}
+
+// Something happens at the end of the link of `port` at `time`.
+void PacketWorker::notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
+  put_on_link(port, index, CalendarItem::Notices, port.notices, {.time = time, .packet = packet});
+}
+
+// What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.
+void PacketWorker::admit_special(Port& port, const Due& due) {
+  const Packet& packet = due.packet;
+  if (packet.has(Packet::kCredit)) {
+    take_credits(port, due);
+  } else if (packet.has(Packet::kPause)) {
+    bool stop = packet.has(Packet::kMarked);
+    const bool was_paused = (port.stops & Port::kPaused) != 0;
+    port.counters.pauses_received += stop ? 1 : 0;
+    if (port.lanes != kNoIndex) {
+      LaneQueues& queues = lanes_[port.lanes];
+      queues.set_paused(packet.sequence, stop);
+      stop = queues.paused != 0;
+    }
+    if (stop && !was_paused) {
+      port.paused_since = due.time;
+      port.stops |= Port::kPaused;
+    } else if (!stop && was_paused) {
+      port.counters.paused_time += due.time - port.paused_since;
+      port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
+    }
+  } else if (packet.left > 0) {
+    port.control.push(packet);
+    ++port.urgent;
+  } else {
+    senders_.on_notice(packet, due.time, notes_);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works through windows, port by port (packet_engine.h says what windows are). What it changes is
+// the state of its ports and their switches, that of the ends of connections at these ports, and
+// its own calendar and notes.
+//
+// Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
+// part lies in an outbox until the window is over; the other part takes it when the next one begins:
+// from one part after the other, and of each in the order in which it was sent, so that the order on
+// a link is kept. Between links the order follows from time and link alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "network/packet_calendar.h"
+#include "network/packet_fabric.h"
+#include "network/packet_messages.h"
+#include "network/packet_port.h"
+#include "network/packet_switch.h"
+#include "network/packet_transport.h"
+#include "network/queue_times.h"
+
+namespace trainyard {
+
+// Items of the calendar: 4 i + kind for port i.
+enum class CalendarItem : std::uint8_t { Wire, Notices, Pauses, Port };
+
+[[nodiscard]] constexpr std::uint32_t item_of(std::uint32_t port, CalendarItem kind) {
+  return 4 * port + static_cast<std::uint32_t>(kind);
+}
+
+// What is looked at of each packet that begins, beside the packet itself.
+struct PacketWatch {
+  bool is_on = false;                        // Something of what follows, or HPCC.
+  bool is_traced = false;                    // Starts are noted.
+  std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
+};
+
+// What a port sends into another part: by what is due there of it.
+struct PacketCrossing {
+  Arrival arrival;
+  std::uint32_t port;
+  std::uint32_t by;  // As in Due.
+
+  [[nodiscard]] CalendarItem kind() const { return static_cast<CalendarItem>(by % 4); }
+};
+
+class alignas(64) PacketWorker {
+ public:
+  PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
+               PacketWatch& watch, std::uint32_t part);
+
+  // After anything was set up: where the tables of the fabric are now.
+  void look_up();
+  // Windows of another length, from `begin` on: everything that is due is put down anew.
+  void start_over(Picoseconds window, Picoseconds begin);
+  // Puts the port into the calendar for the window in which it can next begin a packet that it has.
+  void schedule(std::uint32_t index) { schedule(ports_[index], index); }
+
+  // The next window in which anything is due; WindowCalendar::kNever if nothing is.
+  [[nodiscard]] WindowCalendar::Window next_window() const;
+  // How much is due in this window: links and ports, and what comes from other parts.
+  [[nodiscard]] std::size_t due(WindowCalendar::Window number) const;
+  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // what all have sent to it in the round before; rounds are numbered one after the other.
+  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
+  void run(WindowCalendar::Window number, Workers workers, std::uint64_t round);
+
+  [[nodiscard]] PacketNotes& notes() { return notes_; }
+  [[nodiscard]] const PacketNotes& notes() const { return notes_; }
+
+ private:
+  // An event of a switch that is worked through exactly.
+  struct SwitchEvent {
+    Picoseconds time;
+    std::uint32_t port;
+    std::uint32_t link;
+    bool is_start;  // After all that frees the buffer at the same instant.
+  };
+
+  struct Outbox {
+    std::vector<std::vector<PacketCrossing>> to = {};  // By part.
+    Picoseconds earliest = kNeverTime;
+  };
+
+  // packet_worker.cpp
+  void cross(std::uint32_t part, std::uint32_t port, CalendarItem kind, const Arrival& arrival);
+  void take_in(Workers workers, std::uint64_t round);
+  void keep(const PacketCrossing& crossing);
+  void add_ports();
+
+  // packet_window.cpp
+  [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
+  void add_to_calendar(std::uint32_t item, Picoseconds time);
+  void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
+  void schedule(Port& port, std::uint32_t index);
+  [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
+  void fetch_ahead(std::size_t place) const;
+  void pull(std::uint32_t item);
+  void pull_inlets();
+  void put_on_link(Port& port, std::uint32_t index, CalendarItem kind, Ring<Arrival>& ring,
+                   const Arrival& arrival);
+  [[gnu::always_inline]] void hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
+                                   std::uint32_t by);
+  [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
+  void put_in_order(Port& port, std::uint32_t slot);
+  void pull_alarms();
+  void run_ports();
+  void run_port(std::uint32_t index, PacketSwitch* node);
+  [[nodiscard]] Picoseconds next_start(const Port& port) const;
+  void note_queue(const Port& port, std::uint32_t index, Picoseconds time);
+  void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
+  void admit(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
+  void admit_special(Port& port, const Due& due);
+  [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
+  [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
+  [[nodiscard]] Packet take_queued(Port& port);
+  void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
+                                           Picoseconds start);
+  void mark(Port& port, Packet& packet, std::int64_t behind);
+  void enqueue(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
+  std::optional<Packet> send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                 Picoseconds start);
+  void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+
+  // packet_switch.cpp
+  void run_switch(std::uint32_t number);
+  [[nodiscard]] bool is_calm(const PacketSwitch& node);
+  void count(std::uint32_t number);
+  void stop_counting(std::uint32_t number);
+  void run_exactly(PacketSwitch& node);
+  void collect(PacketSwitch& node);
+  void push_event(Picoseconds time, std::uint32_t port, bool is_start);
+  void push_start(std::uint32_t index);
+  void take_event(PacketSwitch& node);
+  void store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node);
+  void release(Port& port, PacketSwitch& node);
+  void say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time);
+  [[nodiscard]] BufferPlace place_of(const Port& port, const Packet& packet) const;
+  [[nodiscard]] BufferPlace place_of_leaving(const Port& port) const;
+  template <typename Visit>
+  void visit_stored(const PacketSwitch& node, const Visit& visit) const;
+  void send_pause(Port& port, std::uint32_t index, Picoseconds start);
+
+  // packet_lanes.cpp
+  [[nodiscard]] Picoseconds next_lane_start(const Port& port) const;
+  [[nodiscard]] std::uint8_t ready_lanes(const Port& port, Picoseconds start);
+  void send_of_lane(Port& port, std::uint32_t index, Picoseconds start);
+  void put_in_lane(const Port& port, const Packet& packet);
+
+  // packet_credits.cpp
+  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
+                   bool is_lost);
+  void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
+  void pull_credits(std::uint32_t index);
+  void take_credits(Port& port, const Due& due);
+
+  // packet_faults.cpp
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, const Packet& packet,
+                             Picoseconds start);
+
+  PacketFabric& fabric_;
+  PacketSenders& senders_;
+  PacketTargets& targets_;
+  PacketWatch& watch_;
+  const PacketOptions& options_;
+  const PacketSizes sizes_;
+  const bool hears_acks_;
+  const std::uint32_t part_;
+  const bool is_cut_;  // There are other parts.
+
+  // Of the fabric.
+  std::span<Port> ports_;
+  std::span<const std::uint32_t> positions_;
+  std::span<const std::uint16_t> entries_;
+  std::span<SwitchLoad> loads_;
+  std::span<PacketSwitch> switches_;
+  std::span<LinkCredits> credits_;
+  std::span<LaneQueues> lanes_;
+
+  Picoseconds window_ = kNeverTime;
+  std::uint64_t number_ = 0;    // Of the window that is being worked on.
+  Picoseconds begin_time_ = 0;  // Everything before has been done.
+  Picoseconds end_time_ = 0;
+  WindowCalendar calendar_;
+  PacketNotes notes_;
+
+  // What is sent in this round, and what was sent in the one before, by the lowest bit of the round.
+  std::array<Outbox, 2> outboxes_;
+  std::uint32_t filled_ = 0;
+  std::vector<PacketCrossing> inlets_;  // What has come from other parts, and is not due yet.
+  std::vector<std::uint32_t> free_inlets_;
+  WindowCalendar inlet_calendar_;
+
+  // Scratch.
+  std::vector<std::uint32_t> due_;  // Items.
+  std::vector<std::uint32_t> due_inlets_;
+  std::vector<std::uint32_t> active_;             // Ports.
+  std::vector<Due> gets_ = std::vector<Due>(64);  // What ports get, in lists.
+  std::uint32_t gets_used_ = 0;
+  std::vector<std::uint32_t> busy_;                            // Switches that are not open.
+  std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
+  std::vector<SwitchEvent> events_;                            // A heap.
+  std::vector<std::int64_t> incoming_;                         // By ingress port.
+};
+
+// Nearly always the next window or the one after: no division.
+inline std::uint64_t PacketWorker::window_of(Picoseconds time) const {
+  const Picoseconds after = time - end_time_;
+  if (after >= 0 && after < window_) {
+    return number_ + 1;
+  }
+  if (after >= window_ && after < 2 * window_) {
+    return number_ + 2;
+  }
+  return static_cast<std::uint64_t>(time / window_);
+}
+
+inline void PacketWorker::add_to_calendar(std::uint32_t item, Picoseconds time) {
+  calendar_.add(window_of(time), item);
+}
+
+inline void PacketWorker::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
+  const std::uint64_t window = window_of(time);
+  if (window != port.due) {
+    port.due = window;
+    calendar_.add(window, item_of(index, CalendarItem::Port));
+  }
+}
+
+inline Picoseconds PacketWorker::time_on_line(const Port& port, std::int64_t wire) const {
+  if (wire == sizes_.full) [[likely]] {
+    return port.full_time;
+  }
+  return time_at(port.bits_per_second, wire);
+}
+
+// The queue of the port has changed.
+inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Picoseconds time) {
+  if (!watch_.queue_times.empty()) [[unlikely]] {
+    watch_.queue_times[index].change(time, port.queued_bytes);
+  }
+}
+
+// The port has work in this window, and gets a packet: in order of time, then of the link.
+inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
+  Port& port = ports_[index];
+  if (port.visited != number_) {
+    port.visited = number_;
+    active_.push_back(index);
+  }
+  const std::uint32_t slot = gets_used_;
+  if (gets_used_ == gets_.size()) [[unlikely]] {
+    gets_.resize(2 * gets_.size());
+  }
+  Due& due = gets_[gets_used_++];
+  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
+  if (port.first == kNoIndex) {
+    port.first = slot;
+    port.last = slot;
+  } else if (!due.is_before(gets_[port.last])) {
+    gets_[port.last].next = slot;
+    port.last = slot;
+  } else {
+    put_in_order(port, slot);
+  }
+}
+
+// On its link: a FIFO, if its other end is in the same part.
+inline void PacketWorker::put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
+                                      Ring<Arrival>& ring, const Arrival& arrival) {
+  if (port.into != kNoIndex) [[unlikely]] {
+    cross(port.into, index, kind, arrival);
+    return;
+  }
+  if (ring.empty()) {
+    add_to_calendar(item_of(index, kind), arrival.time);
+  }
+  ring.push(arrival);
+}
+
+// When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
+inline Picoseconds PacketWorker::next_start(const Port& port) const {
+  if (port.urgent > 0) [[unlikely]] {
+    return port.free_at;
+  }
+  if (port.stops != 0) [[unlikely]] {
+    return port.lanes == kNoIndex ? kNeverTime : next_lane_start(port);
+  }
+  if (!port.queue.empty()) {
+    return port.free_at;
+  }
+  if (port.source == kNoIndex) {
+    return kNeverTime;
+  }
+  const Picoseconds own = senders_.earliest(port.source);
+  return own > port.free_at ? own : port.free_at;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/naive_lanes.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "hw/pfc.h"
+#include "hw/shared_buffer.h"
+
+namespace trainyard {
+namespace {
+
+constexpr Bytes kAround{20};  // Preamble and gap, which no switch stores.
+
+struct LanePacket {
+  std::size_t connection = 0;
+  std::uint32_t sequence = 0;
+  std::size_t message = 0;
+  bool last = false;
+  Bytes wire;
+  std::size_t hop = 0;
+};
+
+struct LaneFrame {
+  std::uint8_t lane = 0;
+  bool stop = false;
+};
+
+// What reaches a queue, or a port that it stops, and the order of what does so at one instant.
+struct LaneArrival {
+  std::uint32_t by = 0;
+  std::optional<LaneFrame> frame;
+  std::uint32_t stopped = 0;  // The link of the port that the frame is for.
+  LanePacket packet;
+};
+
+struct LaneSender {
+  std::deque<std::size_t> messages;
+  Bytes sent;
+  std::uint32_t sequence = 0;
+  bool in_line = false;
+  std::uint32_t expected = 0;  // At the target, which takes nothing behind a gap.
+};
+
+struct LanePort {
+  struct Lane {
+    std::deque<LanePacket> queue;
+    std::deque<std::size_t> line;
+    bool own_turn = false;
+    bool is_paused = false;
+  };
+  SimTime free_at;
+  std::array<Lane, LaneOptions::kLanes> lanes;
+  std::optional<PriorityScheduler> scheduler;
+  std::deque<LaneFrame> frames;
+  // The packet that is leaving, where a buffer holds it.
+  Bytes leaving;
+  SimTime left_at;
+  BufferPlace place;
+};
+
+class LaneSimulation {
+ public:
+  LaneSimulation(const TestFabric& fabric, const Traffic& traffic,
+                 const std::vector<std::vector<LinkId>>& paths,
+                 const std::vector<std::uint8_t>& lanes, const PacketOptions& options,
+                 const LaneOptions& classes)
+      : topology_(fabric.topology),
+        traffic_(traffic),
+        paths_(paths),
+        lanes_(lanes),
+        options_(options),
+        classes_(classes),
+        ports_(fabric.topology.link_count()),
+        senders_(traffic.connections.size()) {
+    run_.arrivals.resize(traffic.messages.size());
+    for (LanePort& port : ports_) {
+      port.scheduler.emplace(classes.strict, classes.quanta(largest().count()));
+    }
+    for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
+      const bool is_switch = topology_.node(NodeId(node)).kind == NodeKind::Switch;
+      if (is_switch && (options.pfc || options.buffer > Bytes(0))) {
+        set_up_switch(NodeId(node));
+      }
+    }
+  }
+
+  NaiveLanesRun run() {
+    for (const TestMessage& message : traffic_.messages) {
+      times_.insert(message.time);
+    }
+    while (!times_.empty()) {
+      const SimTime now = *times_.begin();
+      times_.erase(times_.begin());
+      for (LanePort& port : ports_) {
+        if (port.leaving > Bytes(0) && port.left_at <= now) {
+          release(port, now);
+        }
+      }
+      take_arrivals(now);
+      send_messages(now);
+      for (std::uint32_t link = 0; link < ports_.size(); ++link) {
+        start(link, now);
+      }
+    }
+    std::sort(run_.starts.begin(), run_.starts.end());
+    return std::move(run_);
+  }
+
+ private:
+  // Fabrics of tests have links in pairs.
+  [[nodiscard]] static std::uint32_t back_of(std::uint32_t link) { return link ^ 1U; }
+  [[nodiscard]] Bytes wire_of(Bytes payload) const {
+    return wire_bytes(options_.framing, RdmaOpcode::SendOnly, payload);
+  }
+  [[nodiscard]] Bytes largest() const { return wire_of(options_.mtu); }
+  [[nodiscard]] SimTime time_on(std::uint32_t link, Bytes wire) const {
+    return transfer_time(wire, topology_.link(LinkId(link)).spec.bandwidth);
+  }
+  [[nodiscard]] std::uint32_t number_at(NodeId node, std::uint32_t out) const {
+    const auto links = topology_.links_from(node);
+    return static_cast<std::uint32_t>(std::ranges::find(links, LinkId(out)) - links.begin());
+  }
+
+  [[nodiscard]] IngressLimits limits_of(std::uint32_t link) const {
+    const Link& record = topology_.link(LinkId(link));
+    const Bytes frame = largest() - kAround;
+    return {.lossless = true,
+            .reserve = options_.reserve,
+            .headroom = pfc_headroom({.rate = record.spec.bandwidth,
+                                      .delay = record.spec.latency,
+                                      .mtu = frame,
+                                      .pipeline = topology_.node(record.target).latency}) +
+                        frame,
+            .threshold = {.kind = BufferThreshold::Kind::Dynamic,
+                          .alpha_exponent = options_.alpha_exponent},
+            .resume_offset = options_.resume_offset};
+  }
+
+  void set_up_switch(NodeId node) {
+    const auto links = topology_.links_from(node);
+    SharedBuffer buffer({.size = options_.buffer}, static_cast<std::uint32_t>(links.size()),
+                        LaneOptions::kLanes);
+    for (std::uint32_t port = 0; port < links.size(); ++port) {
+      for (std::uint32_t lane = 0; lane < LaneOptions::kLanes; ++lane) {
+        if (options_.pfc && classes_.is_lossless(lane)) {
+          buffer.set_ingress(port, lane, limits_of(back_of(links[port].value())));
+        } else {
+          buffer.set_egress(port, lane,
+                            {.kind = BufferThreshold::Kind::Dynamic,
+                             .alpha_exponent = options_.lossy_alpha_exponent});
+        }
+      }
+    }
+    buffers_.emplace(node, std::move(buffer));
+  }
+
+  void release(LanePort& port, SimTime now) {
+    const NodeId node = node_of(port);
+    if (buffers_.at(node).release(port.place, port.leaving)) {
+      say(node, port.place, false, now);
+    }
+    port.leaving = Bytes(0);
+  }
+  [[nodiscard]] NodeId node_of(const LanePort& port) const {
+    return topology_.link(LinkId(static_cast<std::uint32_t>(&port - ports_.data()))).source;
+  }
+  // A frame goes out by the link back.
+  void say(NodeId node, const BufferPlace& place, bool stop, SimTime now) {
+    const LinkId link = topology_.links_from(node)[place.in_port];
+    ports_[link.value()].frames.push_back(
+        {.lane = static_cast<std::uint8_t>(place.priority), .stop = stop});
+    run_.pauses += stop ? 1 : 0;
+    times_.insert(std::max(now, ports_[link.value()].free_at));
+  }
+
+  void take_arrivals(SimTime now) {
+    auto& due = arrivals_[now];
+    std::stable_sort(due.begin(), due.end(),
+                     [](const auto& a, const auto& b) { return a.by < b.by; });
+    for (const LaneArrival& arrival : due) {
+      if (arrival.frame) {
+        ports_[arrival.stopped].lanes.at(arrival.frame->lane).is_paused = arrival.frame->stop;
+      } else {
+        store(arrival.packet, now);
+      }
+    }
+    arrivals_.erase(now);
+  }
+
+  void store(const LanePacket& packet, SimTime now) {
+    const std::vector<LinkId>& path = paths_[packet.connection];
+    const std::uint8_t lane = lanes_[packet.connection];
+    const LinkId out = path[packet.hop];
+    const NodeId node = topology_.link(out).source;
+    if (buffers_.contains(node)) {
+      const BufferPlace place = place_of(packet);
+      const Admission admission = buffers_.at(node).admit(place, packet.wire - kAround);
+      if (!admission.accepted()) {
+        ++run_.drops;
+        return;
+      }
+      if (admission.xoff) {
+        say(node, place, true, now);
+      }
+    }
+    ports_[out.value()].lanes.at(lane).queue.push_back(packet);
+  }
+  [[nodiscard]] BufferPlace place_of(const LanePacket& packet) const {
+    const std::vector<LinkId>& path = paths_[packet.connection];
+    const NodeId node = topology_.link(path[packet.hop]).source;
+    return {.in_port = number_at(node, back_of(path[packet.hop - 1].value())),
+            .out_port = number_at(node, path[packet.hop].value()),
+            .priority = lanes_[packet.connection]};
+  }
+
+  void send_messages(SimTime now) {
+    for (std::size_t i = 0; i < traffic_.messages.size(); ++i) {
+      const TestMessage& message = traffic_.messages[i];
+      if (message.time != now) {
+        continue;
+      }
+      LaneSender& sender = senders_[message.connection];
+      sender.messages.push_back(i);
+      if (!sender.in_line) {
+        sender.in_line = true;
+        ports_[paths_[message.connection][0].value()]
+            .lanes.at(lanes_[message.connection])
+            .line.push_back(message.connection);
+      }
+    }
+  }
+
+  void start(std::uint32_t link, SimTime now) {
+    LanePort& port = ports_[link];
+    if (port.free_at > now) {
+      return;
+    }
+    if (!port.frames.empty()) {
+      send_frame(link, now);
+      return;
+    }
+    std::uint8_t ready = 0;
+    for (unsigned lane = 0; lane < LaneOptions::kLanes; ++lane) {
+      const LanePort::Lane& record = port.lanes.at(lane);
+      const bool has_any = !record.queue.empty() || !record.line.empty();
+      ready |= static_cast<std::uint8_t>((has_any && !record.is_paused ? 1U : 0U) << lane);
+    }
+    const int picked = port.scheduler->pick(ready);
+    if (picked == PriorityScheduler::kNone) {
+      return;
+    }
+    LanePort::Lane& lane = port.lanes.at(static_cast<std::size_t>(picked));
+    LanePacket packet;
+    if (!lane.line.empty() && (lane.own_turn || lane.queue.empty())) {
+      lane.own_turn = false;
+      packet = cut(lane);
+    } else {
+      lane.own_turn = true;
+      packet = lane.queue.front();
+      lane.queue.pop_front();
+      if (buffers_.contains(node_of(port))) {
+        port.leaving = packet.wire - kAround;
+        port.left_at = now + time_on(link, packet.wire);
+        port.place = place_of(packet);
+      }
+    }
+    port.scheduler->sent(picked, packet.wire.count());
+    transmit(link, packet, now);
+  }
+
+  // The connection at the head of the line cuts a packet, and goes to its end if it has more.
+  LanePacket cut(LanePort::Lane& lane) {
+    const std::size_t connection = lane.line.front();
+    lane.line.pop_front();
+    LaneSender& sender = senders_[connection];
+    const Bytes size = traffic_.messages[sender.messages.front()].size;
+    const Bytes payload = std::min(size - sender.sent, options_.mtu);
+    LanePacket packet{.connection = connection,
+                      .sequence = sender.sequence++,
+                      .message = sender.messages.front(),
+                      .wire = wire_of(payload)};
+    sender.sent += payload;
+    if (sender.sent == size) {
+      packet.last = true;
+      sender.messages.pop_front();
+      sender.sent = Bytes(0);
+    }
+    sender.in_line = !sender.messages.empty();
+    if (sender.in_line) {
+      lane.line.push_back(connection);
+    }
+    return packet;
+  }
+
+  void send_frame(std::uint32_t link, SimTime now) {
+    LanePort& port = ports_[link];
+    const LaneFrame frame = port.frames.front();
+    port.frames.pop_front();
+    const LinkSpec& spec = topology_.link(LinkId(link)).spec;
+    port.free_at = now + time_on(link, kPfcWireBytes);
+    times_.insert(port.free_at);
+    const SimTime there = port.free_at + spec.latency + reaction_time(spec.bandwidth);
+    arrivals_[there].push_back(
+        {.by = 4 * link + 2, .frame = frame, .stopped = back_of(link), .packet = {}});
+    times_.insert(there);
+  }
+
+  void transmit(std::uint32_t link, LanePacket packet, SimTime now) {
+    run_.starts.push_back({.time = now.picoseconds(),
+                           .link = link,
+                           .connection = static_cast<std::uint32_t>(packet.connection),
+                           .sequence = packet.sequence});
+    const std::vector<LinkId>& path = paths_[packet.connection];
+    const SimTime end = now + time_on(link, packet.wire);
+    ports_[link].free_at = end;
+    times_.insert(end);
+    const Link& record = topology_.link(LinkId(link));
+    const Node& node = topology_.node(record.target);
+    if (packet.hop + 1 == path.size()) {
+      LaneSender& sender = senders_[packet.connection];
+      sender.expected += packet.sequence == sender.expected ? 1 : 0;
+      if (packet.last && sender.expected == packet.sequence + 1) {
+        run_.arrivals[packet.message] = end + record.spec.latency;
+      }
+      return;
+    }
+    SimTime left = end;
+    if (node.kind != NodeKind::Switch || options_.forwarding == Forwarding::CutThrough) {
+      const SimTime header = now + time_on(link, std::min(packet.wire, Bytes(72)));
+      left = std::max(header, end - time_on(path[packet.hop + 1].value(), packet.wire));
+    }
+    ++packet.hop;
+    const SimTime there = left + record.spec.latency + node.latency;
+    arrivals_[there].push_back({.by = 4 * link, .frame = {}, .packet = packet});
+    times_.insert(there);
+  }
+
+  const Topology& topology_;
+  const Traffic& traffic_;
+  const std::vector<std::vector<LinkId>>& paths_;
+  const std::vector<std::uint8_t>& lanes_;
+  const PacketOptions& options_;
+  const LaneOptions& classes_;
+  std::vector<LanePort> ports_;
+  std::vector<LaneSender> senders_;
+  std::map<NodeId, SharedBuffer> buffers_;
+  std::set<SimTime> times_;
+  std::map<SimTime, std::vector<LaneArrival>> arrivals_;
+  NaiveLanesRun run_;
+};
+
+}  // namespace
+
+NaiveLanesRun run_naive_lanes(const TestFabric& fabric, const Traffic& traffic,
+                              const std::vector<std::vector<LinkId>>& paths,
+                              const std::vector<std::uint8_t>& lanes, const PacketOptions& options,
+                              const LaneOptions& classes) {
+  return LaneSimulation(fabric, traffic, paths, lanes, options, classes).run();
+}
+
+}  // namespace trainyard

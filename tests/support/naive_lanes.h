@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of the packet engine with several classes of data, written down once more as plainly as
+// possible: an ordinary simulation with one map of events. Slow on purpose. The scheduler of a port
+// and the buffer of a switch are those of src/hw.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "network/packet_lanes.h"
+#include "network/packet_options.h"
+#include "network/packet_port.h"
+#include "support/fabrics.h"
+#include "support/messages.h"
+
+namespace trainyard {
+
+struct NaiveLanesRun {
+  std::vector<PacketStart> starts;  // Of every packet at every port, by time, then link.
+  std::vector<std::optional<SimTime>> arrivals;  // By message; nothing if a packet of it was lost.
+  std::uint64_t pauses = 0;                      // XOFF frames.
+  std::uint64_t drops = 0;
+};
+
+// Store-and-forward or cut-through switches, PFC or not, neither congestion control nor ACKs. Rates
+// are those of the line. `paths` and `lanes` are those of the connections, no path is empty.
+[[nodiscard]] NaiveLanesRun run_naive_lanes(const TestFabric& fabric, const Traffic& traffic,
+                                            const std::vector<std::vector<LinkId>>& paths,
+                                            const std::vector<std::uint8_t>& lanes,
+                                            const PacketOptions& options,
+                                            const LaneOptions& classes);
+
+}  // namespace trainyard

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests of a build in processes of forty tests each, one for each core at a time: a process
+# with sanitizers takes as long to start as most tests take to run. Tests of the text of the sources
+# ([text]) are left out, being the same in every build. Prints what fails and ends with the line of
+# ctest, "N% tests passed, N tests failed out of N".
+#
+#   tools/ci/run_in_shares.sh build/clang
+set -euo pipefail
+
+program=$(realpath "$1/bin/trainyard_tests")
+readonly tests_of_a_share=40
+readonly most_seconds=1200  # Of a share.
+shares=$(mktemp -d)
+trap 'rm -rf "$shares"' EXIT
+
+# Catch2 ends this with the number of tests. What it would take for syntax is escaped.
+{ "$program" --list-test-names-only '~[text]' || true; } | sed 's/[][,\\"]/\\&/g' >"$shares/names"
+total=$(wc -l <"$shares/names")
+if [[ $total -eq 0 ]]; then
+  echo "run_in_shares.sh: $program lists no tests" >&2
+  exit 1
+fi
+# In turn, so that the long tests of one file do not meet in one share.
+split --number="r/$(((total + tests_of_a_share - 1) / tests_of_a_share))" --numeric-suffixes \
+  --suffix-length=3 "$shares/names" "$shares/share."
+
+# A share that dies or takes too long has no closing line in its log.
+cd "$1"
+find "$shares" -name 'share.*' -print0 | sort -z |
+  xargs -0 -P "$(nproc)" -I SHARE bash -c '
+    timeout "$2" "$1" --input-file "$0" >"$0.log" 2>&1 || echo "exit status $?" >>"$0.log"' \
+    SHARE "$program" "$most_seconds" || true
+
+passed=0
+for log in "$shares"/share.*.log; do
+  expected=$(wc -l <"${log%.log}")
+  summary=$(tail -n 3 "$log")
+  if [[ $summary =~ All\ tests\ passed\ \([0-9]+\ assertions?\ in\ $expected\ test\ cases?\) ]]; then
+    passed=$((passed + expected))
+  else
+    cat "$log"
+    if [[ $summary =~ test\ cases:.*\|\ *([0-9]+)\ passed ]]; then
+      passed=$((passed + BASH_REMATCH[1]))
+    fi
+  fi
+done
+failed=$((total - passed))
+echo "$((100 * passed / total))% tests passed, $failed tests failed out of $total"
+[[ $failed -eq 0 ]]
