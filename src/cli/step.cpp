@@ -39,8 +39,8 @@ Examples:
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
 )";
 
-constexpr std::array<std::string_view, 6> kWorkloadKeys{"model", "software", "precision",
-                                                        "plan",  "batch",    "overlap"};
+constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
+                                                        "batch", "overlap",  "routing"};
 
 struct Request {
   std::string cluster;
