@@ -46,8 +46,8 @@ Examples:
       --trace step.json
 )";
 
-constexpr std::array<std::string_view, 6> kWorkloadKeys{"model", "software", "precision",
-                                                        "plan",  "batch",    "overlap"};
+constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
+                                                        "batch", "overlap",  "routing"};
 
 struct Request {
   std::string cluster;
