@@ -49,6 +49,7 @@ struct Request {
   std::vector<std::string> workload_settings;
   bool is_nccl = true;
   Fidelity fidelity = Fidelity::Flow;
+  bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
   Format format = Format::Table;
   std::optional<std::string> output;
 };
@@ -73,12 +74,14 @@ Request read_request(const OptionReader& reader) {
   request.workload_settings.assign(first, settings.end());
   settings.erase(first, settings.end());
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
-  if (request.is_nccl && request.fidelity != Fidelity::Flow) {
-    throw ConfigError(fmt::format(
-        "--fidelity {}: expected --runtime plain, as the event model of NCCL has one fidelity, "
-        "found nccl",
-        to_string(request.fidelity)));
+  if (!request.is_nccl) {
+    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+    return request;
+  }
+  const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
+  if (chosen > 0) {
+    request.fidelity = kFidelities[chosen - 1];
+    request.has_engine = true;
   }
   return request;
 }
@@ -121,11 +124,16 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       SoftwareProfile::load(find_config("software", workload.software));
   const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
   const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
+  std::optional<Fidelity> engine;
+  if (request.has_engine) {
+    engine = request.fidelity;
+  }
   const StepRun run = run_workload(cluster, workload, software,
                                    {.catalogue = catalogue,
                                     .rates = rates,
                                     .nccl = request.is_nccl ? &profile : nullptr,
-                                    .fidelity = request.fidelity});
+                                    .fidelity = request.fidelity,
+                                    .engine = engine});
   StepReport report{
       .cluster = cluster.name,
       .workload = workload.name,
@@ -133,7 +141,7 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .software = software.name,
       .precision = std::string(to_string(workload.precision)),
       .runtime = request.is_nccl ? "nccl" : "plain",
-      .fidelity = request.is_nccl ? "" : std::string(to_string(request.fidelity)),
+      .fidelity = request.is_nccl && !engine ? "" : std::string(to_string(request.fidelity)),
       .plan = run.plan,
       .step = run.step,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
@@ -161,7 +169,8 @@ options::options_description step_options() {
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
   add("fidelity", text("NAME"),
-      "of the plain runtime: flow (the default), analytical (a lower bound) or packet (slow)");
+      "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
+      "analytical or packet (slow); plain: flow (the default), or another of these");
   add_output_options(all);
   add_log_option(all);
   return all;
