@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -76,11 +77,18 @@ void refit_steps(const TrainingValidationRequest& request,
     return predictor(values_of(report.fits.back(), priors));
   };
   report.with_files = std::move(report.score);
+  std::vector<SourceScore> scores;
+  for (const LoadedTrainingCase& one : cases) {  // What no fit is about still counts as rows.
+    if (one.item.half == TrainingHalf::None) {
+      scores.push_back(score_case(one, {}));
+    }
+  }
   if (fitting == StepFitting::OutOfSource) {
-    report.score = out_of_source_score(cases, fit);
+    TrainingScore halves = out_of_source_score(cases, fit);
+    std::move(halves.sources.begin(), halves.sources.end(), std::back_inserter(scores));
+    report.score = score_of(std::move(scores));
     return;
   }
-  std::vector<SourceScore> scores;
   for (const auto& [generation, members] : by_generation(cases)) {
     const StepPredictor predict = fit(members);
     for (const LoadedTrainingCase* const one : members) {

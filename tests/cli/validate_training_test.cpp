@@ -91,8 +91,10 @@ TEST_CASE("validate scores steps that are predicted, source by source", "[traini
 }
 
 TEST_CASE("each half of the sources is predicted with constants of the other", "[training]") {
-  const auto json = nlohmann::json::parse(output_of(
-      {"--format", "json", "--out-of-source", "--only", "zero_bubble", "--only", "korthikanti"}));
+  const auto json = nlohmann::json::parse(
+      output_of({"--format", "json", "--out-of-source", "--only", "zero_bubble", "--only",
+                 "korthikanti", "--only", "nanotron"}));
+  REQUIRE(json["summary"]["row_count"] == 66 + 11 + 19);
   REQUIRE(json["summary"]["sources_dense"] == 2);
   REQUIRE(json["summary"]["median_error_dense"].get<double>() < 0.15);
   REQUIRE(json["with_files"]["sources_dense"] == 2);
