@@ -105,6 +105,14 @@ TEST_CASE("each half of the sources is predicted with constants of the other", "
   REQUIRE(json["fits"][0]["constants"][0]["name"] == "ampere.gemm");
 }
 
+TEST_CASE("a half without the other is noted", "[training]") {
+  const auto json = nlohmann::json::parse(
+      output_of({"--format", "json", "--out-of-source", "--only", "korthikanti"}));
+  REQUIRE(json["summary"]["predicted"] == 0);
+  REQUIRE(json["summary"]["notes"][0] ==
+          "a100: sources of one half alone, not scored out of source");
+}
+
 TEST_CASE("options for collectives are refused with training cases", "[training]") {
   std::ostringstream out;
   const std::string folder = (kCases / "training").string();
