@@ -21,6 +21,7 @@
 #include "calibrate/cuda/nccl_environment.h"
 #include "calibrate/cuda/nccl_operations.h"
 #include "calibrate/cuda/nccl_ranks.h"
+#include "calibrate/cuda/nvml.h"
 #include "calibrate/rendezvous.h"
 
 namespace trainyard::calibrate {
@@ -284,7 +285,13 @@ void run_rank(const NcclSetting& setting, const Options& options, SampleSink& si
     sink.add(Record{.name = "NCCL's environment", .text = nccl_environment()});
   }
   const Nccl nccl(options);
+  std::array<char, 32> bus{};
+  require(
+      cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device_of(setting, options)),
+      "cudaDeviceGetPCIBusId");
+  StateWatch watch(bus.data());  // Of rank 0's GPU; the others' samples are nobody's.
   Sweep(nccl, setting, options, sink).run();
+  watch.finish(sink);
   if (setting.log && options.rank == 0) {
     (void)std::fflush(nullptr);  // NCCL's log is a stream of the C library.
     add_file(sink, "NCCL log", folder / log_file(options));
