@@ -56,6 +56,7 @@ struct Request {
   std::vector<std::string> workload_settings;
   bool is_nccl = true;
   Fidelity fidelity = Fidelity::Flow;
+  bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
   Format format = Format::Table;
   std::optional<std::string> output;
   StepMethod method = StepMethod::ClosedForms;
@@ -127,12 +128,14 @@ Request read_request(const OptionReader& reader) {
   request.workload_settings.assign(first, settings.end());
   settings.erase(first, settings.end());
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
-  if (request.is_nccl && request.fidelity != Fidelity::Flow) {
-    throw ConfigError(fmt::format(
-        "--fidelity {}: expected --runtime plain, as the event model of NCCL has one fidelity, "
-        "found nccl",
-        to_string(request.fidelity)));
+  if (request.is_nccl) {
+    const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
+    if (chosen > 0) {
+      request.fidelity = kFidelities[chosen - 1];
+      request.has_engine = true;
+    }
+  } else {
+    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
   }
   read_method(reader, request);
   return request;
@@ -196,11 +199,16 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       SoftwareProfile::load(find_config("software", workload.software));
   const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
   const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
+  std::optional<Fidelity> engine;
+  if (request.has_engine) {
+    engine = request.fidelity;
+  }
   const StepRun run = run_workload(cluster, workload, software,
                                    {.catalogue = catalogue,
                                     .rates = rates,
                                     .nccl = request.is_nccl ? &profile : nullptr,
                                     .fidelity = request.fidelity,
+                                    .engine = engine,
                                     .method = request.method,
                                     .slow_rank = request.slow_rank,
                                     .shares_network = request.shares_network});
@@ -216,7 +224,7 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .software = software.name,
       .precision = std::string(to_string(workload.precision)),
       .runtime = request.is_nccl ? "nccl" : "plain",
-      .fidelity = request.is_nccl ? "" : std::string(to_string(request.fidelity)),
+      .fidelity = request.is_nccl && !engine ? "" : std::string(to_string(request.fidelity)),
       .plan = run.plan,
       .step = run.step,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
@@ -244,14 +252,14 @@ options::options_description step_options() {
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
   add("fidelity", text("NAME"),
-      "of the plain runtime: flow (the default), analytical (a lower bound) or packet (slow)");
+      "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
+      "analytical or packet (slow); plain: flow (the default), or another of these");
   add("method", text("NAME"),
       "closed-forms (the default), or graph: every operation of the step in simulated time");
   add("slow-rank", text("RANK=FACTOR"), "with graph: a rank that computes so many times as long");
   add("traffic", text("NAME"),
       "with graph: alone (the default), each group has the cluster to itself; shared, every rank "
-      "is "
-      "simulated, with all traffic on one network");
+      "is simulated, with all traffic on one network");
   add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
   add_output_options(all);
   add_log_option(all);

@@ -4,9 +4,9 @@
 // its own calendar and notes.
 //
 // Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
-// part lies in an outbox until the window is over; the other part takes it when the next one begins:
-// from one part after the other, and of each in the order in which it was sent, so that the order on
-// a link is kept. Between links the order follows from time and link alone.
+// part lies in an outbox until the window is over; the other part takes it when the next one
+// begins: from one part after the other, and of each in the order in which it was sent, so that the
+// order on a link is kept. Between links the order follows from time and link alone.
 #pragma once
 
 #include <array>
@@ -194,7 +194,7 @@ class alignas(64) PacketWorker {
   WindowCalendar calendar_;
   PacketNotes notes_;
 
-  // What is sent in this round, and what was sent in the one before, by the lowest bit of the round.
+  // What is sent in this round, and what was sent in the one before: by the lowest bit of rounds.
   std::array<Outbox, 2> outboxes_;
   std::uint32_t filled_ = 0;
   std::vector<PacketCrossing> inlets_;  // What has come from other parts, and is not due yet.

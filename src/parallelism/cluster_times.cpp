@@ -42,6 +42,13 @@ std::vector<int> domains_of(const Cluster& cluster, const std::vector<int>& serv
   return domains;
 }
 
+SimTime ended(const nccl::Timing& timing) {
+  if (timing.engine && timing.engine->complaint) {
+    throw ConfigError("step: a collective never ends: " + *timing.engine->complaint);
+  }
+  return timing.time;
+}
+
 }  // namespace
 
 ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity)
@@ -84,15 +91,19 @@ const nccl::Communicator& ClusterTimes::communicator(const std::vector<int>& ran
 SimTime ClusterTimes::with_nccl(Operation operation, const std::vector<int>& ranks, Bytes size) {
   const nccl::InitOptions options;
   const nccl::Communicator& communicator = this->communicator(ranks);
-  nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {});
+  std::optional<nccl::EngineSettings> engine;
+  if (runtime_->engine) {
+    engine = nccl::EngineSettings{.fidelity = *runtime_->engine};
+  }
+  nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {}, engine);
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (!function) {
-    return timer.point_to_point(operation, size).time;
+    return ended(timer.point_to_point(operation, size));
   }
   const nccl::CallPlan plan =
       nccl::plan_call(communicator, options.environment, *function,
                       nccl::call_bytes(*function, size, communicator.ranks));
-  return timer.collective(plan).time;
+  return ended(timer.collective(plan));
 }
 
 SimTime ClusterTimes::plain(Operation operation, Bytes size) const {

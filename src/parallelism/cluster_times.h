@@ -28,12 +28,13 @@ class ClusterTimes final : public GroupTimes {
   struct Nccl {
     const Catalogue& catalogue;
     const nccl::Profile& profile;
+    std::optional<Fidelity> engine = {};  // Between nodes; none: the event model's own ports.
   };
   // `runtime`: NCCL; without it links and latencies only, at that fidelity: rings, and direct
   // messages for alltoall and sendrecv. The cluster and what `runtime` refers to must outlive this.
   ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity);
 
-  // Throw ConfigError where NCCL or the routing cannot.
+  // Throw ConfigError where NCCL or the routing cannot, and for what never ends.
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
                                    Bytes size) override;
   [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override;

@@ -109,7 +109,8 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
   run.peak = rates.peak;
   std::optional<ClusterTimes::Nccl> runtime;
   if (tables.nccl != nullptr) {
-    runtime.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue, .profile = *tables.nccl});
+    runtime.emplace(ClusterTimes::Nccl{
+        .catalogue = tables.catalogue, .profile = *tables.nccl, .engine = tables.engine});
   }
   ClusterTimes times(cluster, runtime, tables.fidelity);
   run_method(cluster,

@@ -40,7 +40,8 @@ struct StepTables {
   const GpuRates& rates;
   // Of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
   const nccl::Profile* nccl = nullptr;
-  Fidelity fidelity = Fidelity::Flow;
+  Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
+  std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
   StepMethod method = StepMethod::ClosedForms;
   // For StepMethod::Graph:
   std::optional<SlowRank> slow_rank = {};

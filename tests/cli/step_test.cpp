@@ -74,9 +74,12 @@ TEST_CASE("the plain runtime has fidelities, the analytical one is a lower bound
     return json_of({"--runtime", "plain", "--fidelity", fidelity})["step_time_s"];
   };
   REQUIRE(time("analytical") <= time("flow"));
-  REQUIRE(error_of(with_files({"--fidelity", "analytical"})) ==
-          "--fidelity analytical: expected --runtime plain, as the event model of NCCL has one "
-          "fidelity, found nccl");
+  REQUIRE(error_of(with_files({"--runtime", "plain", "--fidelity", "ports"})) ==
+          "--fidelity: expected flow, analytical or packet, found \"ports\"");
+  const double ports = json_of({})["step_time_s"];
+  REQUIRE(json_of({"--fidelity", "ports"})["step_time_s"] == ports);
+  REQUIRE(json_of({"--fidelity", "flow"})["step_time_s"].get<double>() ==
+          Approx(ports).epsilon(0.05));
 }
 
 TEST_CASE("a graph takes about as long as the closed forms, and its parts add up",
