@@ -6,9 +6,9 @@
 // A layer is two blocks, attention and feed-forward; of what it computes the core of attention, and
 // what of it is computed again, is in the first, the rest half in each, as operators are timed for
 // the layer as a whole. Tensor and expert calls are before and after their block, or beside it
-// where they are overlapped; tokens that go to each NVLink domain once do so on rails and inside the
-// domains at once. Rings of context ranks run beside the core of attention. Calls that
-// never show (GroupCall::is_hidden) are left out.
+// where they are overlapped; tokens that go to each NVLink domain once do so on rails and inside
+// the domains at once. Rings of context ranks run beside the core of attention. Calls that never
+// show (GroupCall::is_hidden) are left out.
 #pragma once
 
 #include <cstdint>
