@@ -144,11 +144,14 @@ void add_packet_options(options::options_description& all) {
       "of --samples, such as 10us");
 }
 
-void add_failure_option(options::options_description& all) {
-  all.add_options()(
-      "fail", options::value<std::vector<std::string>>()->composing()->value_name("A,B@TIME"),
+void add_failure_options(options::options_description& all) {
+  auto add = all.add_options();
+  add("fail", options::value<std::vector<std::string>>()->composing()->value_name("A,B@TIME"),
       "with packets: the cables between nodes A and B, or all of node A, fail at a time such as "
       "100us; may be given again");
+  add("convergence", options::value<std::string>()->value_name("TIME"),
+      "of --fail and with --retransmission: so long after a failure connections over it take "
+      "another path; without it they stay");
 }
 
 PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity) {
@@ -205,6 +208,33 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   return request;
 }
 
+void read_failure_options(const OptionReader& reader, Fidelity fidelity, PacketRequest& request) {
+  for (const char* const name : {"fail", "convergence"}) {
+    if (fidelity != Fidelity::Packet && reader.given(name)) {
+      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
+                                    to_string(fidelity)));
+    }
+  }
+  request.failures = reader.texts("fail");
+  const std::optional<std::string> text = reader.text("convergence");
+  if (!text) {
+    return;
+  }
+  if (request.failures.empty()) {
+    throw ConfigError("--convergence: expected --fail A,B@TIME beside it, found none");
+  }
+  if (request.options.retransmission == Retransmission::None) {
+    throw ConfigError(
+        "--convergence: expected --retransmission go-back-n or selective beside it, found none: "
+        "what was lost on the failed cable would never come");
+  }
+  try {
+    request.options.convergence = parse_time(*text);
+  } catch (const UnitError&) {
+    fail_option("convergence", "a time such as 50ms", *text);
+  }
+}
+
 void find_failures(PacketRequest& request, const Topology& topology) {
   for (const std::string& failure : request.failures) {
     constexpr std::string_view kExpected = "nodes and a time such as leaf0,spine1@100us";
@@ -248,7 +278,8 @@ std::string describe(const PacketRequest& request) {
                                       : "") +
          (request.failures.empty()
               ? ""
-              : fmt::format(", failures {}", fmt::join(request.failures, " ")));
+              : fmt::format(", failures {}", fmt::join(request.failures, " "))) +
+         (packet.convergence ? ", convergence " + to_string(*packet.convergence) : "");
 }
 
 void write_packet_files(const PacketRequest& request, const Topology& topology,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
-// --bit-errors, --fail: what the packet engine is told beside the cluster; --counters, --samples,
-// --sample-every: what it is asked for.
+// --bit-errors, --fail, --convergence: what the packet engine is told beside the cluster;
+// --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 
 #include <array>
@@ -23,6 +23,10 @@ struct PacketRequest {
   std::optional<std::string> samples_file;
   std::vector<std::string> failures;  // "A,B@TIME" each.
 
+  // Whether priorities of flows matter.
+  [[nodiscard]] bool has_classes(Fidelity fidelity) const {
+    return fidelity == Fidelity::Packet && options.lanes;
+  }
   [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
 };
 
@@ -32,11 +36,15 @@ inline constexpr std::array kPacketOptionNames{
     "server-credits", "retransmission", "bit-errors", "counters", "samples", "sample-every"};
 
 void add_packet_options(boost::program_options::options_description& options);
-// --fail, of commands with one run.
-void add_failure_option(boost::program_options::options_description& options);
+// --fail and --convergence, of commands with one run.
+void add_failure_options(boost::program_options::options_description& options);
 
 // Throws the ConfigError for any of them at another fidelity.
 [[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity);
+
+// Reads --fail and --convergence. Throws the ConfigError for them at another fidelity, or for the
+// second without the first.
+void read_failure_options(const OptionReader& reader, Fidelity fidelity, PacketRequest& request);
 
 // Finds the links of --fail. Throws the ConfigError for what is none.
 void find_failures(PacketRequest& request, const Topology& topology);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,7 +21,10 @@
 #include "parallelism/software_profile.h"
 #include "parallelism/step_run.h"
 #include "parallelism/workload.h"
+#include "report/output.h"
 #include "report/step_report.h"
+#include "report/step_trace.h"
+#include "report/trace.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
 
@@ -37,6 +42,8 @@ Examples:
   trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b
   trainyard step --cluster superpod-h100 --nodes 8 --workload mixtral-8x7b --set plan.expert=8
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
+  trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b --method graph \
+      --trace step.json
 )";
 
 constexpr std::array<std::string_view, 6> kWorkloadKeys{"model", "software", "precision",
@@ -52,11 +59,56 @@ struct Request {
   bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
   Format format = Format::Table;
   std::optional<std::string> output;
+  StepMethod method = StepMethod::ClosedForms;
+  std::optional<SlowRank> slow_rank;
+  bool shares_network = false;
+  std::optional<std::string> trace;
 };
 
 bool is_of_workload(const std::string& setting) {
   const std::string key = setting.substr(0, setting.find_first_of(".="));
   return std::find(kWorkloadKeys.begin(), kWorkloadKeys.end(), key) != kWorkloadKeys.end();
+}
+
+// "R=FACTOR".
+std::optional<SlowRank> slow_rank_of(const OptionReader& reader) {
+  const std::optional<std::string> text = reader.text("slow-rank");
+  if (!text) {
+    return std::nullopt;
+  }
+  SlowRank slow;
+  double factor = 0.0;
+  const char* const end = text->data() + text->size();
+  const auto rank = std::from_chars(text->data(), end, slow.rank);
+  if (rank.ec == std::errc() && rank.ptr != end && *rank.ptr == '=') {
+    const auto rest = std::from_chars(rank.ptr + 1, end, factor);
+    if (rest.ec == std::errc() && rest.ptr == end && factor >= 0.001 && factor <= 1000.0) {
+      slow.ppm = std::llround(factor * 1e6);
+      return slow;
+    }
+  }
+  fail_option("slow-rank", "RANK=FACTOR, a factor from 0.001 to 1000", *text);
+}
+
+void read_method(const OptionReader& reader, Request& request) {
+  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
+  request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
+  check_distinct_files({{"output", request.output}, {"trace", request.trace}});
+  if (request.method == StepMethod::ClosedForms) {
+    for (const std::string_view name : {"trace", "slow-rank", "traffic"}) {
+      if (reader.given(name)) {
+        throw ConfigError(fmt::format(
+            "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
+            name));
+      }
+    }
+  }
+  request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
+  if (request.shares_network && (request.is_nccl || request.fidelity == Fidelity::Analytical)) {
+    throw ConfigError(fmt::format(
+        "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
+        request.is_nccl ? "nccl" : "analytical"));
+  }
 }
 
 Request read_request(const OptionReader& reader) {
@@ -66,7 +118,9 @@ Request read_request(const OptionReader& reader) {
                   .workload_settings = {},
                   .is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0,
                   .format = output_format(reader),
-                  .output = output_file(reader, "output")};
+                  .output = output_file(reader, "output"),
+                  .slow_rank = slow_rank_of(reader),
+                  .trace = output_file(reader, "trace")};
   std::vector<std::string>& settings = request.overrides.settings;
   const auto first =
       std::stable_partition(settings.begin(), settings.end(),
@@ -74,33 +128,52 @@ Request read_request(const OptionReader& reader) {
   request.workload_settings.assign(first, settings.end());
   settings.erase(first, settings.end());
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  if (!request.is_nccl) {
+  if (request.is_nccl) {
+    const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
+    request.has_engine = chosen > 0;
+    request.fidelity = chosen > 0 ? kFidelities[chosen - 1] : Fidelity::Flow;
+  } else {
     request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
-    return request;
   }
-  const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
-  if (chosen > 0) {
-    request.fidelity = kFidelities[chosen - 1];
-    request.has_engine = true;
-  }
+  read_method(reader, request);
   return request;
+}
+
+std::string method_note(const StepRun& run) {
+  if (!run.graph) {
+    return "closed forms: overlap of gradients and weights with passes, of tensor and context "
+           "traffic with products; jitter; optimizer (docs/step.md)";
+  }
+  const OperationGraph& graph = run.graph->lowered.graph;
+  return fmt::format(
+      "a graph of {} operations on {} ranks, of which each stands for {} that do the same "
+      "(docs/step-graph.md); closed forms: jitter",
+      graph.operations().size(), graph.present().size(),
+      static_cast<std::size_t>(graph.ranks()) / graph.present().size());
 }
 
 std::vector<std::string> notes_of(const Request& request, const Workload& workload,
                                   const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{
-      "closed forms: overlap of gradients and weights with passes, of tensor and context traffic "
-      "with products; jitter; optimizer (docs/step.md)",
-      fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, the "
-                  "others are equal ones",
-                  request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
-                  run.simulated, run.calls)};
+      method_note(run),
+      request.shares_network
+          ? "collectives run as plain rings, all groups at once on one network"
+          : fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, "
+                        "the others are equal ones",
+                        request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
+                        run.simulated, run.calls)};
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
                   "traffic {}, transfers between stages {}",
                   software.name, software.attention, software.fusion, word(run.overlap.tensor),
                   word(run.overlap.data), word(run.overlap.pipeline)));
+  if (request.slow_rank && run.usual_time) {
+    notes.push_back(fmt::format(
+        "rank {} computes {} times as long as the others: without it the step takes {:.4f} s",
+        request.slow_rank->rank, static_cast<double>(request.slow_rank->ppm) / 1e6,
+        run.usual_time->seconds()));
+  }
   notes.push_back(run.memory_verdict);
   const bool has_experts =
       std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
@@ -133,7 +206,15 @@ StepReport predict(const Request& request, spdlog::logger& log) {
                                     .rates = rates,
                                     .nccl = request.is_nccl ? &profile : nullptr,
                                     .fidelity = request.fidelity,
-                                    .engine = engine});
+                                    .engine = engine,
+                                    .method = request.method,
+                                    .slow_rank = request.slow_rank,
+                                    .shares_network = request.shares_network});
+  if (request.trace && run.graph) {
+    TraceRecorder recorder;
+    record_step(*run.graph, recorder);
+    write_file(*request.trace, chrome_trace(recorder));
+  }
   StepReport report{
       .cluster = cluster.name,
       .workload = workload.name,
@@ -171,6 +252,14 @@ options::options_description step_options() {
   add("fidelity", text("NAME"),
       "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
       "analytical or packet (slow); plain: flow (the default), or another of these");
+  add("method", text("NAME"),
+      "closed-forms (the default), or graph: every operation of the step in simulated time");
+  add("slow-rank", text("RANK=FACTOR"), "with graph: a rank that computes so many times as long");
+  add("traffic", text("NAME"),
+      "with graph: alone (the default), each group has the cluster to itself; shared, every rank "
+      "is "
+      "simulated, with all traffic on one network");
+  add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
   add_output_options(all);
   add_log_option(all);
   return all;

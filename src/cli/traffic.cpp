@@ -77,12 +77,10 @@ Request read_request(const OptionReader& reader) {
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
   request.packet = read_packet_options(reader, request.fidelity);
-  request.packet.failures = reader.texts("fail");
-  for (const char* const name : {"fail", "threads"}) {
-    if (request.fidelity != Fidelity::Packet && reader.given(name)) {
-      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
-                                    to_string(request.fidelity)));
-    }
+  read_failure_options(reader, request.fidelity, request.packet);
+  if (request.fidelity != Fidelity::Packet && reader.given("threads")) {
+    throw ConfigError(fmt::format("--threads: expected --fidelity packet beside it, found {}",
+                                  to_string(request.fidelity)));
   }
   request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
@@ -144,7 +142,7 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
     notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {
-    if (has_priority(group)) {
+    if (has_priority(group) && !request.packet.has_classes(request.fidelity)) {
       notes.push_back(fmt::format(
           "the priority of group {} did not influence the result: {} has one class of flows",
           group.name, to_string(request.fidelity)));
@@ -186,7 +184,7 @@ options::options_description traffic_options() {
       "with packets: cut the fabric into so many parts and work through them side by side "
       "(default: 1); never changes a result");
   add_packet_options(all);
-  add_failure_option(all);
+  add_failure_options(all);
   add_output_options(all);
   add_log_option(all);
   return all;

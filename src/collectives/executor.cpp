@@ -48,6 +48,7 @@ void Executor::start() {
   const std::uint32_t lanes = schedule_.shape().lanes;
   lanes_left_ = lanes;
   last_end_ = simulator_.now();
+  std::ranges::fill(next_, 0);
   std::ranges::fill(waiting_since_, simulator_.now());
   for (std::uint32_t lane = 0; lane < lanes; ++lane) {
     advance(lane);
@@ -129,6 +130,9 @@ void Executor::run_lane(std::uint32_t lane) {
   --lanes_left_;
   last_end_ = simulator_.now();
   wake_waiters(lane);
+  if (lanes_left_ == 0 && done_ != nullptr) {
+    simulator_.schedule(SimTime(), *done_, done_token_);
+  }
 }
 
 void Executor::send(std::uint32_t index, Bytes size) {

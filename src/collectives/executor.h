@@ -28,8 +28,13 @@ class Executor final : private EventHandler {
   Executor(Simulator& simulator, Network& network, const Schedule& schedule,
            std::span<const NodeId> rank_nodes, Bytes size, TraceRecorder* trace = nullptr);
 
-  // Starts all lanes at the present time. The simulator is to be run after.
+  // Starts all lanes at the present time; again, if finished. The simulator is to be run after.
   void start();
+  // Wakes `done` with `token`, as an event at that time, whenever the last lane has ended.
+  void notify(EventHandler& done, std::uint64_t token) {
+    done_ = &done;
+    done_token_ = token;
+  }
 
   [[nodiscard]] bool finished() const { return lanes_left_ == 0; }
   // When the last lane ended, or later where the network says that its links were not done
@@ -83,6 +88,8 @@ class Executor final : private EventHandler {
   Bytes bytes_received_;
   std::uint64_t messages_sent_ = 0;
   std::uint64_t messages_received_ = 0;
+  EventHandler* done_ = nullptr;
+  std::uint64_t done_token_ = 0;
 };
 
 }  // namespace trainyard

@@ -79,6 +79,22 @@ PfcProfile read_pfc(const SourcedReader& reader, const ConfigNode& node) {
   return pfc;
 }
 
+QueueProfile read_queues(const SourcedReader& reader, const ConfigNode& node) {
+  constexpr int kMostWeight = 1000;
+  QueueProfile queues;
+  for (const ConfigNode& item : reader.value(node, "strict").items()) {
+    queues.strict.push_back(priority(item));
+  }
+  const ConfigNode weights = reader.value(node, "weights");
+  for (const ConfigNode& item : weights.items()) {
+    queues.weights.push_back(static_cast<int>(item.as_integer(1, kMostWeight)));
+  }
+  if (queues.weights.size() != kPriorities) {
+    weights.fail("a weight for each of eight priorities", std::to_string(queues.weights.size()));
+  }
+  return queues;
+}
+
 BufferProfile read_buffer(const SourcedReader& reader, const ConfigNode& node) {
   static constexpr std::array<std::string_view, 2> kRules{"guaranteed", "ns3"};
   return {
@@ -208,6 +224,9 @@ TransportProfile TransportProfile::read(ConfigDocument& document,
   profile.pfc = read_pfc(reader, root.required("pfc"));
   profile.buffer = read_buffer(reader, root.required("buffer"));
   profile.rdma = read_rdma(reader, root.required("rdma"));
+  if (const std::optional<ConfigNode> queues = root.optional("queues")) {
+    profile.queues = read_queues(reader, *queues);
+  }
   document.finish();
   return profile;
 }

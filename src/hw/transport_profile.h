@@ -64,6 +64,12 @@ struct BufferProfile {
 
 enum class Recovery : std::uint8_t { GoBackN, Selective, None };
 
+// Where each port has a queue for each priority.
+struct QueueProfile {
+  std::vector<int> strict;   // Priorities that go before all others, the highest first.
+  std::vector<int> weights;  // By priority: full packets that the others send in a turn.
+};
+
 struct RdmaProfile {
   Bytes path_mtu{};
   bool is_what_if = false;  // A path MTU that RDMA does not know.
@@ -91,6 +97,7 @@ struct TransportProfile {
   PfcProfile pfc;
   BufferProfile buffer;
   RdmaProfile rdma;
+  std::optional<QueueProfile> queues = {};
 
   // Reads a file such as configs/transport/default.yaml, which it may have as its `base`. Names of
   // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml"

@@ -4,15 +4,76 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 namespace trainyard {
+namespace {
+
+// By what its links are stopped.
+std::string_view name_of_deadlock(const PacketEngine& engine, const std::vector<LinkId>& cycle) {
+  const auto is_paused = [&](LinkId link) {
+    return (engine.port(link)->stops & Port::kPaused) != 0;
+  };
+  if (std::ranges::all_of(cycle, is_paused)) {
+    return "PFC deadlock";
+  }
+  return std::ranges::none_of(cycle, is_paused) ? "credit deadlock" : "deadlock of PFC and credits";
+}
+
+}  // namespace
 
 PacketNetwork::PacketNetwork(Simulator& simulator, Routing& routing, const PacketOptions& options)
     : EventHandler(simulator),
       simulator_(simulator),
       routing_(routing),
       engine_(routing.topology(), options),
-      paths_(routing) {}
+      paths_(routing) {
+  if (options.convergence) {
+    expect_failures(options);
+  }
+}
+
+// All that fail at one instant are known at one, and those that failed before still are.
+void PacketNetwork::expect_failures(const PacketOptions& options) {
+  std::map<SimTime, std::vector<LinkId>> failures;
+  for (const LinkFailure& failure : options.failures) {
+    failures[failure.time].push_back(failure.link);
+  }
+  std::vector<LinkId> failed;
+  for (const auto& [time, links] : failures) {
+    failed.insert(failed.end(), links.begin(), links.end());
+    convergences_.push_back({.known = (time + *options.convergence).picoseconds(),
+                             .routes = std::make_unique<SurvivingRoutes>(
+                                 routing_.topology(), routing_.options(), failed)});
+  }
+}
+
+std::vector<PacketNetwork::Reroute> PacketNetwork::reroutes(const ConnectionSpec& spec,
+                                                            std::uint32_t number) {
+  std::vector<Reroute> later;
+  std::vector<LinkId> path = route_;
+  for (const Convergence& convergence : convergences_) {
+    std::vector<LinkId> next = path;
+    const auto outcome = convergence.routes->reroute({.source = spec.source,
+                                                      .target = spec.target,
+                                                      .flow_label = spec.flow_label,
+                                                      .number = number},
+                                                     next);
+    if (outcome != SurvivingRoutes::Outcome::Moved) {
+      continue;
+    }
+    if (convergence.known <= simulator_.now().picoseconds()) {
+      path = next;
+      route_ = next;
+    } else if (next.front() == path.front() && next.back() == path.back()) {
+      path = next;
+      later.push_back({.from = convergence.known, .path = std::move(next)});
+    }
+  }
+  return later;
+}
 
 ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
   const bool is_sprayed = routing_.policy() == RoutingPolicy::Spray;
@@ -25,8 +86,13 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
     }
     if (number != numbers.front()) {
       engine_.add_alternative(connections_.back(), route_);
-    } else {
-      connections_.push_back(route_.empty() ? kNoIndex : engine_.add_connection(route_));
+      continue;
+    }
+    const std::vector<Reroute> later = reroutes(spec, number);
+    connections_.push_back(route_.empty() ? kNoIndex
+                                          : engine_.add_connection(route_, spec.priority));
+    for (const Reroute& reroute : later) {
+      engine_.reroute(connections_.back(), reroute.from, reroute.path);
     }
   }
   wake_at_border();  // The new path may have shortened the windows.
@@ -108,7 +174,8 @@ std::optional<std::string> PacketNetwork::complaint() const {
   }
   const std::vector<LinkId> cycle = engine_.deadlock();
   if (!cycle.empty()) {
-    text += "; PFC deadlock, each link stopped by the next one:";
+    text +=
+        fmt::format("; {}, each link stopped by the next one:", name_of_deadlock(engine_, cycle));
     for (const LinkId id : cycle) {
       const Link& link = topology.link(id);
       text += fmt::format(" {} -> {},", topology.node(link.source).name,
@@ -131,9 +198,13 @@ std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
                      .bytes = Bytes(static_cast<std::int64_t>(counted.bytes)),
                      .ecn_marked = counted.marks,
                      .dropped = counted.drops + lost.bit_errors + lost.link_down,
+                     .no_room = counted.drops,
+                     .bit_errors = lost.bit_errors,
+                     .link_down = lost.link_down,
                      .pause_frames_sent = counted.pauses_sent,
                      .pause_frames_received = counted.pauses_received,
                      .paused = SimTime(engine_.paused_time(*port)),
+                     .starved = SimTime(engine_.starved_time(*port)),
                      .queue_most = Bytes(counted.most_queued),
                      .queue_p50 = engine_.queue_percentile(*port, 50),
                      .queue_p99 = engine_.queue_percentile(*port, 99)});

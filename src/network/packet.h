@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "network/packet_engine.h"
 #include "network/packet_options.h"
 #include "network/spray.h"
+#include "topology/surviving_routes.h"
 
 namespace trainyard {
 
@@ -49,14 +51,29 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] PacketEngine& engine() { return engine_; }
 
  private:
+  // From `known` on switches have the routes that are left after some failures.
+  struct Convergence {
+    Picoseconds known;
+    std::unique_ptr<SurvivingRoutes> routes;
+  };
+  struct Reroute {
+    Picoseconds from;
+    std::vector<LinkId> path;
+  };
+
   void on_event(std::uint64_t token) override;
   void wake_at_border();
+  void expect_failures(const PacketOptions& options);
+  // Of a connection over route_, which is replaced if its links are known to have failed already:
+  // the paths that it takes later.
+  [[nodiscard]] std::vector<Reroute> reroutes(const ConnectionSpec& spec, std::uint32_t number);
 
   Simulator& simulator_;
   Routing& routing_;
   PacketEngine engine_;
   SprayPaths paths_;
   std::vector<std::uint32_t> connections_;  // Of the engine; kNoIndex for a node to itself.
+  std::vector<Convergence> convergences_;   // In order of time.
   std::vector<LinkId> route_;               // Scratch.
   std::vector<PacketEngine::Completion> completions_;  // Scratch.
   SimTime wake_time_ = SimTime::max();

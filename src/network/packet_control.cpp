@@ -190,8 +190,8 @@ void PacketSenders::add_controlled(const PacketPath& path, std::uint64_t rate) {
   control_->add(line, rtt, hops);
 }
 
-bool PacketSenders::has_room(const Port& port, Picoseconds start) {
-  PacketSource& source = sources_[port.source];
+bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {
+  PacketSource& source = sources_[number];
   while (source.earliest() <= start) {
     const std::uint32_t id = source.first(start);
     if (control_->fits(id, next_wire(ends_[id]), start)) {
@@ -237,8 +237,7 @@ void PacketSenders::on_controlled_notice(const Packet& packet, Picoseconds time)
   }
   control_->unblock(id);
   const PacketMessage& message = messages_[end.sending];
-  sources_[fabric_.ports()[end.port].source].wait(
-      id, std::max({time, message.time, end.next_start}), message.order);
+  sources_[end.source].wait(id, std::max({time, message.time, end.next_start}), message.order);
 }
 
 }  // namespace trainyard

@@ -11,6 +11,19 @@
 #include "sim/config_error.h"
 
 namespace trainyard {
+namespace {
+
+// What a port gets when credits for so many bytes are back.
+Packet credit_of(std::int64_t bytes) {
+  return {.connection = kNoIndex,
+          .position = 0,
+          .sequence = 0,
+          .wire = static_cast<std::uint16_t>(bytes),
+          .left = 0,
+          .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+}
+
+}  // namespace
 
 void PacketFabric::set_up_credits(Port& port, const Link& link) {
   const bool is_fabric = link.spec.kind == LinkKind::Network;
@@ -54,7 +67,7 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
   if (packet.has(Packet::kControl)) {
     return;
   }
-  if (packet.left != senders_.hops(packet.connection)) {
+  if (index != senders_.port(packet.connection)) {
     const std::uint32_t before = positions_[packet.position - 1];
     if (ports_[before].credits != kNoIndex) {
       const Picoseconds time = end + credits_[ports_[before].credits].flight;
@@ -62,7 +75,8 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
       if (ports_[before].part == part_) {
         give_credits(before, time, packet.wire);
       } else {
-        cross(ports_[before].part, before, CalendarItem::Port, {.time = time, .packet = packet});
+        cross(ports_[before].part, before, CalendarItem::Port,
+              {.time = time, .packet = credit_of(packet.wire)});
       }
     }
   }
@@ -88,6 +102,18 @@ void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int6
   returns.push_back({.time = time, .bytes = bytes});
   std::push_heap(returns.begin(), returns.end(), comes_later);
   add_port_to_calendar(port, index, time);
+}
+
+// Credits that come back in this window are among what the port gets.
+void PacketWorker::pull_credits(std::uint32_t index) {
+  const Port& port = ports_[index];
+  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  while (!returns.empty() && returns.front().time < end_time_) {
+    get(index, {.time = returns.front().time, .packet = credit_of(returns.front().bytes)}, by);
+    std::pop_heap(returns.begin(), returns.end(), comes_later);
+    returns.pop_back();
+  }
 }
 
 void PacketWorker::take_credits(Port& port, const Due& due) {

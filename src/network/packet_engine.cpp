@@ -27,7 +27,9 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   }
 }
 
-std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links) {
+std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
+                                           std::optional<std::uint8_t> lane) {
+  fabric_.add_lane(lane);
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
                   .hops = static_cast<std::uint8_t>(links.size())};
   Picoseconds least = fabric_.add_path(links);
@@ -63,6 +65,24 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
             positions[first + last] == positions[senders_.path(id) + last],
         "sprayed paths that do not begin and end alike");
   targets_.spray(id, senders_.add_alternative(id, first));
+  set_up_ports();
+  shorten_window(least);
+}
+
+void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
+  CHECK(fabric_.options().retransmission != Retransmission::None,
+        "another path where nobody waits for packets that are overtaken");
+  CHECK(time >= begin_time_, "another path from a time on that is over");
+  PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
+                  .hops = static_cast<std::uint8_t>(links.size())};
+  Picoseconds least = fabric_.add_path(links);
+  path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
+  least = std::min(least, fabric_.add_way_back(links));
+  const std::vector<std::uint32_t>& positions = fabric_.positions();
+  CHECK(positions[path.first] == senders_.port(id) &&
+            positions[path.reverse - 1] == positions[senders_.path(id) + senders_.hops(id) - 1U],
+        "another path that does not begin and end alike");
+  fabric_.routes().add(id, time, path);
   set_up_ports();
   shorten_window(least);
 }
@@ -138,7 +158,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
 
 void PacketEngine::run_workers(WindowCalendar::Window number) {
   if (!crew_) {
-    workers_.front()->run(number);
+    workers_.front()->run(number, workers_, windows_);
     return;
   }
   std::size_t due = 0;
@@ -147,15 +167,12 @@ void PacketEngine::run_workers(WindowCalendar::Window number) {
   }
   if (due < static_cast<std::size_t>(fabric_.options().least_shared)) {
     for (const auto& worker : workers_) {
-      worker->take_in(workers_, windows_);
-    }
-    for (const auto& worker : workers_) {
-      worker->run(number);
+      worker->run(number, workers_, windows_);
     }
     return;
   }
   struct Round {
-    std::span<const std::unique_ptr<PacketWorker>> workers;
+    PacketWorker::Workers workers;
     std::uint64_t round;
     WindowCalendar::Window number;
   };
@@ -163,8 +180,7 @@ void PacketEngine::run_workers(WindowCalendar::Window number) {
   crew_->do_all(
       [](void* context, std::uint32_t part) {
         const Round& all = *static_cast<const Round*>(context);
-        all.workers[part]->take_in(all.workers, all.round);
-        all.workers[part]->run(all.number);
+        all.workers[part]->run(all.number, all.workers, all.round);
       },
       &round);
 }

@@ -53,12 +53,18 @@ class PacketEngine {
   // `topology` must outlive the engine. Throws ConfigError for options that make no sense.
   PacketEngine(const Topology& topology, const PacketOptions& options);
 
-  // `path` must not be empty. Connections are numbered from 0. Throws ConfigError where something
-  // must go back to the source and a link has none back.
-  std::uint32_t add_connection(std::span<const LinkId> path);
+  // `path` must not be empty. Connections are numbered from 0. `lane` is its class of data, where
+  // there are several. Throws ConfigError where something must go back to the source and a link has
+  // none back.
+  std::uint32_t add_connection(std::span<const LinkId> path,
+                               std::optional<std::uint8_t> lane = std::nullopt);
   // Another path of a connection, with as many links, of which the first and the last are those of
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
+  // What begins from `time` on, and its answers, take this path, which must begin and end with the
+  // same links. Times of one connection rise, and must not be before the end of the last window.
+  // Only where packets are sent again: others would be overtaken.
+  void reroute(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path);
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
   // fails as a whole. What is on it then, and all that is sent there later, is lost. To be said
   // before the first window.

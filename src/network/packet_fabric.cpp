@@ -42,6 +42,10 @@ void check(const PacketOptions& options) {
   if (options.pfc && options.fabric_credits > Bytes(0)) {
     throw ConfigError("packet engine: expected PFC or credits between switches, found both");
   }
+  if (options.convergence && options.retransmission == Retransmission::None) {
+    throw ConfigError(
+        "packet engine: expected retransmission where paths change after a failure, found none");
+  }
   // A wait is bits over rate.
   if (options.dcqcn && options.dcqcn->least < Bandwidth(1)) {
     throw ConfigError(
@@ -62,6 +66,7 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   check_marking();
   check_retransmission(options);
   check_control(options);
+  check_lanes(options);
   set_sizes();
   if (parts() > 1) {
     part_ = cut_into_parts(topology, parts());
@@ -163,6 +168,7 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   port.end_delay = flight + (is_switch ? node : 0);
   // The other side stops after the time that 802.3 allows it.
   port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
+  set_up_lanes(port, link);
   set_up_switch(port, link);
   set_up_credits(port, link);
   return index;

@@ -14,9 +14,11 @@
 
 #include "hw/ecn.h"
 #include "network/packet_credits.h"
+#include "network/packet_lane_queues.h"
 #include "network/packet_losses.h"
 #include "network/packet_options.h"
 #include "network/packet_port.h"
+#include "network/packet_routes.h"
 #include "network/packet_switch.h"
 #include "sim/ids.h"
 #include "topology/topology.h"
@@ -31,13 +33,6 @@ struct PacketSizes {
   std::int64_t ack = 0;
   std::int64_t cnp = 0;
   std::int64_t stamps = 0;  // That HPCC adds to data and ACKs.
-};
-
-// The way of a connection: positions of its first ports there and back.
-struct PacketPath {
-  std::uint32_t first = 0;
-  std::uint32_t reverse = 0;
-  std::uint8_t hops = 0;
 };
 
 class PacketFabric {
@@ -77,6 +72,27 @@ class PacketFabric {
   [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
   [[nodiscard]] std::vector<LinkCredits>& credits() { return credits_; }  // Of links with them.
   [[nodiscard]] const std::vector<LinkCredits>& credits() const { return credits_; }
+  // Of connections whose path changes.
+  [[nodiscard]] PacketRoutes& routes() { return routes_; }
+  [[nodiscard]] const PacketRoutes& routes() const { return routes_; }
+  // Of ports with lanes, and the lane of a connection: 0 where there is one class of data.
+  [[nodiscard]] std::vector<LaneQueues>& lanes() { return lanes_; }
+  [[nodiscard]] const std::vector<LaneQueues>& lanes() const { return lanes_; }
+  [[nodiscard]] std::uint32_t lane_of(std::uint32_t connection) const {
+    return options_.lanes ? lane_of_[connection] : 0;
+  }
+  // Of the next connection.
+  void add_lane(std::optional<std::uint8_t> lane) {
+    if (options_.lanes) {
+      lane_of_.push_back(lane.value_or(options_.lanes->usual));
+    }
+  }
+  // The number of the source of this connection at its first port.
+  [[nodiscard]] std::uint32_t& source_of(Port& port, std::uint32_t connection);
+  // Whether some class of data is lost rather than stopped.
+  [[nodiscard]] bool has_lossy_lane() const {
+    return !options_.pfc || (options_.lanes && options_.lanes->lossless != 0xFF);
+  }
   [[nodiscard]] PacketLosses& losses() { return losses_; }
   [[nodiscard]] const PacketLosses& losses() const { return losses_; }
   [[nodiscard]] const RedMarker& marker(std::uint32_t number) const { return markers_[number]; }
@@ -108,6 +124,8 @@ class PacketFabric {
   void set_up_switch(Port& port, const Link& link);
   [[nodiscard]] std::uint32_t switch_of(NodeId node);
   [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;
+  // packet_lanes.cpp
+  void set_up_lanes(Port& port, const Link& link);
   // packet_credits.cpp
   void set_up_credits(Port& port, const Link& link);
   [[nodiscard]] Picoseconds credit_lookahead(std::uint32_t before, std::uint32_t index) const;
@@ -127,6 +145,9 @@ class PacketFabric {
   std::vector<RedMarker> markers_;                       // By rate of the port.
   std::map<std::uint64_t, std::uint32_t> marker_index_;  // By rate.
   PacketLosses losses_;
+  PacketRoutes routes_;
+  std::vector<LaneQueues> lanes_;
+  std::vector<std::uint8_t> lane_of_;  // By connection, where there are several.
 };
 
 // The time of these bytes at this rate.

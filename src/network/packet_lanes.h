@@ -32,4 +32,9 @@ struct LaneOptions {
   }
 };
 
+struct PacketOptions;
+
+// Throws ConfigError for lanes that make no sense.
+void check_lanes(const PacketOptions& options);
+
 }  // namespace trainyard

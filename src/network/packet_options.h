@@ -15,6 +15,7 @@
 #include "hw/selective_repeat.h"
 #include "hw/shared_buffer.h"
 #include "hw/transport_profile.h"
+#include "network/packet_lanes.h"
 #include "sim/ids.h"
 #include "sim/units.h"
 
@@ -66,6 +67,8 @@ struct PacketOptions {
   EcnPreset ecn = EcnPreset::Off;
   std::optional<MarkingPreset> marking = {};  // Of a file, instead of `ecn`.
   bool pfc = false;
+  // Several classes of data, each with queues and pauses of its own; without them there is one.
+  std::optional<LaneOptions> lanes = {};
   // Of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve where
   // that is more; without PFC queues have no limit.
   Bytes buffer{};
@@ -98,6 +101,9 @@ struct PacketOptions {
   // Of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
   std::vector<LinkFailure> failures{};  // PacketEngine::fail_link() for each.
+  // So long after a failure connections over it take another one of the paths that are left. Only
+  // with retransmission; without a time they stay where they are.
+  std::optional<SimTime> convergence = {};
   std::uint64_t seed = 1;
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
   // kMostPacketThreads. Results are the same with any number.

@@ -92,6 +92,7 @@ struct alignas(64) Port {
   // Of `stops`.
   static constexpr std::uint8_t kPaused = 1;   // By PFC.
   static constexpr std::uint8_t kStarved = 2;  // No credits for the largest packet.
+  static constexpr std::uint8_t kLanes = 4;    // For ever: its lanes say whether they may.
 
   Picoseconds free_at = 0;        // Nothing begins before.
   std::uint64_t due = kNoWindow;  // The window for which it is in the calendar.
@@ -114,7 +115,7 @@ struct alignas(64) Port {
   Ring<Packet> control;
   Ring<Arrival> notices;        // What reaches the end of the link and is not forwarded.
   Ring<Arrival> pauses;         // PFC frames on the link.
-  Ring<std::uint8_t> to_pause;  // PFC frames to be sent: 1 is XOFF.
+  Ring<std::uint8_t> to_pause;  // PFC frames to be sent: twice the lane, and 1 for XOFF.
   Picoseconds pause_delay = 0;  // From the end of a PFC frame to when it stops the other side.
   Picoseconds paused_since = 0;
   std::uint64_t random = 0;           // State of the draws for marks.
@@ -123,6 +124,7 @@ struct alignas(64) Port {
   std::uint32_t marker = 0;           // Of the list of profiles.
   std::uint32_t credits = kNoIndex;   // Of the list of links with credits.
   std::uint32_t part = 0;             // Of the fabric, in which it is.
+  std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
   // An odd number of cache lines: with an even one the same lines of all ports would share half of
   // the sets of a cache.
   std::array<std::byte, 64> unused{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet_profile.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -53,8 +54,8 @@ void check_flow_control(const TransportProfile& transport, const ConfigNode& roo
   const RdmaProfile& rdma = transport.rdma;
   const Section section(root, "pfc");
   const bool is_lossless = pfc.is_lossless(rdma.data_priority);
-  section.require(pfc.priorities.size() == (is_lossless ? 1 : 0), "priorities",
-                  "[], or rdma.data_priority alone: the packet engine has one class of data");
+  section.require(transport.queues || pfc.priorities.size() == (is_lossless ? 1 : 0), "priorities",
+                  "[], or rdma.data_priority alone: without queues there is one class of data");
   section.require(pfc.quanta == kMaxQuanta, "quanta",
                   "65535: in the packet engine no pause ends by its timer");
   section.require(!pfc.watchdog, "watchdog", "off, since the packet engine has none");
@@ -64,6 +65,21 @@ void check_flow_control(const TransportProfile& transport, const ConfigNode& roo
   Section(root, "rdma")
       .require(rdma.control_priority > rdma.data_priority, "control_priority",
                "one above data_priority: in the packet engine ACKs and CNPs go before data");
+}
+
+LaneOptions lanes_of(const TransportProfile& transport) {
+  LaneOptions lanes{.usual = static_cast<std::uint8_t>(transport.rdma.data_priority)};
+  const auto bits = [](const std::vector<int>& priorities) {
+    unsigned all = 0;
+    for (const int priority : priorities) {
+      all |= 1U << priority;
+    }
+    return static_cast<std::uint8_t>(all);
+  };
+  lanes.lossless = bits(transport.pfc.priorities);
+  lanes.strict = bits(transport.queues->strict);
+  std::copy_n(transport.queues->weights.begin(), lanes.weights.size(), lanes.weights.begin());
+  return lanes;
 }
 
 Retransmission retransmission_of(Recovery recovery) {
@@ -94,7 +110,11 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   PacketOptions options;
   options.mtu = transport.rdma.path_mtu;
   options.marking = transport.ecn;
-  options.pfc = transport.pfc.is_lossless(transport.rdma.data_priority);
+  options.pfc = transport.queues ? !transport.pfc.priorities.empty()
+                                 : transport.pfc.is_lossless(transport.rdma.data_priority);
+  if (transport.queues) {
+    options.lanes = lanes_of(transport);
+  }
   options.headroom = transport.pfc.headroom;
   options.pipeline = transport.pfc.pipeline;
   options.buffer = transport.buffer.size;

@@ -223,17 +223,21 @@ std::optional<Packet> PacketSenders::next_reliable(std::uint32_t id, Picoseconds
     leave(end, piece.message, notes);
   }
   ++end.sequence;
+  PacketPath path{.first = end.path, .hops = end.hops};
+  if (const auto* const change = fabric_.routes().at(id, start)) [[unlikely]] {
+    path = change->path;
+    fabric_.routes().count(id, start, piece.is_again ? 0 : piece.payload);
+  }
   return Packet{
       .connection = id,
-      .position = end.path,
+      .position = path.first,
       .sequence = static_cast<std::uint32_t>(piece.number),
       .wire = static_cast<std::uint16_t>(fabric_.wire_of(piece.payload, piece.begins_message)),
-      .left = end.hops,
+      .left = path.hops,
       .flags = piece.ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
-void PacketSenders::go_on_reliably(const Port& port, const Packet& packet, Picoseconds start,
-                                   PacketNotes& notes) {
+void PacketSenders::go_on_reliably(const Packet& packet, Picoseconds start, PacketNotes& notes) {
   const std::uint32_t id = packet.connection;
   SendingEnd& end = ends_[id];
   pace(end, packet, start);
@@ -243,9 +247,9 @@ void PacketSenders::go_on_reliably(const Port& port, const Packet& packet, Picos
   }
   end.is_in_line = true;
   if (end.next_start <= start) {
-    sources_[port.source].make_ready(id);
+    sources_[end.source].make_ready(id);
   } else {
-    sources_[port.source].wait(id, end.next_start, reliable_[id].order());
+    sources_[end.source].wait(id, end.next_start, reliable_[id].order());
   }
 }
 
@@ -260,13 +264,14 @@ void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picos
   }
   answer_mark(end, packet, time, answers, notes);
   if (said.is_sent) {
+    const PacketPath back = way_back(end, packet.connection, time);
     ++notes.counts.acks;
     answers.add(
         {.connection = packet.connection,
-         .position = end.reverse,
+         .position = back.reverse,
          .sequence = said.number,
          .wire = static_cast<std::uint16_t>(fabric_.sizes().ack),
-         .left = end.hops,
+         .left = back.hops,
          .flags = static_cast<std::uint8_t>(Packet::kControl | (said.is_nak ? Packet::kNak : 0))});
   }
 }
@@ -293,8 +298,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
   set_timer(id, notes);
   if (both.can_send() && !end.is_in_line) {
     end.is_in_line = true;
-    sources_[fabric_.ports()[end.port].source].wait(id, std::max(time, end.next_start),
-                                                    both.order());
+    sources_[end.source].wait(id, std::max(time, end.next_start), both.order());
   }
 }
 

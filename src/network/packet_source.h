@@ -11,8 +11,10 @@
 
 namespace trainyard {
 
-class PacketSource {
+class alignas(64) PacketSource {
  public:
+  PacketSource() { waiting_.reserve(kLeastWaiting); }
+
   // `connection` may send from `time` on. It must not be here already. Of equal times the least
   // `order` comes first: that of send() of the message.
   void wait(std::uint32_t connection, Picoseconds time, std::uint64_t order) {
@@ -48,6 +50,10 @@ class PacketSource {
       waiting_.pop_back();
     }
   }
+
+  // As many as let no other source's be in the same line of a cache: ports of different workers
+  // would wait for each other.
+  static constexpr std::size_t kLeastWaiting = 5;
 
   struct Waiting {
     Picoseconds time;

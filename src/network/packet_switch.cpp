@@ -19,6 +19,17 @@ namespace {
 // alibaba-edu/High-Precision-Congestion-Control: of the switches in its simulations.
 constexpr Bytes kUsualBuffer = mib(32);
 
+// One group alone with x bytes is below its threshold as long as x < alpha (S - x). Shares of
+// 1 / (1 + alpha) with alpha up to 64 leave at least 1/65 of it.
+std::int64_t below_threshold(Bytes shared, int exponent) {
+  const std::int64_t all = shared.count();
+  if (exponent >= 0) {
+    return all - all / (1 + (std::int64_t{1} << exponent)) - 1;
+  }
+  const std::int64_t whole = all >> -exponent;
+  return whole - (whole >> -exponent) - 1;  // x <= T - alpha T < T / (1 + alpha).
+}
+
 }  // namespace
 
 std::uint32_t PacketFabric::number_at(NodeId node, LinkId out) const {
@@ -63,12 +74,18 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
   }
   index = static_cast<std::uint32_t>(switches_.size());
   const auto links = topology_.links_from(node);
-  std::vector<IngressLimits> limits;
+  const std::uint32_t lanes = options_.lanes ? LaneOptions::kLanes : 1;
+  const auto is_lossless = [&](std::uint32_t lane) {
+    return options_.pfc && (!options_.lanes || options_.lanes->is_lossless(lane));
+  };
+  std::vector<IngressLimits> limits;  // Of each port, in each of its lanes that have any.
   Bytes owned;
   for (const LinkId out : links) {
     limits.push_back(options_.pfc ? ingress_limits(topology_.link(link_back(out)))
                                   : IngressLimits{});
-    owned += limits.back().reserve + limits.back().headroom;
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      owned += is_lossless(lane) ? limits.back().reserve + limits.back().headroom : Bytes(0);
+    }
   }
   const Bytes size =
       options_.buffer > Bytes(0) ? options_.buffer : std::max(kUsualBuffer, owned * 4);
@@ -80,28 +97,26 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
         topology_.node(node).name, to_string(owned * 2), links.size(), to_string(size)));
   }
   switches_.push_back({.buffer = SharedBuffer({.size = size, .rule = options_.admission},
-                                              static_cast<std::uint32_t>(links.size()), 1),
+                                              static_cast<std::uint32_t>(links.size()), lanes),
                        .ports = {}});
   PacketSwitch& record = switches_.back();
   // With alpha 1 a queue may take half of what is free and its own.
   const BufferThreshold lossy{.kind = BufferThreshold::Kind::Dynamic,
                               .alpha_exponent = options_.lossy_alpha_exponent};
   for (std::uint32_t i = 0; i < links.size(); ++i) {
-    if (options_.pfc) {
-      record.buffer.set_ingress(i, 0, limits[i]);
-    } else {
-      record.buffer.set_egress(i, 0, lossy);
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      if (is_lossless(lane)) {
+        record.buffer.set_ingress(i, lane, limits[i]);
+      } else {
+        record.buffer.set_egress(i, lane, lossy);
+      }
     }
   }
-  // One group alone with x bytes is below its threshold as long as x < alpha (S - x). Shares of
-  // 1 / (1 + alpha) with alpha up to 64 leave at least 1/65 of it.
-  const std::int64_t shared = (size - owned).count();
-  const int exponent = options_.pfc ? options_.alpha_exponent : options_.lossy_alpha_exponent;
-  const std::int64_t whole = exponent >= 0 ? shared : shared >> -exponent;
-  const std::int64_t divisor = exponent >= 0 ? 1 + (std::int64_t{1} << exponent) : 0;
+  const Bytes shared = size - owned;
+  const std::int64_t none = shared.count();
   record.open_limit =
-      divisor > 0 ? shared - shared / divisor - 1
-                  : whole - (whole >> (-exponent)) - 1;  // x <= T - alpha T < T / (1 + alpha).
+      std::min(options_.pfc ? below_threshold(shared, options_.alpha_exponent) : none,
+               has_lossy_lane() ? below_threshold(shared, options_.lossy_alpha_exponent) : none);
   const std::int64_t in_flight =
       static_cast<std::int64_t>(links.size()) * wire_of(options_.mtu.count(), true);
   record.open_limit = std::max<std::int64_t>(0, record.open_limit - in_flight);
@@ -165,9 +180,10 @@ void PacketWorker::run_switch(std::uint32_t number) {
 // Whether no group reaches its threshold in this window, whatever the order of arrivals and even if
 // nothing left: all that comes is taken from what is free first.
 bool PacketWorker::is_calm(const PacketSwitch& node) {
-  if (!options_.pfc) {
+  if (fabric_.has_lossy_lane()) {
     return false;
   }
+  const std::uint32_t lanes = options_.lanes ? LaneOptions::kLanes : 1;
   incoming_.assign(incoming_.size(), 0);
   std::int64_t total = 0;
   for (const std::uint32_t index : node.ports) {
@@ -180,66 +196,87 @@ bool PacketWorker::is_calm(const PacketSwitch& node) {
       if (due.packet.has(Packet::kControl | Packet::kPause)) {
         continue;
       }
-      const std::uint32_t in = entries_[due.packet.position];
-      if (in >= incoming_.size()) {
-        incoming_.resize(in + 1);
+      const std::uint32_t group =
+          entries_[due.packet.position] * lanes + fabric_.lane_of(due.packet.connection);
+      if (group >= incoming_.size()) {
+        incoming_.resize(group + 1);
       }
-      incoming_[in] += due.packet.wire;
+      incoming_[group] += due.packet.wire;
       total += due.packet.wire;
     }
   }
   const int exponent = options_.alpha_exponent;
   const std::int64_t margin =
       exponent >= 0 ? total * (std::int64_t{1} << exponent) : (total >> -exponent) + 1;
-  for (std::uint32_t in = 0; in < incoming_.size(); ++in) {
-    if (incoming_[in] > 0 && node.buffer.ingress_bytes(in, 0).count() + incoming_[in] >=
-                                 node.buffer.threshold(in, 0).count() - margin) {
+  for (std::uint32_t group = 0; group < incoming_.size(); ++group) {
+    const std::uint32_t in = group / lanes;
+    const std::uint32_t lane = group % lanes;
+    if (incoming_[group] > 0 && node.buffer.ingress_bytes(in, lane).count() + incoming_[group] >=
+                                    node.buffer.threshold(in, lane).count() - margin) {
       return false;
     }
   }
   return true;
 }
 
+// What a packet that waits at the port, or leaves it, is charged to.
+BufferPlace PacketWorker::place_of(const Port& port, const Packet& packet) const {
+  return {.in_port = entries_[packet.position],
+          .out_port = port.out,
+          .priority = fabric_.lane_of(packet.connection)};
+}
+
+BufferPlace PacketWorker::place_of_leaving(const Port& port) const {
+  return {.in_port = entries_[port.leaving.position],
+          .out_port = port.out,
+          .priority = port.lanes == kNoIndex ? 0U : lanes_[port.lanes].leaving};
+}
+
+// All that the switch stores: what leaves its ports, and what waits there.
+template <typename Visit>
+void PacketWorker::visit_stored(const PacketSwitch& node, const Visit& visit) const {
+  for (const std::uint32_t index : node.ports) {
+    const Port& port = ports_[index];
+    if (port.leaving.bytes > 0) {
+      visit(place_of_leaving(port), Bytes(port.leaving.bytes));
+    }
+    const auto visit_queue = [&](const Ring<Packet>& queue) {
+      for (std::uint32_t i = 0; i < queue.size(); ++i) {
+        const Packet& packet = queue.at(i);
+        visit(place_of(port, packet), Bytes(packet.wire - sizes_.around_frame));
+      }
+    };
+    visit_queue(port.queue);
+    if (port.lanes != kNoIndex) {
+      for (const LaneQueues::Lane& lane : lanes_[port.lanes].lanes) {
+        visit_queue(lane.queue);
+      }
+    }
+  }
+}
+
 // Tells the buffer of all that the switch stores at the beginning of the window.
 void PacketWorker::count(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
   loads_[number].limit = -1;
-  const auto admit_one = [&](const Port& port, std::uint32_t in, std::int64_t bytes) {
-    const Admission admission =
-        node.buffer.admit({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(bytes));
-    CHECK(admission.accepted() && !admission.xoff, "an open switch was near a threshold");
-  };
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
     if (port.leaving.bytes > 0 && port.leaving.time < begin_time_) {
       port.leaving.bytes = 0;
     }
-    if (port.leaving.bytes > 0) {
-      admit_one(port, entries_[port.leaving.position], port.leaving.bytes);
-    }
-    for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
-      const Packet& packet = port.queue.at(i);
-      admit_one(port, entries_[packet.position], packet.wire - sizes_.around_frame);
-    }
   }
+  visit_stored(node, [&](const BufferPlace& place, Bytes bytes) {
+    const Admission admission = node.buffer.admit(place, bytes);
+    CHECK(admission.accepted() && !admission.xoff, "an open switch was near a threshold");
+  });
 }
 
 void PacketWorker::stop_counting(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
   loads_[number].limit = node.open_limit;
-  const auto release_one = [&](const Port& port, std::uint32_t in, std::int64_t bytes) {
-    node.buffer.release({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(bytes));
-  };
-  for (const std::uint32_t index : node.ports) {
-    const Port& port = ports_[index];
-    if (port.leaving.bytes > 0) {
-      release_one(port, entries_[port.leaving.position], port.leaving.bytes);
-    }
-    for (std::uint32_t i = 0; i < port.queue.size(); ++i) {
-      const Packet& packet = port.queue.at(i);
-      release_one(port, entries_[packet.position], packet.wire - sizes_.around_frame);
-    }
-  }
+  visit_stored(node, [&](const BufferPlace& place, Bytes bytes) {
+    static_cast<void>(node.buffer.release(place, bytes));
+  });
   CHECK(node.buffer.stored() == Bytes(0), "a switch stored what no queue holds");
 }
 
@@ -340,45 +377,39 @@ void PacketWorker::take_event(PacketSwitch& node) {
 
 void PacketWorker::store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node) {
   const Packet& packet = due.packet;
-  const std::int64_t frame = packet.wire - sizes_.around_frame;
-  const std::uint32_t in = entries_[packet.position];
-  const Admission admission =
-      node.buffer.admit({.in_port = in, .out_port = port.out, .priority = 0}, Bytes(frame));
+  const BufferPlace place = place_of(port, packet);
+  const Admission admission = node.buffer.admit(place, Bytes(packet.wire - sizes_.around_frame));
   if (!admission.accepted()) {
     ++port.counters.drops;
     loads_[port.node].held -= packet.wire;
     return;
   }
-  port.queue.push(packet);
-  port.queued_bytes += frame;
-  note_queue(port, index, due.time);
-  port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
+  enqueue(port, index, packet, due.time);
   if (admission.xoff) {
-    say(node, in, true, due.time);
+    say(node, place, true, due.time);
   }
 }
 
 // The last byte of the packet that the port sent has left.
 void PacketWorker::release(Port& port, PacketSwitch& node) {
   const Leaving leaving = port.leaving;
-  const std::uint32_t in = entries_[leaving.position];
-  const bool xon = node.buffer.release({.in_port = in, .out_port = port.out, .priority = 0},
-                                       Bytes(leaving.bytes));
+  const BufferPlace place = place_of_leaving(port);
+  const bool xon = node.buffer.release(place, Bytes(leaving.bytes));
   port.leaving.bytes = 0;
   if (xon) {
-    say(node, in, false, leaving.time);
+    say(node, place, false, leaving.time);
   }
 }
 
-// Tells the sender of an ingress port to stop or to go on: a PFC frame goes out by the link back,
+// Tells the sender of an ingress group to stop or to go on: a PFC frame goes out by the link back,
 // before all that waits there.
-void PacketWorker::say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time) {
+void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time) {
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
-    if (port.out != in) {
+    if (port.out != place.in_port) {
       continue;
     }
-    port.to_pause.push(stop ? 1 : 0);
+    port.to_pause.push(static_cast<std::uint8_t>(2 * place.priority + (stop ? 1 : 0)));
     ++port.urgent;
     port.free_at = std::max(port.free_at, time);
     port.counters.pauses_sent += stop ? 1 : 0;
@@ -391,7 +422,8 @@ void PacketWorker::say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseco
 }
 
 void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start) {
-  const bool stop = port.to_pause.pop() != 0;
+  const std::uint8_t said = port.to_pause.pop();
+  const bool stop = said % 2 != 0;
   --switches_[port.node].to_send;
   const Picoseconds end = start + time_on_line(port, kPfcWireBytes.count());
   port.free_at = end;
@@ -407,7 +439,7 @@ void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start
               {.time = time,
                .packet = {.connection = kNoIndex,
                           .position = 0,
-                          .sequence = 0,
+                          .sequence = said / 2U,
                           .wire = 0,
                           .left = 0,
                           .flags = flags}});

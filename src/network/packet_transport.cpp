@@ -30,28 +30,31 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
     DcqcnSettings settings = options.dcqcn.value_or(dcqcn_settings(options.control, line));
     settings.line = line;
     const auto entry = settings_.try_emplace(rate, settings).first;
-    reactions_.emplace_back(entry->second);
+    reactions_.push_back({.dcqcn = DcqcnReaction(entry->second)});
   }
-  if (port.source == kNoIndex) {
-    port.source = static_cast<std::uint32_t>(sources_.size());
+  std::uint32_t& source = fabric_.source_of(port, static_cast<std::uint32_t>(ends_.size()));
+  if (source == kNoIndex) {
+    source = static_cast<std::uint32_t>(sources_.size());
     sources_.emplace_back();
   }
   ends_.push_back({.rate = rate,
                    .path = path.first,
                    .port = index,
+                   .source = source,
                    .hops = path.hops,
                    .is_paced = rate < port.bits_per_second});
   return options.retransmission == Retransmission::None ? kNeverTime : add_reliable(path, rate);
 }
 
 std::uint32_t PacketSenders::add_alternative(std::uint32_t id, std::uint32_t first) {
-  SendingEnd& end = ends_[id];
-  if (end.spray == kNoIndex) {
-    end.spray = static_cast<std::uint32_t>(sprays_.size());
-    sprays_.emplace_back(end.path);
+  spray_of_.resize(std::max(spray_of_.size(), id + std::size_t{1}), kNoIndex);
+  std::uint32_t& spray = spray_of_[id];
+  if (spray == kNoIndex) {
+    spray = static_cast<std::uint32_t>(sprays_.size());
+    sprays_.emplace_back(ends_[id].path);
   }
-  sprays_[end.spray].add_path(first, hash64(fabric_.options().seed ^ hash64(id)));
-  return end.spray;
+  sprays_[spray].add_path(first, hash64(fabric_.options().seed ^ hash64(id)));
+  return spray;
 }
 
 bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& notes) {
@@ -69,13 +72,13 @@ bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& note
   }
   end.sending = slot;
   end.unsent = message.size;
-  sources_[fabric_.ports()[end.port].source].wait(id, std::max(message.time, end.next_start),
-                                                  message.order);
+  sources_[end.source].wait(id, std::max(message.time, end.next_start), message.order);
   return true;
 }
 
-std::optional<Packet> PacketSenders::take(const Port& port, Picoseconds start, PacketNotes& notes) {
-  const std::uint32_t connection = sources_[port.source].take(start);
+std::optional<Packet> PacketSenders::take(std::uint32_t source, Picoseconds start,
+                                          PacketNotes& notes) {
+  const std::uint32_t connection = sources_[source].take(start);
   if (!reliable_.empty()) [[unlikely]] {
     return next_reliable(connection, start, notes);
   }
@@ -112,8 +115,8 @@ Packet PacketSenders::next_of(std::uint32_t id, PacketNotes& notes) {
     }
   }
   std::uint32_t position = end.path;
-  if (end.spray != kNoIndex) [[unlikely]] {
-    position = sprays_[end.spray].next_path(payload);
+  if (const std::uint32_t spray = spray_of(id); spray != kNoIndex) [[unlikely]] {
+    position = sprays_[spray].next_path(payload);
   }
   return {.connection = id,
           .position = position,
@@ -128,7 +131,7 @@ void PacketSenders::pace(SendingEnd& end, const Packet& packet, Picoseconds star
   if (end.is_paced || end.was_cut) {
     std::uint64_t rate = end.rate;
     if (end.was_cut) {
-      DcqcnReaction& reaction = reactions_[packet.connection];
+      DcqcnReaction& reaction = reactions_[packet.connection].dcqcn;
       reaction.advance(SimTime(start));
       reaction.on_sent(SimTime(start), Bytes(packet.wire));
       rate = std::min(rate, static_cast<std::uint64_t>(reaction.rate().bits_per_second()));
@@ -145,7 +148,7 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
       return;
     }
   } else if (!reliable_.empty()) [[unlikely]] {
-    go_on_reliably(port, packet, start, notes);
+    go_on_reliably(packet, start, notes);
     return;
   } else {
     pace(end, packet, start);
@@ -156,9 +159,9 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
   const PacketMessage& message = messages_[end.sending];
   const Picoseconds time = std::max(message.time, end.next_start);
   if (time <= start) {
-    sources_[port.source].make_ready(packet.connection);
+    sources_[end.source].make_ready(packet.connection);
   } else {
-    sources_[port.source].wait(packet.connection, time, message.order);
+    sources_[end.source].wait(packet.connection, time, message.order);
   }
 }
 
@@ -177,7 +180,7 @@ void PacketSenders::on_notice(const Packet& packet, Picoseconds time, PacketNote
     return;
   }
   ends_[packet.connection].was_cut = true;
-  reactions_[packet.connection].on_cnp(SimTime(time));
+  reactions_[packet.connection].dcqcn.on_cnp(SimTime(time));
 }
 
 std::int64_t PacketSenders::payload_sent(std::uint32_t id) const {
@@ -192,7 +195,7 @@ double PacketSenders::rate(std::uint32_t id, Picoseconds time) const {
     SenderControl control = control_->control(id);
     return static_cast<double>(control.rate(SimTime(time)).bits_per_second());
   }
-  return end.was_cut ? reactions_[id].current() : static_cast<double>(end.rate);
+  return end.was_cut ? reactions_[id].dcqcn.current() : static_cast<double>(end.rate);
 }
 
 double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
@@ -200,24 +203,31 @@ double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
   if (control_ || !ends_[id].was_cut) {
     return std::min(rate(id, time), line);
   }
-  DcqcnReaction reaction = reactions_[id];  // Who looks must not change anything.
+  DcqcnReaction reaction = reactions_[id].dcqcn;  // Who looks must not change anything.
   reaction.advance(SimTime(time));
   return std::min(reaction.current(), line);
 }
 
 void PacketSenders::add_payload(std::uint32_t id, std::vector<std::int64_t>& bytes) const {
   const SendingEnd& end = ends_[id];
-  const auto add = [&](std::uint32_t path, std::int64_t sent) {
-    for (std::uint32_t hop = 0; hop < end.hops; ++hop) {
+  const auto add = [&](std::uint32_t path, std::uint32_t hops, std::int64_t sent) {
+    for (std::uint32_t hop = 0; hop < hops; ++hop) {
       bytes[fabric_.positions()[path + hop]] += sent;
     }
   };
-  if (end.spray == kNoIndex) {
-    add(end.path, end.sent_bytes);
+  const std::uint32_t spray = spray_of(id);
+  if (spray == kNoIndex) {
+    std::int64_t left = end.sent_bytes;
+    for (const PacketRoutes::Change& change : fabric_.routes().of(id)) {
+      const std::int64_t sent = std::min(left, change.payload);
+      add(change.path.first, change.path.hops, sent);
+      left -= sent;
+    }
+    add(end.path, end.hops, left);
     return;
   }
-  for (const PacketSpray::SprayPath& path : sprays_[end.spray].paths()) {
-    add(path.first, path.bytes);
+  for (const PacketSpray::SprayPath& path : sprays_[spray].paths()) {
+    add(path.first, end.hops, path.bytes);
   }
 }
 
@@ -229,8 +239,9 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
       has_way_back_(fabric.has_way_back()),
       packets_per_ack_(static_cast<std::uint32_t>(fabric.options().packets_per_ack)) {
   const PacketOptions& options = fabric.options();
+  const bool has_buffer = options.pfc || options.buffer > Bytes(0);
   can_lose_ =
-      options.retransmission == Retransmission::None && options.buffer > Bytes(0) && !options.pfc;
+      options.retransmission == Retransmission::None && has_buffer && fabric.has_lossy_lane();
   if (!options.profile) {
     sends_cnps_ = options.control != CongestionControl::None;
     cnp_interval_ = cnp_interval(options.control).picoseconds();
@@ -305,18 +316,28 @@ void PacketTargets::take_sprayed(ReceivingEnd& end, const Packet& packet, Picose
   }
 }
 
+// The one that an answer at `time` takes.
+PacketPath PacketTargets::way_back(const ReceivingEnd& end, std::uint32_t id,
+                                   Picoseconds time) const {
+  if (const auto* const change = fabric_.routes().at(id, time)) [[unlikely]] {
+    return change->path;
+  }
+  return {.reverse = end.reverse, .hops = end.hops};
+}
+
 // What is said to a packet: a CNP if it is marked,
 void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                 PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&
       end.notification.on_marked(CnpRule::Immediate, SimTime(cnp_interval_), SimTime(time))) {
+    const PacketPath back = way_back(end, packet.connection, time);
     ++end.cnps;
     ++notes.counts.cnps;
     answers.add({.connection = packet.connection,
-                 .position = end.reverse,
+                 .position = back.reverse,
                  .sequence = packet.sequence + 1,
                  .wire = static_cast<std::uint16_t>(fabric_.sizes().cnp),
-                 .left = end.hops,
+                 .left = back.hops,
                  .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kCnp)});
   }
 }

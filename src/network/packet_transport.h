@@ -44,11 +44,12 @@ class PacketSenders {
   }
   // Whether the connection whose turn it is has room in its window; those that do not leave the
   // line. True under controls that have none.
-  [[nodiscard]] bool has_turn(const Port& port, Picoseconds start) {
-    return !control_ || has_room(port, start);
+  [[nodiscard]] bool has_turn(std::uint32_t source, Picoseconds start) {
+    return !control_ || has_room(source, start);
   }
   // The next packet of the connection whose turn it is. Nothing if an ACK has come since.
-  [[nodiscard]] std::optional<Packet> take(const Port& port, Picoseconds start, PacketNotes& notes);
+  [[nodiscard]] std::optional<Packet> take(std::uint32_t source, Picoseconds start,
+                                           PacketNotes& notes);
   // After it began at `start`: the connection takes its next turn when it may.
   void go_on(const Port& port, const Packet& packet, Picoseconds start, PacketNotes& notes);
   // An ACK, a CNP or an alarm has come.
@@ -94,29 +95,36 @@ class PacketSenders {
     std::uint32_t sequence = 0;
     std::uint32_t sending = kNoIndex;  // Of its messages.
     std::uint32_t last = kNoIndex;
+    std::uint32_t source = 0;  // In which it waits for its turn.
     std::uint8_t hops = 0;
     bool is_paced = false;
-    bool was_cut = false;            // A CNP has come.
-    bool is_in_line = false;         // Retransmission: at the port where it begins.
-    std::int64_t sent_bytes = 0;     // Of messages that left.
-    std::uint32_t spray = kNoIndex;  // Where it has several paths.
+    bool was_cut = false;         // A CNP has come.
+    bool is_in_line = false;      // Retransmission: at the port where it begins.
+    std::int64_t sent_bytes = 0;  // Of messages that left.
+  };
+  static_assert(sizeof(SendingEnd) == 64);
+
+  struct alignas(64) Reaction {
+    DcqcnReaction dcqcn;
   };
 
   [[nodiscard]] std::int64_t next_wire(const SendingEnd& end) const;
+  [[nodiscard]] std::uint32_t spray_of(std::uint32_t connection) const {
+    return connection < spray_of_.size() ? spray_of_[connection] : kNoIndex;
+  }
   [[nodiscard]] Packet next_of(std::uint32_t connection, PacketNotes& notes);
   void pace(SendingEnd& end, const Packet& packet, Picoseconds start);
   void leave(SendingEnd& end, std::int64_t size, PacketNotes& notes) const;
   // packet_control.cpp
   void add_controlled(const PacketPath& path, std::uint64_t rate);
-  [[nodiscard]] bool has_room(const Port& port, Picoseconds start);
+  [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
   [[nodiscard]] bool goes_on_controlled(const Port& port, const Packet& packet, Picoseconds start);
   void on_controlled_notice(const Packet& packet, Picoseconds time);
   // packet_reliability.cpp
   Picoseconds add_reliable(const PacketPath& path, std::uint64_t rate);
   [[nodiscard]] std::optional<Packet> next_reliable(std::uint32_t connection, Picoseconds start,
                                                     PacketNotes& notes);
-  void go_on_reliably(const Port& port, const Packet& packet, Picoseconds start,
-                      PacketNotes& notes);
+  void go_on_reliably(const Packet& packet, Picoseconds start, PacketNotes& notes);
   void on_reliable_notice(const Packet& packet, Picoseconds time, PacketNotes& notes);
   void set_timer(std::uint32_t connection, PacketNotes& notes);
 
@@ -127,7 +135,8 @@ class PacketSenders {
   std::vector<PacketSource> sources_;
   std::vector<SendingEnd> ends_;
   std::vector<PacketSpray> sprays_;
-  std::vector<DcqcnReaction> reactions_;             // By connection, if there is such control.
+  std::vector<std::uint32_t> spray_of_;  // By connection, up to the last one with several paths.
+  std::vector<Reaction> reactions_;      // By connection, if there is such control.
   std::map<std::uint64_t, DcqcnSettings> settings_;  // By rate.
   std::vector<Picoseconds> timers_;                  // By connection: of the alarm for its timeout.
   std::optional<PacketControl> control_;
@@ -179,6 +188,8 @@ class PacketTargets {
   };
 
   void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
+  [[nodiscard]] PacketPath way_back(const ReceivingEnd& end, std::uint32_t connection,
+                                    Picoseconds time) const;
   void take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time, PacketNotes& notes);
   void answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                    PacketAnswers& answers, PacketNotes& notes) const;

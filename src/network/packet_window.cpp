@@ -29,7 +29,7 @@ WindowCalendar::Window PacketWorker::next_window() const {
   return next;
 }
 
-void PacketWorker::run(WindowCalendar::Window number) {
+void PacketWorker::run(WindowCalendar::Window number, Workers workers, std::uint64_t round) {
   number_ = number;
   calendar_.take(number_, due_);
   if (is_cut_) {
@@ -46,6 +46,7 @@ void PacketWorker::run(WindowCalendar::Window number) {
   }
   if (is_cut_) {
     pull_inlets();
+    take_in(workers, round);
   }
   if (!notes_.alarms.empty()) {
     pull_alarms();
@@ -100,30 +101,6 @@ inline void PacketWorker::fetch_ahead(std::size_t place) const {
   }
 }
 
-// The port has work in this window, and gets a packet: in order of time, then of the link.
-inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
-  Port& port = ports_[index];
-  if (port.visited != number_) {
-    port.visited = number_;
-    active_.push_back(index);
-  }
-  const std::uint32_t slot = gets_used_;
-  if (gets_used_ == gets_.size()) [[unlikely]] {
-    gets_.resize(2 * gets_.size());
-  }
-  Due& due = gets_[gets_used_++];
-  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
-  if (port.first == kNoIndex) {
-    port.first = slot;
-    port.last = slot;
-  } else if (!due.is_before(gets_[port.last])) {
-    gets_[port.last].next = slot;
-    port.last = slot;
-  } else {
-    put_in_order(port, slot);
-  }
-}
-
 // Arrivals by several links are in order link by link; there are few of them in a window.
 void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   Due& due = gets_[slot];
@@ -133,24 +110,6 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   }
   due.next = *place;
   *place = slot;
-}
-
-// Credits that come back in this window are among what the port gets.
-inline void PacketWorker::pull_credits(std::uint32_t index) {
-  const Port& port = ports_[index];
-  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
-  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
-  while (!returns.empty() && returns.front().time < end_time_) {
-    const Packet packet{.connection = kNoIndex,
-                        .position = 0,
-                        .sequence = 0,
-                        .wire = static_cast<std::uint16_t>(returns.front().bytes),
-                        .left = 0,
-                        .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
-    get(index, {.time = returns.front().time, .packet = packet}, by);
-    std::pop_heap(returns.begin(), returns.end(), comes_later);
-    returns.pop_back();
-  }
 }
 
 // To the port that takes what port `from` has sent.
@@ -166,6 +125,8 @@ inline void PacketWorker::hand(const Arrival& arrival, CalendarItem kind, std::u
     get(next, arrival, by);
   } else if (kind == CalendarItem::Pauses) {
     get(ports_[from].opposite, arrival, by);
+  } else if (kind == CalendarItem::Port) {
+    get(from, arrival, by);  // Credits.
   } else {
     // A control packet that begins its way, or ends it at the port that its connection sends by.
     get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
@@ -179,6 +140,34 @@ void PacketWorker::pull_inlets() {
     const PacketCrossing& crossing = inlets_[slot];
     hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
     free_inlets_.push_back(slot);
+  }
+}
+
+// What was sent here from other parts in the round before.
+void PacketWorker::take_in(Workers workers, std::uint64_t round) {
+  const std::size_t before = (round + 1) % 2;
+  for (const std::unique_ptr<PacketWorker>& worker : workers) {
+    const std::vector<PacketCrossing>& crossings = worker->outboxes_[before].to[part_];
+    for (std::size_t i = 0; i < crossings.size(); ++i) {
+      if (i + 2 * kAhead < crossings.size()) {
+        const Packet& later = crossings[i + 2 * kAhead].arrival.packet;
+        if (later.left > 0) {
+          __builtin_prefetch(&ports_[positions_[later.position]]);
+        }
+      }
+      const PacketCrossing& crossing = crossings[i];
+      if (crossing.arrival.time < end_time_) {
+        hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+      } else {
+        keep(crossing);
+      }
+    }
+  }
+  filled_ = static_cast<std::uint32_t>(round % 2);
+  Outbox& outbox = outboxes_[filled_];
+  outbox.earliest = kNeverTime;
+  for (std::vector<PacketCrossing>& crossings : outbox.to) {
+    crossings.clear();
   }
 }
 
@@ -231,6 +220,7 @@ void PacketWorker::pull_alarms() {
                   .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kAlarm)};
     if (alarm.kind == Alarm::Kind::LinkDown) {
       packet.flags = Packet::kPause;  // XON: nothing stops a port whose link is down.
+      packet.sequence = LaneOptions::kLanes;
     }
     get(alarm.port, {.time = alarm.time, .packet = packet}, kNoIndex);
     senders_.settle(notes_);
@@ -298,7 +288,7 @@ inline Packet PacketWorker::take_queued(Port& port) {
   Packet packet = port.queue.pop();
   port.queued_bytes -= packet.wire - sizes_.around_frame;
   if (port.queued_bytes > port.mark_above) [[unlikely]] {
-    mark(port, packet);
+    mark(port, packet, port.queued_bytes);
   }
   return packet;
 }
@@ -357,10 +347,37 @@ void PacketWorker::admit(Port& port, std::uint32_t index, const Due& due, Packet
     store(port, index, due, *node);
     return;
   }
-  port.queue.push(packet);
+  enqueue(port, index, packet, due.time);
+}
+
+void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet,
+                           Picoseconds time) {
+  if (port.lanes == kNoIndex) [[likely]] {
+    port.queue.push(packet);
+  } else {
+    put_in_lane(port, packet);
+  }
   port.queued_bytes += packet.wire - sizes_.around_frame;
-  note_queue(port, index, due.time);
+  note_queue(port, index, time);
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
+}
+
+// Whether one of the connections that begin at the port may send.
+bool PacketWorker::has_own(std::uint32_t source, Picoseconds start) {
+  return source != kNoIndex && senders_.earliest(source) <= start &&
+         senders_.has_turn(source, start);
+}
+
+// Begins the packet of the connection whose turn it is. Nothing if it has none after all.
+std::optional<Packet> PacketWorker::send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                             Picoseconds start) {
+  const std::optional<Packet> packet = senders_.take(source, start, notes_);
+  if (packet) {
+    ++port.counters.packets;
+    begin(port, index, *packet, start);
+    senders_.go_on(port, *packet, start, notes_);
+  }
+  return packet;
 }
 
 // Begins the packet whose turn it is. There is one, unless a window has no room for it.
@@ -378,20 +395,17 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
     }
     return;
   }
-  bool has_own = port.source != kNoIndex && senders_.earliest(port.source) <= start;
-  if (has_own) {
-    has_own = senders_.has_turn(port, start);
-    if (!has_own && port.queue.empty()) {
+  if (port.lanes != kNoIndex) [[unlikely]] {
+    send_of_lane(port, index, start);
+    return;
+  }
+  if (has_own(port.source, start)) {
+    if (port.own_turn || port.queue.empty()) {
+      port.own_turn = false;
+      static_cast<void>(send_own(port, index, port.source, start));
       return;
     }
-  }
-  if (has_own && (port.own_turn || port.queue.empty())) {
-    port.own_turn = false;
-    if (const std::optional<Packet> packet = senders_.take(port, start, notes_)) {
-      ++port.counters.packets;
-      begin(port, index, *packet, start);
-      senders_.go_on(port, *packet, start, notes_);
-    }
+  } else if (port.queue.empty()) {
     return;
   }
   port.own_turn = true;
@@ -400,14 +414,14 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   pass_on(port, index, packet, start);
 }
 
-// The queue behind the packet is above Kmin.
-void PacketWorker::mark(Port& port, Packet& packet) {
+// So many bytes are behind the packet in its queue: more than Kmin.
+void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
   if (packet.has(Packet::kMarked)) {
     return;
   }
   port.random += 0x9E3779B97F4A7C15;  // The step of splitmix64.
   const auto draw = static_cast<std::uint32_t>(mix64(port.random) >> 32);
-  if (fabric_.marker(port.marker).marks(Bytes(port.queued_bytes), draw)) {
+  if (fabric_.marker(port.marker).marks(Bytes(behind), draw)) {
     packet.flags |= Packet::kMarked;
     ++port.counters.marks;
   }

@@ -31,6 +31,7 @@ void PacketWorker::look_up() {
   loads_ = fabric_.loads();
   switches_ = fabric_.switches();
   credits_ = fabric_.credits();
+  lanes_ = fabric_.lanes();
 }
 
 void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
@@ -83,22 +84,6 @@ void PacketWorker::cross(std::uint32_t part, std::uint32_t port, CalendarItem ki
   outbox.earliest = std::min(outbox.earliest, arrival.time);
 }
 
-void PacketWorker::take_in(std::span<const std::unique_ptr<PacketWorker>> workers,
-                           std::uint64_t round) {
-  const std::size_t before = (round + 1) % 2;
-  for (const std::unique_ptr<PacketWorker>& worker : workers) {
-    for (const PacketCrossing& crossing : worker->outboxes_[before].to[part_]) {
-      accept(crossing);
-    }
-  }
-  filled_ = static_cast<std::uint32_t>(round % 2);
-  Outbox& outbox = outboxes_[filled_];
-  outbox.earliest = kNeverTime;
-  for (std::vector<PacketCrossing>& crossings : outbox.to) {
-    crossings.clear();
-  }
-}
-
 std::size_t PacketWorker::due(WindowCalendar::Window number) const {
   std::size_t items = calendar_.due(number) + inlet_calendar_.due(number);
   for (const std::vector<PacketCrossing>& crossings : outboxes_[filled_].to) {
@@ -107,11 +92,7 @@ std::size_t PacketWorker::due(WindowCalendar::Window number) const {
   return items;
 }
 
-void PacketWorker::accept(const PacketCrossing& crossing) {
-  if (crossing.kind() == CalendarItem::Port) {
-    give_credits(crossing.port, crossing.arrival.time, crossing.arrival.packet.wire);
-    return;
-  }
+void PacketWorker::keep(const PacketCrossing& crossing) {
   auto slot = static_cast<std::uint32_t>(inlets_.size());
   if (free_inlets_.empty()) {
     inlets_.push_back(crossing);
@@ -158,9 +139,14 @@ void PacketWorker::admit_special(Port& port, const Due& due) {
   if (packet.has(Packet::kCredit)) {
     take_credits(port, due);
   } else if (packet.has(Packet::kPause)) {
-    const bool stop = packet.has(Packet::kMarked);
+    bool stop = packet.has(Packet::kMarked);
     const bool was_paused = (port.stops & Port::kPaused) != 0;
     port.counters.pauses_received += stop ? 1 : 0;
+    if (port.lanes != kNoIndex) {
+      LaneQueues& queues = lanes_[port.lanes];
+      queues.set_paused(packet.sequence, stop);
+      stop = queues.paused != 0;
+    }
     if (stop && !was_paused) {
       port.paused_since = due.time;
       port.stops |= Port::kPaused;

@@ -66,11 +66,10 @@ class alignas(64) PacketWorker {
   [[nodiscard]] WindowCalendar::Window next_window() const;
   // How much is due in this window: links and ports, and what comes from other parts.
   [[nodiscard]] std::size_t due(WindowCalendar::Window number) const;
-  // Before run(), where there are several workers: takes what all have sent here in the round
-  // before. Rounds are numbered one after the other.
-  void take_in(std::span<const std::unique_ptr<PacketWorker>> workers, std::uint64_t round);
-  // Works through this window. Nothing must be due in an earlier one.
-  void run(WindowCalendar::Window number);
+  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // what all have sent to it in the round before; rounds are numbered one after the other.
+  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
+  void run(WindowCalendar::Window number, Workers workers, std::uint64_t round);
 
   [[nodiscard]] PacketNotes& notes() { return notes_; }
   [[nodiscard]] const PacketNotes& notes() const { return notes_; }
@@ -91,7 +90,8 @@ class alignas(64) PacketWorker {
 
   // packet_worker.cpp
   void cross(std::uint32_t part, std::uint32_t port, CalendarItem kind, const Arrival& arrival);
-  void accept(const PacketCrossing& crossing);
+  void take_in(Workers workers, std::uint64_t round);
+  void keep(const PacketCrossing& crossing);
   void add_ports();
 
   // packet_window.cpp
@@ -124,7 +124,11 @@ class alignas(64) PacketWorker {
   void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
   [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
                                            Picoseconds start);
-  void mark(Port& port, Packet& packet);
+  void mark(Port& port, Packet& packet, std::int64_t behind);
+  void enqueue(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
+  std::optional<Packet> send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                 Picoseconds start);
   void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
   void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
 
@@ -140,8 +144,18 @@ class alignas(64) PacketWorker {
   void take_event(PacketSwitch& node);
   void store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node);
   void release(Port& port, PacketSwitch& node);
-  void say(PacketSwitch& node, std::uint32_t in, bool stop, Picoseconds time);
+  void say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time);
+  [[nodiscard]] BufferPlace place_of(const Port& port, const Packet& packet) const;
+  [[nodiscard]] BufferPlace place_of_leaving(const Port& port) const;
+  template <typename Visit>
+  void visit_stored(const PacketSwitch& node, const Visit& visit) const;
   void send_pause(Port& port, std::uint32_t index, Picoseconds start);
+
+  // packet_lanes.cpp
+  [[nodiscard]] Picoseconds next_lane_start(const Port& port) const;
+  [[nodiscard]] std::uint8_t ready_lanes(const Port& port, Picoseconds start);
+  void send_of_lane(Port& port, std::uint32_t index, Picoseconds start);
+  void put_in_lane(const Port& port, const Packet& packet);
 
   // packet_credits.cpp
   void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
@@ -171,6 +185,7 @@ class alignas(64) PacketWorker {
   std::span<SwitchLoad> loads_;
   std::span<PacketSwitch> switches_;
   std::span<LinkCredits> credits_;
+  std::span<LaneQueues> lanes_;
 
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Of the window that is being worked on.
@@ -236,6 +251,30 @@ inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Pico
   }
 }
 
+// The port has work in this window, and gets a packet: in order of time, then of the link.
+inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
+  Port& port = ports_[index];
+  if (port.visited != number_) {
+    port.visited = number_;
+    active_.push_back(index);
+  }
+  const std::uint32_t slot = gets_used_;
+  if (gets_used_ == gets_.size()) [[unlikely]] {
+    gets_.resize(2 * gets_.size());
+  }
+  Due& due = gets_[gets_used_++];
+  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
+  if (port.first == kNoIndex) {
+    port.first = slot;
+    port.last = slot;
+  } else if (!due.is_before(gets_[port.last])) {
+    gets_[port.last].next = slot;
+    port.last = slot;
+  } else {
+    put_in_order(port, slot);
+  }
+}
+
 // On its link: a FIFO, if its other end is in the same part.
 inline void PacketWorker::put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
                                       Ring<Arrival>& ring, const Arrival& arrival) {
@@ -255,7 +294,7 @@ inline Picoseconds PacketWorker::next_start(const Port& port) const {
     return port.free_at;
   }
   if (port.stops != 0) [[unlikely]] {
-    return kNeverTime;
+    return port.lanes == kNoIndex ? kNeverTime : next_lane_start(port);
   }
   if (!port.queue.empty()) {
     return port.free_at;

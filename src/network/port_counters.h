@@ -17,11 +17,15 @@ struct PortCounters {
   std::uint64_t packets = 0;  // Of data, that were sent.
   Bytes bytes = {};  // On the wire, with control packets and PFC frames, preambles and gaps.
   std::uint64_t ecn_marked = 0;
-  // For lack of room, by a bit error of the link, or since it has failed.
+  // For lack of room, by a bit error of the link, or since it has failed: all, and each of them.
   std::uint64_t dropped = 0;
+  std::uint64_t no_room = 0;
+  std::uint64_t bit_errors = 0;
+  std::uint64_t link_down = 0;
   std::uint64_t pause_frames_sent = 0;      // To stop what the other end sends to this port.
   std::uint64_t pause_frames_received = 0;  // Each stops a priority of this port.
   SimTime paused = {};                      // While at least one priority was stopped.
+  SimTime starved = {};                     // Without credits for the largest packet.
   Bytes queue_most = {};                    // That ever waited, in bytes of packets.
   // Over time, where that was asked for: at most a quarter too high.
   std::optional<Bytes> queue_p50 = {};

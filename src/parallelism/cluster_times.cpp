@@ -78,10 +78,19 @@ void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
   group_.gpus_per_node = *std::max_element(group_.server_gpus.begin(), group_.server_gpus.end());
 }
 
-SimTime ClusterTimes::with_nccl(Operation operation, Bytes size) const {
-  const nccl::InitOptions options;
+const nccl::Communicator& ClusterTimes::communicator(const std::vector<int>& ranks) {
+  const auto found = communicators_.find(ranks);
+  if (found != communicators_.end()) {
+    return found->second;
+  }
   const nccl::JobNodes nodes = nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
-  const nccl::Communicator communicator = nccl::make_communicator(nodes, options).communicator;
+  return communicators_.emplace(ranks, nccl::make_communicator(nodes, {}).communicator)
+      .first->second;
+}
+
+SimTime ClusterTimes::with_nccl(Operation operation, const std::vector<int>& ranks, Bytes size) {
+  const nccl::InitOptions options;
+  const nccl::Communicator& communicator = this->communicator(ranks);
   std::optional<nccl::EngineSettings> engine;
   if (runtime_->engine) {
     engine = nccl::EngineSettings{.fidelity = *runtime_->engine};
@@ -120,7 +129,7 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
   use_ranks(ranks);
   const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
   const SimTime time = aligned.count() == 0 ? SimTime()
-                       : runtime_           ? with_nccl(operation, aligned)
+                       : runtime_           ? with_nccl(operation, ranks, aligned)
                                             : plain(operation, aligned);
   collectives_.emplace(std::move(key), time);
   return time;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hw/catalogue.h"
+#include "nccl/communicator.h"
 #include "nccl/profile.h"
 #include "network/network.h"
 #include "parallelism/group_times.h"
@@ -49,7 +50,9 @@ class ClusterTimes final : public GroupTimes {
  private:
   // The cluster with no other ranks than these.
   void use_ranks(const std::vector<int>& ranks);
-  [[nodiscard]] SimTime with_nccl(Operation operation, Bytes size) const;
+  // Of the ranks that use_ranks() has chosen.
+  [[nodiscard]] const nccl::Communicator& communicator(const std::vector<int>& ranks);
+  [[nodiscard]] SimTime with_nccl(Operation operation, const std::vector<int>& ranks, Bytes size);
   [[nodiscard]] SimTime plain(Operation operation, Bytes size) const;
 
   const Cluster& whole_;
@@ -58,6 +61,7 @@ class ClusterTimes final : public GroupTimes {
   Fidelity fidelity_;
   std::vector<int> server_of_rank_;
   std::vector<int> domain_of_rank_;
+  std::map<std::vector<int>, nccl::Communicator> communicators_;
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;
   std::map<std::tuple<int, int, Bytes>, SimTime> transfers_;
   std::size_t calls_ = 0;

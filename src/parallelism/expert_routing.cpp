@@ -39,7 +39,7 @@ std::vector<std::int64_t> held_by_group(std::int64_t first, std::int64_t count,
   return held;
 }
 
-// Probability of each number of experts within reach at the place; `active` of the groups are taken.
+// Probability of each number of experts within reach at the place: `active` groups are taken.
 std::map<std::int64_t, double> reachable(const std::vector<std::int64_t>& held,
                                          std::int64_t active) {
   // By groups taken and experts held by them: the number of choices.

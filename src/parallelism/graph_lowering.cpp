@@ -58,6 +58,7 @@ class StepLowering {
 
   void gather_first_weights(Writing& writing);
   void add_passes(Writing& writing, const Pass* first, std::size_t count);
+  void add_pass(int rank, const Pass& pass, std::uint32_t begin);
   void add_unit(Writing& writing, const UnitOfPass& of_pass);
   void gather_weights(Writing& writing, const UnitOfPass& of_pass, bool is_beside);
   void write_reduce(Writing& writing);
@@ -161,18 +162,29 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
     for (std::size_t number = 0; number < units; ++number) {
       add_unit(writing, writing.units[writing.next_unit++]);
     }
-    const auto end = static_cast<std::uint32_t>(result_.graph.operations().size());
-    if (end > begin) {
-      result_.passes.push_back({.rank = writing.rank.rank(),
-                                .pass = pass,
-                                .first = OperationId(begin),
-                                .last = OperationId(end - 1)});
-    }
+    add_pass(writing.rank.rank(), pass, begin);
   }
   for (std::size_t index = 0; index < count; ++index) {
     if (const auto sent = message(writing, first[index], false)) {
       writing.rank.send(message_name(first[index]), *sent, has_transfer_streams());
     }
+  }
+}
+
+// Of what was added from `begin` on.
+void StepLowering::add_pass(int rank, const Pass& pass, std::uint32_t begin) {
+  std::optional<LoweredPass> added;
+  for (std::uint32_t id = begin; id < result_.graph.operations().size(); ++id) {
+    if (result_.graph.operations()[id].kind == GraphOperationKind::Compute) {
+      if (!added) {
+        added = LoweredPass{
+            .rank = rank, .pass = pass, .first = OperationId(id), .last = OperationId(id)};
+      }
+      added->last = OperationId(id);
+    }
+  }
+  if (added) {
+    result_.passes.push_back(*added);
   }
 }
 
@@ -243,7 +255,8 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
                [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
   const std::string name = "gradients of " + units_.name_of(of_pass.unit);
   if (job_.overlap.data) {
-    writing.reduce = {.calls = data_traffic(reduce), .name = name, .before = writing.rank.front()};
+    writing.reduce =
+        PendingReduce{.calls = data_traffic(reduce), .name = name, .before = writing.rank.front()};
     return;
   }
   for (const UnitCall& call : data_traffic(reduce)) {

@@ -34,7 +34,7 @@ enum class Folding : std::uint8_t {
   Unfolded,  // Every rank.
 };
 
-// A pass of a rank, from the first to the last of its operations.
+// A pass of a rank, from the first to the last of its computation.
 struct LoweredPass {
   int rank = 0;
   Pass pass;

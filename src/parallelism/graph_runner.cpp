@@ -4,50 +4,25 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
+#include "parallelism/work_progress.h"
 #include "sim/check.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
-// Work that is left is counted in these parts of a picosecond, so that what is rounded away at a
-// change of speed is less than that.
-constexpr std::int64_t kGrain = 256;
-
-// What can be slowed down: its work in grains, and how fast it goes.
-struct Progress {
-  std::int64_t left = 0;
-  std::int64_t factor_ppm = kMillion;  // Time over work.
-  SimTime since;
-  std::uint32_t generation = 0;
-
-  void catch_up(SimTime now) {
-    const auto elapsed = static_cast<__int128>((now - since).picoseconds()) * kGrain;
-    const auto done = static_cast<std::int64_t>(elapsed * kMillion / factor_ppm);
-    left = std::max<std::int64_t>(0, left - done);
-    since = now;
-  }
-  [[nodiscard]] SimTime time_left() const {
-    const __int128 scaled = static_cast<__int128>(left) * factor_ppm;
-    const __int128 unit = static_cast<__int128>(kGrain) * kMillion;
-    return SimTime(static_cast<std::int64_t>((scaled + unit - 1) / unit));
-  }
-};
-
 SimTime scaled_time(SimTime time, std::int64_t ppm) {
-  if (ppm == kMillion) {
+  if (ppm == kPartsPerMillion) {
     return time;
   }
   const __int128 product = static_cast<__int128>(time.picoseconds()) * ppm;
-  return SimTime(static_cast<std::int64_t>((product + kMillion / 2) / kMillion));
+  return SimTime(static_cast<std::int64_t>((product + kPartsPerMillion / 2) / kPartsPerMillion));
 }
 
 std::int64_t compute_ppm_of(const GraphRunOptions& options, int rank) {
-  return options.compute_ppm.empty() ? kMillion
+  return options.compute_ppm.empty() ? kPartsPerMillion
                                      : options.compute_ppm[static_cast<std::size_t>(rank)];
 }
 
@@ -76,26 +51,25 @@ class GraphRun final : private EventHandler {
         meetings_(meetings_of(graph)),
         operations_(graph.operations().size()),
         states_(meetings_.meetings.size()),
-        ranks_(static_cast<std::size_t>(graph.ranks())) {
+        ranks_(static_cast<std::size_t>(graph.ranks())),
+        successors_(successors_of(graph)) {
     result_.timings.resize(operations_.size());
-    link_operations();
   }
 
   GraphResult run();
 
  private:
   struct OperationState {
-    std::uint32_t waits = 0;  // Operations that have to end first.
     bool is_ready = false;
     bool has_ended = false;
-    Progress progress;  // Of Compute.
+    WorkProgress progress;  // Of Compute.
   };
   struct MeetingState {
     std::uint32_t ready = 0;
     bool has_started = false;
     std::optional<SimTime> time;  // Of a message, when known.
     bool has_time = false;        // Of a call: it ends by its progress.
-    Progress progress;
+    WorkProgress progress;
   };
   struct RankState {
     std::vector<OperationId> computing;
@@ -103,7 +77,6 @@ class GraphRun final : private EventHandler {
   };
 
   void on_event(std::uint64_t token) override;
-  void link_operations();
   [[nodiscard]] SimTime now() const { return simulator_.now() - begin_; }
   [[nodiscard]] RankState& rank_of(OperationId id) {
     return ranks_[static_cast<std::size_t>(graph_.rank_of(id))];
@@ -137,51 +110,14 @@ class GraphRun final : private EventHandler {
   std::vector<OperationState> operations_;
   std::vector<MeetingState> states_;
   std::vector<RankState> ranks_;
-  // By operation, those that wait for it: from [first_[id]] to [first_[id + 1]] of next_.
-  std::vector<std::size_t> first_;
-  std::vector<OperationId> next_;
+  GraphSuccessors successors_;
   std::vector<OperationId> ready_;  // At this instant, still to be started; the last one first.
   GraphResult result_;
 };
 
-void GraphRun::link_operations() {
-  const std::size_t count = operations_.size();
-  std::vector<std::optional<OperationId>> last(graph_.streams().size());
-  std::vector<std::optional<OperationId>> before(count);  // On its stream.
-  first_.assign(count + 1, 0);
-  for (std::uint32_t id = 0; id < count; ++id) {
-    std::optional<OperationId>& previous = last[graph_.operations()[id].stream.value()];
-    before[id] = previous;
-    if (previous) {
-      ++first_[previous->value() + 1];
-    }
-    previous = OperationId(id);
-  }
-  for (const GraphDependency& dependency : graph_.dependencies()) {
-    ++first_[dependency.before.value() + 1];
-  }
-  for (std::size_t id = 0; id < count; ++id) {
-    first_[id + 1] += first_[id];
-  }
-  next_.resize(first_.back());
-  std::vector<std::size_t> filled(first_.begin(), first_.end() - 1);
-  const auto link = [&](OperationId from, OperationId to) {
-    next_[filled[from.value()]++] = to;
-    ++operations_[to.value()].waits;
-  };
-  for (std::uint32_t id = 0; id < count; ++id) {
-    if (before[id]) {
-      link(*before[id], OperationId(id));
-    }
-  }
-  for (const GraphDependency& dependency : graph_.dependencies()) {
-    link(dependency.before, dependency.after);
-  }
-}
-
 GraphResult GraphRun::run() {
   for (auto id = static_cast<std::uint32_t>(operations_.size()); id-- > 0;) {
-    if (operations_[id].waits == 0) {
+    if (successors_.waits[id] == 0) {
       ready_.emplace_back(id);
     }
   }
@@ -229,9 +165,10 @@ void GraphRun::end(OperationId id) {
   operations_[id.value()].has_ended = true;
   timing(id).end = now();
   // In falling order, as the last one is started first.
-  for (std::size_t index = first_[id.value() + 1]; index-- > first_[id.value()];) {
-    const OperationId after = next_[index];
-    if (--operations_[after.value()].waits == 0) {
+  for (std::size_t index = successors_.first[id.value() + 1];
+       index-- > successors_.first[id.value()];) {
+    const OperationId after = successors_.next[index];
+    if (--successors_.waits[after.value()] == 0) {
       timing(after).cause = id;
       ready_.push_back(after);
     }
@@ -268,8 +205,9 @@ void GraphRun::on_event(std::uint64_t token) {
 void GraphRun::start_compute(OperationId id) {
   timing(id).start = now();
   const SimTime work = compute_parts(graph_, id, options_).total();
-  Progress& progress = operations_[id.value()].progress;
-  progress = {.left = work.picoseconds() * kGrain, .factor_ppm = kMillion, .since = now()};
+  WorkProgress& progress = operations_[id.value()].progress;
+  progress = {
+      .left = work.picoseconds() * kWorkGrain, .factor_ppm = kPartsPerMillion, .since = now()};
   RankState& rank = rank_of(id);
   rank.computing.push_back(id);
   if (rank.slowing.empty()) {
@@ -295,14 +233,14 @@ void GraphRun::end_compute(OperationId id) {
 }
 
 void GraphRun::schedule_compute(OperationId id) {
-  Progress& progress = operations_[id.value()].progress;
+  WorkProgress& progress = operations_[id.value()].progress;
   ++progress.generation;
   simulator_.schedule(progress.time_left(), *this,
                       token_of(GraphEvent::Compute, progress.generation, id.value()));
 }
 
 void GraphRun::schedule_call(std::uint32_t meeting) {
-  Progress& progress = states_[meeting].progress;
+  WorkProgress& progress = states_[meeting].progress;
   ++progress.generation;
   simulator_.schedule(progress.time_left(), *this,
                       token_of(GraphEvent::Meeting, progress.generation, meeting));
@@ -317,14 +255,14 @@ std::int64_t GraphRun::factor_of(const RankState& rank) const {
   for (const std::uint32_t meeting : rank.slowing) {
     most = std::max(most, slowdown_of(meeting));
   }
-  return kMillion + most;
+  return kPartsPerMillion + most;
 }
 
 // After what runs on the rank has changed.
 void GraphRun::change_speeds(RankState& rank) {
   const std::int64_t factor = factor_of(rank);
   for (const OperationId id : rank.computing) {
-    Progress& progress = operations_[id.value()].progress;
+    WorkProgress& progress = operations_[id.value()].progress;
     if (progress.factor_ppm != factor) {
       if (progress.factor_ppm != 0) {
         progress.catch_up(now());
@@ -333,7 +271,7 @@ void GraphRun::change_speeds(RankState& rank) {
       schedule_compute(id);
     }
     for (const std::uint32_t meeting : rank.slowing) {
-      if (slowdown_of(meeting) == factor - kMillion) {
+      if (slowdown_of(meeting) == factor - kPartsPerMillion) {
         const OperationId first = meetings_.meetings[meeting].members.front();
         timing(id).slowed_by = graph_.operation(first).part;
       }
@@ -348,7 +286,7 @@ void GraphRun::change_speeds(RankState& rank) {
     const bool is_slow = std::any_of(members.begin(), members.end(), [&](OperationId id) {
       return !rank_of(id).computing.empty();
     });
-    const std::int64_t wanted = kMillion + (is_slow ? slowdown_of(meeting) : 0);
+    const std::int64_t wanted = kPartsPerMillion + (is_slow ? slowdown_of(meeting) : 0);
     if (state.progress.factor_ppm != wanted) {
       state.progress.catch_up(now());
       state.progress.factor_ppm = wanted;
@@ -372,8 +310,8 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
   const std::optional<SimTime> time = is_free ? SimTime() : traffic_.call_time(communicator, call);
   state.has_time = time.has_value();
-  state.progress = {.left = time.value_or(SimTime()).picoseconds() * kGrain,
-                    .factor_ppm = kMillion,
+  state.progress = {.left = time.value_or(SimTime()).picoseconds() * kWorkGrain,
+                    .factor_ppm = kPartsPerMillion,
                     .since = now()};
   if (time) {
     schedule_call(meeting);

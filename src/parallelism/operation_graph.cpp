@@ -429,6 +429,35 @@ GraphMeetings meetings_of(const OperationGraph& graph) {
   return result;
 }
 
+GraphSuccessors successors_of(const OperationGraph& graph) {
+  const std::size_t count = graph.operations().size();
+  std::vector<GraphDependency> all;
+  std::vector<std::optional<OperationId>> last(graph.streams().size());
+  for (std::uint32_t id = 0; id < count; ++id) {
+    std::optional<OperationId>& before = last[graph.operations()[id].stream.value()];
+    if (before) {
+      all.push_back({.before = *before, .after = OperationId(id)});
+    }
+    before = OperationId(id);
+  }
+  all.insert(all.end(), graph.dependencies().begin(), graph.dependencies().end());
+  GraphSuccessors result{.first = std::vector<std::size_t>(count + 1),
+                         .next = std::vector<OperationId>(all.size()),
+                         .waits = std::vector<std::uint32_t>(count)};
+  for (const GraphDependency& each : all) {
+    ++result.first[each.before.value() + 1];
+    ++result.waits[each.after.value()];
+  }
+  for (std::size_t id = 0; id < count; ++id) {
+    result.first[id + 1] += result.first[id];
+  }
+  std::vector<std::size_t> filled(result.first.begin(), result.first.end() - 1);
+  for (const GraphDependency& each : all) {
+    result.next[filled[each.before.value()]++] = each.after;
+  }
+  return result;
+}
+
 void check(const OperationGraph& graph, std::string_view place) {
   GraphCheck(graph, place).run();
 }

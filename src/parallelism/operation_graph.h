@@ -167,8 +167,8 @@ class OperationGraph {
 
 // What happens on several ranks at once: a call of a communicator, or a message.
 struct GraphMeeting {
-  // Of a call those that make it, in the order in which they were added; of a message the send, then
-  // the receive.
+  // Of a call those that make it, in the order in which they were added; of a message the send,
+  // then the receive.
   std::vector<OperationId> members;
   std::size_t expected = 0;  // Members, where nobody is missing.
   int number = 0;            // Of its kind for that communicator, or for the two ends and the tag.
@@ -182,6 +182,16 @@ struct GraphMeetings {
 
 // Pairs up calls and messages by their numbers. Meetings in which somebody is missing are in it.
 [[nodiscard]] GraphMeetings meetings_of(const OperationGraph& graph);
+
+// Which operations wait for which, by their streams and dependencies.
+struct GraphSuccessors {
+  // Those that wait for operation i: next[first[i]] to next[first[i + 1] - 1], the one on its
+  // stream first.
+  std::vector<std::size_t> first;
+  std::vector<OperationId> next;
+  std::vector<std::uint32_t> waits;  // By operation: for how many it waits.
+};
+[[nodiscard]] GraphSuccessors successors_of(const OperationGraph& graph);
 
 // Throws ConfigError, one line that begins with `place`, unless: ranks and members are in range and
 // different; every call of a communicator is made by all its members in the graph, with the same

@@ -3,12 +3,18 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "parallelism/cluster_times.h"
+#include "parallelism/graph_network.h"
+#include "parallelism/rank_groups.h"
 #include "parallelism/software_memory.h"
 #include "sim/config_error.h"
+#include "sim/simulator.h"
 
 namespace trainyard {
 namespace {
@@ -37,6 +43,59 @@ void add_memory(const Workload& workload, const SoftwareProfile& software, const
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
 }
 
+// In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it
+// in every collective, and all pipelines for its own before the optimizer, so that the step takes
+// as long as if the whole stage were as slow.
+GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding folding) {
+  if (slow.rank < 0 || slow.rank >= job.plan.ranks()) {
+    throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",
+                                  job.plan.ranks() - 1, slow.rank));
+  }
+  const auto place_of = [&](int rank) {
+    const std::vector<int> ranks = group_of(job.plan, RankGroupKind::Pipeline, rank);
+    return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  };
+  const auto place = place_of(slow.rank);
+  GraphRunOptions options;
+  for (int rank = 0; rank < job.plan.ranks(); ++rank) {
+    const bool is_slow =
+        rank == slow.rank || (folding == Folding::Folded && place_of(rank) == place);
+    options.compute_ppm.push_back(is_slow ? slow.ppm : 1'000'000);
+  }
+  return options;
+}
+
+StepGraphRun run_graph_of(const Cluster& cluster, const StepJob& job, const StepTables& tables,
+                          GroupTimes& times, const GraphRunOptions& options) {
+  if (!tables.shares_network) {
+    return run_step_graph(job, times, Folding::Folded, options);
+  }
+  if (job.plan.ranks() > kMostSharedRanks) {
+    throw ConfigError(
+        fmt::format("step: expected at most {} GPUs for all traffic on one network, found {}",
+                    kMostSharedRanks, job.plan.ranks()));
+  }
+  Simulator simulator;
+  NetworkTraffic traffic(simulator, cluster, tables.fidelity);
+  return run_step_graph(job, simulator, traffic, Folding::Unfolded, options);
+}
+
+void run_method(const Cluster& cluster, const StepJob& job, const StepTables& tables,
+                GroupTimes& times, StepRun& run) {
+  if (tables.method == StepMethod::ClosedForms) {
+    run.step = step_time(job, times);
+    return;
+  }
+  run.graph = run_graph_of(cluster, job, tables, times, {});
+  if (tables.slow_rank) {
+    run.usual_time = run.graph->step.time;
+    const Folding folding = tables.shares_network ? Folding::Unfolded : Folding::Folded;
+    run.graph =
+        run_graph_of(cluster, job, tables, times, options_of(*tables.slow_rank, job, folding));
+  }
+  run.step = run.graph->step;
+}
+
 }  // namespace
 
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
@@ -54,15 +113,16 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
         .catalogue = tables.catalogue, .profile = *tables.nccl, .engine = tables.engine});
   }
   ClusterTimes times(cluster, runtime, tables.fidelity);
-  run.step = step_time({.model = workload.model,
-                        .plan = run.plan,
-                        .rates = rates,
-                        .software = software,
-                        .overlap = run.overlap,
-                        .server_of_rank = times.servers(),
-                        .domain_of_rank = times.domains(),
-                        .loads = workload.routing},
-                       times);
+  run_method(cluster,
+             {.model = workload.model,
+              .plan = run.plan,
+              .rates = rates,
+              .software = software,
+              .overlap = run.overlap,
+              .server_of_rank = times.servers(),
+              .domain_of_rank = times.domains(),
+              .loads = workload.routing},
+             tables, times, run);
   run.calls = times.calls();
   run.simulated = times.simulated();
   return run;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "hw/catalogue.h"
@@ -11,12 +13,26 @@
 #include "network/network.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/software_profile.h"
+#include "parallelism/step_graph.h"
 #include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
 #include "parallelism/workload.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
+
+enum class StepMethod : std::uint8_t {
+  ClosedForms,  // step_time.h
+  Graph,        // step_graph.h
+};
+
+// A rank that computes slower than the others.
+struct SlowRank {
+  int rank = 0;
+  std::int64_t ppm = 1'000'000;  // Its times over those of the others.
+};
+
+inline constexpr int kMostSharedRanks = 1024;
 
 // What does not change from one run to the next.
 struct StepTables {
@@ -26,6 +42,12 @@ struct StepTables {
   const nccl::Profile* nccl = nullptr;
   Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
   std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
+  StepMethod method = StepMethod::ClosedForms;
+  // For StepMethod::Graph:
+  std::optional<SlowRank> slow_rank = {};
+  // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
+  // `nccl`. For at most kMostSharedRanks.
+  bool shares_network = false;
 };
 
 struct StepRun {
@@ -40,6 +62,8 @@ struct StepRun {
   // equal ones.
   std::size_t calls = 0;
   std::size_t simulated = 0;
+  std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.
+  std::optional<SimTime> usual_time = {};  // Of the step without the slow rank.
 };
 
 // On all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and for

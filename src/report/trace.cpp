@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chrome trace events: "M" (metadata) names processes and threads, "X" is a complete span. Written
-// by hand because the JSON library has no decimal numbers.
+// Chrome trace events: "M" (metadata) names processes and threads, "X" is a complete span, "s" and
+// "f" are the ends of an arrow between two spans. Written by hand because the JSON library has no
+// decimal numbers.
 #include "report/trace.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -68,6 +69,18 @@ std::string chrome_trace(const TraceRecorder& recorder) {
                                  process_of_track[track], track + 1,
                                  json_text(recorder.name(span.name)), microseconds_text(span.start),
                                  microseconds_text(span.end - span.start)));
+  }
+  for (std::size_t i = 0; i < recorder.flows().size(); ++i) {
+    const TraceFlow& flow = recorder.flows()[i];
+    const auto add_end = [&](std::string_view kind, TraceTrackId track, SimTime time,
+                             std::string_view more) {
+      events.push_back(
+          fmt::format(R"({{"ph":"{}","pid":{},"tid":{},"id":{},"cat":"flow","name":{},"ts":{}{}}})",
+                      kind, process_of_track[track.value()], track.value() + 1, i + 1,
+                      json_text(recorder.name(flow.name)), microseconds_text(time), more));
+    };
+    add_end("s", flow.from, flow.start, "");
+    add_end("f", flow.to, flow.end, R"(,"bp":"e")");
   }
   return fmt::format("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n",
                      fmt::join(events, ",\n"));

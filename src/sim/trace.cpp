@@ -30,6 +30,14 @@ void TraceRecorder::add_span(TraceTrackId track, TraceNameId name, SimTime start
   spans_.push_back({.track = track, .name = name, .start = start, .end = end});
 }
 
+void TraceRecorder::add_flow(const TraceFlow& flow) {
+  CHECK(flow.from.value() < tracks_.size(), "a flow from a track that does not exist");
+  CHECK(flow.to.value() < tracks_.size(), "a flow to a track that does not exist");
+  CHECK(flow.name.value() < names_.size(), "a flow with a name that was not interned");
+  CHECK(flow.start <= flow.end, "a flow that ends before it starts");
+  flows_.push_back(flow);
+}
+
 const std::string& TraceRecorder::name(TraceNameId id) const {
   CHECK(id.value() < names_.size(), "a trace name that was not interned");
   return names_[id.value()];

@@ -35,6 +35,15 @@ struct TraceSpan {
   SimTime end;
 };
 
+// An arrow from a span to another one: each end is a time at which its span runs.
+struct TraceFlow {
+  TraceTrackId from;
+  TraceTrackId to;
+  TraceNameId name;
+  SimTime start;
+  SimTime end;
+};
+
 class TraceRecorder {
  public:
   TraceRecorder() = default;
@@ -52,14 +61,19 @@ class TraceRecorder {
     add_span(track, intern(name), start, end);
   }
 
+  // `start` must not be after `end`.
+  void add_flow(const TraceFlow& flow);
+
   [[nodiscard]] std::span<const TraceTrack> tracks() const { return tracks_; }
   // In the order of recording.
   [[nodiscard]] std::span<const TraceSpan> spans() const { return spans_; }
+  [[nodiscard]] std::span<const TraceFlow> flows() const { return flows_; }
   [[nodiscard]] const std::string& name(TraceNameId id) const;
 
  private:
   std::vector<TraceTrack> tracks_;
   std::vector<TraceSpan> spans_;
+  std::vector<TraceFlow> flows_;
   std::vector<std::string> names_;
   std::map<std::string, TraceNameId, std::less<>> ids_;
 };

@@ -81,6 +81,7 @@ class Routing {
   [[nodiscard]] std::optional<NodeId> host_memory(NodeId gpu) const;
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] RoutingPolicy policy() const { return options_.policy; }
+  [[nodiscard]] const RoutingOptions& options() const { return options_; }
   [[nodiscard]] FabricRouter& fabric();
 
  private:

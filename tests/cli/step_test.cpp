@@ -4,6 +4,8 @@
 #include "cli/step.h"
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -80,6 +82,59 @@ TEST_CASE("the plain runtime has fidelities, the analytical one is a lower bound
           Approx(ports).epsilon(0.05));
 }
 
+TEST_CASE("a graph takes about as long as the closed forms, and its parts add up",
+          "[step-command]") {
+  const auto closed = json_of({});
+  const auto graph = json_of({"--method", "graph"});
+  REQUIRE(graph["step_time_s"].get<double>() ==
+          Approx(closed["step_time_s"].get<double>()).epsilon(0.05));
+  std::int64_t sum = 0;
+  for (const auto& part : graph["breakdown_ps"]) {
+    sum += part.get<std::int64_t>();
+  }
+  REQUIRE(sum == graph["step_time_ps"].get<std::int64_t>());
+  REQUIRE(graph["notes"][0].get<std::string>().find("a graph of ") == 0);
+}
+
+TEST_CASE("a slow rank makes a step longer, and a trace shows it", "[step-command]") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / "trainyard_step_trace_test.json";
+  const auto slow =
+      json_of({"--method", "graph", "--slow-rank", "5=1.25", "--trace", file.string()});
+  const auto usual = json_of({"--method", "graph"});
+  const double ratio = slow["step_time_s"].get<double>() / usual["step_time_s"].get<double>();
+  REQUIRE(ratio > 1.0);
+  REQUIRE(ratio < 1.25);
+  std::ifstream input(file);
+  const auto trace = nlohmann::json::parse(input);
+  REQUIRE(trace["traceEvents"].size() > 1000);
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("with all traffic on one network a step takes about as long on rails", "[step-command]") {
+  const std::vector<std::string> small{
+      "--method", "graph",           "--runtime", "plain",
+      "--set",    "batch.global=16", "--set",     "batch.sequence=512"};
+  std::vector<std::string> shared = small;
+  shared.insert(shared.end(), {"--traffic", "shared"});
+  const auto run = json_of(shared);
+  REQUIRE(run["step_time_s"].get<double>() ==
+          Approx(json_of(small)["step_time_s"].get<double>()).epsilon(0.1));
+  REQUIRE(run["notes"][1] == "collectives run as plain rings, all groups at once on one network");
+}
+
+TEST_CASE("options of the graph want the graph", "[step-command]") {
+  REQUIRE(error_of(with_files({"--slow-rank", "1=2"})) ==
+          "--slow-rank: expected --method graph, as closed forms have no time line, found "
+          "closed-forms");
+  REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "64=2"})) ==
+          "slow rank: expected a rank from 0 to 63, found 64");
+  REQUIRE(error_of(with_files({"--method", "graph", "--traffic", "shared"})) ==
+          "--traffic shared: expected --runtime plain with --fidelity flow or packet, found nccl");
+  REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "1"})) ==
+          "--slow-rank: expected RANK=FACTOR, a factor from 0.001 to 1000, found \"1\"");
+}
+
 TEST_CASE("plans that do not fit are refused with their numbers", "[step-command]") {
   REQUIRE(error_of(with_files({"--set", "plan.tensor=3"})).find("found 3 x 4 x 1 = 12 and 64") !=
           std::string::npos);
@@ -92,8 +147,8 @@ TEST_CASE("plans that do not fit are refused with their numbers", "[step-command
 
 TEST_CASE("the help of step shows every option and an example", "[step-command]") {
   const std::string help = output_of({"--help"});
-  for (const std::string part :
-       {"--workload", "--runtime", "--fidelity", "--set", "trainyard step --cluster"}) {
+  for (const std::string part : {"--workload", "--runtime", "--fidelity", "--set", "--method",
+                                 "--trace", "trainyard step --cluster"}) {
     REQUIRE(help.find(part) != std::string::npos);
   }
 }

@@ -97,6 +97,40 @@ TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
           std::string::npos);
 }
 
+TEST_CASE("a cable that fails is gone round once switches know it", "[traffic]") {
+  // All four hosts of leaf0 send, and all of its cables up but one fail.
+  const std::vector<std::string> failing = {"permutation",
+                                            "--fidelity",
+                                            "packet",
+                                            "--nodes",
+                                            "16",
+                                            "--set-traffic",
+                                            "groups.0.size=1 MB",
+                                            "--retransmission",
+                                            "selective",
+                                            "--fail",
+                                            "leaf0,spine0@20us",
+                                            "--fail",
+                                            "leaf0,spine1@20us",
+                                            "--fail",
+                                            "leaf0,spine2@30us"};
+  std::vector<std::string> arguments = failing;
+  arguments.insert(arguments.end(), {"--convergence", "200us"});
+  const std::string text = run(arguments);
+  REQUIRE(text.find("leaf0,spine2@30us, convergence 200us") != std::string::npos);
+  REQUIRE(text.find(" on failed links), ") != std::string::npos);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--convergence", "1ms"}) ==
+          "--convergence: expected --fidelity packet beside it, found flow");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--convergence", "1ms"}) ==
+          "--convergence: expected --fail A,B@TIME beside it, found none");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail", "leaf0@1ms",
+                 "--convergence", "1ms"})
+              .find("--convergence: expected --retransmission go-back-n or selective") == 0);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail", "leaf0@1ms",
+                 "--retransmission", "selective", "--convergence", "soon"}) ==
+          "--convergence: expected a time such as 50ms, found \"soon\"");
+}
+
 TEST_CASE("with packets an incast stops senders, marks, and counts at every port", "[traffic]") {
   const ScratchFolder folder;
   const std::filesystem::path counters = folder.path() / "counters.csv";

@@ -109,6 +109,26 @@ TEST_CASE("credits stop a circle of flows just the same") {
   REQUIRE(beside.incomplete() == 0);
 }
 
+TEST_CASE("the complaint says by what the links of a deadlock are stopped") {
+  const Circle circle = circle_of(4);
+  Simulator simulator;
+  Routing routing(circle.topology, {});
+  PacketNetwork paused(simulator, routing, small_buffers());
+  send_round(paused.engine(), circle, 2);
+  REQUIRE(paused.complaint()->find("; PFC deadlock, each link") != std::string::npos);
+  REQUIRE(paused.port_counters()->front().starved == SimTime());
+
+  PacketOptions options = line_options();
+  options.fabric_credits = 100'000_B;
+  PacketNetwork starved(simulator, routing, options);
+  send_round(starved.engine(), circle, 2);
+  REQUIRE(starved.complaint()->find("; credit deadlock, each link") != std::string::npos);
+  const auto counters = starved.port_counters();
+  REQUIRE(std::ranges::any_of(*counters, [](const PortCounters& port) {
+    return port.starved > SimTime() && port.paused == SimTime();
+  }));
+}
+
 TEST_CASE("what does not complete is complained of") {
   PacketOptions options = line_options();
   options.buffer = 100'000_B;

@@ -45,6 +45,7 @@ TEST_CASE("what is on a cable that fails is lost, and what had arrived is not") 
     REQUIRE(network.complaint());
     const auto counters = network.port_counters();
     REQUIRE(counters->front().dropped == static_cast<std::uint64_t>(2 + late));
+    REQUIRE(counters->front().link_down == counters->front().dropped);
   }
 }
 

@@ -106,10 +106,32 @@ TEST_CASE("a control that ACKs drive is taken where nothing is sent again", "[tr
   REQUIRE(options.marking->name == "hpcc");
 }
 
+TEST_CASE("a transport with queues has lanes, and says which may lose packets", "[transport]") {
+  const PacketOptions options = load_packet_options(kFolder / "classes.yaml", kFolder);
+  REQUIRE(options.pfc);
+  REQUIRE(options.lanes);
+  REQUIRE(options.lanes->usual == 3);
+  REQUIRE(options.lanes->lossless == 0b0001'1000);
+  REQUIRE(options.lanes->strict == 0b0010'0000);
+  const std::string queues =
+      "queues:\n  strict: {value: [], evidence: estimate, source: trainyard}\n"
+      "  weights: {value: [1, 2, 3, 4, 5, 6, 7, 8], evidence: estimate, source: "
+      "trainyard}\nbuffer:";
+  const PacketOptions mine = load_changed("buffer:", queues);
+  REQUIRE(mine.lanes->weights[6] == 7);
+  REQUIRE(mine.lanes->lossless == 0b1000);
+  REQUIRE(error_of("buffer:",
+                   "queues:\n  strict: {value: [], evidence: estimate, source: "
+                   "trainyard}\n  weights: {value: [1, 2], evidence: estimate, source: "
+                   "trainyard}\nbuffer:") ==
+          "mine.yaml:30:20: queues.weights.value: expected a weight for each of eight priorities, "
+          "found 2");
+}
+
 TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
   REQUIRE(error_of("value: [3]", "value: [3, 4]") ==
-          "mine.yaml:20:23: pfc.priorities.value: expected [], or rdma.data_priority alone: the "
-          "packet engine has one class of data, found a sequence");
+          "mine.yaml:20:23: pfc.priorities.value: expected [], or rdma.data_priority alone: "
+          "without queues there is one class of data, found a sequence");
   REQUIRE(
       error_of("value: 65535", "value: 1000") ==
       "mine.yaml:21:19: pfc.quanta.value: expected 65535: in the packet engine no pause ends by "

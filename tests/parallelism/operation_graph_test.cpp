@@ -4,6 +4,7 @@
 #include "parallelism/operation_graph.h"
 
 #include <string>
+#include <vector>
 
 #include "sim/config_error.h"
 
@@ -66,6 +67,21 @@ TEST_CASE("the n-th call of every rank is one meeting, and so are sends and rece
   REQUIRE(together(send_1, receive_1));
   REQUIRE(together(send_2, receive_2));
   REQUIRE(pair.graph.describe(receive_1) == "rank 1, compute: receive");
+}
+
+TEST_CASE("operations wait for the one before them on their stream, and for what they depend on",
+          "[operation_graph]") {
+  PairGraph pair;
+  const OperationId a = pair.graph.add_compute(pair.first, "a", StepPart::Linear, 1_ns);
+  const OperationId b = pair.graph.add_compute(pair.second, "b", StepPart::Linear, 1_ns);
+  const OperationId c = pair.graph.add_compute(pair.first, "c", StepPart::Linear, 1_ns);
+  const OperationId d = pair.graph.add_compute(pair.second, "d", StepPart::Linear, 1_ns);
+  pair.graph.add_dependency(a, d);
+  const GraphSuccessors successors = successors_of(pair.graph);
+  REQUIRE(successors.first == std::vector<std::size_t>{0, 2, 3, 3, 3});
+  REQUIRE(successors.next == std::vector<OperationId>{c, d, d});
+  REQUIRE(successors.waits == std::vector<std::uint32_t>{0, 0, 1, 2});
+  REQUIRE(b == OperationId(1));
 }
 
 TEST_CASE("a folded graph asks nothing of ranks that are not in it", "[operation_graph]") {

@@ -43,6 +43,20 @@ TEST_CASE("a trace is written event by event") {
   REQUIRE(nlohmann::json::parse(text)["traceEvents"].size() == 10);
 }
 
+TEST_CASE("arrows have two ends with one number") {
+  TraceRecorder recorder;
+  const TraceTrackId send = recorder.add_track("rank 0", "send");
+  const TraceTrackId receive = recorder.add_track("rank 1", "receive");
+  recorder.add_span(send, "chunk", 1_us, 2_us);
+  recorder.add_span(receive, "chunk", 1_us, 3_us);
+  recorder.add_flow(
+      {.from = send, .to = receive, .name = recorder.intern("chunk"), .start = 1_us, .end = 2_us});
+  const std::string text = chrome_trace(recorder);
+  REQUIRE(text.find(R"({"ph":"s","pid":1,"tid":1,"id":1,"cat":"flow","name":"chunk","ts":1},
+{"ph":"f","pid":2,"tid":2,"id":1,"cat":"flow","name":"chunk","ts":2,"bp":"e"})") !=
+          std::string::npos);
+}
+
 TEST_CASE("a trace of nothing is still a trace") {
   REQUIRE(nlohmann::json::parse(chrome_trace(TraceRecorder()))["traceEvents"].empty());
 }

@@ -23,6 +23,16 @@ TEST_CASE("spans are kept in the order of recording, with their track and name")
   REQUIRE(recorder.spans()[1].end == 1_us);
 }
 
+TEST_CASE("arrows are kept in the order of recording") {
+  TraceRecorder recorder;
+  const TraceTrackId first = recorder.add_track("rank 0", "send");
+  const TraceTrackId second = recorder.add_track("rank 1", "receive");
+  const TraceNameId name = recorder.intern("chunk");
+  recorder.add_flow({.from = first, .to = second, .name = name, .start = 1_us, .end = 2_us});
+  REQUIRE(recorder.flows().size() == 1);
+  REQUIRE(recorder.flows()[0].to == second);
+}
+
 TEST_CASE("a name is stored once") {
   TraceRecorder recorder;
   const TraceNameId name = recorder.intern("chunk");

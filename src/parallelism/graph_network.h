@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traffic of an operation graph on the links of a cluster: all calls and messages are on one
+// network, so that groups that work at the same time take bandwidth from each other.
+//
+// Calls run as the schedules of the plain runtime: rings, and direct messages for alltoall and
+// sendrecv. Fidelity::Analytical has no contention, for which TimedTraffic is as good.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "collectives/executor.h"
+#include "collectives/placement.h"
+#include "network/network.h"
+#include "parallelism/graph_traffic.h"
+#include "sim/simulator.h"
+#include "topology/cluster.h"
+#include "topology/routing.h"
+
+namespace trainyard {
+
+class NetworkTraffic final : public GraphTraffic, private EventHandler {
+ public:
+  // Rank r of the graph is the GPU r of the cluster. For one graph, not folded; the arguments must
+  // outlive this. Not for Fidelity::Analytical.
+  NetworkTraffic(Simulator& simulator, const Cluster& cluster, Fidelity fidelity);
+
+  // Only of calls that move no data.
+  [[nodiscard]] std::optional<SimTime> call_time(const GraphCommunicator& communicator,
+                                                 const GraphCall& call) override;
+  [[nodiscard]] std::optional<SimTime> message_time(int from, int to, Bytes size) override;
+  // Throw ConfigError where there is no path.
+  void start_call(const GraphCommunicator& communicator, const GraphCall& call, EventHandler& done,
+                  std::uint64_t token) override;
+  void start_message(int from, int to, Bytes size, EventHandler& done,
+                     std::uint64_t token) override;
+
+  [[nodiscard]] const Network& network() const { return *network_; }
+
+ private:
+  // A schedule that runs, or ran and can run again.
+  struct Running {
+    Placement placement;
+    std::unique_ptr<Schedule> schedule;
+    std::optional<Executor> executor;
+    int left = 0;  // Times to run; 0: nobody uses it.
+    EventHandler* done = nullptr;
+    std::uint64_t token = 0;
+  };
+
+  void on_event(std::uint64_t token) override;
+  void use_ranks(const std::vector<int>& ranks);
+  [[nodiscard]] std::size_t prepare(const GraphCommunicator& communicator, const GraphCall& call);
+
+  Simulator& simulator_;
+  const Cluster& whole_;
+  Cluster group_;
+  Routing routing_;
+  std::unique_ptr<Network> network_;
+  std::vector<std::unique_ptr<Running>> running_;
+  std::map<std::tuple<CommunicatorId, Operation, Bytes>, std::vector<std::size_t>> of_call_;
+  std::map<std::pair<int, int>, ConnectionId> connections_;
+};
+
+}  // namespace trainyard

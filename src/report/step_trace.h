@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time line of a training step for a viewer (trace.h): a group for each rank in the graph, in
+// it a track for the passes and one for each stream, and arrows from sends to receives and along
+// the members of a collective.
+#pragma once
+
+#include "parallelism/step_graph.h"
+#include "sim/trace.h"
+
+namespace trainyard {
+
+void record_step(const StepGraphRun& step, TraceRecorder& recorder);
+
+}  // namespace trainyard
