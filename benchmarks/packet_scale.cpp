@@ -4,8 +4,8 @@
 //   packet_scale permutation RADIX BYTES   every host sends to another one, all at once
 //   packet_scale incast RADIX BYTES        sixteen hosts send to one
 //   packet_scale ring RADIX BYTES          ring all_reduce of half of the hosts
-// With DCQCN as NICs do it, ECN, PFC and ACKs; a last word `bare` leaves these out, a last number is
-// that of the threads.
+// With DCQCN as NICs do it, ECN, PFC and ACKs; a last word `bare` leaves these out, a last number
+// is that of the threads.
 // Prints one line: processor time of the run without building the topology, packet-hops a second
 // (a packet-hop is a data packet that crosses a link), time of the clock, of which setting up,
 // simulated time, peak memory.

@@ -32,7 +32,7 @@ for case in "128" "128 ring" "128 tree" "256"; do
   "$bin/nccl_scale" $case
 done
 for case in "permutation 8 10000000" "permutation 8 10000000 bare" "permutation 16 1000000" \
-  "permutation 16 1000000 bare" "incast 8 2000000" "ring 8 64000000"; do
+  "permutation 16 1000000 2" "permutation 16 1000000 bare" "incast 8 2000000" "ring 8 64000000"; do
   # shellcheck disable=SC2086
   "$bin/packet_scale" $case
 done

@@ -171,8 +171,8 @@ std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, 
   return engine;
 }
 
-// What was measured are calls back to back on fabrics without other traffic: nothing is known of
-// the errors of other predictions.
+// What was measured are calls back to back on fabrics without other traffic: of the errors of other
+// predictions nothing is known.
 std::optional<Intervals> intervals_of(const NcclRequest& request) {
   if (request.fidelity || !request.mode.back_to_back) {
     return std::nullopt;

@@ -46,8 +46,8 @@ Examples:
       --trace step.json
 )";
 
-constexpr std::array<std::string_view, 6> kWorkloadKeys{"model", "software", "precision",
-                                                        "plan",  "batch",    "overlap"};
+constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
+                                                        "batch", "overlap",  "routing"};
 
 struct Request {
   std::string cluster;
@@ -130,8 +130,10 @@ Request read_request(const OptionReader& reader) {
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   if (request.is_nccl) {
     const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
-    request.has_engine = chosen > 0;
-    request.fidelity = chosen > 0 ? kFidelities[chosen - 1] : Fidelity::Flow;
+    if (chosen > 0) {
+      request.fidelity = kFidelities[chosen - 1];
+      request.has_engine = true;
+    }
   } else {
     request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
   }
@@ -257,8 +259,7 @@ options::options_description step_options() {
   add("slow-rank", text("RANK=FACTOR"), "with graph: a rank that computes so many times as long");
   add("traffic", text("NAME"),
       "with graph: alone (the default), each group has the cluster to itself; shared, every rank "
-      "is "
-      "simulated, with all traffic on one network");
+      "is simulated, with all traffic on one network");
   add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
   add_output_options(all);
   add_log_option(all);

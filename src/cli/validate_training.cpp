@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -58,6 +59,17 @@ std::map<std::string, std::vector<const LoadedTrainingCase*>> by_generation(
   return generations;
 }
 
+// What has nothing to be fitted to: --only may have left one half alone.
+void note_lone_halves(const std::vector<LoadedTrainingCase>& cases, TrainingReport& report) {
+  for (const auto& [generation, members] : by_generation(cases)) {
+    const TrainingHalf first = members.front()->item.half;
+    if (std::ranges::all_of(
+            members, [first](const LoadedTrainingCase* one) { return one->item.half == first; })) {
+      report.notes.push_back(generation + ": sources of one half alone, not scored out of source");
+    }
+  }
+}
+
 // Fits constants, predicts again, and keeps the score with the constants of the files beside it.
 // The collectives of all cases are known by then.
 void refit_steps(const TrainingValidationRequest& request,
@@ -76,11 +88,19 @@ void refit_steps(const TrainingValidationRequest& request,
     return predictor(values_of(report.fits.back(), priors));
   };
   report.with_files = std::move(report.score);
+  std::vector<SourceScore> scores;
+  for (const LoadedTrainingCase& one : cases) {  // What no fit is about still counts as rows.
+    if (one.item.half == TrainingHalf::None) {
+      scores.push_back(score_case(one, {}));
+    }
+  }
   if (fitting == StepFitting::OutOfSource) {
-    report.score = out_of_source_score(cases, fit);
+    TrainingScore halves = out_of_source_score(cases, fit);
+    std::move(halves.sources.begin(), halves.sources.end(), std::back_inserter(scores));
+    report.score = score_of(std::move(scores));
+    note_lone_halves(cases, report);
     return;
   }
-  std::vector<SourceScore> scores;
   for (const auto& [generation, members] : by_generation(cases)) {
     const StepPredictor predict = fit(members);
     for (const LoadedTrainingCase* const one : members) {

@@ -4,9 +4,9 @@
 // much may be under way and how fast. docs/packet.md has what each control gets.
 //
 // Sizes are bytes on the line, as in the counters of ports. A packet is known by its number in its
-// connection: when it was sent and how large it is lie in a ring by that number. What switches write
-// into it for HPCC is handed over by each of them, in the order of the link. So packets themselves
-// do not grow.
+// connection: when it was sent and how large it is lie in a ring by that number. What switches
+// write into it for HPCC is handed over by each of them, in the order of the link. So packets
+// themselves do not grow.
 #pragma once
 
 #include <array>

@@ -25,12 +25,13 @@ class Ring {
     return slots_[(head_ + index) & (capacity_ - 1)];
   }
 
-  void push(const T& value) {
+  void push(const T& value) { push_slot() = value; }
+  // The slot of a new element, to be written.
+  T& push_slot() {
     if (size() == capacity_) [[unlikely]] {
       grow();
     }
-    slots_[tail_ & (capacity_ - 1)] = value;
-    ++tail_;
+    return slots_[tail_++ & (capacity_ - 1)];
   }
   T pop() {
     DCHECK(!empty(), "nothing to take from a ring");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection of the packet engine whose packets take several paths: at the source which one each
-// takes, at the target what is waited for. The source goes round its paths, in an order of its own so that
-// connections do not move in step; the target hands on in order, as adapters do that place data out
-// of order but complete in order.
+// takes, at the target what is waited for. The source goes round its paths, in an order of its own
+// so that connections do not move in step; the target hands on in order, as adapters do that place
+// data out of order but complete in order.
 #pragma once
 
 #include <cstdint>

@@ -435,14 +435,13 @@ void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start
   }
   const auto flags =
       static_cast<std::uint8_t>(Packet::kPause | (stop ? Packet::kMarked : std::uint8_t{0}));
-  put_on_link(port, index, CalendarItem::Pauses, port.pauses,
-              {.time = time,
-               .packet = {.connection = kNoIndex,
-                          .position = 0,
-                          .sequence = said / 2U,
-                          .wire = 0,
-                          .left = 0,
-                          .flags = flags}});
+  put_on_link(port, index, CalendarItem::Pauses, port.pauses, time,
+              {.connection = kNoIndex,
+               .position = 0,
+               .sequence = said / 2U,
+               .wire = 0,
+               .left = 0,
+               .flags = flags});
 }
 
 }  // namespace trainyard

@@ -445,15 +445,14 @@ inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet p
   if (!credits_.empty()) [[unlikely]] {
     use_credits(port, index, packet, end, false);
   }
-  --packet.left;
-  ++packet.position;
+  packet = packet.advanced();
   if (packet.left == 0) {
     deliver(port, index, packet, end + port.end_delay);
     return;
   }
   const Picoseconds time = fabric_.handed_on(port, packet, start, end);
   DCHECK(time >= end_time_, "a packet arrives in the window in which it was sent");
-  put_on_link(port, index, CalendarItem::Wire, port.wire, {.time = time, .packet = packet});
+  put_on_link(port, index, CalendarItem::Wire, port.wire, time, packet);
 }
 
 }  // namespace trainyard

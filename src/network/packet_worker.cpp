@@ -130,7 +130,7 @@ void PacketWorker::deliver(Port& port, std::uint32_t index, const Packet& packet
 
 // Something happens at the end of the link of `port` at `time`.
 void PacketWorker::notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
-  put_on_link(port, index, CalendarItem::Notices, port.notices, {.time = time, .packet = packet});
+  put_on_link(port, index, CalendarItem::Notices, port.notices, time, packet);
 }
 
 // What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.

@@ -4,9 +4,9 @@
 // its own calendar and notes.
 //
 // Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
-// part lies in an outbox until the window is over; the other part takes it when the next one begins:
-// from one part after the other, and of each in the order in which it was sent, so that the order on
-// a link is kept. Between links the order follows from time and link alone.
+// part lies in an outbox until the window is over; the other part takes it when the next one
+// begins: from one part after the other, and of each in the order in which it was sent, so that the
+// order on a link is kept. Between links the order follows from time and link alone.
 #pragma once
 
 #include <array>
@@ -103,8 +103,8 @@ class alignas(64) PacketWorker {
   void fetch_ahead(std::size_t place) const;
   void pull(std::uint32_t item);
   void pull_inlets();
-  void put_on_link(Port& port, std::uint32_t index, CalendarItem kind, Ring<Arrival>& ring,
-                   const Arrival& arrival);
+  [[gnu::always_inline]] void put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
+                                          Ring<Arrival>& ring, Picoseconds time, Packet packet);
   [[gnu::always_inline]] void hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
                                    std::uint32_t by);
   [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
@@ -194,7 +194,7 @@ class alignas(64) PacketWorker {
   WindowCalendar calendar_;
   PacketNotes notes_;
 
-  // What is sent in this round, and what was sent in the one before, by the lowest bit of the round.
+  // What is sent in this round, and what was sent in the one before: by the lowest bit of rounds.
   std::array<Outbox, 2> outboxes_;
   std::uint32_t filled_ = 0;
   std::vector<PacketCrossing> inlets_;  // What has come from other parts, and is not due yet.
@@ -277,15 +277,17 @@ inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::
 
 // On its link: a FIFO, if its other end is in the same part.
 inline void PacketWorker::put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
-                                      Ring<Arrival>& ring, const Arrival& arrival) {
+                                      Ring<Arrival>& ring, Picoseconds time, Packet packet) {
   if (port.into != kNoIndex) [[unlikely]] {
-    cross(port.into, index, kind, arrival);
+    cross(port.into, index, kind, {.time = time, .packet = packet});
     return;
   }
   if (ring.empty()) {
-    add_to_calendar(item_of(index, kind), arrival.time);
+    add_to_calendar(item_of(index, kind), time);
   }
-  ring.push(arrival);
+  Arrival& arrival = ring.push_slot();
+  arrival.time = time;
+  arrival.packet = packet;
 }
 
 // When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.

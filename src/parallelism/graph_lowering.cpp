@@ -34,7 +34,9 @@ class StepLowering {
         plan_(job.plan),
         shape_(plan_.pipeline_shape()),
         result_(result),
-        communicators_(plan_, job.server_of_rank, result.graph),
+        communicators_(plan_, job.server_of_rank,
+                       job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank,
+                       result.graph),
         units_(job, result.graph) {}
 
   void add_rank(int rank);

@@ -51,23 +51,60 @@ std::string_view group_name(RankGroupKind kind) {
 
 }  // namespace
 
-CommunicatorId PlanCommunicators::of(RankGroupKind kind, int rank) {
-  const auto known = of_rank_.find({kind, rank});
+// As expert_domains() for the first rank of the group, here for any of them.
+std::vector<int> PlanCommunicators::part_of(const std::vector<int>& group, int rank,
+                                            ExpertPath path) const {
+  if (path == ExpertPath::Group) {
+    return group;
+  }
+  const ExpertDomains places = expert_domains(group, domain_of_rank_);
+  if (places.rail.size() == group.size()) {  // Each is a domain of its own.
+    return path == ExpertPath::Rail ? group : std::vector<int>{rank};
+  }
+  const auto domain_of = [&](int of) { return domain_of_rank_[static_cast<std::size_t>(of)]; };
+  std::map<int, std::vector<int>> domains;
+  std::vector<int> order;  // Of the domains, as they come.
+  for (const int each : group) {
+    std::vector<int>& members = domains[domain_of(each)];
+    if (members.empty()) {
+      order.push_back(domain_of(each));
+    }
+    members.push_back(each);
+  }
+  const std::vector<int>& own = domains[domain_of(rank)];
+  if (path == ExpertPath::Domain) {
+    return own;
+  }
+  const auto place =
+      static_cast<std::size_t>(std::find(own.begin(), own.end(), rank) - own.begin());
+  std::vector<int> rail;
+  for (const int domain : order) {
+    rail.push_back(domains[domain][place]);
+  }
+  return rail;
+}
+
+CommunicatorId PlanCommunicators::of(RankGroupKind kind, int rank, ExpertPath path) {
+  const auto known = of_rank_.find({kind, path, rank});
   if (known != of_rank_.end()) {
     return known->second;
   }
-  std::vector<int> ranks = group_of(plan_, kind, rank);
-  auto found = of_ranks_.find({kind, ranks});
+  std::vector<int> ranks = part_of(group_of(plan_, kind, rank), rank, path);
+  auto found = of_ranks_.find({kind, path, ranks});
   if (found == of_ranks_.end()) {
     auto widest = widest_.find(kind);
     if (widest == widest_.end()) {
       widest = widest_.emplace(kind, widest_group(plan_, kind, server_of_rank_)).first;
     }
+    std::vector<int> timed_as = part_of(widest->second, widest->second.front(), path);
+    if (timed_as.size() != ranks.size()) {
+      timed_as.clear();  // Domains of other sizes.
+    }
     const CommunicatorId id = graph_.add_communicator(
-        fmt::format("{} {}", group_name(kind), ranks.front()), ranks, widest->second);
-    found = of_ranks_.emplace(std::make_pair(kind, std::move(ranks)), id).first;
+        fmt::format("{} {}", group_name(kind), ranks.front()), ranks, std::move(timed_as));
+    found = of_ranks_.emplace(std::make_tuple(kind, path, std::move(ranks)), id).first;
   }
-  of_rank_.emplace(std::make_pair(kind, rank), found->second);
+  of_rank_.emplace(std::make_tuple(kind, path, rank), found->second);
   return found->second;
 }
 
@@ -88,8 +125,9 @@ StreamId LoweredRank::stream(const std::string& name) {
   return found->second;
 }
 
-StreamId LoweredRank::stream_of(RankGroupKind kind) {
-  return stream(std::string(stream_name(kind)));
+StreamId LoweredRank::stream_of(const UnitCall& call) {
+  return stream(call.path == ExpertPath::Rail ? "expert rail"
+                                              : std::string(stream_name(call.call.group)));
 }
 
 void LoweredRank::link(const std::vector<OperationId>& before, OperationId id) {
@@ -107,12 +145,13 @@ OperationId LoweredRank::compute(std::string_view name, StepPart part, SimTime t
 }
 
 OperationId LoweredRank::add_call(const UnitCall& call, std::string_view name) {
-  return graph_.add_collective(stream_of(call.call.group), name, call.part,
-                               {.communicator = communicators_.of(call.call.group, rank_),
-                                .operation = call.call.operation,
-                                .size = Bytes(call.call.elements) * call.call.element_bytes,
-                                .times = call.call.times,
-                                .slowdown_ppm = call.slowdown_ppm});
+  return graph_.add_collective(
+      stream_of(call), name, call.part,
+      {.communicator = communicators_.of(call.call.group, rank_, call.path),
+       .operation = call.call.operation,
+       .size = Bytes(call.call.elements) * call.call.element_bytes,
+       .times = call.call.times,
+       .slowdown_ppm = call.slowdown_ppm});
 }
 
 void LoweredRank::call(const UnitCall& call, std::string_view name) {
@@ -137,6 +176,9 @@ std::optional<OperationId> LoweredRank::calls_beside(const std::vector<UnitCall>
 }
 
 void LoweredRank::unit(const NamedUnit& unit) {
+  if (unit.sync > SimTime()) {
+    follow(graph_.add_host(stream("host"), unit.name, StepPart::Host, unit.sync));
+  }
   const std::vector<OperationId> begin = front_;
   for (const NamedUnit::Phase& phase : unit.phases) {
     const std::vector<OperationId> before = std::move(front_);
@@ -145,17 +187,21 @@ void LoweredRank::unit(const NamedUnit& unit) {
       front_.push_back(graph_.add_compute(stream("compute"), unit.name, *phase.mix));
       link(before, front_.back());
     }
-    for (const NamedUnit::Call& each : phase.calls) {
-      const OperationId id = add_call(each.call, each.name);
-      link(before, id);
-      if (&each == &phase.calls.back()) {
-        front_.push_back(id);
-      }
-    }
+    add_calls(phase.calls, before);
   }
+  add_calls(unit.beside, begin);
   if (unit.host > SimTime()) {
     const OperationId id = graph_.add_host(stream("host"), unit.name, StepPart::Host, unit.host);
     link(begin, id);
+    front_.push_back(id);
+  }
+}
+
+void LoweredRank::add_calls(const std::vector<NamedUnit::Call>& calls,
+                            const std::vector<OperationId>& before) {
+  for (const NamedUnit::Call& each : calls) {
+    const OperationId id = add_call(each.call, each.name);
+    link(before, id);
     front_.push_back(id);
   }
 }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,20 +26,28 @@ class PlanCommunicators {
  public:
   // The arguments must outlive this.
   PlanCommunicators(const ParallelPlan& plan, std::span<const int> server_of_rank,
-                    OperationGraph& graph)
-      : plan_(plan), server_of_rank_(server_of_rank), graph_(graph) {}
+                    std::span<const int> domain_of_rank, OperationGraph& graph)
+      : plan_(plan),
+        server_of_rank_(server_of_rank),
+        domain_of_rank_(domain_of_rank),
+        graph_(graph) {}
 
   // With which `rank` works.
-  [[nodiscard]] CommunicatorId of(RankGroupKind kind, int rank);
+  [[nodiscard]] CommunicatorId of(RankGroupKind kind, int rank,
+                                  ExpertPath path = ExpertPath::Group);
   // Of all ranks.
   [[nodiscard]] CommunicatorId all();
 
  private:
+  [[nodiscard]] std::vector<int> part_of(const std::vector<int>& group, int rank,
+                                         ExpertPath path) const;
+
   const ParallelPlan& plan_;
   std::span<const int> server_of_rank_;
+  std::span<const int> domain_of_rank_;
   OperationGraph& graph_;
-  std::map<std::pair<RankGroupKind, int>, CommunicatorId> of_rank_;
-  std::map<std::pair<RankGroupKind, std::vector<int>>, CommunicatorId> of_ranks_;
+  std::map<std::tuple<RankGroupKind, ExpertPath, int>, CommunicatorId> of_rank_;
+  std::map<std::tuple<RankGroupKind, ExpertPath, std::vector<int>>, CommunicatorId> of_ranks_;
   std::map<RankGroupKind, std::vector<int>> widest_;
   std::optional<CommunicatorId> all_;
 };
@@ -54,7 +63,9 @@ struct NamedUnit {
     std::vector<Call> calls;
   };
   std::string name;
+  SimTime sync;
   std::vector<Phase> phases;
+  std::vector<Call> beside;
   SimTime host;
 };
 
@@ -87,10 +98,11 @@ class LoweredRank {
 
  private:
   [[nodiscard]] StreamId stream(const std::string& name);
-  [[nodiscard]] StreamId stream_of(RankGroupKind kind);
+  [[nodiscard]] StreamId stream_of(const UnitCall& call);
   [[nodiscard]] StreamId stream_of_message(std::string_view name, const GraphMessage& message,
                                            std::string_view direction, bool is_beside);
   OperationId add_call(const UnitCall& call, std::string_view name);
+  void add_calls(const std::vector<NamedUnit::Call>& calls, const std::vector<OperationId>& before);
   void link(const std::vector<OperationId>& before, OperationId id);
   void follow(OperationId id) {
     link(front_, id);

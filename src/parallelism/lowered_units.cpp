@@ -61,18 +61,25 @@ const NamedUnit& StepUnits::unit(UnitIndex index, PassKind kind) {
   const PassUnit made = index == embedding() ? embedding_unit(job_, operators_, kind)
                         : index == head()
                             ? head_unit(job_, operators_, kind)
-                            : layer_unit(job_, operators_, job_.model.layers[index], kind);
+                            : layer_unit(job_, operators_, places_, static_cast<int>(index), kind);
   NamedUnit& named = cached.emplace();
   named.name = fmt::format("{} {}", pass_name(kind), name_of(index));
+  named.sync = made.sync;
   named.host = made.host;
+  const auto with_name = [&](const UnitCall& call) {
+    return NamedUnit::Call{
+        .call = call, .name = fmt::format("{} {}", to_string(call.call.operation), named.name)};
+  };
+  for (const UnitCall& call : made.beside) {
+    named.beside.push_back(with_name(call));
+  }
   for (const UnitPhase& phase : made.phases) {
     NamedUnit::Phase& added = named.phases.emplace_back();
     if (phase.compute.total() > SimTime()) {
       added.mix = graph_.add_mix(phase.compute);
     }
     for (const UnitCall& call : phase.calls) {
-      added.calls.push_back(
-          {.call = call, .name = fmt::format("{} {}", to_string(call.call.operation), named.name)});
+      added.calls.push_back(with_name(call));
     }
   }
   return named;

@@ -11,6 +11,7 @@
 #include "parallelism/lowered_rank.h"
 #include "parallelism/operation_graph.h"
 #include "parallelism/operator_time.h"
+#include "parallelism/pass_units.h"
 #include "parallelism/pipeline_schedule.h"
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/rank_parameters.h"
@@ -42,6 +43,7 @@ class StepUnits {
         shape_(plan_.pipeline_shape()),
         operators_(job.rates),
         stages_(pipeline_stages(plan_, job.model)),
+        places_(expert_places(job)),
         graph_(graph),
         cache_((job.model.layers.size() + 2) * 4) {}
 
@@ -68,6 +70,7 @@ class StepUnits {
   PipelineShape shape_;
   OperatorTimes operators_;
   std::vector<PipelineStage> stages_;
+  ExpertDomains places_;
   OperationGraph& graph_;
   std::vector<std::optional<NamedUnit>> cache_;  // By unit and kind of pass.
 };

@@ -54,8 +54,8 @@ std::array<Block, 2> blocks_of(const StepParts& compute, const std::vector<Group
   }
   bool first_is_over = false;
   for (const GroupCall& call : calls) {
-    if (call.is_hidden) {
-      continue;
+    if (call.is_hidden || call.group == RankGroupKind::Expert) {
+      continue;  // Experts: exchange().
     }
     const bool is_first = call.group == RankGroupKind::Context ||
                           (call.group == RankGroupKind::Tensor && !first_is_over);
@@ -65,10 +65,62 @@ std::array<Block, 2> blocks_of(const StepParts& compute, const std::vector<Group
   return blocks;
 }
 
+// Tokens on their way to experts and back, in one direction of a pass; the same as step_time.cpp.
+struct Exchanges {
+  std::vector<UnitCall> there;  // At once.
+  std::vector<UnitCall> back;
+};
+
+std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,
+                               const ExpertDomains& places, int element_bytes, double load) {
+  const ParallelPlan& plan = job.plan;
+  const double elements = load * static_cast<double>(plan.tokens() / plan.tensor) *
+                          static_cast<double>(job.model.hidden);
+  std::vector<UnitCall> calls;
+  const auto add = [&](double copies, ExpertPath path) {
+    calls.push_back({.call = {.group = RankGroupKind::Expert,
+                              .operation = Operation::AllToAll,
+                              .elements = std::llround(elements * copies),
+                              .element_bytes = element_bytes},
+                     .path = path,
+                     .part = StepPart::Expert});
+  };
+  if (!job.software.dispatches_by_domain) {
+    add(static_cast<double>(experts.active), ExpertPath::Group);
+    return calls;
+  }
+  if (places.domain.size() > 1) {
+    add(expected_places(experts, plan.expert), ExpertPath::Domain);
+  }
+  if (places.rail.size() > 1) {
+    const auto count = static_cast<std::int64_t>(places.rail.size());
+    add(expected_places(experts, count), ExpertPath::Rail);
+  }
+  return calls;
+}
+
+Exchanges exchanges_of(const StepJob& job, const ModelLayer& layer, const ExpertDomains& places,
+                       double load) {
+  if (!layer.experts || job.plan.expert == 1) {
+    return {};
+  }
+  const bool in_fp8 = job.software.dispatches_fp8 && job.rates.fp8_cast > 0.0;
+  return {.there = exchange(job, *layer.experts, places, in_fp8 ? 1 : 2, load),
+          .back = exchange(job, *layer.experts, places, 2, load)};
+}
+
 class UnitBuilder {
  public:
   // `as`: what everything counts as, instead of its own part.
   UnitBuilder(const StepJob& job, std::optional<StepPart> as) : job_(job), as_(as) {}
+
+  // All at once, counted as their own part.
+  void add_exchange(std::vector<UnitCall> calls) {
+    for (UnitCall& call : calls) {
+      call.part = as_.value_or(call.part);
+    }
+    add_phase({.compute = {}, .calls = std::move(calls)});
+  }
 
   void add_block(const Block& block) {
     std::vector<GroupCall> before;
@@ -163,19 +215,24 @@ void append(std::vector<UnitPhase> more, std::vector<UnitPhase>& phases) {
 
 std::vector<UnitPhase> forward_phases(const StepJob& job, const StepParts& compute,
                                       const std::vector<GroupCall>& calls,
-                                      std::optional<StepPart> as) {
+                                      const Exchanges& exchanges, std::optional<StepPart> as) {
   UnitBuilder builder(job, as);
-  for (const Block& block : blocks_of(compute, calls)) {
-    builder.add_block(block);
-  }
+  const std::array<Block, 2> blocks = blocks_of(compute, calls);
+  builder.add_block(blocks[0]);
+  builder.add_exchange(exchanges.there);
+  builder.add_block(blocks[1]);
+  builder.add_exchange(exchanges.back);
   return std::move(builder).phases();
 }
 
 std::vector<UnitPhase> backward_phases(const StepJob& job, const StepParts& compute,
-                                       const std::vector<GroupCall>& calls) {
+                                       const std::vector<GroupCall>& calls,
+                                       const Exchanges& exchanges) {
   UnitBuilder builder(job, {});
   const std::array<Block, 2> blocks = blocks_of(compute, calls);
+  builder.add_exchange(exchanges.there);
   builder.add_block(blocks[1]);
+  builder.add_exchange(exchanges.back);
   builder.add_block(blocks[0]);
   return std::move(builder).phases();
 }
@@ -200,7 +257,7 @@ PassUnit end_unit(const StepJob& job, const PassTimes& compute, const PassCalls&
   }
   UnitBuilder builder(job, {});
   builder.add_block(block);
-  return {.phases = std::move(builder).phases(), .host = {}};
+  return {.sync = {}, .phases = std::move(builder).phases(), .beside = {}, .host = {}};
 }
 
 // Of a whole backward pass: what is computed again without traffic of its own.
@@ -212,23 +269,58 @@ SimTime recomputed(const StepJob& job, const PassTimes& compute) {
                                           : compute.forward[StepPart::Attention];
 }
 
-// Launches of the layer in a pass of this kind, as step_time.cpp has them.
-SimTime host_of(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
-                PassKind kind) {
-  const SimTime forward = scaled(job.rates.host_layer, layer.experts ? job.software.host_expert : 1.0);
-  const double again = job.plan.recompute == Recompute::Full ? 1.0 : 0.0;
-  const SimTime backward = scaled(forward, kBackwardHost + again);
-  switch (kind) {
-    case PassKind::Forward:
-      return forward;
-    case PassKind::Backward:
-      return backward;
-    case PassKind::InputGradient:
-      return difference_or_zero(backward, compute.weight_gradient.total());
-    case PassKind::WeightGradient:
-      break;
+// Launches of the layer in a pass of this kind, over those of a forward pass.
+double launches_of(const StepJob& job, PassKind kind) {
+  if (kind == PassKind::Forward) {
+    return 1.0;
   }
-  return {};
+  return kBackwardHost + (job.plan.recompute == Recompute::Full ? 1.0 : 0.0);
+}
+
+// As step_time.cpp has them.
+void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& compute, PassKind kind,
+              PassUnit& unit) {
+  if (kind == PassKind::WeightGradient) {
+    return;
+  }
+  const auto launched = [&](double factor) {
+    const SimTime forward = scaled(job.rates.host_layer, factor);
+    return kind == PassKind::Forward ? forward : scaled(forward, launches_of(job, kind));
+  };
+  unit.sync = launched(layer.experts ? job.software.host_expert_sync : 0.0);
+  unit.host = launched(layer.experts ? job.software.host_expert : 1.0);
+  if (kind == PassKind::InputGradient) {
+    unit.host = difference_or_zero(unit.host, compute.weight_gradient.total());
+  }
+  unit.host = difference_or_zero(unit.host, unit.sync);
+  SimTime computes;
+  for (const UnitPhase& phase : unit.phases) {
+    computes += phase.compute.total();
+  }
+  if (unit.host <= computes) {
+    unit.host = {};  // Never shows.
+  }
+}
+
+// Overlapped exchanges, of all phases of a pass.
+void move_beside(const StepJob& job, Exchanges& exchanges, bool is_recomputed, PassUnit& unit) {
+  if (!job.overlap.expert) {
+    return;
+  }
+  const auto move = [&](const std::vector<UnitCall>& calls, StepPart part) {
+    for (UnitCall call : calls) {
+      call.part = part;
+      call.slowdown_ppm = slowdown_of(job.rates.overlapped_data);
+      unit.beside.push_back(call);
+    }
+  };
+  if (is_recomputed) {
+    move(exchanges.there, StepPart::Recompute);
+    move(exchanges.back, StepPart::Recompute);
+  }
+  move(exchanges.there, StepPart::Expert);
+  move(exchanges.back, StepPart::Expert);
+  exchanges = {};
 }
 
 }  // namespace
@@ -237,34 +329,44 @@ std::int32_t slowdown_of(double share) {
   return static_cast<std::int32_t>(std::llround(share * 1e6));
 }
 
-PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const ModelLayer& layer,
-                    PassKind kind) {
-  const PassTimes compute = layer_times(job.model, layer, job.plan, operators);
+ExpertDomains expert_places(const StepJob& job) {
+  if (job.plan.expert == 1) {
+    return {};
+  }
+  return expert_domains(widest_group(job.plan, RankGroupKind::Expert, job.server_of_rank),
+                        job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank);
+}
+
+PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const ExpertDomains& places,
+                    int of_model, PassKind kind) {
+  const ModelLayer& layer = job.model.layers[static_cast<std::size_t>(of_model)];
+  const double load =
+      layer.experts ? fullest_rank(job.loads, of_model, *layer.experts, job.plan.expert) : 1.0;
+  const PassTimes compute = layer_times(job.model, layer, job.plan, operators, load);
   const PassCalls calls = layer_calls(job.model, layer, job.plan);
   PassUnit unit;
+  if (kind == PassKind::WeightGradient) {
+    unit.phases = backward_phases(job, compute.weight_gradient, {}, {});
+    return unit;
+  }
+  const bool is_recomputed = kind != PassKind::Forward && job.plan.recompute == Recompute::Full;
+  Exchanges exchanges = exchanges_of(job, layer, places, load);
+  move_beside(job, exchanges, is_recomputed, unit);
   if (kind == PassKind::Forward) {
-    unit.phases = forward_phases(job, compute.forward, calls.forward, {});
-  } else if (kind == PassKind::WeightGradient) {
-    unit.phases = backward_phases(job, compute.weight_gradient, {});
+    unit.phases = forward_phases(job, compute.forward, calls.forward, exchanges, {});
   } else {
-    if (job.plan.recompute == Recompute::Full) {
-      unit.phases = forward_phases(job, compute.forward, calls.forward, StepPart::Recompute);
+    if (is_recomputed) {
+      unit.phases =
+          forward_phases(job, compute.forward, calls.forward, exchanges, StepPart::Recompute);
     }
     StepParts backward = compute.input_gradient;
     backward[StepPart::Recompute] += recomputed(job, compute);
     if (kind == PassKind::Backward) {
       backward += compute.weight_gradient;
     }
-    append(backward_phases(job, backward, calls.backward), unit.phases);
+    append(backward_phases(job, backward, calls.backward, exchanges), unit.phases);
   }
-  unit.host = host_of(job, layer, compute, kind);
-  SimTime computes;
-  for (const UnitPhase& phase : unit.phases) {
-    computes += phase.compute.total();
-  }
-  if (unit.host <= computes) {
-    unit.host = {};  // Never shows.
-  }
+  add_host(job, layer, compute, kind, unit);
   return unit;
 }
 

@@ -6,13 +6,15 @@
 // A layer is two blocks, attention and feed-forward; of what it computes the core of attention, and
 // what of it is computed again, is in the first, the rest half in each, as operators are timed for
 // the layer as a whole. Tensor and expert calls are before and after their block, or beside it
-// where they are overlapped; rings of context ranks run beside the core of attention. Calls that
-// never show (GroupCall::is_hidden) are left out.
+// where they are overlapped; tokens that go to each NVLink domain once do so on rails and inside
+// the domains at once. Rings of context ranks run beside the core of attention. Calls that never
+// show (GroupCall::is_hidden) are left out.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/operator_time.h"
 #include "parallelism/pipeline_schedule.h"
 #include "parallelism/step_parts.h"
@@ -21,25 +23,37 @@
 
 namespace trainyard {
 
+// Of a group of expert ranks: all; those of the rank's NVLink domain; its like in each domain.
+enum class ExpertPath : std::uint8_t { Group, Domain, Rail };
+
 struct UnitCall {
   GroupCall call;
+  ExpertPath path = ExpertPath::Group;
   StepPart part = StepPart::Tensor;
   std::int32_t slowdown_ppm = 0;  // GraphCall.
 };
 
 struct UnitPhase {
   StepParts compute;            // Nothing: none.
-  std::vector<UnitCall> calls;  // Of one kind of ranks, one after the other.
+  std::vector<UnitCall> calls;  // Those of one group one after the other.
 };
 
 struct PassUnit {
+  // Before anything runs: the host waits for counts of tokens.
+  SimTime sync;
   std::vector<UnitPhase> phases;
-  // It is not over before the host, which begins with it, has launched it.
+  // Beside all of them: tokens of another micro-batch.
+  std::vector<UnitCall> beside;
+  // It is not over before the host, which begins behind `sync`, has launched it.
   SimTime host;
 };
 
+// The expert group of a plan by NVLink domain; nothing where there is none.
+[[nodiscard]] ExpertDomains expert_places(const StepJob& job);
+
+// `places` as expert_places() has them.
 [[nodiscard]] PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators,
-                                  const ModelLayer& layer, PassKind kind);
+                                  const ExpertDomains& places, int of_model, PassKind kind);
 [[nodiscard]] PassUnit embedding_unit(const StepJob& job, const OperatorTimes& operators,
                                       PassKind kind);
 [[nodiscard]] PassUnit head_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind);

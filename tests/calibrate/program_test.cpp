@@ -131,6 +131,20 @@ TEST_CASE("a run that is killed goes on where it was") {
   REQUIRE(after.results[1].seconds == before.results[1].seconds);
 }
 
+TEST_CASE("a mode of NCCL that hangs costs the watchdog's patience once") {
+  const HarnessRun run;
+  const std::string command = "calibrate -o a.json --timeout 2 --only 'nccl.hosts.*'";
+  REQUIRE(run("TRAINYARD_FAKE_HANG=nccl.hosts.default " + command + " || exit 40").status == 40);
+  const ResultSet hung = run.set();
+  REQUIRE(result(hung, "nccl.hosts.default").status == Status::TimedOut);
+  REQUIRE(result(hung, "nccl.hosts.Ring.LL.c1").status == Status::NotMeasured);
+  REQUIRE(result(hung, "nccl.hosts.Ring.LL.c1").reason == "nccl.hosts.default timed out");
+  REQUIRE(run(command + " --resume").status == 0);
+  const ResultSet whole = run.set();
+  REQUIRE(std::all_of(whole.results.begin(), whole.results.end(),
+                      [](const Result& each) { return each.status == Status::Measured; }));
+}
+
 TEST_CASE("going on tries again what failed") {
   const HarnessRun run;
   REQUIRE(run("TRAINYARD_FAKE_FAIL=gpu.launch calibrate -o a.json --only gpu.launch,gpu.graph ||"

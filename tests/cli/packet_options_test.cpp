@@ -41,10 +41,11 @@ TEST_CASE("a transport gives all that the other options do not", "[cli]") {
           "transport default, congestion control dcqcn-nic, ECN off, PFC off, path MTU 1024, "
           "retransmission go-back-n");
   REQUIRE(other.options.buffer == Bytes(32'000'000));
-  REQUIRE_THROWS_MATCHES(read({"--transport", "defaut"}), ConfigError,
-                         Catch::Matchers::Message("expected a file or one of the transport "
-                                                  "default, ecn, found \"defaut\"; did you mean "
-                                                  "\"default\"?"));
+  REQUIRE_THROWS_MATCHES(
+      read({"--transport", "defaut"}), ConfigError,
+      Catch::Matchers::Message("expected a file or one of the transport "
+                               "classes, default, ecn, found \"defaut\"; did you mean "
+                               "\"default\"?"));
 }
 
 TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",

@@ -87,6 +87,8 @@ TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
           .find(
               "# Note: the priority of group g did not influence the result: flow has one class of "
               "flows\n") != std::string::npos);
+  REQUIRE(run({file.string(), "--nodes", "8", "--fidelity", "packet", "--transport", "classes"})
+              .find("did not influence") == std::string::npos);
   (void)folder.write("flows.txt", "1\n0 1 3 100 5000 2.0\n");
   const auto trace =
       folder.write("trace.yaml",

@@ -91,8 +91,10 @@ TEST_CASE("validate scores steps that are predicted, source by source", "[traini
 }
 
 TEST_CASE("each half of the sources is predicted with constants of the other", "[training]") {
-  const auto json = nlohmann::json::parse(output_of(
-      {"--format", "json", "--out-of-source", "--only", "zero_bubble", "--only", "korthikanti"}));
+  const auto json = nlohmann::json::parse(
+      output_of({"--format", "json", "--out-of-source", "--only", "zero_bubble", "--only",
+                 "korthikanti", "--only", "nanotron"}));
+  REQUIRE(json["summary"]["row_count"] == 66 + 11 + 19);
   REQUIRE(json["summary"]["sources_dense"] == 2);
   REQUIRE(json["summary"]["median_error_dense"].get<double>() < 0.15);
   REQUIRE(json["with_files"]["sources_dense"] == 2);
@@ -101,6 +103,14 @@ TEST_CASE("each half of the sources is predicted with constants of the other", "
   REQUIRE(json["fits"][0]["sources"] == nlohmann::json{"zero_bubble"});
   REQUIRE(json["fits"][1]["sources"] == nlohmann::json{"korthikanti_2022"});
   REQUIRE(json["fits"][0]["constants"][0]["name"] == "ampere.gemm");
+}
+
+TEST_CASE("a half without the other is noted", "[training]") {
+  const auto json = nlohmann::json::parse(
+      output_of({"--format", "json", "--out-of-source", "--only", "korthikanti"}));
+  REQUIRE(json["summary"]["predicted"] == 0);
+  REQUIRE(json["summary"]["notes"][0] ==
+          "a100: sources of one half alone, not scored out of source");
 }
 
 TEST_CASE("options for collectives are refused with training cases", "[training]") {

@@ -50,6 +50,26 @@ TEST_CASE("a schedule that keeps its contract ends without a complaint") {
                        1_MiB) == "none");
 }
 
+TEST_CASE("an executor wakes who asked when it ends, and can run again") {
+  const StoredSchedule schedule = two_ranks({{.rank = RankId(0), .steps = {kSend01, kReceive10}},
+                                             {.rank = RankId(1), .steps = {kReceive01, kSend10}}});
+  const TestFabric fabric = idle_switch(2);
+  Simulator simulator;
+  Routing routing(fabric.topology, {.policy = RoutingPolicy::Static});
+  const auto network = make_network(Fidelity::Flow, simulator, routing);
+  Executor executor(simulator, *network, schedule, fabric.hosts, 90'090_B);
+  Recorder recorder(simulator);
+  executor.notify(recorder, 7);
+  const SimTime once = (1_us + kIdleLatency) * 2;
+  for (int run = 1; run <= 3; ++run) {
+    executor.start();
+    simulator.run();
+    REQUIRE(recorder.events().back() == Woken{.time = once * run, .token = 7});
+    REQUIRE(recorder.events().size() == static_cast<std::size_t>(run));
+    REQUIRE_FALSE(executor.contract_violation());
+  }
+}
+
 // A wait until `steps` steps of a lane are done.
 Step wait_for(std::uint32_t lane, std::uint32_t steps) {
   return {.kind = StepKind::Wait, .connection = lane, .chunks = {.first = steps, .count = 0}};

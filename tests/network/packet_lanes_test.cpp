@@ -139,6 +139,11 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     const LanesRun again = run_lanes(fabric, traffic, paths, lanes, options);
     REQUIRE(again.starts == run.starts);
     REQUIRE(again.exact_windows >= run.exact_windows);
+    if (seed % 4 == 0) {
+      options.threads = 3;
+      options.least_shared = 1;
+      REQUIRE(run_lanes(fabric, traffic, paths, lanes, options).starts == run.starts);
+    }
   }
   REQUIRE(pauses > 0);
   REQUIRE(drops > 0);

@@ -124,7 +124,7 @@ TEST_CASE("a transport with queues has lanes, and says which may lose packets", 
                    "queues:\n  strict: {value: [], evidence: estimate, source: "
                    "trainyard}\n  weights: {value: [1, 2], evidence: estimate, source: "
                    "trainyard}\nbuffer:") ==
-          "mine.yaml:30:20: queues.weights.value: expected a weight for each of eight priorities, "
+          "mine.yaml:31:20: queues.weights.value: expected a weight for each of eight priorities, "
           "found 2");
 }
 

@@ -127,6 +127,28 @@ TEST_CASE("new paths without retransmission are refused") {
   REQUIRE_THROWS_AS(PacketNetwork(simulator, routing, options), ConfigError);
 }
 
+struct ReroutedRun {
+  std::vector<PacketStart> starts;
+  std::vector<std::optional<SimTime>> arrivals;
+  PacketStats stats;
+};
+
+ReroutedRun run_rerouted(const TestFabric& fabric, const Traffic& traffic,
+                         const PacketOptions& options) {
+  Simulator simulator;
+  Routing routing(fabric.topology, kTestRouting);
+  PacketNetwork network(simulator, routing, options);
+  ReroutedRun run;
+  network.engine().trace(&run.starts);
+  run.arrivals.resize(traffic.messages.size());
+  for (const Woken& event : play_until(simulator, network, fabric, traffic, SimTime::max())) {
+    run.arrivals[event.token] = event.time;
+  }
+  std::sort(run.starts.begin(), run.starts.end());
+  run.stats = network.stats().packets;
+  return run;
+}
+
 TEST_CASE("new paths after failures, packet by packet against an ordinary simulation") {
   std::uint64_t moved = 0;
   std::uint64_t lost = 0;
@@ -188,25 +210,21 @@ TEST_CASE("new paths after failures, packet by packet against an ordinary simula
     const NaiveReliableRun naive =
         run_naive_reliable(fabric, traffic, paths, options, failures, reroutes);
 
-    Simulator simulator;
-    Routing routing(fabric.topology, kTestRouting);
-    PacketNetwork network(simulator, routing, options);
-    std::vector<PacketStart> starts;
-    network.engine().trace(&starts);
-    std::vector<std::optional<SimTime>> arrivals(traffic.messages.size());
-    for (const Woken& event : play_until(simulator, network, fabric, traffic, SimTime::max())) {
-      arrivals[event.token] = event.time;
-    }
-    std::sort(starts.begin(), starts.end());
-    REQUIRE(starts == naive.starts);
-    REQUIRE(arrivals == naive.arrivals);
-    const PacketStats stats = network.stats().packets;
+    const ReroutedRun run = run_rerouted(fabric, traffic, options);
+    REQUIRE(run.starts == naive.starts);
+    REQUIRE(run.arrivals == naive.arrivals);
+    const PacketStats& stats = run.stats;
     REQUIRE(stats.link_down == naive.link_down);
     REQUIRE(stats.retransmitted == naive.resent);
     REQUIRE(stats.failures == naive.failures);
     const bool is_whole =
-        std::ranges::all_of(arrivals, [](const auto& at) { return at.has_value(); });
+        std::ranges::all_of(run.arrivals, [](const auto& at) { return at.has_value(); });
     REQUIRE((is_whole || stats.failures > 0));
+    if (seed % 4 == 0) {
+      options.threads = 3;
+      options.least_shared = 1;
+      REQUIRE(run_rerouted(fabric, traffic, options).starts == run.starts);
+    }
     moved += reroutes.size();
     lost += stats.link_down;
   }

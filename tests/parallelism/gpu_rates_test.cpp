@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/config_error.h"
+#include "support/built_clusters.h"
 #include "support/step_rates.h"
 
 namespace trainyard {
@@ -18,33 +19,43 @@ void require_no_rates(const std::string& gpu, const std::string& software, Preci
                          Catch::Matchers::Message(message));
 }
 
+const GenerationRates& shipped_generation(const std::string& name) {
+  static const GpuRates rates = GpuRates::load(kConfigsFolder / "hardware" / "gpu-rates.yaml");
+  return rates.generations.at(name);
+}
+
 }  // namespace
 
 TEST_CASE("rates are shares of the peaks of the catalogue", "[rates]") {
+  const GenerationRates& ampere = shipped_generation("ampere");
+  const GenerationRates& hopper = shipped_generation("hopper");
   const ComputeRates a100 = shipped_compute("A100-SXM-80GB", "megatron-unfused", Precision::Fp16);
-  REQUIRE(a100.gemm_rate == Approx(0.71 * 312e12));
+  REQUIRE(a100.gemm_rate == Approx(ampere.gemm * 312e12));
   REQUIRE(a100.linear_rate == a100.gemm_rate);
-  REQUIRE(a100.memory_rate == Approx(0.85 * 2039e9));
+  REQUIRE(a100.memory_rate == Approx(ampere.memory * 2039e9));
   REQUIRE_FALSE(a100.has_fused_attention);
   REQUIRE(a100.fp8_cast == 0.0);
   const ComputeRates h100 = shipped_compute("H100-SXM", "nemo", Precision::Fp8);
-  REQUIRE(h100.gemm_rate == Approx(0.71 * 989e12));
-  REQUIRE(h100.linear_rate == Approx(0.66 * 1979e12));
+  REQUIRE(h100.gemm_rate == Approx(hopper.gemm * 989e12));
+  REQUIRE(h100.linear_rate == Approx(hopper.gemm_fp8.value() * 1979e12));
   REQUIRE(h100.peak == Approx(1979e12));
-  REQUIRE(h100.attention_backward == Approx(0.43 * 989e12));
-  REQUIRE(h100.fp8_cast == 1.1);
+  REQUIRE(h100.attention_backward == Approx(hopper.attention.at("cudnn").backward * 989e12));
+  REQUIRE(h100.fp8_cast == hopper.fp8_cast.value());
 }
 
 TEST_CASE("a part with more power than its generation is faster at products alone", "[rates]") {
   const ComputeRates gb200 = shipped_compute("GB200", "nemo", Precision::Fp8);
   const ComputeRates gb300 = shipped_compute("GB300", "nemo", Precision::Fp8);
-  REQUIRE(gb300.linear_rate / gb200.linear_rate == Approx(1.26 / 0.98));
+  const GpuRates rates = GpuRates::load(kConfigsFolder / "hardware" / "gpu-rates.yaml");
+  const double ratio = rates.devices.at("GB300") / rates.devices.at("GB200");
+  REQUIRE(ratio > 1.0);
+  REQUIRE(gb300.linear_rate / gb200.linear_rate == Approx(ratio));
   REQUIRE(gb300.memory_rate == gb200.memory_rate);
 }
 
 TEST_CASE("FP4 layers count from four times the 16-bit peak, with their casts", "[rates]") {
   const ComputeRates b200 = shipped_compute("B200", "nemo", Precision::Nvfp4);
-  REQUIRE(b200.linear_rate == Approx(0.45 * 9000e12));
+  REQUIRE(b200.linear_rate == Approx(shipped_generation("blackwell").gemm_nvfp4.value() * 9000e12));
   REQUIRE(b200.peak == Approx(9000e12));
   REQUIRE(b200.fp8_cast == 0.0);
   REQUIRE(b200.gemm_rate == shipped_compute("B200", "nemo").gemm_rate);

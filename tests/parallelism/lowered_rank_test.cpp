@@ -14,7 +14,7 @@ struct RankCase {
   ParallelPlan plan = {.tensor = 2, .data = 4};
   std::vector<int> servers = {0, 0, 0, 0, 1, 1, 1, 1};
   OperationGraph graph = OperationGraph(8);
-  PlanCommunicators communicators = PlanCommunicators(plan, servers, graph);
+  PlanCommunicators communicators = PlanCommunicators(plan, servers, servers, graph);
 };
 
 UnitCall tensor_call() {
@@ -41,7 +41,7 @@ TEST_CASE("phases of a unit follow each other, and the host runs beside all of t
   RankCase item;
   LoweredRank rank(0, item.graph, item.communicators);
   const std::uint32_t mix = item.graph.add_mix({});
-  NamedUnit unit{.name = "unit", .phases = {}, .host = 5_us};
+  NamedUnit unit{.name = "unit", .sync = {}, .phases = {}, .beside = {}, .host = 5_us};
   unit.phases.push_back({.mix = mix, .calls = {{.call = tensor_call(), .name = "a"}}});
   unit.phases.push_back({.mix = {}, .calls = {{.call = tensor_call(), .name = "b"}}});
   unit.phases.push_back({.mix = mix, .calls = {}});

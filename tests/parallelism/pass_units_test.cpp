@@ -18,7 +18,7 @@ struct UnitCase {
   ComputeRates rates = shipped_compute("H100-SXM", "nemo");
   SoftwareProfile software = shipped_software("nemo");
   Overlap overlap = {};
-  std::vector<int> servers = {};
+  std::vector<int> servers = std::vector<int>(64);
 
   [[nodiscard]] PassUnit unit(PassKind kind) const {
     const StepJob job{.model = model,
@@ -27,7 +27,7 @@ struct UnitCase {
                       .software = software,
                       .overlap = overlap,
                       .server_of_rank = servers};
-    return layer_unit(job, OperatorTimes(rates), model.layers.front(), kind);
+    return layer_unit(job, OperatorTimes(rates), expert_places(job), 0, kind);
   }
   [[nodiscard]] PassTimes times() const {
     return layer_times(model, model.layers.front(), plan, OperatorTimes(rates));

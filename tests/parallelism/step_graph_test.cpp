@@ -24,11 +24,12 @@ struct GraphStepCase {
   SoftwareProfile software = shipped_software("nemo");
   Overlap overlap = {};
   std::vector<int> servers = {};
+  int ranks_of_server = 8;
 
   [[nodiscard]] StepJob job() {
     servers.clear();
     for (int rank = 0; rank < plan.ranks(); ++rank) {
-      servers.push_back(rank / 8);
+      servers.push_back(rank / ranks_of_server);
     }
     return {.model = model,
             .plan = plan,
@@ -125,6 +126,27 @@ TEST_CASE("experts without overlap take what the closed forms say", "[step_graph
     const StepTime closed = step.closed();
     REQUIRE(step.graph().step.time == closed.time);
     REQUIRE(step.graph().step.parts == closed.parts);
+  }
+}
+
+TEST_CASE("tokens sent once to each domain, and hosts that wait, take what the closed forms say",
+          "[step_graph]") {
+  for (const int ranks_of_server : {4, 8}) {
+    for (const double sync : {0.0, 1.5}) {
+      INFO("ranks of a server " << ranks_of_server << " sync " << sync);
+      GraphStepCase step = case_of("mixtral-8x7b", {.data = 16, .expert = 8});
+      step.ranks_of_server = ranks_of_server;
+      step.plan.recompute = sync > 0.0 ? Recompute::Full : Recompute::None;
+      step.software.dispatches_by_domain = true;
+      step.software.host_expert_sync = sync;
+      const StepTime closed = step.closed(20e9);
+      const StepGraphRun folded = step.graph(Folding::Folded, 20e9);
+      REQUIRE(folded.step.time == closed.time);
+      REQUIRE(folded.step.parts == closed.parts);
+      REQUIRE(step.graph(Folding::Unfolded, 20e9).step.parts == closed.parts);
+      step.overlap.expert = true;
+      REQUIRE(step.graph(Folding::Folded, 20e9).step.time <= folded.step.time);
+    }
   }
 }
 

@@ -31,7 +31,7 @@ void add_one_gpu(std::vector<Measurement>& all) {
                    .with_cublaslt = true,
                    .seconds = 15});
   }
-  add("gpu.attention", "attention forward and backward (cuDNN)", 1);
+  add("gpu.attention", "attention forward and backward in bf16 (cuDNN)", 12);
   all.push_back({.id = "gpu.contention",
                  .what = "a matrix product beside CTAs that copy as NCCL's do",
                  .with_cublaslt = true,
@@ -65,7 +65,7 @@ constexpr std::array<ModeName, 5> kModes = {{
     {NcclMode::Processes, "nccl.processes", "a process for each GPU", 10, 16},
     {NcclMode::OneProcess, "nccl.one-process", "one process for all GPUs", 10, 0},
     {NcclMode::MultiRankGpu, "nccl.multi-rank", "two ranks on one GPU, peer access", 8, 16},
-    {NcclMode::FakeHosts, "nccl.hosts", "two ranks on one GPU as two hosts, sockets", 10, 2},
+    {NcclMode::FakeHosts, "nccl.hosts", "two ranks on one GPU as two hosts, sockets", 15, 2},
     {NcclMode::Network, "network", "ranks of a launcher", 12, 16},
 }};
 
@@ -73,7 +73,11 @@ void add_nccl(std::vector<Measurement>& all, const ModeName& mode) {
   const auto add = [&](const std::string& algorithm, const std::string& protocol, int channels) {
     std::string id(mode.id);
     std::string what = fmt::format("NCCL, {}", mode.what);
-    if (algorithm.empty()) {
+    const bool log = algorithm == "log";
+    if (log) {
+      id += ".log";
+      what += ": its topology, graphs and choices, as it logs them";
+    } else if (algorithm.empty()) {
       id += ".default";
       what += ": its own choice";
     } else {
@@ -88,18 +92,22 @@ void add_nccl(std::vector<Measurement>& all, const ModeName& mode) {
                    .what = std::move(what),
                    .least_gpus = shares_a_gpu(mode.mode) || mode.mode == NcclMode::Network ? 1 : 2,
                    .nccl = NcclSetting{.mode = mode.mode,
-                                       .algorithm = algorithm,
+                                       .algorithm = log ? "" : algorithm,
                                        .protocol = protocol,
-                                       .channels = channels},
+                                       .channels = channels,
+                                       .log = log},
                    .seconds = mode.seconds});
   };
   add("", "", 0);
   if (mode.mode == NcclMode::OneProcess) {
     return;  // It differs by what the host does, whatever the algorithm.
   }
+  add("log", "", 0);
   for (const std::string algorithm : {"Ring", "Tree"}) {
     for (const std::string protocol : {"LL", "LL128", "Simple"}) {
-      add(algorithm, protocol, 0);
+      if (mode.mode != NcclMode::FakeHosts) {  // There it chooses two channels.
+        add(algorithm, protocol, 0);
+      }
       for (const int channels : kChannels) {
         if (channels <= mode.most_channels && (algorithm == "Ring" || channels == 1)) {
           add(algorithm, protocol, channels);
@@ -183,6 +191,12 @@ std::string why_not(const Measurement& measurement, const Machine& machine) {
     return fmt::format("needs NCCL 2.30.3, found {}", machine.nccl);
   }
   return "";
+}
+
+std::string first_of_mode(NcclMode mode) {
+  const auto* const found = std::find_if(
+      kModes.begin(), kModes.end(), [mode](const ModeName& each) { return each.mode == mode; });
+  return fmt::format("{}.default", found->id);
 }
 
 int timeout_of(const Measurement& measurement, const Options& options) {

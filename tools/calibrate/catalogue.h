@@ -17,16 +17,17 @@ enum class NcclMode {
   Processes,     // One process for each GPU of this node.
   OneProcess,    // One process drives all GPUs of this node.
   FakeHosts,     // Two processes on one GPU, each its own host for NCCL: sockets on loopback.
-  MultiRankGpu,  // Two processes on one GPU by NCCL_MULTI_RANK_GPU_ENABLE: peer access in its memory.
+  MultiRankGpu,  // Two processes on one GPU by NCCL_MULTI_RANK_GPU_ENABLE: peer access.
   Network,       // The processes of a launcher, on several nodes.
 };
 
 // What NCCL is told by its environment; empty and 0 leave the choice to it.
 struct NcclSetting {
   NcclMode mode = NcclMode::Processes;
-  std::string algorithm;  // As NCCL_ALGO takes it.
-  std::string protocol;
+  std::string algorithm = {};  // As NCCL_ALGO takes it.
+  std::string protocol = {};
   int channels = 0;
+  bool log = false;  // Runs each operation once, for what NCCL says of itself.
 };
 
 struct Measurement {
@@ -46,6 +47,9 @@ struct Measurement {
 
 // Why it cannot be had on this machine; empty where it can.
 [[nodiscard]] std::string why_not(const Measurement& measurement, const Machine& machine);
+
+// The measurement of a mode of NCCL that comes first, in which nothing is forced.
+[[nodiscard]] std::string first_of_mode(NcclMode mode);
 
 [[nodiscard]] int timeout_of(const Measurement& measurement, const Options& options);
 

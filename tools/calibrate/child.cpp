@@ -91,44 +91,48 @@ pid_t spawn(const std::string& program, std::vector<std::string> arguments, cons
   return process;
 }
 
-// Until both pipes are closed or the time is over; true if it is.
-bool collect(Pipe& output, Pipe& error, Clock::time_point deadline, ChildEnd& end) {
-  while (output.reader() >= 0 || error.reader() >= 0) {
+// Whether it has ended by itself; then what it left behind is killed, since it holds the pipes.
+bool has_ended(pid_t process, int& status) {
+  if (::waitpid(process, &status, WNOHANG) != process) {
+    return false;
+  }
+  (void)::kill(-process, SIGKILL);
+  return true;
+}
+
+// Takes what is there, for at most so long.
+void read_some(Pipe& output, Pipe& error, int milliseconds, ChildEnd& end) {
+  std::array<pollfd, 2> waits{pollfd{output.reader(), POLLIN, 0},
+                              pollfd{error.reader(), POLLIN, 0}};
+  // poll() passes over descriptors below 0.
+  (void)::poll(waits.data(), waits.size(), milliseconds);
+  if (waits[0].revents != 0) {
+    output.read_into(end.output);
+  }
+  if (waits[1].revents != 0) {
+    error.read_into(end.error);
+    if (end.error.size() > kMostError) {
+      end.error.erase(0, end.error.size() - kMostError);
+    }
+  }
+}
+
+// Until it has ended and both pipes are closed, or the time is over. Returns whether it has ended.
+bool collect(pid_t process, Pipe& output, Pipe& error, Clock::time_point deadline, ChildEnd& end,
+             int& status) {
+  bool ended = false;
+  while (!ended || output.reader() >= 0 || error.reader() >= 0) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0 || end.output.size() > kMostOutput) {
-      return true;
+      break;
     }
-    std::array<pollfd, 2> waits{pollfd{output.reader(), POLLIN, 0},
-                                pollfd{error.reader(), POLLIN, 0}};
-    // poll() passes over descriptors below 0.
-    (void)::poll(waits.data(), waits.size(),
-                 static_cast<int>(std::min<std::int64_t>(left, 60'000)));
-    if (waits[0].revents != 0) {
-      output.read_into(end.output);
-    }
-    if (waits[1].revents != 0) {
-      error.read_into(end.error);
-      if (end.error.size() > kMostError) {
-        end.error.erase(0, end.error.size() - kMostError);
-      }
-    }
+    // Without a pipe to wake it up it looks more often.
+    const int slice = output.reader() >= 0 ? 50 : 2;
+    read_some(output, error, static_cast<int>(std::min<std::int64_t>(left, slice)), end);
+    ended = ended || has_ended(process, status);
   }
-  return false;
-}
-
-// Whether it ended by itself before the deadline: a child may close its pipes and go on.
-bool ends_before(pid_t process, Clock::time_point deadline, int& status) {
-  while (true) {
-    const pid_t found = ::waitpid(process, &status, WNOHANG);
-    if (found == process) {
-      return true;
-    }
-    if (Clock::now() >= deadline) {
-      return false;
-    }
-    (void)::poll(nullptr, 0, 2);
-  }
+  return ended;
 }
 
 }  // namespace
@@ -143,12 +147,10 @@ ChildEnd run_child(const std::string& program, const std::vector<std::string>& a
   output.close_end(1);
   error.close_end(1);
   ChildEnd end;
-  end.timed_out = collect(output, error, deadline, end);
   int status = 0;
-  const bool ended = !end.timed_out && ends_before(process, deadline, status);
-  end.timed_out = !ended;
-  (void)::kill(-process, SIGKILL);
-  if (!ended) {
+  end.timed_out = !collect(process, output, error, deadline, end, status);
+  if (end.timed_out) {
+    (void)::kill(-process, SIGKILL);
     while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
     }
   }
@@ -160,8 +162,11 @@ ChildEnd run_child(const std::string& program, const std::vector<std::string>& a
 
 void end_with_parent() {
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have ended before that call; then somebody else is the parent, mostly process 1.
-  if (::getppid() == 1) {
+  // It may have ended before that call; then another program is the parent.
+  std::error_code error;
+  const auto parent =
+      std::filesystem::read_symlink("/proc/" + std::to_string(::getppid()) + "/exe", error);
+  if (error || parent.string() != own_program()) {
     ::_exit(1);
   }
 }

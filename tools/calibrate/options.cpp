@@ -105,10 +105,15 @@ bool take_text(const std::string& name, Arguments& arguments, Options& options) 
     std::string Options::*member;
   };
   static constexpr std::array kTexts{
-      Text{"--output", &Options::output}, Text{"-o", &Options::output},
-      Text{"--nccl", &Options::nccl},     Text{"--cublaslt", &Options::cublaslt},
-      Text{"--check", &Options::check},   Text{"--rendezvous", &Options::rendezvous},
-      Text{"--child", &Options::child},   Text{"--token", &Options::token},
+      Text{"--output", &Options::output},
+      Text{"-o", &Options::output},
+      Text{"--nccl", &Options::nccl},
+      Text{"--cublaslt", &Options::cublaslt},
+      Text{"--check", &Options::check},
+      Text{"--cudnn", &Options::cudnn},
+      Text{"--rendezvous", &Options::rendezvous},
+      Text{"--child", &Options::child},
+      Text{"--token", &Options::token},
   };
   for (const Text& text : kTexts) {
     if (name == text.name) {
@@ -217,6 +222,7 @@ std::vector<std::string> child_arguments(const Options& options, const std::stri
   };
   add("--nccl", options.nccl);
   add("--cublaslt", options.cublaslt);
+  add("--cudnn", options.cudnn);
   add("--rendezvous", options.rendezvous);
   add("--token", token);
   return arguments;
@@ -253,7 +259,7 @@ and writes one file that trainyard fits its constants to.
 
   -o, --output FILE     measurement set, written anew after each measurement
                         (measurements.json)
-  --resume              go on with FILE: what it lacks, and what failed or timed out
+  --resume              go on with FILE: all that it has not measured
   --only PATTERN,...    identifiers of --list, * for any text; may be given again
   --repetitions N       of each measured time, at least 30 (30)
   --warmup N            repetitions before the first that counts (5)
@@ -261,6 +267,7 @@ and writes one file that trainyard fits its constants to.
                         expects and 30 s
   --nccl FILE           NCCL library (libnccl.so.2 where the loader finds it)
   --cublaslt FILE       cuBLASLt library (the same)
+  --cudnn FILE          cuDNN library (the same)
   --check FILE          whether a measurement set is complete and well formed
   --version, --help
 

@@ -23,6 +23,7 @@ struct Options {
   std::optional<int> timeout_seconds = {};
   std::string nccl;      // Library; empty for the one that the loader finds.
   std::string cublaslt;  // The same.
+  std::string cudnn;     // The same.
   // Several processes, one for each GPU: from options, or from what srun and mpirun set.
   int rank = 0;
   int ranks = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a measurement yields: summaries of repetitions, each with the parameters that it was taken
-// at. A rate is the work of one repetition over its time, so that its percentiles are those of time.
+// at. A rate is the work of one repetition over its time.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,7 @@ ResultSet new_set(const Options& options, const std::string& backend, const Mach
   return set;
 }
 
-// What failed or timed out is tried again.
+// All but what was measured is tried again.
 void go_on_with(const Options& options, ResultSet& set) {
   ResultSet old = read_result_set(options.output);
   const std::string reason = why_another_run(old, set);
@@ -92,7 +92,7 @@ void go_on_with(const Options& options, ResultSet& set) {
   }
   set.started = old.started;
   for (Result& result : old.results) {
-    if (result.status == Status::Measured || result.status == Status::NotMeasured) {
+    if (result.status == Status::Measured) {
       set.results.push_back(std::move(result));
     }
   }
@@ -111,9 +111,27 @@ void refuse_to_overwrite(const Options& options) {
   }
 }
 
-Result take(const Measurement& measurement, const Options& options, const Machine& machine,
+// Where NCCL does not run as it chooses itself, forcing it would cost a watchdog's patience each.
+std::string why_hopeless(const Measurement& measurement, const ResultSet& set) {
+  if (!measurement.nccl) {
+    return "";
+  }
+  const std::string first = first_of_mode(measurement.nccl->mode);
+  for (const Result& result : set.results) {
+    if (result.id == first && result.id != measurement.id &&
+        (result.status == Status::Failed || result.status == Status::TimedOut)) {
+      return fmt::format("{} {}", first, to_string(result.status));
+    }
+  }
+  return "";
+}
+
+Result take(const Measurement& measurement, const Options& options, const ResultSet& set,
             Leader& leader) {
-  const std::string reason = why_not(measurement, machine);
+  std::string reason = why_not(measurement, set.machine);
+  if (reason.empty()) {
+    reason = why_hopeless(measurement, set);
+  }
   if (!reason.empty()) {
     return {.id = measurement.id,
             .status = Status::NotMeasured,
@@ -255,7 +273,7 @@ bool run_session(const Options& options, const std::string& backend, const Machi
     log << fmt::format("[{}/{}, {} left] {} ... ", i + 1, plan.size(),
                        duration_text(progress.seconds_left()), measurement.id)
         << std::flush;
-    const Result result = take(measurement, options, machine, leader);
+    const Result result = take(measurement, options, set, leader);
     progress.finish(measurement, result.seconds);
     log << (result.status == Status::Measured
                 ? fmt::format("{} samples, {}", result.samples.size(),

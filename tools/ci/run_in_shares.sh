@@ -8,32 +8,39 @@
 #   tools/ci/run_in_shares.sh build/clang
 set -euo pipefail
 
-program=$(realpath "$1/bin/trainyard_tests")
 readonly tests_of_a_share=40
 readonly most_seconds=1200  # Of a share.
+build=$(realpath "$1")
 shares=$(mktemp -d)
 trap 'rm -rf "$shares"' EXIT
 
-# Catch2 ends this with the number of tests. What it would take for syntax is escaped.
-{ "$program" --list-test-names-only '~[text]' || true; } | sed 's/[][,\\"]/\\&/g' >"$shares/names"
-total=$(wc -l <"$shares/names")
-if [[ $total -eq 0 ]]; then
-  echo "run_in_shares.sh: $program lists no tests" >&2
-  exit 1
-fi
-# In turn, so that the long tests of one file do not meet in one share.
-split --number="r/$(((total + tests_of_a_share - 1) / tests_of_a_share))" --numeric-suffixes \
-  --suffix-length=3 "$shares/names" "$shares/share."
+total=0
+for program in "$build"/bin/*_tests; do
+  name=$(basename "$program")
+  # Catch2 ends this with the number of tests. What it would take for syntax is escaped.
+  { "$program" --list-test-names-only '~[text]' || true; } | sed 's/[][,\\"]/\\&/g' \
+    >"$shares/$name.names"
+  count=$(wc -l <"$shares/$name.names")
+  if [[ $count -eq 0 ]]; then
+    echo "run_in_shares.sh: $program lists no tests" >&2
+    exit 1
+  fi
+  total=$((total + count))
+  # In turn, so that the long tests of one file do not meet in one share.
+  split --number="r/$(((count + tests_of_a_share - 1) / tests_of_a_share))" --numeric-suffixes \
+    --suffix-length=3 "$shares/$name.names" "$shares/$name.share."
+done
 
 # A share that dies or takes too long has no closing line in its log.
-cd "$1"
-find "$shares" -name 'share.*' -print0 | sort -z |
+cd "$build"
+find "$shares" -name '*.share.*' -print0 | sort -z |
   xargs -0 -P "$(nproc)" -I SHARE bash -c '
-    timeout "$2" "$1" --input-file "$0" >"$0.log" 2>&1 || echo "exit status $?" >>"$0.log"' \
-    SHARE "$program" "$most_seconds" || true
+    program=$(basename "${0%.share.*}")
+    timeout "$1" "bin/$program" --input-file "$0" >"$0.log" 2>&1 ||
+      echo "exit status $?" >>"$0.log"' SHARE "$most_seconds" || true
 
 passed=0
-for log in "$shares"/share.*.log; do
+for log in "$shares"/*.log; do
   expected=$(wc -l <"${log%.log}")
   summary=$(tail -n 3 "$log")
   if [[ $summary =~ All\ tests\ passed\ \([0-9]+\ assertions?\ in\ $expected\ test\ cases?\) ]]; then
