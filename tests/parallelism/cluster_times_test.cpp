@@ -4,6 +4,9 @@
 #include "parallelism/cluster_times.h"
 
 #include <filesystem>
+#include <numeric>
+#include <optional>
+#include <vector>
 
 #include "collectives/run.h"
 #include "network/transfers.h"
@@ -60,6 +63,24 @@ TEST_CASE("more members of a group in a server bring more NICs", "[cluster-times
         times.collective(Operation::ReduceScatter, {0, 1, 8, 9, 16, 17, 24, 25}, mib(512));
     REQUIRE(one / two > 1.6);
   }
+}
+
+TEST_CASE("an engine between nodes shows a group of NCCL's the fabric", "[cluster-times]") {
+  const auto time = [](const std::string& oversubscription, std::optional<Fidelity> engine) {
+    const Cluster cluster = shipped_cluster(
+        "hgx-h100-clos", {.nodes = 4,
+                          .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=adaptive",
+                                       "fabric.oversubscription=" + oversubscription}});
+    ClusterTimes::Nccl runtime = nccl_runtime();
+    runtime.engine = engine;
+    ClusterTimes times(cluster, runtime, Fidelity::Flow);
+    std::vector<int> all(32);
+    std::iota(all.begin(), all.end(), 0);
+    return times.collective(Operation::AllGather, all, mib(512));
+  };
+  REQUIRE(time("1", Fidelity::Flow) / time("1", {}) == Approx(1.0).margin(0.02));
+  REQUIRE(time("4", {}) == time("1", {}));
+  REQUIRE(time("4", Fidelity::Flow) / time("1", Fidelity::Flow) > 1.5);
 }
 
 TEST_CASE("the analytical fidelity is a lower bound, NCCL is slower than links",
