@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,9 @@ namespace {
 
 // Outside on each side of an interval of 90 %.
 constexpr double kTail = 0.05;
+// Systems that those of other families count as, together: a group of its own is as small as three,
+// which know little of their 5 %.
+constexpr double kOthers = 2.0;
 // What a file may say, and the digits that it has.
 constexpr double kLeastFactor = 1e-3;
 constexpr double kMostFactor = 1e3;
@@ -44,25 +48,37 @@ double weighted_quantile(const std::vector<WeightedError>& ascending, double sha
   return ascending.back().surprise;
 }
 
-// One weight for each system. An interval always holds the prediction itself.
-TimeBand band_of(const std::vector<const LedgerRow*>& rows) {
+using LedgerRows = std::vector<const LedgerRow*>;
+
+// As many systems as `weight` says, which all weigh the same. Returns how many there are.
+std::size_t add_errors(const LedgerRows& rows, std::optional<double> weight,
+                       std::vector<WeightedError>& errors) {
   std::map<std::string, std::size_t> rows_of;
   for (const LedgerRow* row : rows) {
     ++rows_of[row->system];
   }
-  std::vector<WeightedError> errors;
+  const auto systems = static_cast<double>(rows_of.size());
   for (const LedgerRow* row : rows) {
     errors.push_back(
-        {.surprise = row->surprise(), .weight = 1.0 / static_cast<double>(rows_of[row->system])});
+        {.surprise = row->surprise(),
+         .weight = weight.value_or(systems) / systems / static_cast<double>(rows_of[row->system])});
   }
+  return rows_of.size();
+}
+
+// An interval always holds the prediction itself.
+TimeBand band_of(const LedgerRows& own, const LedgerRows& others) {
+  std::vector<WeightedError> errors;
+  const std::size_t systems = add_errors(own, {}, errors);
+  add_errors(others, kOthers, errors);
   std::stable_sort(errors.begin(), errors.end(),
                    [](const WeightedError& one, const WeightedError& other) {
                      return one.surprise < other.surprise;
                    });
   return {.low = std::min(1.0, std::exp(weighted_quantile(errors, kTail))),
           .high = std::max(1.0, std::exp(weighted_quantile(errors, 1.0 - kTail))),
-          .systems = rows_of.size(),
-          .rows = rows.size()};
+          .systems = systems,
+          .rows = own.size()};
 }
 
 SimTime scaled(SimTime time, double factor) {
@@ -105,31 +121,39 @@ std::string family_of(const nccl::MachineKind& machine) {
   return machine.network == "rdma" ? "rdma" : "other-network";
 }
 
+bool gives_intervals(std::span<const LedgerRow> ledger) {
+  std::map<SizeRegime, std::set<std::string>> systems;
+  for (const LedgerRow& row : ledger) {
+    systems[regime_of(row.size)].insert(row.system);
+  }
+  return std::all_of(kSizeRegimes.begin(), kSizeRegimes.end(),
+                     [&](SizeRegime regime) { return systems[regime].size() >= 2; });
+}
+
 Intervals Intervals::of(std::span<const LedgerRow> ledger, std::string_view without) {
   Intervals intervals;
-  std::map<std::pair<std::string, SizeRegime>, std::vector<const LedgerRow*>> groups;
+  std::map<std::pair<std::string, SizeRegime>, LedgerRows> groups;
+  std::map<SizeRegime, LedgerRows> regimes;
   for (const LedgerRow& row : ledger) {
     if (row.system == without) {
       continue;
     }
     intervals.known_.insert(row.machine);
-    const std::string family = row.is_alone ? std::string(kUnlikeAny) : family_of(row.machine);
-    groups[{family, regime_of(row.size)}].push_back(&row);
+    const SizeRegime regime = regime_of(row.size);
+    regimes[regime].push_back(&row);
+    groups[{row.is_alone ? std::string(kUnlikeAny) : family_of(row.machine), regime}].push_back(
+        &row);
   }
-  // Where no system was alone, none tells how far a stranger is off: all rows stand for it.
   for (const SizeRegime regime : kSizeRegimes) {
-    std::vector<const LedgerRow*>& strangers = groups[{std::string(kUnlikeAny), regime}];
-    if (strangers.empty()) {
-      for (const LedgerRow& row : ledger) {
-        if (row.system != without && regime_of(row.size) == regime) {
-          strangers.push_back(&row);
-        }
-      }
-    }
-    CHECK(!strangers.empty(), "a ledger has rows of all regimes and several systems");
+    CHECK(!regimes[regime].empty(), "gives_intervals() was asked");
+    // Where no system was alone, none tells how far a stranger is off: all rows stand for it.
+    groups.try_emplace({std::string(kUnlikeAny), regime}, regimes[regime]);
   }
   for (const auto& [group, rows] : groups) {
-    intervals.bands_[group] = band_of(rows);
+    LedgerRows others;
+    std::set_difference(regimes[group.second].begin(), regimes[group.second].end(), rows.begin(),
+                        rows.end(), std::back_inserter(others));
+    intervals.bands_[group] = band_of(rows, others);
   }
   return intervals;
 }

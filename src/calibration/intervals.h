@@ -53,9 +53,12 @@ struct TimeInterval {
   [[nodiscard]] bool holds(SimTime time) const { return low <= time && time <= high; }
 };
 
+// Whether each regime has rows of two systems at least, without which there are no intervals.
+[[nodiscard]] bool gives_intervals(std::span<const LedgerRow> ledger);
+
 class Intervals {
  public:
-  // Of these rows, but for those of one system ("" leaves none out).
+  // Of these rows, which give intervals, but for those of one system ("" leaves none out).
   [[nodiscard]] static Intervals of(std::span<const LedgerRow> ledger, std::string_view without);
   // Throws ConfigError.
   [[nodiscard]] static Intervals load(const std::filesystem::path& file);

@@ -17,14 +17,16 @@ namespace {
 using namespace literals;
 using Catch::Matchers::Contains;
 
-// So that every regime has a band for machines that no table shows.
+// Two systems, so that every regime has a band for machines that no table shows, also without one.
 void add_strangers(std::vector<LedgerRow>& ledger, double surprise) {
-  for (const Bytes size : {Bytes(8), 1_MiB, 1_GiB}) {
-    for (const double sign : {-1.0, 1.0}) {
-      LedgerRow row = ledger_row("stranger", size, sign * surprise);
-      row.machine = kLedgerVolta;
-      row.is_alone = true;
-      ledger.push_back(row);
+  for (const char* const system : {"stranger", "other stranger"}) {
+    for (const Bytes size : {Bytes(8), 1_MiB, 1_GiB}) {
+      for (const double sign : {-1.0, 1.0}) {
+        LedgerRow row = ledger_row(system, size, sign * surprise);
+        row.machine = kLedgerVolta;
+        row.is_alone = true;
+        ledger.push_back(row);
+      }
     }
   }
 }
@@ -36,6 +38,14 @@ TEST_CASE("sizes fall into three regimes") {
   REQUIRE(regime_of(16_MiB) == SizeRegime::Bandwidth);
 }
 
+TEST_CASE("two systems at every size give intervals") {
+  std::vector<LedgerRow> ledger;
+  add_strangers(ledger, 0.1);
+  REQUIRE(gives_intervals(ledger));
+  ledger.resize(6);  // One system.
+  REQUIRE_FALSE(gives_intervals(ledger));
+}
+
 TEST_CASE("every system weighs the same, however many rows it has") {
   std::vector<LedgerRow> ledger;
   // A thousand rows that were foreseen, and two systems that were not.
@@ -44,7 +54,7 @@ TEST_CASE("every system weighs the same, however many rows it has") {
   }
   ledger.push_back(ledger_row("slow", 1_GiB, 0.4));
   ledger.push_back(ledger_row("fast", 1_GiB, -0.2));
-  add_strangers(ledger, 1.0);
+  add_strangers(ledger, 0.0);
   const TimeBand& band = Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB);
   REQUIRE(band.low == Approx(std::exp(-0.2)).epsilon(1e-6));
   REQUIRE(band.high == Approx(std::exp(0.4)).epsilon(1e-6));
@@ -54,7 +64,10 @@ TEST_CASE("every system weighs the same, however many rows it has") {
 }
 
 TEST_CASE("machines that no table shows get the interval of those that were alone") {
-  std::vector<LedgerRow> ledger{ledger_row("one", 1_MiB, 0.1), ledger_row("two", 1_MiB, -0.1)};
+  std::vector<LedgerRow> ledger;
+  for (int i = 0; i < 40; ++i) {
+    ledger.push_back(ledger_row("s" + std::to_string(i), 1_MiB, i % 2 == 0 ? 0.1 : -0.1));
+  }
   add_strangers(ledger, 1.0);
   const Intervals intervals = Intervals::of(ledger, "");
   const nccl::MachineKind other{.gpu = "blackwell", .scale_up = "nvswitch", .network = "none"};
@@ -67,6 +80,18 @@ TEST_CASE("machines that no table shows get the interval of those that were alon
   REQUIRE(far.high > near.high);
   // A family without rows of this size is as unknown.
   REQUIRE(intervals.around(100_us, kLedgerHopper, 1_GiB).high == far.high);
+}
+
+TEST_CASE("systems of other families count as two, so that few of a kind are not too sure") {
+  std::vector<LedgerRow> ledger;
+  for (int i = 0; i < 30; ++i) {
+    ledger.push_back(ledger_row("s" + std::to_string(i), 1_GiB, 0.0));
+  }
+  add_strangers(ledger, 1.0);
+  // Of 32, one beyond each end: less than 5 %.
+  REQUIRE(Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB).high == Approx(1.0));
+  ledger.erase(ledger.begin(), ledger.begin() + 15);
+  REQUIRE(Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB).high == Approx(std::exp(1.0)));
 }
 
 TEST_CASE("nine rows in ten of a new system lie in the interval of those before") {
@@ -88,7 +113,7 @@ TEST_CASE("nine rows in ten of a new system lie in the interval of those before"
   }
   add_strangers(ledger, 1.0);
   const auto coverage = coverage_of(ledger);
-  REQUIRE(coverage.size() == 62);  // Their classes, and all.
+  REQUIRE(coverage.size() == 63);  // Their classes, and all.
   REQUIRE(coverage.at("all").share() > 0.85);
   REQUIRE(coverage.at("all").share() < 0.95);
 }

@@ -91,6 +91,12 @@ TEST_CASE("options of validate that cannot be met are refused") {
   REQUIRE_THROWS_WITH(run(folder, {"--only", "first", "--record-budgets"}),
                       "--record-budgets: expected all cases, found --only");
   REQUIRE_THROWS_AS(run(folder, {"--budgets", "nowhere.yaml"}), ConfigError);
+  const std::string ledger = (folder.folder() / "ledger.csv").string();
+  REQUIRE_THROWS_WITH(run(folder, {"--ledger", ledger}),
+                      "--ledger: expected --leave-one-out with it, and all cases");
+  REQUIRE_THROWS_WITH(run(folder, {"--ledger", ledger, "--leave-one-out"}),
+                      Catch::Matchers::Contains("--ledger: expected tables of two systems"));
+  REQUIRE_FALSE(std::filesystem::exists(ledger));
 }
 
 TEST_CASE("the page about the command validate names every option") {
