@@ -38,7 +38,7 @@ TEST_CASE("ports of one grade are as likely as each other", "[transport]") {
     ++taken[choose_port(rule, queued, kNoPort, draw(random))];
   }
   REQUIRE(taken[1] + taken[3] == 0);
-  for (const std::size_t port : {0, 2, 4}) {
+  for (const std::size_t port : {std::size_t{0}, std::size_t{2}, std::size_t{4}}) {
     REQUIRE(taken[port] == Approx(kDraws / 3).margin(225));  // Five standard deviations.
   }
 }

@@ -28,7 +28,7 @@ MachineKind kind_of(const std::string& name, int nodes, int gpus_per_node,
 TEST_CASE("a machine is of the constants that its times rest on") {
   REQUIRE(to_string(kind_of("dgx-h100", 1, 8)) == "hopper, nvswitch, none");
   REQUIRE(to_string(kind_of("dgx-a100", 4, 8)) == "ampere, nvswitch, rdma");
-  REQUIRE(to_string(kind_of("dgx-1-v100", 1, 8)) == "volta, nvlink, none");
+  REQUIRE(to_string(kind_of("dgx-1", 1, 8)) == "volta, nvlink, none");
   REQUIRE(to_string(kind_of("dgx-h100", 2, 1)) == "hopper, none, rdma");
   REQUIRE(to_string(kind_of("dgx-h100", 2, 8, {{"NCCL_IB_DISABLE", "1"}})) ==
           "hopper, nvswitch, socket");

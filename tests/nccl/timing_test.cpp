@@ -6,7 +6,6 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/config_error.h"
 #include "support/nccl_timing.h"
 
 namespace trainyard::nccl {
@@ -143,13 +142,6 @@ TEST_CASE("shares of channels are those of the plan", "[nccl][timing]") {
   // Few lanes are replayed longer than many.
   REQUIRE(exact_units(1) > exact_units(4'000));
   REQUIRE(exact_units(1'000'000) >= 2);
-}
-
-TEST_CASE("CollNet is refused", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(1));
-  CallPlan plan = forced_plan(1, Function::AllReduce, "Ring", "Simple", mib(1));
-  plan.algorithm = Algorithm::CollNetDirect;
-  REQUIRE_THROWS_AS(job.timer().collective(plan), ConfigError);
 }
 
 }  // namespace trainyard::nccl

@@ -71,7 +71,7 @@ bool is_joined(const Topology& topology, const SurvivingRoutes& left, NodeId sou
 
 TEST_CASE("every link has a link back, and that leads back to it") {
   const Cluster cluster = cluster_of(8, 1,
-                                     "template: ring, shape: [2], hosts_per_switch: 4, " +
+                                     "template: ring, shape: [2], endpoints_per_switch: 4, " +
                                          std::string("switch: QuantumX800-Q3400, cable: 1 m"));
   const Topology& topology = cluster.topology;
   for (std::uint32_t number = 0; number < topology.link_count(); ++number) {
