@@ -33,7 +33,7 @@ bool looks_changed(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 
 }  // namespace
 
-PacketCrew::PacketCrew(std::uint32_t members) {
+PacketCrew::PacketCrew(std::uint32_t members) : claims_(members) {
   CHECK(members > 0, "a crew of nobody");
   for (std::uint32_t number = 1; number < members; ++number) {
     threads_.emplace_back(&PacketCrew::stand_by, this, number);
@@ -53,10 +53,16 @@ void PacketCrew::do_all(Task task, void* context) {
   task_ = task;
   context_ = context;
   done_.store(0, std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
+  const std::uint32_t round = round_.fetch_add(1, std::memory_order_release) + 1;
   round_.notify_all();
   task(context, 0);
   const auto others = static_cast<std::uint32_t>(threads_.size());
+  for (std::uint32_t number = 1; number <= others; ++number) {
+    if (take(number, round)) {
+      task(context, number);
+      done_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   for (std::uint32_t done = done_.load(std::memory_order_acquire); done != others;
        done = done_.load(std::memory_order_acquire)) {
     static_cast<void>(looks_changed(done_, done));
@@ -69,13 +75,21 @@ void PacketCrew::stand_by(std::uint32_t number) {
     if (!looks_changed(round_, seen)) {
       round_.wait(seen, std::memory_order_acquire);
     }
-    ++seen;
-    if (is_over_) {
-      return;
+    // Rounds may have passed without this thread.
+    seen = round_.load(std::memory_order_acquire);
+    if (take(number, seen)) {
+      if (is_over_) {
+        return;
+      }
+      task_(context_, number);
+      done_.fetch_add(1, std::memory_order_release);
     }
-    task_(context_, number);
-    done_.fetch_add(1, std::memory_order_release);
   }
+}
+
+bool PacketCrew::take(std::uint32_t number, std::uint32_t round) {
+  std::uint32_t before = round - 1;
+  return claims_[number].round.compare_exchange_strong(before, round, std::memory_order_acq_rel);
 }
 
 }  // namespace trainyard

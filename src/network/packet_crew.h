@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that do a task side by side again and again, every few microseconds: who waits looks
-// again and again, then gives way to others, and sleeps if nothing comes for long. What was
-// written in a round is seen by all in the next one. No locks.
+// again and again, then gives way to others, and sleeps if nothing comes for long. Who calls does
+// what no thread has begun when its own part is done, so that on a busy machine, where others do not
+// run, nothing waits for them. What was written in a round is seen by all in the next one. No locks.
 #pragma once
 
 #include <atomic>
@@ -24,19 +25,26 @@ class PacketCrew {
   [[nodiscard]] std::uint32_t members() const {
     return static_cast<std::uint32_t>(threads_.size()) + 1;
   }
-  // `task(context, number)` for each number from 0 to less than members(); 0 on this thread. Comes
-  // back when all have been done.
+  // `task(context, number)` once for each number from 0 to less than members(), 0 on this thread.
+  // Comes back when all have been done.
   void do_all(Task task, void* context);
 
  private:
+  struct alignas(64) Claim {
+    std::atomic<std::uint32_t> round = 0;  // The last one in which somebody took the task.
+  };
+
   void stand_by(std::uint32_t number);
+  // Whether the caller is to do the task of this number in this round.
+  [[nodiscard]] bool take(std::uint32_t number, std::uint32_t round);
 
   alignas(64) std::atomic<std::uint32_t> round_ = 0;
   bool is_over_ = false;  // These are written before the round begins.
   Task task_ = nullptr;
   void* context_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> done_ = 0;
-  alignas(64) std::vector<std::thread> threads_;
+  alignas(64) std::vector<Claim> claims_;  // By number; not that of the caller.
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace trainyard
