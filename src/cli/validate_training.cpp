@@ -78,7 +78,7 @@ void refit_steps(const TrainingValidationRequest& request,
   const TaskRunner runner = [&](std::size_t count, const std::function<void(std::size_t)>& task) {
     run_tasks(count, request.threads, "fit", task);
   };
-  const auto predictor = [&predictions](StepValues values) -> StepPredictor {
+  const auto predictor = [&predictions](const StepValues& values) -> StepPredictor {
     return [&predictions, values](const TrainingCase& item, const TrainingRun& run) {
       return predictions.seconds(item, run, values);
     };

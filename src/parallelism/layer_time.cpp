@@ -82,8 +82,8 @@ std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan, 
   const std::int64_t sources = std::int64_t{plan.expert} * plan.expert_tensor;
   const std::int64_t routed = plan.tokens() * experts.active * sources;
   const std::int64_t parts = std::int64_t{plan.tensor} * experts.count;
-  const auto even = static_cast<double>((routed + parts - 1) / parts);
-  return static_cast<std::int64_t>(std::ceil(even * load));
+  const std::int64_t even = (routed + parts - 1) / parts;
+  return static_cast<std::int64_t>(std::ceil(static_cast<double>(even) * load));
 }
 
 std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,

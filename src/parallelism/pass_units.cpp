@@ -74,8 +74,9 @@ struct Exchanges {
 std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,
                                const ExpertDomains& places, int element_bytes, double load) {
   const ParallelPlan& plan = job.plan;
-  const double elements = load * static_cast<double>(plan.tokens() / plan.tensor) *
-                          static_cast<double>(job.model.hidden);
+  const std::int64_t tokens = plan.tokens() / plan.tensor;
+  const double elements =
+      load * static_cast<double>(tokens) * static_cast<double>(job.model.hidden);
   std::vector<UnitCall> calls;
   const auto add = [&](double copies, ExpertPath path) {
     calls.push_back({.call = {.group = RankGroupKind::Expert,

@@ -149,8 +149,9 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
 // the domain run at once, as the copies follow one another: the longer one counts.
 SimTime StepModel::exchange(const Experts& experts, int element_bytes, double load) {
   const std::vector<int>& ranks = group(RankGroupKind::Expert);
-  const double elements = load * static_cast<double>(plan_.tokens() / plan_.tensor) *
-                          static_cast<double>(job_.model.hidden);
+  const std::int64_t tokens = plan_.tokens() / plan_.tensor;
+  const double elements =
+      load * static_cast<double>(tokens) * static_cast<double>(job_.model.hidden);
   const auto size = [&](double copies) {
     return Bytes(std::llround(elements * copies)) * element_bytes;
   };
