@@ -55,7 +55,7 @@ TEST_CASE("every system weighs the same, however many rows it has") {
   ledger.push_back(ledger_row("slow", 1_GiB, 0.4));
   ledger.push_back(ledger_row("fast", 1_GiB, -0.2));
   add_strangers(ledger, 0.0);
-  const TimeBand& band = Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB);
+  const TimeBand band = Intervals::of(ledger, "").band(kLedgerHopper, 1_GiB);
   REQUIRE(band.low == Approx(std::exp(-0.2)).epsilon(1e-6));
   REQUIRE(band.high == Approx(std::exp(0.4)).epsilon(1e-6));
   REQUIRE(band.systems == 3);
