@@ -4,13 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "parallelism/pass_units.h"
 #include "parallelism/step_traffic.h"
 
 namespace trainyard {
-namespace {
 
 std::string_view pass_name(PassKind kind) {
   switch (kind) {
@@ -25,8 +23,6 @@ std::string_view pass_name(PassKind kind) {
   }
   return "";
 }
-
-}  // namespace
 
 bool makes_weight_gradients(PassKind kind) {
   return kind == PassKind::Backward || kind == PassKind::WeightGradient;

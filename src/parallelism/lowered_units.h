@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parallelism/lowered_rank.h"
@@ -32,6 +33,8 @@ struct UnitOfPass {
   bool ends_pass = false;         // The last unit of its pass.
 };
 
+// "forward", "input gradient", ...
+[[nodiscard]] std::string_view pass_name(PassKind kind);
 [[nodiscard]] bool makes_weight_gradients(PassKind kind);
 
 class StepUnits {

@@ -6,26 +6,13 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "parallelism/lowered_units.h"
+
 namespace trainyard {
 namespace {
-
-std::string_view pass_name(PassKind kind) {
-  switch (kind) {
-    case PassKind::Forward:
-      return "forward";
-    case PassKind::Backward:
-      return "backward";
-    case PassKind::InputGradient:
-      return "input gradient";
-    case PassKind::WeightGradient:
-      return "weight gradient";
-  }
-  return "";
-}
 
 std::string rank_name(int rank) {
   return fmt::format("rank {}", rank);
