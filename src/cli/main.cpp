@@ -13,6 +13,7 @@
 #include "cli/check.h"
 #include "cli/collective.h"
 #include "cli/import.h"
+#include "cli/jobs.h"
 #include "cli/plan.h"
 #include "cli/step.h"
 #include "cli/topology.h"
@@ -33,6 +34,7 @@ from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
   trainyard step            time of a training step of a model and a plan, and what it is spent on
+  trainyard jobs            what training jobs on one fabric take from each other
   trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
   trainyard traffic FILE    flow completion times of permutations, incast, Poisson traffic, traces
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
@@ -56,6 +58,7 @@ constexpr std::array kCommands{
     Command{"check", run_check},
     Command{"collective", run_collective_command},
     Command{"import", run_import},
+    Command{"jobs", run_jobs},
     Command{"plan", run_plan},
     Command{"step", run_step},
     Command{"topology", run_topology},
