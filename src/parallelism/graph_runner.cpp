@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <utility>
 
 #include "parallelism/work_progress.h"
@@ -12,19 +13,6 @@
 
 namespace trainyard {
 namespace {
-
-SimTime scaled_time(SimTime time, std::int64_t ppm) {
-  if (ppm == kPartsPerMillion) {
-    return time;
-  }
-  const __int128 product = static_cast<__int128>(time.picoseconds()) * ppm;
-  return SimTime(static_cast<std::int64_t>((product + kPartsPerMillion / 2) / kPartsPerMillion));
-}
-
-std::int64_t compute_ppm_of(const GraphRunOptions& options, int rank) {
-  return options.compute_ppm.empty() ? kPartsPerMillion
-                                     : options.compute_ppm[static_cast<std::size_t>(rank)];
-}
 
 enum class GraphEvent : std::uint64_t {
   Compute,
@@ -52,6 +40,7 @@ class GraphRun final : private EventHandler {
         operations_(graph.operations().size()),
         states_(meetings_.meetings.size()),
         ranks_(static_cast<std::size_t>(graph.ranks())),
+        queues_(graph.streams().size()),
         successors_(successors_of(graph)) {
     result_.timings.resize(operations_.size());
   }
@@ -83,6 +72,7 @@ class GraphRun final : private EventHandler {
   }
   GraphTiming& timing(OperationId id) { return result_.timings[id.value()]; }
   void become_ready(OperationId id);
+  [[nodiscard]] bool takes_stream(OperationId id);
   void end(OperationId id);
   void run_ready();
   void start_compute(OperationId id);
@@ -110,6 +100,8 @@ class GraphRun final : private EventHandler {
   std::vector<OperationState> operations_;
   std::vector<MeetingState> states_;
   std::vector<RankState> ranks_;
+  // By stream of StreamOrder::Ready: what runs, then what waits for it.
+  std::vector<std::deque<OperationId>> queues_;
   GraphSuccessors successors_;
   std::vector<OperationId> ready_;  // At this instant, still to be started; the last one first.
   GraphResult result_;
@@ -138,7 +130,19 @@ void GraphRun::run_ready() {
   }
 }
 
+// Whether the operation is at the head of its stream's queue, which it joins if it is new.
+bool GraphRun::takes_stream(OperationId id) {
+  std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
+  if (queue.empty() || queue.front() != id) {
+    queue.push_back(id);
+  }
+  return queue.front() == id;
+}
+
 void GraphRun::become_ready(OperationId id) {
+  if (graph_.stream_of(id).order == StreamOrder::Ready && !takes_stream(id)) {
+    return;
+  }
   operations_[id.value()].is_ready = true;
   timing(id).ready = now();
   const GraphOperation& operation = graph_.operation(id);
@@ -164,6 +168,14 @@ void GraphRun::become_ready(OperationId id) {
 void GraphRun::end(OperationId id) {
   operations_[id.value()].has_ended = true;
   timing(id).end = now();
+  if (graph_.stream_of(id).order == StreamOrder::Ready) {
+    std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
+    queue.pop_front();
+    if (!queue.empty()) {
+      timing(queue.front()).cause = id;
+      ready_.push_back(queue.front());
+    }
+  }
   // In falling order, as the last one is started first.
   for (std::size_t index = successors_.first[id.value() + 1];
        index-- > successors_.first[id.value()];) {
@@ -382,7 +394,7 @@ void GraphRun::send_message(std::uint32_t meeting) {
     traffic_.start_message(from, message.peer, message.size, *this,
                            token_of(GraphEvent::Meeting, 0, meeting));
   }
-  if (message.handover == Handover::Buffered && ends.members.size() == 2) {
+  if (message.handover != Handover::Rendezvous && ends.members.size() == 2) {
     const OperationId target = ends.members.back();
     if (operations_[target.value()].is_ready) {
       timing(target).start = now();
@@ -412,11 +424,14 @@ void GraphRun::message_arrived(std::uint32_t meeting) {
   }
 }
 
-// Of a buffered message that has started: the receiver is busy as long as the sender.
+// Of a message that has started and is no rendezvous.
 void GraphRun::receive(OperationId id, std::uint32_t meeting) {
   const std::optional<SimTime>& time = states_[meeting].time;
   if (time) {
-    simulator_.schedule_at(begin_ + timing(id).start + *time, *this,
+    const OperationId source = meetings_.meetings[meeting].members.front();
+    const bool is_eager = graph_.operation(source).message.handover == Handover::Eager;
+    const SimTime end = timing(is_eager ? source : id).start + *time;
+    simulator_.schedule_at(begin_ + std::max(end, now()), *this,
                            token_of(GraphEvent::End, 0, id.value()));
   }
 }
@@ -462,22 +477,6 @@ GraphWait GraphRun::wait_of(OperationId id) const {
 }
 
 }  // namespace
-
-StepParts compute_parts(const OperationGraph& graph, OperationId id,
-                        const GraphRunOptions& options) {
-  const GraphOperation& operation = graph.operation(id);
-  const std::int64_t ppm = compute_ppm_of(options, graph.rank_of(id));
-  StepParts parts;
-  if (!operation.mix) {
-    parts[operation.part] = scaled_time(operation.time, ppm);
-    return parts;
-  }
-  parts = graph.mixes()[*operation.mix];
-  for (SimTime& time : parts.times) {
-    time = scaled_time(time, ppm);
-  }
-  return parts;
-}
 
 GraphResult run_graph(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
                       const GraphRunOptions& options) {
