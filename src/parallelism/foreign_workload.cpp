@@ -14,6 +14,7 @@
 
 #include "parallelism/foreign_text.h"
 #include "parallelism/goal_schedule.h"
+#include "parallelism/simai_workload.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -26,7 +27,7 @@ constexpr int kMostFiles = 1'000'000;
 // What is different from one format to the next, in their order.
 struct FormatRules {
   std::string_view name;
-  std::string_view extension;
+  std::string_view extension;  // Empty: any, the first word tells.
   std::vector<std::string_view> first_words;
   bool has_rank_files;
 };
@@ -34,6 +35,10 @@ struct FormatRules {
 const FormatRules& rules_of(ForeignFormat format) {
   static const std::array<FormatRules, kForeignFormats.size()> kRules{{
       {.name = "goal", .extension = ".goal", .first_words = {"num_ranks"}, .has_rank_files = false},
+      {.name = "simai",
+       .extension = "",
+       .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"},
+       .has_rank_files = false},
   }};
   return kRules[static_cast<std::size_t>(format)];
 }
@@ -140,14 +145,22 @@ std::string_view to_string(ForeignFormat format) {
   return rules_of(format).name;
 }
 
-std::string_view foreign_part_name(ForeignFormat /*format*/, StepPart part) {
+std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
+  const bool has_layers = format == ForeignFormat::SimAi;
   switch (part) {
     case StepPart::Linear:
       return "compute";
     case StepPart::Pipeline:
-      return "message";
+      return has_layers ? "" : "message";
     case StepPart::Bubble:
       return "wait";
+    case StepPart::Recompute:
+    case StepPart::Tensor:
+    case StepPart::Expert:
+    case StepPart::Data:
+      return has_layers ? to_string(part) : "";
+    case StepPart::Optimizer:
+      return has_layers ? "update" : "";
     default:
       return "";
   }
@@ -166,7 +179,7 @@ std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path
     return std::nullopt;
   }
   for (const ForeignFormat format : kForeignFormats) {
-    if (extension == rules_of(format).extension) {
+    if (!extension.empty() && extension == rules_of(format).extension) {
       return format;
     }
   }
@@ -210,6 +223,8 @@ ForeignWorkload read_foreign(const std::vector<ForeignFile>& files, ForeignForma
     switch (format) {
       case ForeignFormat::Goal:
         break;
+      case ForeignFormat::SimAi:
+        return read_simai(files.front(), target);
     }
     return read_goal(files.front(), target.gpus());
   }();

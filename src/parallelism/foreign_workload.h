@@ -21,9 +21,9 @@
 
 namespace trainyard {
 
-enum class ForeignFormat : std::uint8_t { Goal };
+enum class ForeignFormat : std::uint8_t { Goal, SimAi };
 
-inline constexpr std::array kForeignFormats{ForeignFormat::Goal};
+inline constexpr std::array kForeignFormats{ForeignFormat::Goal, ForeignFormat::SimAi};
 
 // "goal", ...
 [[nodiscard]] std::string_view to_string(ForeignFormat format);

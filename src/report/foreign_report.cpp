@@ -82,7 +82,7 @@ std::string text_of(const ForeignReport& report) {
   const SimTime time = report.run->result.finish;
   std::string text = fmt::format(
       "# Simulated by Trainyard: cluster {}, {} GPUs, runtime {}{}, traffic {}\n"
-      "# {}: {}, {} ranks, {} of them in the file: {} computations, {} calls, {} messages\n#\n",
+      "# {}: {}, {} ranks, {} of them run: {} computations, {} calls, {} messages\n#\n",
       report.cluster, report.gpus, report.runtime,
       report.fidelity.empty() ? "" : ", fidelity " + report.fidelity, report.traffic,
       report.workload, to_string(report.source->format), graph.ranks(), graph.present().size(),
@@ -156,7 +156,7 @@ std::string json_of(const ForeignReport& report) {
   root["workload"] = report.workload;
   root["format"] = std::string(to_string(report.source->format));
   root["ranks"] = graph.ranks();
-  root["ranks_in_file"] = graph.present().size();
+  root["ranks_run"] = graph.present().size();
   root["computations"] = contents.computations;
   root["calls"] = contents.calls;
   root["messages"] = contents.messages;

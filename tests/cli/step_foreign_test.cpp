@@ -64,6 +64,20 @@ TEST_CASE("a foreign workload runs like a step of our own", "[step-foreign]") {
   REQUIRE(time({"--fidelity", "packet"}) > 0);
 }
 
+TEST_CASE("layers of a text workload run as NCCL would, or on one network", "[step-foreign]") {
+  const std::string workload = kFolder + "workloads/foreign/transformer-tp2-dp4.txt";
+  const auto nccl = foreign_json(workload);
+  REQUIRE(nccl["runtime"] == "nccl");
+  REQUIRE(nccl["traffic"] == "alone");
+  REQUIRE(nccl["ranks_run"] == 1);
+  const auto shared = foreign_json(workload, {"--runtime", "plain", "--traffic", "shared"});
+  REQUIRE(shared["ranks_run"] == 8);
+  const auto alone = foreign_json(workload, {"--runtime", "plain"});
+  REQUIRE(alone["time_ps"] <= shared["time_ps"]);
+  REQUIRE(alone["breakdown_ps"]["compute"] == shared["breakdown_ps"]["compute"]);
+  REQUIRE(alone["breakdown_ps"]["recompute"] > 175'084'000 * 2 + 79'563'000 + 350'168'000);
+}
+
 TEST_CASE("a foreign workload has a time line", "[step-foreign]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "trace.json").string();

@@ -18,6 +18,8 @@ TEST_CASE("a workload of another tool is recognised by its name, then by its fir
   REQUIRE(recognise_foreign(folder.path() / "missing.goal") == ForeignFormat::Goal);
   REQUIRE(recognise_foreign(folder.write("a.txt", "\n num_ranks 4\n")) == ForeignFormat::Goal);
   REQUIRE(!recognise_foreign(folder.write("b.txt", "num_ranksome 4\n")));
+  REQUIRE(recognise_foreign(folder.write("c.txt", "HYBRID_TRANSFORMER\tep: 1\n")) ==
+          ForeignFormat::SimAi);
   REQUIRE(!recognise_foreign(folder.write("a.yaml", "num_ranks 4\n")));
   REQUIRE(!recognise_foreign(folder.path()));
   REQUIRE(!recognise_foreign("gpt-3-175b"));

@@ -38,7 +38,7 @@ TEST_CASE("the report of a foreign workload has its parts and says what it has n
   REQUIRE(rendered(Format::Table) ==
           "# Simulated by Trainyard: cluster Two GPUs, 2 GPUs, runtime plain, fidelity flow, "
           "traffic shared\n"
-          "# two.goal: goal, 2 ranks, 2 of them in the file: 1 computations, 0 calls, 1 messages\n"
+          "# two.goal: goal, 2 ranks, 2 of them run: 1 computations, 0 calls, 1 messages\n"
           "#\n"
           "time                  4.000 us\n\n"
           "part                   time    share\n"
