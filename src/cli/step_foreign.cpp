@@ -227,7 +227,7 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format,
     write_file(*request.trace, chrome_trace(recorder));
   }
   ForeignReport report{.cluster = cluster.name,
-                       .workload = std::filesystem::path(request.workload).filename().string(),
+                       .workload = request.workload,
                        .runtime = request.is_nccl ? "nccl" : "plain",
                        .fidelity = request.is_nccl && !request.engine
                                        ? ""

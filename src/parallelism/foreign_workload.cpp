@@ -14,6 +14,7 @@
 
 #include "parallelism/foreign_text.h"
 #include "parallelism/goal_schedule.h"
+#include "parallelism/kineto_trace.h"
 #include "parallelism/simai_workload.h"
 #include "sim/check.h"
 
@@ -39,6 +40,7 @@ const FormatRules& rules_of(ForeignFormat format) {
        .extension = "",
        .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"},
        .has_rank_files = false},
+      {.name = "kineto", .extension = ".json", .first_words = {}, .has_rank_files = true},
   }};
   return kRules[static_cast<std::size_t>(format)];
 }
@@ -147,17 +149,21 @@ std::string_view to_string(ForeignFormat format) {
 
 std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
   const bool has_layers = format == ForeignFormat::SimAi;
+  const bool is_recorded = format == ForeignFormat::Kineto;
   switch (part) {
     case StepPart::Linear:
       return "compute";
-    case StepPart::Pipeline:
-      return has_layers ? "" : "message";
     case StepPart::Bubble:
       return "wait";
+    case StepPart::Host:
+      return is_recorded ? "host" : "";
+    case StepPart::Pipeline:
+      return has_layers ? "" : "message";
+    case StepPart::Data:
+      return has_layers ? "data" : is_recorded ? "collective" : "";
     case StepPart::Recompute:
     case StepPart::Tensor:
     case StepPart::Expert:
-    case StepPart::Data:
       return has_layers ? to_string(part) : "";
     case StepPart::Optimizer:
       return has_layers ? "update" : "";
@@ -225,10 +231,14 @@ ForeignWorkload read_foreign(const std::vector<ForeignFile>& files, ForeignForma
         break;
       case ForeignFormat::SimAi:
         return read_simai(files.front(), target);
+      case ForeignFormat::Kineto:
+        return read_kineto(files, target.gpus());
     }
     return read_goal(files.front(), target.gpus());
   }();
-  check(workload.graph, files.front().name);
+  check(workload.graph, files.size() == 1
+                            ? files.front().name
+                            : fmt::format("{} and {} more", files.front().name, files.size() - 1));
   return workload;
 }
 

@@ -21,9 +21,10 @@
 
 namespace trainyard {
 
-enum class ForeignFormat : std::uint8_t { Goal, SimAi };
+enum class ForeignFormat : std::uint8_t { Goal, SimAi, Kineto };
 
-inline constexpr std::array kForeignFormats{ForeignFormat::Goal, ForeignFormat::SimAi};
+inline constexpr std::array kForeignFormats{ForeignFormat::Goal, ForeignFormat::SimAi,
+                                            ForeignFormat::Kineto};
 
 // "goal", ...
 [[nodiscard]] std::string_view to_string(ForeignFormat format);

@@ -78,6 +78,19 @@ TEST_CASE("layers of a text workload run as NCCL would, or on one network", "[st
   REQUIRE(alone["breakdown_ps"]["recompute"] > 175'084'000 * 2 + 79'563'000 + 350'168'000);
 }
 
+TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is counted",
+          "[step-foreign]") {
+  const ProgramResult result = run_program(
+      {"step", "--cluster", "dgx-h100", "--workload", "configs/workloads/foreign/kineto-2"},
+      TRAINYARD_SOURCE_DIR);
+  REQUIRE(result.status == 0);
+  REQUIRE(result.error ==
+          "trainyard: warning: left out: events that are no work of a GPU: 12 of cpu_op, 12 of "
+          "cuda_runtime, 2 of no duration\n");
+  REQUIRE(result.output.find("# Note: recorded were ") != std::string::npos);
+  REQUIRE(result.output.find("\ncollective ") != std::string::npos);
+}
+
 TEST_CASE("a foreign workload has a time line", "[step-foreign]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "trace.json").string();
