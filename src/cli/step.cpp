@@ -13,6 +13,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "cli/step_foreign.h"
 #include "cli/step_noise.h"
 #include "nccl/profile.h"
 #include "parallelism/gpu_rates.h"
@@ -43,6 +44,7 @@ Examples:
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
   trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b --method graph \
       --trace step.json
+  trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
 constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
@@ -229,7 +231,9 @@ options::options_description step_options() {
   };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("workload", text("NAME|FILE"), "the job: a file, or a name in configs/workloads");
+  add("workload", text("NAME|FILE"),
+      "the job: a file, or a name in configs/workloads; or a workload of another tool");
+  add_foreign_options(all);
   add("runtime", text("NAME"),
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
@@ -255,6 +259,9 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
     out << "trainyard step --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
         << step_options() << kExample;
     return 0;
+  }
+  if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
+    return run_foreign_step(reader, *format, out);
   }
   const Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);

@@ -38,6 +38,7 @@ GraphRun::GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraff
       operations_(graph.operations().size()),
       states_(meetings_.meetings.size()),
       ranks_(static_cast<std::size_t>(graph.ranks())),
+      queues_(graph.streams().size()),
       successors_(successors_of(graph)) {
   result_.timings.resize(operations_.size());
 }
@@ -72,7 +73,19 @@ void GraphRun::run_ready() {
   }
 }
 
+// Whether the operation is at the head of its stream's queue, which it joins if it is new.
+bool GraphRun::takes_stream(OperationId id) {
+  std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
+  if (queue.empty() || queue.front() != id) {
+    queue.push_back(id);
+  }
+  return queue.front() == id;
+}
+
 void GraphRun::become_ready(OperationId id) {
+  if (graph_.stream_of(id).order == StreamOrder::Ready && !takes_stream(id)) {
+    return;
+  }
   operations_[id.value()].is_ready = true;
   timing(id).ready = now();
   const GraphOperation& operation = graph_.operation(id);
@@ -100,6 +113,14 @@ void GraphRun::end(OperationId id) {
   timing(id).end = now();
   if (++ended_ == operations_.size() && done_ != nullptr) {
     simulator_.schedule(SimTime(), *done_, done_token_);
+  }
+  if (graph_.stream_of(id).order == StreamOrder::Ready) {
+    std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
+    queue.pop_front();
+    if (!queue.empty()) {
+      timing(queue.front()).cause = id;
+      ready_.push_back(queue.front());
+    }
   }
   // In falling order, as the last one is started first.
   for (std::size_t index = successors_.first[id.value() + 1];
@@ -319,7 +340,7 @@ void GraphRun::send_message(std::uint32_t meeting) {
     traffic_.start_message(from, message.peer, message.size, *this,
                            token_of(GraphEvent::Meeting, 0, meeting));
   }
-  if (message.handover == Handover::Buffered && ends.members.size() == 2) {
+  if (message.handover != Handover::Rendezvous && ends.members.size() == 2) {
     const OperationId target = ends.members.back();
     if (operations_[target.value()].is_ready) {
       timing(target).start = now();
@@ -349,11 +370,14 @@ void GraphRun::message_arrived(std::uint32_t meeting) {
   }
 }
 
-// Of a buffered message that has started: the receiver is busy as long as the sender.
+// Of a message that has started and is no rendezvous.
 void GraphRun::receive(OperationId id, std::uint32_t meeting) {
   const std::optional<SimTime>& time = states_[meeting].time;
   if (time) {
-    simulator_.schedule_at(begin_ + timing(id).start + *time, *this,
+    const OperationId source = meetings_.meetings[meeting].members.front();
+    const bool is_eager = graph_.operation(source).message.handover == Handover::Eager;
+    const SimTime end = timing(is_eager ? source : id).start + *time;
+    simulator_.schedule_at(begin_ + std::max(end, now()), *this,
                            token_of(GraphEvent::End, 0, id.value()));
   }
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -56,6 +57,7 @@ class GraphRun final : private EventHandler {
   }
   GraphTiming& timing(OperationId id) { return result_.timings[id.value()]; }
   void become_ready(OperationId id);
+  [[nodiscard]] bool takes_stream(OperationId id);
   void end(OperationId id);
   void run_ready();
   void start_compute(OperationId id);
@@ -83,6 +85,8 @@ class GraphRun final : private EventHandler {
   std::vector<OperationState> operations_;
   std::vector<MeetingState> states_;
   std::vector<RankState> ranks_;
+  // By stream of StreamOrder::Ready: what runs, then what waits for it.
+  std::vector<std::deque<OperationId>> queues_;
   GraphSuccessors successors_;
   std::vector<OperationId> ready_;  // At this instant, still to be started; the last one first.
   GraphResult result_;
