@@ -55,16 +55,11 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"check", run_check},
-    Command{"collective", run_collective_command},
-    Command{"doctor", run_doctor},
-    Command{"import", run_import},
-    Command{"plan", run_plan},
-    Command{"step", run_step},
-    Command{"topology", run_topology},
-    Command{"traffic", run_traffic_command},
-    Command{"transfer", run_transfer},
-    Command{"validate", run_validate},
+    Command{"check", run_check},       Command{"collective", run_collective_command},
+    Command{"doctor", run_doctor},     Command{"import", run_import},
+    Command{"plan", run_plan},         Command{"step", run_step},
+    Command{"topology", run_topology}, Command{"traffic", run_traffic_command},
+    Command{"transfer", run_transfer}, Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {

@@ -102,8 +102,7 @@ TEST_CASE("a slower fabric leaves cables to NICs as they are") {
     REQUIRE(rate == (inner ? link.spec.bandwidth.scaled(0.25) : link.spec.bandwidth));
   }
   REQUIRE(slower > 0);
-  REQUIRE_FALSE(has_links_between_switches(
-      shipped_cluster("l40s-2-roce", 2)));
+  REQUIRE_FALSE(has_links_between_switches(shipped_cluster("l40s-2-roce", 2)));
 }
 
 TEST_CASE("without peer access GPUs meet in host memory") {
