@@ -15,8 +15,10 @@
 #include "cli/doctor.h"
 #include "cli/import.h"
 #include "cli/jobs.h"
+#include "cli/mpi_start.h"
 #include "cli/plan.h"
 #include "cli/step.h"
+#include "cli/sweep.h"
 #include "cli/topology.h"
 #include "cli/traffic.h"
 #include "cli/transfer.h"
@@ -38,6 +40,7 @@ from a description of its parts in YAML.
   trainyard jobs            what training jobs on one fabric take from each other
   trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
   trainyard doctor LOG      whether a log of nccl-tests is normal for its machine, and why not
+  trainyard sweep FILE      a command over lists and ranges of its options, one row a point
   trainyard traffic FILE    flow completion times of permutations, incast, Poisson traffic, traces
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
@@ -57,17 +60,12 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"check", run_check},
-    Command{"collective", run_collective_command},
-    Command{"doctor", run_doctor},
-    Command{"import", run_import},
-    Command{"jobs", run_jobs},
-    Command{"plan", run_plan},
-    Command{"step", run_step},
-    Command{"topology", run_topology},
-    Command{"traffic", run_traffic_command},
-    Command{"transfer", run_transfer},
-    Command{"validate", run_validate},
+    Command{"check", run_check},       Command{"collective", run_collective_command},
+    Command{"doctor", run_doctor},     Command{"import", run_import},
+    Command{"jobs", run_jobs},         Command{"plan", run_plan},
+    Command{"step", run_step},         Command{"sweep", run_sweep},
+    Command{"topology", run_topology}, Command{"traffic", run_traffic_command},
+    Command{"transfer", run_transfer}, Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {
@@ -109,6 +107,9 @@ void print_error(std::string_view kind, const std::exception& error) {
 
 int main(int argc, char** argv) {
   try {
+    if (trainyard::is_one_of_several()) {
+      trainyard::become_team_member(argv);
+    }
     const int status = trainyard::run(std::vector<std::string>(argv + 1, argv + argc));
     trainyard::require_written(std::cout);
     return status;

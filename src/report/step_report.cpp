@@ -102,6 +102,8 @@ std::string csv_of(const StepReport& report) {
   for (const Figure& figure : figures_of(report)) {
     add(figure.key, {"", figure.value});
   }
+  add("memory_size_gib", {"", gibibytes(report.memory_size)});
+  add("memory_fits", {"", report.memory.device() <= report.memory_size});
   add("mfu_convention", Cell::of(std::string(to_string(report.convention))));
   for (std::size_t index = 0; index < kStepParts; ++index) {
     add(fmt::format("{}_s", to_string(static_cast<StepPart>(index))),

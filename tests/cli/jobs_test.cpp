@@ -4,7 +4,6 @@
 #include "cli/jobs.h"
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
+#include "support/program.h"
 
 namespace trainyard {
 namespace {
@@ -19,28 +19,6 @@ namespace {
 // A workload of two layers.
 class SmallJobs {
  public:
-  SmallJobs() {
-    std::ofstream(file_) << R"(title: Two layers of Llama 3 8B
-source: "config.json of https://huggingface.co/meta-llama/Meta-Llama-3-8B, fewer layers"
-model:
-  title: two layers
-  source: "as above"
-  hidden: 4096
-  vocabulary: 128256
-  layers:
-    - count: 2
-      attention: {heads: 32, kv_heads: 8, head_size: 128}
-      feed_forward: {size: 14336, gated: true}
-software: megatron-core
-precision: bf16
-plan: {tensor: 8}
-batch: {micro: 1, global: 8, sequence: 1024}
-)";
-  }
-  SmallJobs(const SmallJobs&) = delete;
-  SmallJobs& operator=(const SmallJobs&) = delete;
-  ~SmallJobs() { std::filesystem::remove(file_); }
-
   [[nodiscard]] std::string run(const std::vector<std::string>& servers,
                                 const std::string& format) const {
     std::vector<std::string> arguments{
@@ -59,7 +37,23 @@ batch: {micro: 1, global: 8, sequence: 1024}
   }
 
  private:
-  std::filesystem::path file_ = std::filesystem::temp_directory_path() / "trainyard_jobs_test.yaml";
+  ScratchFolder folder_;
+  std::filesystem::path file_ = folder_.write("small.yaml", R"(title: Two layers of Llama 3 8B
+source: "config.json of https://huggingface.co/meta-llama/Meta-Llama-3-8B, fewer layers"
+model:
+  title: two layers
+  source: "as above"
+  hidden: 4096
+  vocabulary: 128256
+  layers:
+    - count: 2
+      attention: {heads: 32, kv_heads: 8, head_size: 128}
+      feed_forward: {size: 14336, gated: true}
+software: megatron-core
+precision: bf16
+plan: {tensor: 8}
+batch: {micro: 1, global: 8, sequence: 1024}
+)");
 };
 
 std::string refusal(std::vector<std::string> arguments) {

@@ -76,6 +76,8 @@ TEST_CASE("CSV is a header and a line", "[step-report]") {
   REQUIRE(std::count(csv.begin(), csv.end(), '\n') == 2);
   REQUIRE(csv.rfind("cluster,workload,gpus,step_time_s,tokens_per_s,", 0) == 0);
   REQUIRE(csv.find("C,w,4,2,") != std::string::npos);
+  REQUIRE(csv.find("memory_peak_gib,memory_size_gib,memory_fits,") != std::string::npos);
+  REQUIRE(csv.find(",3,4,true,") != std::string::npos);
 }
 
 }  // namespace trainyard

@@ -10,7 +10,7 @@ set -euo pipefail
 # libboost-program-options-dev brings the headers of all of Boost, Boost.Graph among them.
 packages=(
   g++ cmake ninja-build ccache git
-  libboost-program-options-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
+  libboost-program-options-dev libboost-mpi-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev libpugixml-dev libceres-dev catch2 libbenchmark-dev
 )
 clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep file: a command, the options that all of its runs share, and those that vary.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/config.h"
+
+namespace trainyard {
+
+// An option that takes one value after the other. The key is its name, or "NAME.REST" for an option
+// that is given as REST=VALUE: "set.fabric.oversubscription".
+struct SweepAxis {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+struct SweepSpec {
+  std::string title;
+  std::string command;
+  std::string positional = {};  // The option of the command that is given without its name, if any.
+  // Name and values of each; an option without a value has none.
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
+  // Axes of a group go together and have equally many values; groups are combined, the last one
+  // changing first.
+  std::vector<std::vector<SweepAxis>> groups;
+
+  [[nodiscard]] std::size_t points() const;
+  // All axes, in order, and their values at a point.
+  [[nodiscard]] std::vector<std::string> keys() const;
+  [[nodiscard]] std::vector<std::string> values_at(std::size_t point) const;
+  // Of the command, at a point: options, then axes.
+  [[nodiscard]] std::vector<std::string> arguments_at(std::size_t point) const;
+};
+
+inline constexpr std::size_t kMostSweepPoints = 1'000'000;
+
+// A command that can be swept, and its `positional`.
+struct SweptCommand {
+  std::string name;
+  std::string positional = {};
+};
+
+// Throws ConfigError with the place of the mistake. Options are not looked up.
+[[nodiscard]] SweepSpec read_sweep(ConfigDocument& document,
+                                   const std::vector<SweptCommand>& commands);
+
+}  // namespace trainyard
