@@ -13,6 +13,7 @@
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
+#include "parallelism/chakra_trace.h"
 #include "parallelism/foreign_run.h"
 #include "report/foreign_report.h"
 #include "report/output.h"
@@ -40,6 +41,7 @@ struct Request {
   Format output_format = Format::Table;
   std::optional<std::string> output = {};
   std::optional<std::string> trace = {};
+  std::optional<std::string> comm_groups = {};
 };
 
 std::int64_t compute_ppm_of(const OptionReader& reader) {
@@ -103,7 +105,12 @@ Request read_request(const OptionReader& reader, ForeignFormat format,
                   .slow_rank = slow_rank,
                   .output_format = output_format(reader),
                   .output = output_file(reader, "output"),
-                  .trace = output_file(reader, "trace")};
+                  .trace = output_file(reader, "trace"),
+                  .comm_groups = reader.text("comm-groups")};
+  if (request.comm_groups && format != ForeignFormat::Chakra) {
+    throw ConfigError(
+        fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
+  }
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
   read_traffic(reader, request);
   return request;
@@ -177,6 +184,8 @@ void add_foreign_options(options::options_description& all) {
        "not say it: " +
        alternatives(names))
           .c_str());
+  add("comm-groups", options::value<std::string>()->value_name("FILE"),
+      "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them");
   add("compute-scale", options::value<std::string>()->value_name("FACTOR"),
       "with such a workload: computation takes so many times as long as recorded");
 }
@@ -192,10 +201,11 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
   const std::optional<std::string> workload = reader.text("workload");
   const std::optional<ForeignFormat> format =
       workload ? recognise_foreign(*workload) : std::nullopt;
-  if (!format && reader.given("compute-scale")) {
-    throw ConfigError(
-        "--compute-scale: expected a workload of another tool, as times of others follow from "
-        "their shapes, found one of Trainyard's own");
+  for (const std::string_view name : {"compute-scale", "comm-groups"}) {
+    if (!format && reader.given(name)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected a workload of another tool, found one of Trainyard's own", name));
+    }
   }
   return format;
 }
@@ -208,10 +218,16 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format,
   const Cluster cluster =
       load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
   const std::vector<int> servers = servers_of_gpus(cluster);
+  ForeignTarget target{.server_of_gpu = servers,
+                       .folding = request.shares_network ? Folding::Unfolded : Folding::Folded};
+  if (request.comm_groups) {
+    target.groups =
+        read_comm_groups({.name = *request.comm_groups,
+                          .rank = {},
+                          .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
+  }
   const ForeignWorkload workload =
-      read_foreign(read_foreign_files(request.workload, format), format,
-                   {.server_of_gpu = servers,
-                    .folding = request.shares_network ? Folding::Unfolded : Folding::Folded});
+      read_foreign(read_foreign_files(request.workload, format), format, target);
   warn(workload, cluster, log);
   const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
   const ForeignRun run = run_foreign(cluster, workload,
