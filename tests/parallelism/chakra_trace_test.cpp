@@ -135,7 +135,7 @@ TEST_CASE("what a trace gets wrong is named with its node and field", "[chakra]"
           "0.file: node 4 (n4): comm_type: expected a collective that is modelled, not gather or "
           "scatter, found 4");
   REQUIRE(node({.id = 4, .type = 7, .more = chakra_number("comm_type", 0)}) ==
-          "0.file: node 4 (n4): comm_size: expected a whole number from 0 to 35184372088832, found "
+          "0.file: node 4 (n4): comm_size: expected a whole number from 0 to 549755813888, found "
           "none");
   REQUIRE(node(message(4, true, 0)) ==
           "0.file: node 4 (n4): comm_dst: expected another rank, from 0 to 1, found 0");
