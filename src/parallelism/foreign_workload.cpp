@@ -179,8 +179,7 @@ std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
 
 std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path) {
   std::error_code error;
-  std::string extension = path.extension().string();
-  std::optional<std::filesystem::path> file;
+  const std::string extension = path.extension().string();
   if (std::filesystem::is_directory(path, error)) {
     // A directory of traces may have a description in JSON beside them.
     for (const ForeignFormat format : {ForeignFormat::Chakra, ForeignFormat::Kineto}) {
