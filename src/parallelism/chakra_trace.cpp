@@ -94,7 +94,8 @@ class ChakraGraph {
     count(dimensions_, "lists of involved_dim: groups say who takes part");
     if (!unused_.empty()) {
       workload_->left_out.push_back(
-          fmt::format("attributes {}", escaped(fmt::format("{}", fmt::join(unused_, ", ")))));
+          fmt::format("attributes without an effect: {}",
+                      escaped(fmt::format("{}", fmt::join(unused_, ", ")))));
     }
     return std::move(*workload_);
   }
@@ -264,9 +265,9 @@ class ChakraGraph {
   }
 
   void note_attributes(const ChakraNode& node) {
-    constexpr std::array<std::string_view, 13> kUsed{
-        "is_cpu_op", "comm_type", "comm_size",   "comm_src",     "comm_dst",  "comm_tag", "pg_name",
-        "stream",    "num_ops",   "tensor_size", "involved_dim", "comm_root", "root_rank"};
+    constexpr std::array<std::string_view, 10> kUsed{
+        "is_cpu_op", "comm_type", "comm_size", "comm_src", "comm_dst",
+        "comm_tag",  "pg_name",   "stream",    "num_ops",  "involved_dim"};
     for (const auto& [name, value] : node.attributes) {
       if (std::find(kUsed.begin(), kUsed.end(), name) == kUsed.end()) {
         unused_.insert(name);

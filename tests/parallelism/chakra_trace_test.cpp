@@ -72,6 +72,15 @@ TEST_CASE("work of a GPU runs one at a time as it becomes ready, that of streams
   REQUIRE(time(chakra_number("is_cpu_op", 1), chakra_number("is_cpu_op", 1)) == 9_us);
 }
 
+TEST_CASE("attributes that have no effect are named", "[chakra]") {
+  const std::string text = chakra_file(
+      {{.id = 1,
+        .duration_micros = 5,
+        .more = chakra_number("tensor_size", 8) + chakra_text("op_schema", "aten::mm")}});
+  REQUIRE(foreign_workload(ForeignFormat::Chakra, foreign_files({text}), 1).left_out ==
+          std::vector<std::string>{"attributes without an effect: op_schema, tensor_size"});
+}
+
 TEST_CASE("messages and what is gathered have their bytes", "[chakra]") {
   REQUIRE(
       run_round(chakra({chakra_file({{.id = 0, .duration_micros = 2}, message(1, true, 1, {0})}),
