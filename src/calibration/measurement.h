@@ -3,6 +3,7 @@
 // (validation/nccl/) or from the text that nccl-tests prints. docs/measurements.md has the formats.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct MeasuredRow {
   double algbw_gbps = 0.0;
   double busbw_gbps = 0.0;
   std::optional<MeasuredTime> in_place;
+  std::size_t line = 0;  // Of a log; 0 in tables, where no line is a row.
 };
 
 struct MeasuredTable {

@@ -388,7 +388,8 @@ class LogReader {
     }
     note_wrong_results(words);
     const PrintedTime out = read_time(words, number, header_->time, header_->algbw, header_->busbw);
-    PrintedRow row{.size = Bytes(*size), .out_of_place = out, .in_place = std::nullopt};
+    PrintedRow row{
+        .size = Bytes(*size), .out_of_place = out, .in_place = std::nullopt, .line = number};
     const std::optional<std::size_t> in_place = header_->in_place_time;
     if (in_place && words[*in_place] != "N/A" && words[*in_place] != "-") {
       row.in_place =

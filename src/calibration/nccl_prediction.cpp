@@ -109,6 +109,10 @@ nccl::MachineKind NcclSession::machine() const {
   return state_->timer.machine();
 }
 
+const nccl::Communicator& NcclSession::communicator() const {
+  return state_->communicator;
+}
+
 SimTime NcclSession::time(std::size_t row) {
   if (state_->symmetric) {
     return state_->timer.symmetric(state_->sizes.at(row)).time;

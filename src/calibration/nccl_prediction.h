@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibration/validation.h"
+#include "nccl/communicator.h"
 #include "nccl/machine_kind.h"
 #include "nccl/profile.h"
 
@@ -30,6 +31,7 @@ class NcclSession {
   void use(const nccl::Profile& profile);
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] nccl::MachineKind machine() const;
+  [[nodiscard]] const nccl::Communicator& communicator() const;
   // What nccl-tests would print for a row. Not for several threads at once.
   [[nodiscard]] SimTime time(std::size_t row);
   // What runs, in a few words.

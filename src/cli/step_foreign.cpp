@@ -8,11 +8,13 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/step_noise.h"
 #include "parallelism/chakra_trace.h"
 #include "parallelism/foreign_run.h"
 #include "report/foreign_report.h"
@@ -38,6 +40,7 @@ struct Request {
   bool shares_network = false;
   std::int64_t compute_ppm = 1'000'000;
   std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};
   Format output_format = Format::Table;
   std::optional<std::string> output = {};
   std::optional<std::string> trace = {};
@@ -93,8 +96,7 @@ void read_traffic(const OptionReader& reader, Request& request) {
   }
 }
 
-Request read_request(const OptionReader& reader, ForeignFormat format,
-                     const std::optional<SlowRank>& slow_rank) {
+Request read_request(const OptionReader& reader, ForeignFormat format) {
   (void)reader.choice("method", {"graph"},
                       fmt::format("as there are no closed forms for a {} file", to_string(format)));
   Request request{.cluster = reader.required_text("cluster"),
@@ -102,7 +104,8 @@ Request read_request(const OptionReader& reader, ForeignFormat format,
                   .format = format,
                   .overrides = cluster_overrides(reader),
                   .compute_ppm = compute_ppm_of(reader),
-                  .slow_rank = slow_rank,
+                  .slow_rank = read_slow_rank(reader),
+                  .jitter = read_jitter(reader),
                   .output_format = output_format(reader),
                   .output = output_file(reader, "output"),
                   .trace = output_file(reader, "trace"),
@@ -130,6 +133,9 @@ GraphRunOptions run_options(const Request& request, const ForeignWorkload& workl
     options.compute_ppm[static_cast<std::size_t>(request.slow_rank->rank)] =
         static_cast<std::int64_t>(product / 1'000'000);
   }
+  if (request.jitter.has_any()) {
+    options = with_jitter(std::move(options), request.jitter, workload.graph);
+  }
   return options;
 }
 
@@ -144,10 +150,8 @@ std::vector<std::string> notes_of(const Request& request, const ForeignRun& run)
         request.is_nccl ? ", collectives as NCCL would run them by its event model" : "",
         run.simulated, run.calls));
   }
-  if (request.slow_rank) {
-    notes.push_back(fmt::format("rank {} computes {} times as long as recorded, beside any scale",
-                                request.slow_rank->rank,
-                                static_cast<double>(request.slow_rank->ppm) / 1e6));
+  if (const auto noise = describe_noise(request.slow_rank, request.jitter)) {
+    notes.push_back(*noise);
   }
   if (request.compute_ppm != 1'000'000) {
     notes.push_back(fmt::format("computation takes {} times as long as recorded",
@@ -210,16 +214,16 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
   return format;
 }
 
-int run_foreign_step(const OptionReader& reader, ForeignFormat format,
-                     const std::optional<SlowRank>& slow_rank, std::ostream& out) {
-  const Request request = read_request(reader, format, slow_rank);
+int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out) {
+  const Request request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
   const Catalogue catalogue = load_default_catalogue();
   const Cluster cluster =
       load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
   const std::vector<int> servers = servers_of_gpus(cluster);
+  const bool is_folded = !request.shares_network && !request.jitter.has_any();
   ForeignTarget target{.server_of_gpu = servers,
-                       .folding = request.shares_network ? Folding::Unfolded : Folding::Folded};
+                       .folding = is_folded ? Folding::Folded : Folding::Unfolded};
   if (request.comm_groups) {
     target.groups =
         read_comm_groups({.name = *request.comm_groups,

@@ -8,7 +8,6 @@
 
 #include "cli/options.h"
 #include "parallelism/foreign_workload.h"
-#include "parallelism/step_run.h"
 
 namespace trainyard {
 
@@ -20,7 +19,6 @@ void add_foreign_options(boost::program_options::options_description& options);
 [[nodiscard]] std::optional<ForeignFormat> foreign_format(const OptionReader& reader);
 
 // Returns the exit status. Throws ConfigError.
-int run_foreign_step(const OptionReader& reader, ForeignFormat format,
-                     const std::optional<SlowRank>& slow_rank, std::ostream& out);
+int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out);
 
 }  // namespace trainyard

@@ -88,7 +88,9 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
     places_[id] = {.node = node_of_server[server],
                    .server = server_in_node[server],
                    .index = devices[server]++};
-    if (device.kind == NodeKind::Nic && node_of_server[server] >= 0) {
+    // A NIC without links is dead: its host's files do not have it.
+    if (device.kind == NodeKind::Nic && node_of_server[server] >= 0 &&
+        !cluster.topology.links_from(NodeId(id)).empty()) {
       nics_[at(node_of_server[server])].push_back(NodeId(id));
     }
   }

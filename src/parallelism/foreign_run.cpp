@@ -27,13 +27,14 @@ GraphResult run_shared(const Cluster& cluster, const OperationGraph& graph,
         "is not known",
         graph.ranks(), graph.present().size()));
   }
-  if (graph.ranks() > kMostSharedRanks) {
+  if (graph.ranks() > kMostUnfoldedRanks) {
     throw ConfigError(
         fmt::format("--traffic shared: expected a workload of at most {} ranks, found {}",
-                    kMostSharedRanks, graph.ranks()));
+                    kMostUnfoldedRanks, graph.ranks()));
   }
   Simulator simulator;
-  NetworkTraffic traffic(simulator, cluster, tables.fidelity);
+  SharedNetwork network(simulator, cluster, tables.fidelity);
+  NetworkTraffic traffic(simulator, cluster, network);
   return run_graph(simulator, graph, traffic, options);
 }
 
@@ -65,7 +66,9 @@ void check_times(const ForeignWorkload& workload, const GraphRunOptions& options
   for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
     const auto rank = static_cast<std::size_t>(graph.rank_of(OperationId(id)));
     const __int128 ppm = options.compute_ppm.empty() ? 1'000'000 : options.compute_ppm[rank];
-    const __int128 time = ppm * graph.operations()[id].time.picoseconds() / 1'000'000;
+    const __int128 own = options.operation_ppm.empty() ? 1'000'000 : options.operation_ppm[id];
+    const __int128 time =
+        ppm * own / 1'000'000 * graph.operations()[id].time.picoseconds() / 1'000'000;
     longest = std::max(longest, time);
     total += time;
   }

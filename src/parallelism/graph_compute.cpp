@@ -14,22 +14,31 @@ SimTime scaled_time(SimTime time, std::int64_t ppm) {
   return SimTime(static_cast<std::int64_t>((product + kPartsPerMillion / 2) / kPartsPerMillion));
 }
 
+// The time of a part of computation `id`.
+SimTime computed_time(SimTime time, const OperationGraph& graph, OperationId id,
+                      const GraphRunOptions& options) {
+  if (!options.compute_ppm.empty()) {
+    time = scaled_time(time, options.compute_ppm[static_cast<std::size_t>(graph.rank_of(id))]);
+  }
+  if (!options.operation_ppm.empty()) {
+    time = scaled_time(time, options.operation_ppm[id.value()]);
+  }
+  return time;
+}
+
 }  // namespace
 
 StepParts compute_parts(const OperationGraph& graph, OperationId id,
                         const GraphRunOptions& options) {
   const GraphOperation& operation = graph.operation(id);
-  const std::int64_t ppm = options.compute_ppm.empty()
-                               ? kPartsPerMillion
-                               : options.compute_ppm[static_cast<std::size_t>(graph.rank_of(id))];
   StepParts parts;
   if (!operation.mix) {
-    parts[operation.part] = scaled_time(operation.time, ppm);
+    parts[operation.part] = computed_time(operation.time, graph, id, options);
     return parts;
   }
   parts = graph.mixes()[*operation.mix];
   for (SimTime& time : parts.times) {
-    time = scaled_time(time, ppm);
+    time = computed_time(time, graph, id, options);
   }
   return parts;
 }

@@ -13,6 +13,8 @@ namespace trainyard {
 struct GraphRunOptions {
   // By rank of the graph, all computation takes this over 10^6 times as long; empty: 10^6.
   std::vector<std::int64_t> compute_ppm = {};
+  // By operation, on top of that: of computation, its time over 10^6; empty: 10^6.
+  std::vector<std::int64_t> operation_ppm = {};
 };
 
 // The operation's computation on its rank: its parts, each scaled.

@@ -36,7 +36,7 @@ class TreeBuilder {
       }
       if (node.kind == NodeKind::Gpu) {
         gpus_.emplace(id, static_cast<int>(gpus_.size()));
-      } else if (node.kind == NodeKind::Nic) {
+      } else if (node.kind == NodeKind::Nic && !topology.links_from(id).empty()) {  // Not dead.
         nics_.emplace(id, static_cast<int>(nics_.size()));
       } else if (node.kind == NodeKind::Cpu) {
         cpus_.push_back(id);

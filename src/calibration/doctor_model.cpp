@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/doctor_model.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/math/distributions/fisher_f.hpp>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "calibration/intervals.h"
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+struct FamilyErrors {
+  std::string_view family;
+  double local;
+};
+
+// The greatest likelihood of validation/ledger.csv, ln(measured / foreseen) table by table, each
+// with one over the square root of the tables of its system as weight
+// (tests/calibration/doctor_model_test.cpp holds that it is the greatest).
+constexpr std::array kFamilies{FamilyErrors{"nvswitch", 0.10}, FamilyErrors{"pcie", 0.145},
+                               FamilyErrors{"rdma", 0.20}, FamilyErrors{"other-network", 0.20},
+                               FamilyErrors{"unlike-any", 0.21}};
+constexpr double kCommonShare = 0.58;  // Of `local`.
+constexpr double kLength = 8.7;
+constexpr double kNoise = 0.017;
+constexpr double kDegrees = 4.0;
+
+double log_sum(std::span<const double> values) {
+  const double most = *std::max_element(values.begin(), values.end());
+  double sum = 0.0;
+  for (const double value : values) {
+    sum += std::exp(value - most);
+  }
+  return most + std::log(sum);
+}
+
+std::vector<double> difference(std::span<const double> one, std::span<const double> other) {
+  std::vector<double> result(one.size());
+  std::transform(one.begin(), one.end(), other.begin(), result.begin(), std::minus<>());
+  return result;
+}
+
+bool are_same(std::span<const double> one, std::span<const double> other) {
+  return std::equal(one.begin(), one.end(), other.begin(),
+                    [](double a, double b) { return std::abs(a - b) < kSamePrediction; });
+}
+
+}  // namespace
+
+ErrorModel error_model(std::string_view family) {
+  for (const FamilyErrors& one : kFamilies) {
+    if (one.family == family) {
+      return {.common = kCommonShare * one.local,
+              .local = one.local,
+              .length = kLength,
+              .noise = kNoise,
+              .degrees = kDegrees};
+    }
+  }
+  CHECK(false, "a family of machines without errors");
+}
+
+ErrorDistribution::ErrorDistribution(const ErrorModel& model, std::span<const LogPoint> points)
+    : size_(points.size()), degrees_(model.degrees), factor_(size_ * size_) {
+  CHECK(!points.empty(), "a log has rows");
+  const auto covariance = [&](std::size_t i, std::size_t j) {
+    double sum = model.common * model.common;
+    if (points[i].run == points[j].run) {
+      const double apart = std::abs(std::log2(static_cast<double>(points[i].size.count()) /
+                                              static_cast<double>(points[j].size.count())));
+      sum += model.local * model.local * std::exp(-apart / model.length);
+    }
+    return i == j ? sum + model.noise * model.noise : sum;
+  };
+  double log_determinant = 0.0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    double* const row = &factor_[i * size_];
+    for (std::size_t j = 0; j <= i; ++j) {
+      const double* const other = &factor_[j * size_];
+      const double rest = covariance(i, j) - std::inner_product(row, row + j, other, 0.0);
+      row[j] = i == j ? std::sqrt(rest) : rest / other[j];
+    }
+    log_determinant += 2.0 * std::log(row[i]);
+  }
+  const auto n = static_cast<double>(size_);
+  constant_ = std::lgamma((degrees_ + n) / 2.0) - std::lgamma(degrees_ / 2.0) -
+              n / 2.0 * std::log(degrees_ * std::numbers::pi) - log_determinant / 2.0;
+}
+
+double ErrorDistribution::squared_distance(std::span<const double> residuals) const {
+  CHECK(residuals.size() == size_, "one residual for each point");
+  std::vector<double> whitened(size_);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const double* const row = &factor_[i * size_];
+    whitened[i] = (residuals[i] - std::inner_product(row, row + i, whitened.begin(), 0.0)) / row[i];
+    sum += whitened[i] * whitened[i];
+  }
+  return sum;
+}
+
+double ErrorDistribution::log_density(std::span<const double> residuals) const {
+  const double distance = squared_distance(residuals);
+  return constant_ -
+         (degrees_ + static_cast<double>(size_)) / 2.0 * std::log1p(distance / degrees_);
+}
+
+// The squared distance over the number of rows has the F distribution.
+double ErrorDistribution::tail(std::span<const double> residuals) const {
+  const auto n = static_cast<double>(size_);
+  const boost::math::fisher_f distribution(n, degrees_);
+  return boost::math::cdf(boost::math::complement(distribution, squared_distance(residuals) / n));
+}
+
+std::vector<double> ErrorDistribution::shaped(std::span<const double> independent) const {
+  CHECK(independent.size() == size_, "one for each point");
+  std::vector<double> result(size_);
+  for (std::size_t i = 0; i < size_; ++i) {
+    const double* const row = &factor_[i * size_];
+    result[i] = std::inner_product(row, row + i + 1, independent.begin(), 0.0);
+  }
+  return result;
+}
+
+Diagnoser::Diagnoser(const ErrorModel& model, std::span<const LogPoint> points,
+                     std::vector<Candidate> candidates)
+    : errors_(model, points), candidates_(std::move(candidates)) {
+  CHECK(!candidates_.empty(), "the healthy machine is a candidate");
+  std::vector<std::size_t> count;  // Candidates that show, by fault.
+  for (const Candidate& one : candidates_) {
+    CHECK(one.log_times.size() == points.size(), "a prediction for each point");
+    CHECK((one.fault == 0) == (&one == &candidates_.front()), "only the first is healthy");
+    shows_.push_back(one.fault == 0 || !are_same(one.log_times, candidates_[0].log_times));
+    faults_ = std::max(faults_, one.fault + 1);
+    count.resize(faults_);
+    count[one.fault] += shows_.back() ? 1U : 0U;
+  }
+  const auto tried = static_cast<double>(
+      std::count_if(count.begin() + 1, count.end(), [](std::size_t of) { return of > 0; }));
+  for (std::size_t index = 0; index < candidates_.size(); ++index) {
+    const std::size_t fault = candidates_[index].fault;
+    const double prior = fault == 0 ? kPriorOfHealth
+                         : shows_[index]
+                             ? (1.0 - kPriorOfHealth) / tried / static_cast<double>(count[fault])
+                             : 0.0;
+    log_priors_.push_back(std::log(prior));
+  }
+}
+
+Diagnosis Diagnoser::diagnose(std::span<const double> log_measured) const {
+  std::vector<double> posterior;
+  for (std::size_t index = 0; index < candidates_.size(); ++index) {
+    const auto residuals = difference(log_measured, candidates_[index].log_times);
+    posterior.push_back(shows_[index] ? log_priors_[index] + errors_.log_density(residuals)
+                                      : -std::numeric_limits<double>::infinity());
+  }
+  const double evidence = log_sum(posterior);
+  Diagnosis diagnosis;
+  for (std::size_t fault = 0; fault < faults_; ++fault) {
+    Finding finding{.faults = {fault}};
+    std::optional<std::size_t> best;
+    bool any = false;
+    for (std::size_t index = 0; index < candidates_.size(); ++index) {
+      any = any || candidates_[index].fault == fault;
+      if (candidates_[index].fault != fault || !shows_[index]) {
+        continue;
+      }
+      finding.probability += std::exp(posterior[index] - evidence);
+      best = best && posterior[*best] >= posterior[index] ? *best : index;
+    }
+    if (best) {
+      finding.candidate = *best;
+      diagnosis.findings.push_back(std::move(finding));
+    } else if (any) {
+      diagnosis.unseen.push_back(fault);
+    }
+  }
+  std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
+                   [&](const Finding& one, const Finding& other) {
+                     return posterior[one.candidate] > posterior[other.candidate];
+                   });
+  merge_same(diagnosis.findings);
+  for (Finding& finding : diagnosis.findings) {
+    const auto residuals = difference(log_measured, candidates_[finding.candidate].log_times);
+    finding.tail = errors_.tail(residuals);
+    finding.mean_residual = std::accumulate(residuals.begin(), residuals.end(), 0.0) /
+                            static_cast<double>(residuals.size());
+  }
+  const std::vector<Finding>& all = diagnosis.findings;
+  diagnosis.fits = all.front().tail >= kLeastTail;
+  diagnosis.is_sure = all.size() == 1 || all[0].probability >= kBareOdds * all[1].probability;
+  diagnosis.is_normal = diagnosis.fits && all.front().faults.front() == 0;
+  return diagnosis;
+}
+
+// Findings in the order of their best candidates become one where those predict the same.
+void Diagnoser::merge_same(std::vector<Finding>& findings) const {
+  std::vector<Finding> merged;
+  for (Finding& finding : findings) {
+    const auto same = std::find_if(merged.begin(), merged.end(), [&](const Finding& one) {
+      return are_same(candidates_[one.candidate].log_times,
+                      candidates_[finding.candidate].log_times);
+    });
+    if (same == merged.end()) {
+      merged.push_back(std::move(finding));
+    } else {
+      same->faults.insert(same->faults.end(), finding.faults.begin(), finding.faults.end());
+      same->probability += finding.probability;
+    }
+  }
+  std::stable_sort(merged.begin(), merged.end(), [](const Finding& one, const Finding& other) {
+    return one.probability > other.probability;
+  });
+  findings = std::move(merged);
+}
+
+}  // namespace trainyard

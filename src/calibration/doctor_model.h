@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// How likely a log is under each explanation of it (docs/doctor.md).
+//
+// An explanation predicts all rows. With r_i = ln(measured_i / predicted_i) and x_i the base-two
+// logarithm of the size, errors of machines that no constant was fitted to have the covariance
+//
+//   K_ij = common^2 + [same run] local^2 exp(-|x_i - x_j| / length) + [i = j] noise^2
+//
+// (a bias of the system, what the model lacks at neighbouring sizes, the rows themselves), and r is
+// drawn from a multivariate Student-t of this scale, because a few systems are much further off
+// than the others. It was learned from validation/ledger.csv. Probabilities follow by Bayes' rule.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/units.h"
+
+namespace trainyard {
+
+// Of one family of machines (intervals.h). All are of ln(time), but for `length`, in doublings of
+// the size, and `degrees` of freedom.
+struct ErrorModel {
+  double common = 0.0;
+  double local = 0.0;
+  double length = 1.0;
+  double noise = 0.0;
+  double degrees = 1.0;
+};
+
+// `family` is that of family_of(), or kUnlikeAny.
+[[nodiscard]] ErrorModel error_model(std::string_view family);
+
+// A row of the log: the run that it is of, and its size.
+struct LogPoint {
+  std::size_t run = 0;
+  Bytes size;
+};
+
+// The errors of all rows of a log at once.
+class ErrorDistribution {
+ public:
+  // At least one point.
+  ErrorDistribution(const ErrorModel& model, std::span<const LogPoint> points);
+  // ln of the density of these residuals, one for each point.
+  [[nodiscard]] double log_density(std::span<const double> residuals) const;
+  // How often residuals of such machines are further off than these: 1 for none at all.
+  [[nodiscard]] double tail(std::span<const double> residuals) const;
+  // Residuals made of as many independent ones of scale 1: the Cholesky factor times them.
+  [[nodiscard]] std::vector<double> shaped(std::span<const double> independent) const;
+
+ private:
+  [[nodiscard]] double squared_distance(std::span<const double> residuals) const;
+
+  std::size_t size_;
+  double degrees_;
+  std::vector<double> factor_;  // Of Cholesky, row by row.
+  double constant_ = 0.0;       // Of log_density.
+};
+
+// One way in which the log may have come about.
+struct Candidate {
+  std::size_t fault = 0;          // 0: none, the machine is healthy. Several may be of one fault.
+  std::vector<double> log_times;  // ln of what it predicts, one for each point.
+};
+
+// Faults that this log cannot tell apart, as they predict the same times.
+struct Finding {
+  std::vector<std::size_t> faults;
+  double probability = 0.0;    // Of all of them together.
+  std::size_t candidate = 0;   // The most likely one of theirs.
+  double tail = 0.0;           // How often such a machine would be further off from it.
+  double mean_residual = 0.0;  // Of ln(measured / predicted).
+};
+
+struct Diagnosis {
+  std::vector<Finding> findings;    // The most likely first.
+  std::vector<std::size_t> unseen;  // Faults that would change nothing in this log.
+  bool is_normal = false;           // Healthy is more likely than all else, and fits.
+  bool fits = false;                // The first finding does.
+  bool is_sure = false;             // Three times as likely as the second.
+};
+
+// Predictions nearer than this in ln(time), at every size, are the same.
+inline constexpr double kSamePrediction = 0.005;
+// Before the log was seen: that the machine is healthy. All faults that were tried share the rest
+// evenly, and so do the candidates of a fault.
+inline constexpr double kPriorOfHealth = 0.5;
+// A tail below which an explanation does not fit.
+inline constexpr double kLeastTail = 0.01;
+// Odds that are worth no more than a bare mention (Kass and Raftery, Bayes factors, 1995).
+inline constexpr double kBareOdds = 3.0;
+
+class Diagnoser {
+ public:
+  // The first candidate is the healthy machine, the only one of fault 0.
+  Diagnoser(const ErrorModel& model, std::span<const LogPoint> points,
+            std::vector<Candidate> candidates);
+  // `log_measured`: ln of the measured times, one for each point.
+  [[nodiscard]] Diagnosis diagnose(std::span<const double> log_measured) const;
+  [[nodiscard]] const ErrorDistribution& errors() const { return errors_; }
+
+ private:
+  void merge_same(std::vector<Finding>& findings) const;
+
+  ErrorDistribution errors_;
+  std::vector<Candidate> candidates_;
+  std::vector<double> log_priors_;
+  std::vector<bool> shows_;  // By candidate: it differs from the healthy one.
+  std::size_t faults_ = 0;   // Numbers of faults, 0 included.
+};
+
+}  // namespace trainyard
