@@ -15,6 +15,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/step_noise.h"
+#include "parallelism/chakra_trace.h"
 #include "parallelism/foreign_run.h"
 #include "report/foreign_report.h"
 #include "report/output.h"
@@ -43,6 +44,7 @@ struct Request {
   Format output_format = Format::Table;
   std::optional<std::string> output = {};
   std::optional<std::string> trace = {};
+  std::optional<std::string> comm_groups = {};
 };
 
 std::int64_t compute_ppm_of(const OptionReader& reader) {
@@ -106,7 +108,12 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
                   .jitter = read_jitter(reader),
                   .output_format = output_format(reader),
                   .output = output_file(reader, "output"),
-                  .trace = output_file(reader, "trace")};
+                  .trace = output_file(reader, "trace"),
+                  .comm_groups = reader.text("comm-groups")};
+  if (request.comm_groups && format != ForeignFormat::Chakra) {
+    throw ConfigError(
+        fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
+  }
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
   read_traffic(reader, request);
   return request;
@@ -181,6 +188,8 @@ void add_foreign_options(options::options_description& all) {
        "not say it: " +
        alternatives(names))
           .c_str());
+  add("comm-groups", options::value<std::string>()->value_name("FILE"),
+      "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them");
   add("compute-scale", options::value<std::string>()->value_name("FACTOR"),
       "with such a workload: computation takes so many times as long as recorded");
 }
@@ -196,10 +205,11 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
   const std::optional<std::string> workload = reader.text("workload");
   const std::optional<ForeignFormat> format =
       workload ? recognise_foreign(*workload) : std::nullopt;
-  if (!format && reader.given("compute-scale")) {
-    throw ConfigError(
-        "--compute-scale: expected a workload of another tool, as times of others follow from "
-        "their shapes, found one of Trainyard's own");
+  for (const std::string_view name : {"compute-scale", "comm-groups"}) {
+    if (!format && reader.given(name)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected a workload of another tool, found one of Trainyard's own", name));
+    }
   }
   return format;
 }
@@ -211,11 +221,17 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const Cluster cluster =
       load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
   const std::vector<int> servers = servers_of_gpus(cluster);
-  const ForeignWorkload workload = read_foreign(
-      read_foreign_files(request.workload, format), format,
-      {.server_of_gpu = servers,
-       .folding = request.shares_network || request.jitter.has_any() ? Folding::Unfolded
-                                                                     : Folding::Folded});
+  const bool is_folded = !request.shares_network && !request.jitter.has_any();
+  ForeignTarget target{.server_of_gpu = servers,
+                       .folding = is_folded ? Folding::Folded : Folding::Unfolded};
+  if (request.comm_groups) {
+    target.groups =
+        read_comm_groups({.name = *request.comm_groups,
+                          .rank = {},
+                          .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
+  }
+  const ForeignWorkload workload =
+      read_foreign(read_foreign_files(request.workload, format), format, target);
   warn(workload, cluster, log);
   const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
   const ForeignRun run = run_foreign(cluster, workload,

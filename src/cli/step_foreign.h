@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// --workload-format, --compute-scale.
+// --workload-format, --compute-scale, --comm-groups.
 void add_foreign_options(boost::program_options::options_description& options);
 
 // The format of --workload. Nothing: it is one of ours. Throws ConfigError where an option of

@@ -3,9 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "parallelism/cluster_times.h"
+#include "parallelism/foreign_text.h"
 #include "parallelism/graph_blame.h"
 #include "parallelism/graph_network.h"
 #include "parallelism/step_run.h"
@@ -52,6 +55,32 @@ GraphResult run_alone(const Cluster& cluster, const OperationGraph& graph,
   return result;
 }
 
+// Work is counted in 64 bits, in 256ths of a picosecond (work_progress.h).
+constexpr SimTime kLongestOperation = seconds(9 * 3600);
+
+// So that neither an operation nor a path through the graph overflows.
+void check_times(const ForeignWorkload& workload, const GraphRunOptions& options) {
+  const OperationGraph& graph = workload.graph;
+  __int128 total = 0;
+  __int128 longest = 0;
+  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
+    const auto rank = static_cast<std::size_t>(graph.rank_of(OperationId(id)));
+    const __int128 ppm = options.compute_ppm.empty() ? 1'000'000 : options.compute_ppm[rank];
+    const __int128 own = options.operation_ppm.empty() ? 1'000'000 : options.operation_ppm[id];
+    const __int128 time =
+        ppm * own / 1'000'000 * graph.operations()[id].time.picoseconds() / 1'000'000;
+    longest = std::max(longest, time);
+    total += time;
+  }
+  if (longest > kLongestOperation.picoseconds() || total > kMostForeignTime) {
+    throw ConfigError(fmt::format(
+        "{}: expected operations of at most 9 hours each and 50 days in all, as they are scaled, "
+        "found {:.0f} s and {:.0f} s",
+        to_string(workload.format), static_cast<double>(longest) / 1e12,
+        static_cast<double>(total) / 1e12));
+  }
+}
+
 }  // namespace
 
 std::vector<int> servers_of_gpus(const Cluster& cluster) {
@@ -67,6 +96,7 @@ std::vector<int> servers_of_gpus(const Cluster& cluster) {
 ForeignRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
                        const ForeignTables& tables, const GraphRunOptions& options) {
   const OperationGraph& graph = workload.graph;
+  check_times(workload, options);
   ForeignRun run;
   run.result = tables.shares_network ? run_shared(cluster, graph, tables, options)
                                      : run_alone(cluster, graph, tables, options, run);

@@ -18,9 +18,10 @@
 
 namespace trainyard {
 
-// Of one call or message.
-inline constexpr std::int64_t kMostForeignBytes = std::int64_t{1} << 46;
-// All operations of all ranks together, so that no sum of times overflows: 50 days.
+// Of one call or message: what a damaged number asks for beyond it would take days to simulate.
+inline constexpr std::int64_t kMostForeignBytes = std::int64_t{1} << 40;
+// All operations of a file together, and those of a run, so that no sum of times overflows: 50
+// days.
 inline constexpr std::int64_t kMostForeignTime = std::int64_t{50} * 24 * 3600 * 1'000'000'000'000;
 
 // Throws "PLACE: FIELD: expected EXPECTED, found FOUND" as ConfigError.

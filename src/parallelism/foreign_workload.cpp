@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "parallelism/chakra_trace.h"
 #include "parallelism/foreign_text.h"
 #include "parallelism/goal_schedule.h"
 #include "parallelism/kineto_trace.h"
@@ -41,6 +42,7 @@ const FormatRules& rules_of(ForeignFormat format) {
        .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"},
        .has_rank_files = false},
       {.name = "kineto", .extension = ".json", .first_words = {}, .has_rank_files = true},
+      {.name = "chakra", .extension = ".et", .first_words = {}, .has_rank_files = true},
   }};
   return kRules[static_cast<std::size_t>(format)];
 }
@@ -149,7 +151,8 @@ std::string_view to_string(ForeignFormat format) {
 
 std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
   const bool has_layers = format == ForeignFormat::SimAi;
-  const bool is_recorded = format == ForeignFormat::Kineto;
+  const bool is_chakra = format == ForeignFormat::Chakra;
+  const bool is_recorded = format == ForeignFormat::Kineto || is_chakra;
   switch (part) {
     case StepPart::Linear:
       return "compute";
@@ -165,6 +168,8 @@ std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
     case StepPart::Tensor:
     case StepPart::Expert:
       return has_layers ? to_string(part) : "";
+    case StepPart::MemoryBound:
+      return is_chakra ? "memory" : "";
     case StepPart::Optimizer:
       return has_layers ? "update" : "";
     default:
@@ -174,11 +179,11 @@ std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
 
 std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path) {
   std::error_code error;
-  std::string extension = path.extension().string();
-  std::optional<std::filesystem::path> file;
+  const std::string extension = path.extension().string();
   if (std::filesystem::is_directory(path, error)) {
-    for (const ForeignFormat format : kForeignFormats) {
-      if (rules_of(format).has_rank_files && !files_of(path, format).empty()) {
+    // A directory of traces may have a description in JSON beside them.
+    for (const ForeignFormat format : {ForeignFormat::Chakra, ForeignFormat::Kineto}) {
+      if (!files_of(path, format).empty()) {
         return format;
       }
     }
@@ -233,6 +238,8 @@ ForeignWorkload read_foreign(const std::vector<ForeignFile>& files, ForeignForma
         return read_simai(files.front(), target);
       case ForeignFormat::Kineto:
         return read_kineto(files, target.gpus());
+      case ForeignFormat::Chakra:
+        return read_chakra(files, target);
     }
     return read_goal(files.front(), target.gpus());
   }();

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,10 +22,10 @@
 
 namespace trainyard {
 
-enum class ForeignFormat : std::uint8_t { Goal, SimAi, Kineto };
+enum class ForeignFormat : std::uint8_t { Goal, SimAi, Kineto, Chakra };
 
 inline constexpr std::array kForeignFormats{ForeignFormat::Goal, ForeignFormat::SimAi,
-                                            ForeignFormat::Kineto};
+                                            ForeignFormat::Kineto, ForeignFormat::Chakra};
 
 // "goal", ...
 [[nodiscard]] std::string_view to_string(ForeignFormat format);
@@ -62,6 +63,8 @@ struct ForeignTarget {
   std::span<const int> server_of_gpu;
   // Folded: where a file says that all ranks do the same, one of them stands for all.
   Folding folding = Folding::Folded;
+  // By name, of Chakra traces: beside those that the traces have.
+  std::map<std::string, std::vector<int>> groups = {};
 
   [[nodiscard]] int gpus() const { return static_cast<int>(server_of_gpu.size()); }
 };

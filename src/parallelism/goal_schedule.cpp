@@ -260,7 +260,7 @@ class GoalReader {
     const std::optional<std::int64_t> size =
         foreign_number(word.substr(0, word.size() - (has_unit ? 1 : 0)), kMostForeignBytes);
     if (!size) {
-      fail("a size such as 64b, of at most 64 TiB", in_quotes(word));
+      fail("a size such as 64b, of at most 1 TiB", in_quotes(word));
     }
     if (!has_unit) {
       take("b");

@@ -350,10 +350,27 @@ class SimAiGraph {
     if (graph.communicators()[group.value()].ranks.size() == 1) {
       ++lonely_calls_;
     }
+    const std::string name =
+        fmt::format("{}, {}: {}", layer.name, kPassNames[pass], to_string(*call.operation));
     return graph.add_collective(
-        stream, fmt::format("{}, {}: {}", layer.name, kPassNames[pass], to_string(*call.operation)),
-        part.value_or(part_of(call.group)),
-        {.communicator = group, .operation = *call.operation, .size = call.size});
+        stream, name, part.value_or(part_of(call.group)),
+        {.communicator = group,
+         .operation = *call.operation,
+         .size = whole_size(call, graph.communicators()[group.value()].ranks.size())});
+  }
+
+  // Files of SimAI have the bytes of the whole. In those of ASTRA-sim, which do not say how many
+  // ranks there are, it is what a rank puts in.
+  Bytes whole_size(const SimAiCall& call, std::size_t ranks) const {
+    if (call.operation != Operation::AllGather || text_.header.values.contains("all_gpus")) {
+      return call.size;
+    }
+    const auto members = static_cast<std::int64_t>(ranks);
+    if (call.size.count() > kMostForeignBytes / members) {
+      text_.fail("", fmt::format("ALLGATHER of at most {} bytes in all", kMostForeignBytes),
+                 fmt::format("{} times {}", members, call.size.count()));
+    }
+    return call.size * members;
   }
 
   OperationId add_work(StreamId stream, const SimAiLayer& layer, std::size_t pass, StepPart part) {

@@ -91,6 +91,22 @@ TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is coun
   REQUIRE(result.output.find("\ncollective ") != std::string::npos);
 }
 
+TEST_CASE("traces of all ranks or of one run with the cluster's network", "[step-foreign]") {
+  const std::string folder = kFolder + "workloads/foreign/chakra-2";
+  const auto both = foreign_json(folder);
+  REQUIRE(both["format"] == "chakra");
+  REQUIRE(both["ranks"] == 2);
+  REQUIRE(both == foreign_json(folder + "/trace.{rank}.et", {"--workload-format", "chakra"})
+                      .patch(nlohmann::json::array(
+                          {{{"op", "replace"}, {"path", "/workload"}, {"value", folder}}})));
+  REQUIRE(foreign_json(folder, {"--runtime", "plain", "--traffic", "shared"})["time_ps"] > 0);
+  // Of messages both ends must be there.
+  REQUIRE(refused(folder + "/trace.0.et", {}) ==
+          folder +
+              "/trace.0.et: rank 0, send: send statistics, node 17: expected another rank of the "
+              "graph as its peer, found 1");
+}
+
 TEST_CASE("a foreign workload has a time line", "[step-foreign]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "trace.json").string();
@@ -115,8 +131,9 @@ TEST_CASE("what a foreign workload cannot have is refused", "[step-foreign]") {
   REQUIRE(refused(kGoal, {"--slow-rank", "8=2"}) ==
           "--slow-rank: expected a rank that is in the workload, found 8");
   REQUIRE(refused(kFolder + "workloads/gpt-3-175b.yaml", {"--compute-scale", "2"}) ==
-          "--compute-scale: expected a workload of another tool, as times of others follow from "
-          "their shapes, found one of Trainyard's own");
+          "--compute-scale: expected a workload of another tool, found one of Trainyard's own");
+  REQUIRE(refused(kGoal, {"--comm-groups", "a.json"}) ==
+          "--comm-groups: expected chakra traces, found a goal file");
 }
 
 TEST_CASE("a malformed foreign workload ends the program with 2 and one line", "[step-foreign]") {

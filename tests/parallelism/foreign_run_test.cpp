@@ -3,6 +3,7 @@
 
 #include "parallelism/foreign_run.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,28 @@ TEST_CASE("one rank stands for those that are not in the file, but not on a shar
   REQUIRE(error ==
           "--traffic shared: expected all 2 ranks in the workload, found 1: traffic of the others "
           "is not known");
+}
+
+TEST_CASE("work that is too long to be counted is refused", "[foreign_run]") {
+  OperationGraph graph(1);
+  const StreamId stream = graph.add_stream(0, "stream");
+  for (int index = 0; index < 14; ++index) {
+    graph.add_compute(stream, "long", StepPart::Linear, seconds(32'400));
+  }
+  const ForeignWorkload workload{.graph = std::move(graph)};
+  const auto error_of = [&](std::int64_t ppm) {
+    try {
+      (void)run_round(workload, {.compute_ppm = {ppm}});
+    } catch (const ConfigError& problem) {
+      return std::string(problem.what());
+    }
+    return std::string("no error");
+  };
+  REQUIRE(run_round(workload).result.finish == seconds(14 * 32'400));
+  REQUIRE(error_of(1'000'000) == "no error");
+  REQUIRE(error_of(1'000'000'000) ==
+          "goal: expected operations of at most 9 hours each and 50 days in all, as they are "
+          "scaled, found 32400000 s and 453600000 s");
 }
 
 }  // namespace trainyard

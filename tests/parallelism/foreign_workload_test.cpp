@@ -27,6 +27,8 @@ TEST_CASE("a workload of another tool is recognised by its name, then by its fir
   REQUIRE(recognise_foreign(folder.path() / "rank_{rank}.json") == ForeignFormat::Kineto);
   folder.write("rank_0.json", "{}");
   REQUIRE(recognise_foreign(folder.path()) == ForeignFormat::Kineto);
+  folder.write("trace.0.et", "");  // The JSON is then something else.
+  REQUIRE(recognise_foreign(folder.path()) == ForeignFormat::Chakra);
   REQUIRE(!recognise_foreign("gpt-3-175b"));
 }
 

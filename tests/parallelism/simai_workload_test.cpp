@@ -81,6 +81,13 @@ TEST_CASE("layers up to the one that asks for it are computed again from a check
   REQUIRE(run_round(simai(text, 1)).ranks[0][StepPart::Recompute] == 1_us);
 }
 
+TEST_CASE("what is gathered is the whole for SimAI, and what a rank puts in for ASTRA-sim",
+          "[simai]") {
+  const std::string layer = "1\na -1 0 ALLGATHER 3200 0 NONE 0 0 NONE 0 0\n";
+  require_time(kPolicy + "2 all_gpus: 2\n" + layer, 2, 2'600_ns);
+  require_time(kPolicy + "2\n" + layer, 2, 4'200_ns);
+}
+
 TEST_CASE("groups are those of SimAI", "[simai]") {
   const ForeignWorkload workload = simai(
       kPolicy +

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wire format of protocol buffers, field by field
+// (protobuf.dev/programming-guides/encoding), so that one kind of file needs no library and no
+// generated code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace trainyard {
+
+enum class ProtobufWire : std::uint8_t { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
+
+struct ProtobufField {
+  std::uint32_t number = 0;
+  ProtobufWire wire = ProtobufWire::Varint;
+  std::uint64_t value = 0;      // But of Bytes.
+  std::string_view bytes = {};  // Of Bytes.
+};
+
+// A message. Its text must outlive the reader. Throws ConfigError "PLACE: ..." for what ends too
+// early, for groups, and for numbers that are none.
+class ProtobufReader {
+ public:
+  ProtobufReader(std::string_view text, std::string place)
+      : text_(text), place_(std::move(place)) {}
+
+  // Nothing at the end.
+  [[nodiscard]] std::optional<ProtobufField> next();
+  // The bytes of a message whose length stands before it, as in files with many. Nothing at the
+  // end.
+  [[nodiscard]] std::optional<std::string_view> next_message();
+
+ private:
+  [[noreturn]] void fail(std::string_view expected, std::string_view found) const;
+  std::uint64_t varint();
+  std::uint64_t fixed(std::size_t bytes);
+  std::string_view take(std::uint64_t bytes);
+
+  std::string_view text_;
+  std::string place_;
+  std::size_t at_ = 0;
+};
+
+// Of sint32 and sint64.
+[[nodiscard]] constexpr std::int64_t protobuf_signed(std::uint64_t value) {
+  return static_cast<std::int64_t>(value >> 1U) ^ -static_cast<std::int64_t>(value & 1U);
+}
+
+}  // namespace trainyard
