@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-
 constexpr std::array<std::string_view, 5> kPresets{"off", "hpcc", "dcqcn", "sonic", "dctcp"};
 constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
+constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
 constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
 // InfiniBand Architecture Specification 1.4, path MTU.
 constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
@@ -272,6 +273,10 @@ std::string describe(const PacketRequest& request) {
               ? fmt::format(", credits inside servers for {} beyond a round trip",
                             to_string(packet.server_credits))
               : "") +
+         (packet.watchdog ? fmt::format(", watchdogs {} after {}",
+                                        word_of(packet.watchdog->action, kStormActions),
+                                        to_string(packet.watchdog->detection))
+                          : "") +
          (packet.adaptive
               ? fmt::format(", switches choose for each {}", word_of(packet.adaptive->unit, kUnits))
               : "") +
@@ -302,15 +307,18 @@ std::string describe(const PacketStats& packets) {
                                   ? fmt::format(" ({} by bit errors, {} on failed links)",
                                                 packets.bit_errors, packets.link_down)
                                   : "";
+  const std::string storms = packets.storms > 0 ? fmt::format("{} of them in {} pause storms, ",
+                                                              packets.storm_drops, packets.storms)
+                                                : "";
   const std::string again =
       packets.retransmitted + packets.timeouts > 0
           ? fmt::format("{} sent again, {} timeouts, ", packets.retransmitted, packets.timeouts)
           : "";
   return fmt::format(
-      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped{}, {}{}"
+      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped{}, {}{}{}"
       "at most {} bytes waiting at one port",
       packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
-      packets.drops, reasons, again,
+      packets.drops, reasons, storms, again,
       packets.reordered > 0 ? fmt::format("{} out of order, ", packets.reordered) : "",
       packets.most_queued.count());
 }

@@ -206,6 +206,12 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
   log_warnings(log, cluster.warnings);
   find_failures(request.packet, cluster.topology);
   const TrafficSpec spec = load_traffic(request, cluster);
+  if (!spec.slow_receivers.empty() && request.fidelity != Fidelity::Packet) {
+    throw ConfigError(
+        fmt::format("{}: slow_receivers: expected --fidelity packet beside them, found {}",
+                    spec.file, to_string(request.fidelity)));
+  }
+  request.packet.options.slow_hosts = spec.slow_receivers;
 
   Simulator simulator;
   Routing routing(cluster.topology, cluster.routing);

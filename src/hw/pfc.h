@@ -116,13 +116,17 @@ enum class HeadroomRule : std::uint8_t { Standard, Sonic, Ns3 };
 [[nodiscard]] Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms);
 
 // Ends a pause storm: a queue that has packets and sends none of them for `detection` is declared
-// stuck; its packets are dropped until it has not been paused for `restoration`.
+// stuck; its packets are dropped, or sent in spite of the pause, until it has not been paused for
+// `restoration`.
 // Defaults: sonic-utilities, `pfcwd start_default`; the rule is that of sonic-swss for NVIDIA.
+enum class StormAction : std::uint8_t { Drop, Forward };
+
 struct WatchdogSettings {
   SimTime detection = milliseconds(200);
   SimTime restoration = milliseconds(200);
   SimTime poll = milliseconds(200);
   double paused_share = 0.99;  // Of a poll interval.
+  StormAction action = StormAction::Drop;
 
   // SONiC's for a switch of `ports` ports: all times for every 32 of them, polls at most 1 s.
   [[nodiscard]] static WatchdogSettings for_ports(int ports);

@@ -250,6 +250,9 @@ std::optional<std::string> PacketNetwork::complaint() const {
     text +=
         fmt::format(" ({} by bit errors, {} on failed links)", stats.bit_errors, stats.link_down);
   }
+  if (stats.storm_drops > 0) {
+    text += fmt::format(" ({} by watchdogs in {} pause storms)", stats.storm_drops, stats.storms);
+  }
   const Topology& topology = routing_.topology();
   if (!engine_.failures().empty()) {
     const PacketEngine::Failure& first = engine_.failures().front();
@@ -284,11 +287,13 @@ std::optional<std::vector<PortCounters>> PacketNetwork::port_counters() const {
                      .bytes = Bytes(static_cast<std::int64_t>(counted.bytes)),
                      .ecn_marked = counted.marks,
                      .dropped = counted.drops + lost.bit_errors + lost.link_down,
-                     .no_room = counted.drops,
+                     .no_room = counted.drops - counted.storm_drops,
                      .bit_errors = lost.bit_errors,
                      .link_down = lost.link_down,
+                     .in_storms = counted.storm_drops,
                      .pause_frames_sent = counted.pauses_sent,
                      .pause_frames_received = counted.pauses_received,
+                     .storms = engine_.storms(*port),
                      .paused = SimTime(engine_.paused_time(*port)),
                      .starved = SimTime(engine_.starved_time(*port)),
                      .queue_most = Bytes(counted.most_queued),

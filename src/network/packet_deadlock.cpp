@@ -15,7 +15,7 @@ std::vector<LinkId> PacketEngine::deadlock() const {
   constexpr std::uint32_t kLanes = LaneOptions::kLanes;
   const auto is_stopped = [&](std::uint32_t index, std::uint32_t lane) {
     const Port& port = ports[index];
-    return port.lanes == kNoIndex ? port.stops != 0 : fabric_.lanes()[port.lanes].is_paused(lane);
+    return port.lanes == kNoIndex ? port.is_stopped() : fabric_.lanes()[port.lanes].is_paused(lane);
   };
   const auto vertex = [&](std::uint32_t index, std::uint32_t lane) {
     return index * kLanes + (ports[index].lanes == kNoIndex ? 0 : lane);

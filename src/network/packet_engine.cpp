@@ -21,7 +21,11 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
   if (workers_.size() > 1) {
     crew_ = std::make_unique<PacketCrew>(fabric_.parts());
   }
-  watch_.is_on = fabric_.sizes().stamps > 0;
+  watch_.is_on = fabric_.sizes().stamps > 0 || !options.slow_hosts.empty();
+  if (options.watchdog && options.watchdog->action == StormAction::Drop &&
+      options.retransmission == Retransmission::None) {
+    targets_.lose();
+  }
   for (const LinkFailure& failure : options.failures) {
     fail_link(failure.link, failure.time.picoseconds());
   }

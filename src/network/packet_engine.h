@@ -97,6 +97,10 @@ class PacketEngine {
   [[nodiscard]] const Port* port(LinkId link) const;
   // The time for which it has been paused, up to the end of the last window.
   [[nodiscard]] Picoseconds paused_time(const Port& port) const;
+  // Pause storms that its watchdog has seen.
+  [[nodiscard]] std::uint64_t storms(const Port& port) const {
+    return port.guard == kNoIndex ? 0 : fabric_.guards()[port.guard].storms;
+  }
   // For which it had no credits for the largest packet.
   [[nodiscard]] Picoseconds starved_time(const Port& port) const;
   // Payload that left on each link in use, of messages whose last packet has left the source.

@@ -68,6 +68,7 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   check_control(options);
   check_lanes(options);
   check_adaptive(options);
+  check_pauses(options);
   set_sizes();
   if (parts() > 1) {
     part_ = cut_into_parts(topology, parts());
@@ -77,6 +78,7 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
       options_.packets_per_ack = packets;
     }
   }
+  add_hosts();
 }
 
 void PacketFabric::set_sizes() {
@@ -172,6 +174,7 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
   set_up_lanes(port, link);
   set_up_switch(port, link);
   set_up_credits(port, link);
+  set_up_pauses(port, link);
   return index;
 }
 
@@ -179,7 +182,14 @@ Picoseconds PacketFabric::lookahead(const Port& port, bool is_last) const {
   const std::int64_t least_wire = wire_of(0, false);
   const std::int64_t read =
       is_last ? least_wire : std::min<std::int64_t>(least_wire, kCutThroughBytes);
-  return time_on_line(port, read) + (is_last ? port.end_delay : port.through_delay);
+  Picoseconds least = time_on_line(port, read) + (is_last ? port.end_delay : port.through_delay);
+  if (!options_.slow_hosts.empty()) {  // Which are told of packets on their way through, too.
+    least = std::min(least, time_on_line(port, least_wire) + port.end_delay);
+  }
+  if (options_.watchdog) {
+    least = std::min(least, options_.watchdog->poll.picoseconds() / 2);
+  }
+  return least;
 }
 
 Picoseconds PacketFabric::add_path(std::span<const LinkId> path) {

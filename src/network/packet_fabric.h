@@ -18,6 +18,7 @@
 #include "network/packet_lane_queues.h"
 #include "network/packet_losses.h"
 #include "network/packet_options.h"
+#include "network/packet_pauses.h"
 #include "network/packet_port.h"
 #include "network/packet_routes.h"
 #include "network/packet_switch.h"
@@ -93,10 +94,16 @@ class PacketFabric {
     return options_.adaptive && options_.adaptive->unit != AdaptiveOptions::Unit::Connection;
   }
   [[nodiscard]] const PacketFans& fans() const { return fans_; }
+  // Hosts that pause, and watchdogs of ports.
+  [[nodiscard]] std::vector<PausingHost>& hosts() { return hosts_; }
+  [[nodiscard]] std::vector<PortGuard>& guards() { return guards_; }
+  [[nodiscard]] const std::vector<PortGuard>& guards() const { return guards_; }
   // packet_adaptive.cpp. Throws ConfigError for rates among which nothing can choose.
   void add_fans(const PacketFans::Ways& ways);
   // Whether buffers are told of every packet from the start.
-  [[nodiscard]] bool is_never_open() const { return options_.always_exact || chooses(); }
+  [[nodiscard]] bool is_never_open() const {
+    return options_.always_exact || chooses() || options_.watchdog;
+  }
   // Whether switches have a buffer that may be full.
   [[nodiscard]] bool has_bounds() const { return options_.pfc || options_.buffer > Bytes(0); }
   // The number of the source of this connection at its first port.
@@ -138,6 +145,9 @@ class PacketFabric {
   [[nodiscard]] IngressLimits ingress_limits(const Link& link) const;
   // packet_lanes.cpp
   void set_up_lanes(Port& port, const Link& link);
+  // packet_pauses.cpp
+  void set_up_pauses(Port& port, const Link& link);
+  void add_hosts();
   // packet_credits.cpp
   void set_up_credits(Port& port, const Link& link);
   [[nodiscard]] Picoseconds credit_lookahead(std::uint32_t before, std::uint32_t index) const;
@@ -159,6 +169,8 @@ class PacketFabric {
   PacketLosses losses_;
   PacketRoutes routes_;
   PacketFans fans_;
+  std::vector<PausingHost> hosts_;
+  std::vector<PortGuard> guards_;
   std::vector<LaneQueues> lanes_;
   std::vector<std::uint8_t> lane_of_;  // By connection, where there are several.
 };

@@ -9,6 +9,7 @@ namespace trainyard {
 void PacketEngine::fail_link(LinkId link, Picoseconds time) {
   CHECK(windows_ == 0, "a link that fails without notice");
   CHECK(time >= 0, "a link that fails before the run");
+  CHECK(!fabric_.chooses(), "a link that fails where switches choose ports");
   fabric_.losses().fail(link, time);
   watch_link(link);
   if (const auto back = fabric_.opposite_of(link)) {
@@ -62,19 +63,18 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, const Packet& packet
                              .sequence = packet.sequence});
   }
   if (port.stamps && !packet.has(Packet::kControl)) {
-    senders_.control()->stamp(packet.connection, packet.sequence, packet.position,
-                              {.time = start,
-                               .sent_bytes = port.counters.bytes,
-                               .queue = bytes_before(port, packet)});
+    senders_.control()->stamp(
+        packet.connection, packet.sequence, packet.position,
+        {.time = start, .sent_bytes = port.counters.bytes, .queue = bytes_before(port, packet)});
   }
   PacketLosses& losses = fabric_.losses();
-  if (!losses.is_active()) {
-    return true;
-  }
   const LinkId link(port.link);
   const Picoseconds end = start + time_on_line(port, packet.wire);
   const Picoseconds arrival = end + fabric_.topology().link(link).spec.latency.picoseconds();
-  if (!losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
+  if (!losses.is_active() || !losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
+    if (!options_.slow_hosts.empty()) {
+      tell_host(port, index, packet, arrival);
+    }
     return true;
   }
   port.free_at = end;

@@ -15,6 +15,7 @@
 #include "hw/rdma_packet.h"
 #include "hw/selective_repeat.h"
 #include "hw/shared_buffer.h"
+#include "hw/slow_receiver.h"
 #include "hw/transport_profile.h"
 #include "network/packet_lanes.h"
 #include "sim/ids.h"
@@ -54,6 +55,16 @@ enum class Retransmission : std::uint8_t {
 struct LinkFailure {
   LinkId link;
   SimTime time;
+};
+
+// A host that takes data slower than its links bring them, and stops the switches that send it
+// (hw/slow_receiver.h): what arrives at its adapter from `from` on and before `until`. From then on
+// it has room for everything again.
+struct SlowHost {
+  NodeId node;  // That links of the fabric lead to.
+  SlowReceiverSettings receiver;
+  SimTime from{};
+  SimTime until = SimTime::max();
 };
 
 struct PacketOptions {
@@ -104,7 +115,9 @@ struct PacketOptions {
   SelectiveSettings selective = {.window = 0};
   // Of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
-  std::vector<LinkFailure> failures{};  // PacketEngine::fail_link() for each.
+  std::vector<SlowHost> slow_hosts{};             // With PFC only.
+  std::optional<WatchdogSettings> watchdog = {};  // Of the ports of switches; with PFC only.
+  std::vector<LinkFailure> failures{};            // PacketEngine::fail_link() for each.
   // So long after a failure connections over it take another one of the paths that are left. Only
   // with retransmission; without a time they stay where they are.
   std::optional<SimTime> convergence = {};

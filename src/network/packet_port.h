@@ -95,6 +95,7 @@ struct PortTally {
   std::uint64_t pauses_received = 0;
   std::uint64_t drops = 0;
   Picoseconds paused_time = 0;
+  std::uint64_t storm_drops = 0;  // Of the drops, in pause storms.
 };
 
 // A directed link and what waits for it. What a packet needs comes first, by cache lines.
@@ -112,6 +113,13 @@ struct alignas(64) Port {
   static constexpr std::uint8_t kPaused = 1;   // By PFC.
   static constexpr std::uint8_t kStarved = 2;  // No credits for the largest packet.
   static constexpr std::uint8_t kLanes = 4;    // For ever: its lanes say whether they may.
+  static constexpr std::uint8_t kHost = 8;     // For ever: a host behind it may pause, and go on.
+  static constexpr std::uint8_t kForced = 16;  // A watchdog has it send although it is paused.
+
+  // Whether it may send no data, where it has no lanes.
+  [[nodiscard]] bool is_stopped() const {
+    return (stops & kStarved) != 0 || (stops & (kPaused | kForced)) == kPaused;
+  }
 
   Picoseconds free_at = 0;        // Nothing begins before.
   std::uint64_t due = kNoWindow;  // The window for which it is in the calendar.
@@ -124,7 +132,7 @@ struct alignas(64) Port {
   Leaving leaving;
   Picoseconds end_delay = 0;  // From its end to the target, where the path ends.
   std::uint64_t bits_per_second = 0;
-  std::uint8_t stops = 0;         // Why it may send no data: kPaused, kStarved.
+  std::uint8_t stops = 0;         // Why it may send no data, or something else is to be looked at.
   bool cuts_through = false;      // The node at the end of the link.
   bool own_turn = false;          // Own packets and those that pass through take turns.
   bool stamps = false;            // It writes into packets: HPCC.
@@ -144,9 +152,11 @@ struct alignas(64) Port {
   std::uint32_t credits = kNoIndex;   // Of the list of links with credits.
   std::uint32_t part = 0;             // Of the fabric, in which it is.
   std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
+  std::uint32_t host = kNoIndex;      // Of the list of hosts that pause: the one that it is of.
+  std::uint32_t guard = kNoIndex;     // Of the list of watchdogs.
   // An odd number of cache lines: with an even one the same lines of all ports would share half of
   // the sets of a cache.
-  std::array<std::byte, 64> unused{};
+  std::array<std::byte, 56> unused{};
 };
 static_assert(sizeof(Port) / 64 % 2 == 1);
 

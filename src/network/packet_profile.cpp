@@ -59,7 +59,10 @@ void check_flow_control(const TransportProfile& transport, const ConfigNode& roo
                   "[], or rdma.data_priority alone: without queues there is one class of data");
   section.require(pfc.quanta == kMaxQuanta, "quanta",
                   "65535: in the packet engine no pause ends by its timer");
-  section.require(!pfc.watchdog, "watchdog", "off, since the packet engine has none");
+  section.require(!pfc.watchdog || !pfc.priorities.empty(), "watchdog",
+                  "off where no priority is lossless");
+  section.require(!pfc.watchdog || !transport.queues, "watchdog",
+                  "off with queues, since watchdogs of the packet engine know one class of data");
   Section(root, "buffer")
       .require(transport.buffer.cell == Bytes(1), "cell",
                "1 B, since switches of the packet engine count bytes");
@@ -119,6 +122,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.adaptive = transport.adaptive;
   options.headroom = transport.pfc.headroom;
   options.pipeline = transport.pfc.pipeline;
+  options.watchdog = transport.pfc.watchdog;
   options.buffer = transport.buffer.size;
   options.admission = transport.buffer.admission;
   options.reserve = transport.buffer.reserve;

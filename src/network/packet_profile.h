@@ -10,7 +10,7 @@ namespace trainyard {
 
 // Reads a file such as configs/transport/default.yaml; `folder` is configs/transport, for the names
 // in it. Throws ConfigError at the place of what is wrong, and of what the engine does not have: a
-// second class of data, watchdogs, pauses that end by a timer, buffers in cells.
+// second class of data, pauses that end by a timer, buffers in cells.
 [[nodiscard]] PacketOptions load_packet_options(const std::filesystem::path& file,
                                                 const std::filesystem::path& folder);
 

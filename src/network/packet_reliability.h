@@ -125,10 +125,10 @@ class ReliableConnection {
 
 // Something that a port is told at a time of its own, after all that arrives at that instant.
 struct Alarm {
-  enum class Kind : std::uint8_t { Post, Timeout, LinkDown };
+  enum class Kind : std::uint8_t { Post, Timeout, LinkDown, Poll };
   Picoseconds time;
   std::uint32_t port;
-  std::uint32_t connection;  // kNoIndex for LinkDown.
+  std::uint32_t connection;  // kNoIndex for LinkDown and Poll.
   Kind kind;
   friend auto operator<=>(const Alarm&, const Alarm&) = default;
 };

@@ -105,6 +105,8 @@ PacketStats PacketEngine::stats() const {
     stats.pauses += counters.pauses_sent;
     stats.paused_time += SimTime(paused_time(port));
     stats.drops += counters.drops;
+    stats.storms += storms(port);
+    stats.storm_drops += counters.storm_drops;
     stats.most_queued = std::max(stats.most_queued, Bytes(counters.most_queued));
   }
   return stats;

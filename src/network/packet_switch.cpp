@@ -164,7 +164,8 @@ void PacketFabric::check_marking() const {
 
 void PacketWorker::run_switch(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
-  const bool is_quiet = node.stopped == 0 && node.to_send == 0 && node.undecided.empty();
+  const bool is_quiet = node.stopped == 0 && node.to_send == 0 && node.undecided.empty() &&
+                        node.storms == 0 && node.polled != number_;
   if (is_quiet && !options_.always_exact && is_calm(node)) {
     for (const std::uint32_t index : node.ports) {
       if (ports_[index].visited == number_) {
@@ -388,6 +389,9 @@ void PacketWorker::take_event(PacketSwitch& node) {
 
 void PacketWorker::store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node) {
   const Packet& packet = due.packet;
+  if (node.storms > 0 && loses_in_storm(port, packet, node)) {
+    return;
+  }
   const BufferPlace place = place_of(port, packet);
   const Admission admission = node.buffer.admit(place, Bytes(packet.wire - sizes_.around_frame));
   if (!admission.accepted()) {
@@ -435,7 +439,9 @@ void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, 
 void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start) {
   const std::uint8_t said = port.to_pause.pop();
   const bool stop = said % 2 != 0;
-  --switches_[port.node].to_send;
+  if (port.node != kNoIndex) {
+    --switches_[port.node].to_send;
+  }
   const Picoseconds end = start + time_on_line(port, kPfcWireBytes.count());
   port.free_at = end;
   port.counters.bytes += static_cast<std::uint64_t>(kPfcWireBytes.count());

@@ -30,6 +30,11 @@ struct PacketSwitch {
   std::uint64_t visited = kNoWindow;  // The window in which it was last not open.
   std::uint32_t stopped = 0;          // Groups whose sender was told to stop.
   std::uint32_t to_send = 0;          // PFC frames that wait for their port.
+  // Of watchdogs: ports whose packets are lost, by number and how many; the last window in which
+  // one of them is polled.
+  std::vector<bool> dropping = {};
+  std::uint32_t storms = 0;
+  std::uint64_t polled = kNoWindow;
   // Where it chooses ports: what it gets in this window and has not chosen one for.
   std::optional<PortChooser> chooser = {};
   std::vector<Due> undecided = {};

@@ -222,6 +222,10 @@ void PacketWorker::pull_alarms() {
                   .wire = 0,
                   .left = 0,
                   .flags = static_cast<std::uint8_t>(Packet::kControl | Packet::kAlarm)};
+    if (alarm.kind == Alarm::Kind::Poll) {
+      packet.flags = Packet::kPause | Packet::kAlarm;
+      switches_[ports_[alarm.port].node].polled = number_;
+    }
     if (alarm.kind == Alarm::Kind::LinkDown) {
       packet.flags = Packet::kPause;  // XON: nothing stops a port whose link is down.
       packet.sequence = LaneOptions::kLanes;
@@ -344,14 +348,17 @@ void PacketWorker::admit(Port& port, std::uint32_t index, const Due& due, Packet
   port.free_at = std::max(port.free_at, due.time);
   const Packet& packet = due.packet;
   if (packet.has(Packet::kControl | Packet::kPause)) [[unlikely]] {
-    admit_special(port, due);
+    admit_special(port, index, due, node);
     return;
   }
   if (node != nullptr) {
     store(port, index, due, *node);
-    return;
+  } else {
+    enqueue(port, index, packet, due.time);
   }
-  enqueue(port, index, packet, due.time);
+  if (port.guard != kNoIndex && (port.stops & Port::kPaused) != 0) [[unlikely]] {
+    arm_guard(port, index, due.time);
+  }
 }
 
 void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet,
@@ -389,6 +396,9 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
                              PacketSwitch* node) {
   if (node != nullptr && port.leaving.bytes > 0) {
     release(port, *node);
+  }
+  if ((port.stops & Port::kHost) != 0) [[unlikely]] {
+    let_go_on(port, start);
   }
   if (port.urgent > 0) [[unlikely]] {
     --port.urgent;

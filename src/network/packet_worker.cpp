@@ -134,32 +134,62 @@ void PacketWorker::notify(Port& port, std::uint32_t index, const Packet& packet,
   put_on_link(port, index, CalendarItem::Notices, port.notices, time, packet);
 }
 
-// What is no data and reaches a port: a PFC frame, a control packet on its way, or one at its end.
-void PacketWorker::admit_special(Port& port, const Due& due) {
+// What is no data and reaches a port: a PFC frame and the like, a control packet on its way, or one
+// at its end.
+void PacketWorker::admit_special(Port& port, std::uint32_t index, const Due& due,
+                                 PacketSwitch* node) {
   const Packet& packet = due.packet;
   if (packet.has(Packet::kCredit)) {
     take_credits(port, due);
   } else if (packet.has(Packet::kPause)) {
-    bool stop = packet.has(Packet::kMarked);
-    const bool was_paused = (port.stops & Port::kPaused) != 0;
-    port.counters.pauses_received += stop ? 1 : 0;
-    if (port.lanes != kNoIndex) {
-      LaneQueues& queues = lanes_[port.lanes];
-      queues.set_paused(packet.sequence, stop);
-      stop = queues.paused != 0;
-    }
-    if (stop && !was_paused) {
-      port.paused_since = due.time;
-      port.stops |= Port::kPaused;
-    } else if (!stop && was_paused) {
-      port.counters.paused_time += due.time - port.paused_since;
-      port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
+    if (packet.has(Packet::kNak)) {
+      take_in_host(port, due);
+    } else if (packet.has(Packet::kAlarm)) {
+      CHECK(node != nullptr, "a port is polled whose switch does not count");
+      poll_guard(port, index, due.time, *node);
+    } else {
+      admit_pause(port, index, due);
     }
   } else if (packet.left > 0) {
     port.control.push(packet);
     ++port.urgent;
   } else {
     senders_.on_notice(packet, due.time, notes_);
+  }
+}
+
+// A PFC frame takes effect, or the link of the port has failed.
+void PacketWorker::admit_pause(Port& port, std::uint32_t index, const Due& due) {
+  bool stop = due.packet.has(Packet::kMarked);
+  const bool was_paused = (port.stops & Port::kPaused) != 0;
+  port.counters.pauses_received += stop ? 1 : 0;
+  if (port.lanes != kNoIndex) {
+    LaneQueues& queues = lanes_[port.lanes];
+    if (stop && due.packet.sequence == LaneOptions::kLanes) {
+      queues.paused |= options_.lanes->lossless;
+    } else {
+      queues.set_paused(due.packet.sequence, stop);
+    }
+    stop = queues.paused != 0;
+  }
+  if (stop == was_paused) {
+    return;
+  }
+  if (stop) {
+    port.paused_since = due.time;
+    port.stops |= Port::kPaused;
+  } else {
+    port.counters.paused_time += due.time - port.paused_since;
+    port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
+  }
+  if (port.guard != kNoIndex) [[unlikely]] {
+    PortGuard& guard = fabric_.guards()[port.guard];
+    if (stop) {
+      guard.on_pause(due.time, port.counters.packets);
+    } else {
+      guard.on_resume(due.time, port.paused_since, port.counters.packets);
+    }
+    arm_guard(port, index, due.time);
   }
 }
 

@@ -113,10 +113,12 @@ class alignas(64) PacketWorker {
   void run_ports();
   void run_port(std::uint32_t index, PacketSwitch* node);
   [[nodiscard]] Picoseconds next_start(const Port& port) const;
+  [[nodiscard]] Picoseconds next_data_start(const Port& port) const;
   void note_queue(const Port& port, std::uint32_t index, Picoseconds time);
   void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
   void admit(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
-  void admit_special(Port& port, const Due& due);
+  void admit_special(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
+  void admit_pause(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
   [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] Packet take_queued(Port& port);
@@ -168,6 +170,18 @@ class alignas(64) PacketWorker {
   void put_aside(std::uint32_t number, const Arrival& arrival, std::uint32_t by);
   [[nodiscard]] std::uint32_t choose(PacketSwitch& node, Due& due);
   [[nodiscard]] std::int64_t bytes_before(const Port& port, const Packet& packet) const;
+
+  // packet_pauses.cpp
+  void tell_host(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void take_in_host(Port& port, const Due& due);
+  void say_from_host(Port& port, bool stop);
+  void let_go_on(Port& port, Picoseconds start);
+  [[nodiscard]] Picoseconds next_stopped_start(const Port& port) const;
+  void arm_guard(Port& port, std::uint32_t index, Picoseconds now);
+  void poll_guard(Port& port, std::uint32_t index, Picoseconds now, PacketSwitch& node);
+  void drop_queue(Port& port, std::uint32_t index, Picoseconds now, PacketSwitch& node);
+  [[nodiscard]] bool loses_in_storm(Port& port, const Packet& packet, const PacketSwitch& node);
+  void count_storm_drop(Port& port, const Packet& packet);
 
   // packet_faults.cpp
   [[nodiscard]] bool observe(Port& port, std::uint32_t index, const Packet& packet,
@@ -303,8 +317,12 @@ inline Picoseconds PacketWorker::next_start(const Port& port) const {
     return port.free_at;
   }
   if (port.stops != 0) [[unlikely]] {
-    return port.lanes == kNoIndex ? kNeverTime : next_lane_start(port);
+    return next_stopped_start(port);
   }
+  return next_data_start(port);
+}
+
+inline Picoseconds PacketWorker::next_data_start(const Port& port) const {
   if (!port.queue.empty()) {
     return port.free_at;
   }

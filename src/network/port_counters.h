@@ -17,13 +17,16 @@ struct PortCounters {
   std::uint64_t packets = 0;  // Of data, that were sent.
   Bytes bytes = {};  // On the wire, with control packets and PFC frames, preambles and gaps.
   std::uint64_t ecn_marked = 0;
-  // For lack of room, by a bit error of the link, or since it has failed: all, and each of them.
+  // For lack of room, by a bit error of the link, since it has failed, or in a pause storm that a
+  // watchdog has seen: all, and each of them.
   std::uint64_t dropped = 0;
   std::uint64_t no_room = 0;
   std::uint64_t bit_errors = 0;
   std::uint64_t link_down = 0;
+  std::uint64_t in_storms = 0;
   std::uint64_t pause_frames_sent = 0;      // To stop what the other end sends to this port.
   std::uint64_t pause_frames_received = 0;  // Each stops a priority of this port.
+  std::uint64_t storms = 0;                 // Of pauses, by its watchdog.
   SimTime paused = {};                      // While at least one priority was stopped.
   SimTime starved = {};                     // Without credits for the largest packet.
   Bytes queue_most = {};                    // That ever waited, in bytes of packets.

@@ -102,6 +102,11 @@ class Reader {
     if (spec.groups.empty()) {
       groups.fail("a group or more", "none");
     }
+    if (const auto receivers = root.optional("slow_receivers")) {
+      for (const ConfigNode& item : receivers->items()) {
+        read_slow_receiver(item, spec.slow_receivers);
+      }
+    }
     return spec;
   }
 
@@ -139,6 +144,52 @@ class Reader {
         read_pattern(node, kind, group);
     }
     return group;
+  }
+
+  // One for each of its devices, which links of the fabric must lead to.
+  void read_slow_receiver(const ConfigNode& node, std::vector<SlowHost>& all) const {
+    constexpr Bandwidth kLeastDrain(1'000'000);
+    constexpr Bytes kMostBuffer = mib(64);
+    SlowHost host{.node = {}, .receiver = {}};
+    const ConfigNode drain = node.required("drain");
+    host.receiver.drain = drain.as_bandwidth();
+    if (host.receiver.drain < kLeastDrain) {
+      drain.fail("a rate of at least 1 Mb/s", drain.found());
+    }
+    const ConfigNode xoff = node.required("xoff");
+    host.receiver.xoff = xoff.as_bytes();
+    if (host.receiver.xoff > kMostBuffer) {
+      xoff.fail("at most 64 MiB", xoff.found());
+    }
+    const ConfigNode xon = node.required("xon");
+    host.receiver.xon = xon.as_bytes();
+    if (host.receiver.xon > host.receiver.xoff) {
+      xon.fail("no more than xoff", xon.found());
+    }
+    if (const auto start = node.optional("start")) {
+      host.from = read_time(*start);
+    }
+    if (const auto end = node.optional("end")) {
+      host.until = read_time(*end);
+      if (host.until <= host.from) {
+        end->fail("a time after the start", end->found());
+      }
+    }
+    const ConfigNode devices = node.required("devices");
+    for (const NodeId device : devices_.read(devices)) {
+      const Topology& topology = cluster_.topology;
+      const auto links = topology.links_from(device);
+      const bool is_on_fabric = std::any_of(links.begin(), links.end(), [&](LinkId link) {
+        return topology.link(link).spec.kind == LinkKind::Network;
+      });
+      const bool is_new = std::ranges::find(all, device, &SlowHost::node) == all.end();
+      if (!is_on_fabric || !is_new) {
+        devices.fail("devices with links of their own into the fabric, each once",
+                     topology.node(device).name);
+      }
+      host.node = device;
+      all.push_back(host);
+    }
   }
 
   // NICs where nothing else is said.

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "network/packet_options.h"
 #include "network/traffic_sizes.h"
 #include "sim/config.h"
 #include "sim/ids.h"
@@ -90,6 +91,7 @@ struct TrafficSpec {
   std::string file;  // As errors name it.
   std::string name;
   std::vector<TrafficGroup> groups;
+  std::vector<SlowHost> slow_receivers;  // For the packet engine alone.
 };
 
 struct TrafficReading {

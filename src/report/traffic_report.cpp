@@ -355,8 +355,9 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
   std::vector<Column> columns;
   for (const char* key :
        {"port", "to", "packets", "wire_bytes", "ecn_marked", "dropped", "dropped_no_room",
-        "dropped_bit_errors", "dropped_link_down", "pause_frames_sent", "pause_frames_received",
-        "paused_us", "starved_us", "queue_max_bytes", "queue_p50_bytes", "queue_p99_bytes"}) {
+        "dropped_bit_errors", "dropped_link_down", "dropped_in_storms", "pause_frames_sent",
+        "pause_frames_received", "pause_storms", "paused_us", "starved_us", "queue_max_bytes",
+        "queue_p50_bytes", "queue_p99_bytes"}) {
     columns.push_back(column(key, key, ""));
   }
   Table table(std::move(columns));
@@ -366,9 +367,10 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
         {Cell::of(topology.node(link.source).name), Cell::of(topology.node(link.target).name),
          count(port.packets), Cell::of(port.bytes.count()), count(port.ecn_marked),
          count(port.dropped), count(port.no_room), count(port.bit_errors), count(port.link_down),
-         count(port.pause_frames_sent), count(port.pause_frames_received),
-         number(port.paused.microseconds(), 6), number(port.starved.microseconds(), 6),
-         Cell::of(port.queue_most.count()), bytes_if(port.queue_p50), bytes_if(port.queue_p99)});
+         count(port.in_storms), count(port.pause_frames_sent), count(port.pause_frames_received),
+         count(port.storms), number(port.paused.microseconds(), 6),
+         number(port.starved.microseconds(), 6), Cell::of(port.queue_most.count()),
+         bytes_if(port.queue_p50), bytes_if(port.queue_p99)});
   }
   return render_csv(table);
 }

@@ -43,9 +43,10 @@ TEST_CASE("a transport gives all that the other options do not", "[cli]") {
   REQUIRE(other.options.buffer == Bytes(32'000'000));
   REQUIRE_THROWS_MATCHES(
       read({"--transport", "defaut"}), ConfigError,
-      Catch::Matchers::Message("expected a file or one of the transport "
-                               "classes, default, ecn, found \"defaut\"; did you mean "
-                               "\"default\"?"));
+      Catch::Matchers::Message(
+          "expected a file or one of the transport "
+          "adaptive, classes, default, ecn, flowlets, found \"defaut\"; did you mean "
+          "\"default\"?"));
 }
 
 TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",

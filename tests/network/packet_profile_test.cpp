@@ -133,12 +133,12 @@ TEST_CASE("transports for adaptive fabrics say for what switches choose", "[tran
     return std::string("no error");
   };
   REQUIRE(error_with("32768", "32769") ==
-          "mine.yaml:12:19: adaptive.entries.value: expected a power of two, found 32769");
+          "mine.yaml:12:20: adaptive.entries.value: expected a power of two, found \"32769\"");
   REQUIRE(error_with("value: flowlet", "value: packet").find("expected no retransmission") !=
           std::string::npos);
   REQUIRE(error_with("value: flowlet", "value: rock") ==
-          "mine.yaml:7:16: adaptive.unit.value: expected connection, flowlet or packet, found "
-          "rock");
+          "mine.yaml:7:17: adaptive.unit.value: expected one of connection, flowlet, packet, found "
+          "\"rock\"");
 }
 
 TEST_CASE("a transport with queues has lanes, and says which may lose packets", "[transport]") {
@@ -159,28 +159,27 @@ TEST_CASE("a transport with queues has lanes, and says which may lose packets", 
                    "queues:\n  strict: {value: [], evidence: estimate, source: "
                    "trainyard}\n  weights: {value: [1, 2], evidence: estimate, source: "
                    "trainyard}\nbuffer:") ==
-          "mine.yaml:31:20: queues.weights.value: expected a weight for each of eight priorities, "
+          "mine.yaml:34:20: queues.weights.value: expected a weight for each of eight priorities, "
           "found 2");
 }
 
 TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
   REQUIRE(error_of("value: [3]", "value: [3, 4]") ==
-          "mine.yaml:20:23: pfc.priorities.value: expected [], or rdma.data_priority alone: "
+          "mine.yaml:22:23: pfc.priorities.value: expected [], or rdma.data_priority alone: "
           "without queues there is one class of data, found a sequence");
   REQUIRE(
       error_of("value: 65535", "value: 1000") ==
-      "mine.yaml:21:19: pfc.quanta.value: expected 65535: in the packet engine no pause ends by "
+      "mine.yaml:23:19: pfc.quanta.value: expected 65535: in the packet engine no pause ends by "
       "its timer, found \"1000\"");
-  REQUIRE(error_of("value: off", "value: on") ==
-          "mine.yaml:24:21: pfc.watchdog.value: expected off, since the packet engine has none, "
-          "found \"on\"");
+  REQUIRE(load_changed("value: off", "value: on").watchdog->detection == 200_ms);
+  REQUIRE(load_changed("value: off", "value: on").watchdog->action == StormAction::Drop);
   REQUIRE(error_of("value: 1 B", "value: 256 B").find("buffer.cell.value: expected 1 B") !=
           std::string::npos);
   REQUIRE(
       error_of("value: 6,", "value: 3,").find("rdma.control_priority.value: expected one above") !=
       std::string::npos);
   REQUIRE(error_of("control: dcqcn-nic", "control: swift")
-              .find("mine.yaml:16:10: control: congestion control swift: expected no "
+              .find("mine.yaml:18:10: control: congestion control swift: expected no "
                     "retransmission beside it") == 0);
 }
 

@@ -110,6 +110,45 @@ TEST_CASE("a trace is found beside the file that names it", "[traffic]") {
   REQUIRE(hosts().topology.node(flows[0].source).name == "server5/nic0");
 }
 
+TEST_CASE("slow receivers are read, and what makes no sense is refused at its place", "[traffic]") {
+  const std::string group = "groups: [{name: a, kind: permutation, size: 1 MB}]\n";
+  const auto read = [&](const std::string& receivers) {
+    return traffic_of(hosts(), "slow_receivers: [" + receivers + "]\n" + group).slow_receivers;
+  };
+  const std::vector<SlowHost> some = read(
+      "{devices: 'server[4-5]/nic0', drain: 10 Gb/s, xoff: 64 KiB, xon: 32 KiB, start: 5 us}, "
+      "{devices: server0/nic0, drain: 1 Mb/s, xoff: 1 MiB, xon: 1 MiB, end: 2 ms}");
+  REQUIRE(some.size() == 3);
+  REQUIRE(hosts().topology.node(some[1].node).name == "server5/nic0");
+  REQUIRE(some[1].receiver.drain == gigabits_per_second(10));
+  REQUIRE(some[1].receiver.xoff == 64_KiB);
+  REQUIRE(some[1].receiver.xon == 32_KiB);
+  REQUIRE(some[1].from == 5_us);
+  REQUIRE(some[1].until == SimTime::max());
+  REQUIRE(some[2].until == 2_ms);
+  const auto error_of = [&](const std::string& receivers) {
+    try {
+      static_cast<void>(read(receivers));
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const auto has = [&](const std::string& receivers, const std::string& part) {
+    return error_of(receivers).find(part) != std::string::npos;
+  };
+  REQUIRE(has("{devices: server0/nic0, drain: 1 kb/s, xoff: 2 B, xon: 1 B}",
+              "slow_receivers[0].drain: expected a rate of at least 1 Mb/s"));
+  REQUIRE(has("{devices: server0/nic0, drain: 1 Gb/s, xoff: 65 MiB, xon: 1 B}",
+              "slow_receivers[0].xoff: expected at most 64 MiB"));
+  REQUIRE(has("{devices: server0/nic0, drain: 1 Gb/s, xoff: 1 B, xon: 2 B}",
+              "slow_receivers[0].xon: expected no more than xoff"));
+  REQUIRE(has("{devices: server0/nic0, drain: 1 Gb/s, xoff: 2 B, xon: 1 B, start: 2 us, end: 1 us}",
+              "slow_receivers[0].end: expected a time after the start"));
+  REQUIRE(has("{devices: gpus, drain: 1 Gb/s, xoff: 2 B, xon: 1 B}",
+              "expected devices with links of their own into the fabric, each once, found "));
+}
+
 TEST_CASE("every shipped traffic file is read on a shipped fat tree", "[traffic]") {
   const Cluster cluster = shipped_cluster("fat-tree-k8-100g");
   int files = 0;

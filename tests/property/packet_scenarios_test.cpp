@@ -33,7 +33,7 @@ struct Scenario {
   Traffic traffic{};
   RoutingOptions routing{};
   PacketOptions packet{};
-  std::vector<LinkFault> faults{};  // Not over sprayed paths.
+  std::vector<LinkFault> faults{};  // Not over sprayed paths, nor where switches choose.
 };
 
 // Three tiers: hosts below racks, racks below the leaves of their pod, all leaves below all spines.
@@ -240,6 +240,21 @@ void add_recovery(Scenario& scenario, std::uint64_t seed) {
   }
 }
 
+// For what switches choose, where they do. Choices for packets are refused with retransmission.
+void add_choices(Scenario& scenario, std::uint64_t seed) {
+  if (scenario.routing.policy != RoutingPolicy::Adaptive) {
+    return;
+  }
+  RandomStream random(seed, "choices");
+  AdaptiveOptions& adaptive = scenario.packet.adaptive.emplace();
+  adaptive.unit = static_cast<AdaptiveOptions::Unit>(random.below(3));
+  adaptive.gap = SimTime(static_cast<std::int64_t>(random.below(20'000'000)));
+  adaptive.entries = std::uint32_t{1} << random.below(10);
+  if (adaptive.unit == AdaptiveOptions::Unit::Packet) {
+    scenario.packet.retransmission = Retransmission::None;
+  }
+}
+
 // Bits that flip in one packet of 100 to 12,800 on each link, and up to two cables that fail.
 void add_faults(Scenario& scenario, std::uint64_t seed) {
   RandomStream random(seed, "faults");
@@ -253,8 +268,10 @@ void add_faults(Scenario& scenario, std::uint64_t seed) {
   for (std::uint64_t i = 0; i < cables; ++i) {
     const LinkId link(static_cast<std::uint32_t>(random.below(topology.link_count())));
     const auto time = SimTime(static_cast<std::int64_t>(random.below(2'000'000'000)));
-    const bool is_sprayed = scenario.routing.policy == RoutingPolicy::Spray;
-    if (topology.link(link).spec.kind == LinkKind::Network && !is_sprayed) {
+    const auto& adaptive = scenario.packet.adaptive;
+    const bool is_spread = scenario.routing.policy == RoutingPolicy::Spray ||
+                           (adaptive && adaptive->unit != AdaptiveOptions::Unit::Connection);
+    if (topology.link(link).spec.kind == LinkKind::Network && !is_spread) {
       scenario.faults.push_back({.link = link, .time = time});
     }
   }
@@ -269,6 +286,7 @@ Scenario scenario_of(std::uint64_t seed) {
   scenario.routing.policy = kPolicies[random.below(kPolicies.size())];
   scenario.routing.seed = random.next();
   add_recovery(scenario, seed);
+  add_choices(scenario, seed);
   add_faults(scenario, seed);
   return scenario;
 }

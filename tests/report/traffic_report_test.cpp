@@ -126,22 +126,24 @@ TEST_CASE("the file of counters has a line for each port", "[traffic]") {
                                             .packets = 10,
                                             .bytes = Bytes(41'780),
                                             .ecn_marked = 3,
-                                            .dropped = 6,
+                                            .dropped = 13,
                                             .no_room = 1,
                                             .bit_errors = 2,
                                             .link_down = 3,
+                                            .in_storms = 7,
                                             .pause_frames_sent = 4,
                                             .pause_frames_received = 5,
+                                            .storms = 8,
                                             .paused = 2_us,
                                             .starved = 3_us,
                                             .queue_most = Bytes(9000)},
                                            {.link = LinkId(0), .queue_p50 = 0_B, .queue_p99 = 7_B}};
   REQUIRE(counters_csv(three().topology, counters) ==
           "port,to,packets,wire_bytes,ecn_marked,dropped,dropped_no_room,dropped_bit_errors,"
-          "dropped_link_down,pause_frames_sent,pause_frames_received,paused_us,starved_us,"
-          "queue_max_bytes,queue_p50_bytes,queue_p99_bytes\n"
-          "switch,host 0,10,41780,3,6,1,2,3,4,5,2,3,9000,,\n"
-          "host 0,switch,0,0,0,0,0,0,0,0,0,0,0,0,0,7\n");
+          "dropped_link_down,dropped_in_storms,pause_frames_sent,pause_frames_received,"
+          "pause_storms,paused_us,starved_us,queue_max_bytes,queue_p50_bytes,queue_p99_bytes\n"
+          "switch,host 0,10,41780,3,13,1,2,3,7,4,5,8,2,3,9000,,\n"
+          "host 0,switch,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,7\n");
 }
 
 TEST_CASE("the file of samples has queues and rates in order of time", "[traffic]") {

@@ -12,60 +12,10 @@
 #include "hw/port_chooser.h"
 #include "hw/shared_buffer.h"
 #include "network/packet_adaptive.h"
+#include "support/naive_lane_parts.h"
 
 namespace trainyard {
 namespace {
-
-constexpr Bytes kAround{20};  // Preamble and gap, which no switch stores.
-
-struct LanePacket {
-  std::size_t connection = 0;
-  std::uint32_t sequence = 0;
-  std::size_t message = 0;
-  bool last = false;
-  Bytes wire;
-  std::size_t hop = 0;
-  std::vector<LinkId> path;
-};
-
-struct LaneFrame {
-  std::uint8_t lane = 0;
-  bool stop = false;
-};
-
-// What reaches a queue, or a port that it stops, and the order of what does so at one instant.
-struct LaneArrival {
-  std::uint32_t by = 0;
-  std::optional<LaneFrame> frame;
-  std::uint32_t stopped = 0;  // The link of the port that the frame is for.
-  LanePacket packet;
-};
-
-struct LaneSender {
-  std::deque<std::size_t> messages;
-  Bytes sent;
-  std::uint32_t sequence = 0;
-  bool in_line = false;
-  std::uint32_t expected = 0;  // At the target, which takes nothing behind a gap,
-  std::map<std::uint32_t, LanePacket> early = {};  // but for what switches have sent round it.
-};
-
-struct LanePort {
-  struct Lane {
-    std::deque<LanePacket> queue;
-    std::deque<std::size_t> line;
-    bool own_turn = false;
-    bool is_paused = false;
-  };
-  SimTime free_at;
-  std::array<Lane, LaneOptions::kLanes> lanes;
-  std::optional<PriorityScheduler> scheduler;
-  std::deque<LaneFrame> frames;
-  // The packet that is leaving, where a buffer holds it.
-  Bytes leaving;
-  SimTime left_at;
-  BufferPlace place;
-};
 
 class LaneSimulation {
  public:
@@ -81,7 +31,7 @@ class LaneSimulation {
         ports_(fabric.topology.link_count()),
         senders_(traffic.connections.size()) {
     run_.arrivals.resize(traffic.messages.size());
-    for (LanePort& port : ports_) {
+    for (NaiveLanePort& port : ports_) {
       port.scheduler.emplace(classes.strict, classes.quanta(largest().count()));
     }
     for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
@@ -89,6 +39,7 @@ class LaneSimulation {
       if (is_switch && (options.pfc || options.buffer > Bytes(0))) {
         set_up_switch(NodeId(node));
       }
+      set_up_pauses(NodeId(node));
       if (is_switch && options.adaptive) {
         choosers_.emplace(NodeId(node),
                           PortChooser(*options.adaptive, chooser_seed(options.seed, NodeId(node))));
@@ -103,12 +54,13 @@ class LaneSimulation {
     while (!times_.empty()) {
       const SimTime now = *times_.begin();
       times_.erase(times_.begin());
-      for (LanePort& port : ports_) {
+      for (NaiveLanePort& port : ports_) {
         if (port.leaving > Bytes(0) && port.left_at <= now) {
           release(port, now);
         }
       }
       take_arrivals(now);
+      poll(now);
       send_messages(now);
       for (std::uint32_t link = 0; link < ports_.size(); ++link) {
         start(link, now);
@@ -135,7 +87,7 @@ class LaneSimulation {
 
   [[nodiscard]] IngressLimits limits_of(std::uint32_t link) const {
     const Link& record = topology_.link(LinkId(link));
-    const Bytes frame = largest() - kAround;
+    const Bytes frame = largest() - kLaneAround;
     return {.lossless = true,
             .reserve = options_.reserve,
             .headroom = pfc_headroom({.rate = record.spec.bandwidth,
@@ -148,12 +100,65 @@ class LaneSimulation {
             .resume_offset = options_.resume_offset};
   }
 
+  void set_up_pauses(NodeId node) {
+    for (const LinkId link : topology_.links_from(node)) {
+      NaiveLanePort& port = ports_[link.value()];
+      for (const SlowHost& host : options_.slow_hosts) {
+        if (host.node == node) {
+          port.host.emplace(host.receiver);
+          port.until = host.until;
+        }
+      }
+      const bool leads_to_host = topology_.node(topology_.link(link).target).kind == NodeKind::Gpu;
+      if (options_.watchdog && leads_to_host) {
+        port.guard.emplace();
+        times_.insert(options_.watchdog->poll);
+      }
+    }
+  }
+  [[nodiscard]] bool is_used(std::uint32_t lane) const { return options_.lanes || lane == 3; }
+
+  // All watchdogs, as long as anything is to happen.
+  void poll(SimTime now) {
+    if (!options_.watchdog || now == SimTime() ||
+        now.picoseconds() % options_.watchdog->poll.picoseconds() != 0) {
+      return;
+    }
+    if (!times_.empty()) {
+      times_.insert(now + options_.watchdog->poll);
+    }
+    for (NaiveLanePort& port : ports_) {
+      if (!port.guard) {
+        continue;
+      }
+      std::deque<NaiveLanePacket>& queue = port.lanes.at(3).queue;
+      const auto verdict = port.guard->poll(*options_.watchdog, now, !queue.empty());
+      if (verdict == PauseWatchdog::Verdict::Nothing) {
+        continue;
+      }
+      const bool begins = verdict == PauseWatchdog::Verdict::Storm;
+      run_.storms += begins ? 1 : 0;
+      const bool forces = options_.watchdog->action == StormAction::Forward;
+      (forces ? port.guard->forces : port.guard->drops) = begins;
+      for (; begins && !forces && !queue.empty(); queue.pop_front()) {
+        ++run_.drops;
+        const BufferPlace place = place_of(queue.front());
+        if (buffers_.at(node_of(port)).release(place, queue.front().wire - kLaneAround)) {
+          say(node_of(port), place, false, now);
+        }
+      }
+    }
+  }
+
   void set_up_switch(NodeId node) {
     const auto links = topology_.links_from(node);
     SharedBuffer buffer({.size = options_.buffer}, static_cast<std::uint32_t>(links.size()),
                         LaneOptions::kLanes);
     for (std::uint32_t port = 0; port < links.size(); ++port) {
       for (std::uint32_t lane = 0; lane < LaneOptions::kLanes; ++lane) {
+        if (!is_used(lane)) {
+          continue;
+        }
         if (options_.pfc && classes_.is_lossless(lane)) {
           buffer.set_ingress(port, lane, limits_of(back_of(links[port].value())));
         } else {
@@ -166,14 +171,14 @@ class LaneSimulation {
     buffers_.emplace(node, std::move(buffer));
   }
 
-  void release(LanePort& port, SimTime now) {
+  void release(NaiveLanePort& port, SimTime now) {
     const NodeId node = node_of(port);
     if (buffers_.at(node).release(port.place, port.leaving)) {
       say(node, port.place, false, now);
     }
     port.leaving = Bytes(0);
   }
-  [[nodiscard]] NodeId node_of(const LanePort& port) const {
+  [[nodiscard]] NodeId node_of(const NaiveLanePort& port) const {
     return topology_.link(LinkId(static_cast<std::uint32_t>(&port - ports_.data()))).source;
   }
   // A frame goes out by the link back.
@@ -189,11 +194,20 @@ class LaneSimulation {
     auto& due = arrivals_[now];
     std::stable_sort(due.begin(), due.end(),
                      [](const auto& a, const auto& b) { return a.by < b.by; });
-    for (const LaneArrival& arrival : due) {
+    for (const NaiveLaneArrival& arrival : due) {
       if (arrival.frame) {
-        ports_[arrival.stopped].lanes.at(arrival.frame->lane).is_paused = arrival.frame->stop;
+        take_frame(*arrival.frame, ports_[arrival.stopped], now);
+      } else if (arrival.is_at_host) {
+        NaiveLanePort& port = ports_[arrival.stopped];
+        if (port.host->on_packet(arrival.packet.wire - kLaneAround, now)) {
+          port.frames.push_back({.stop = true, .is_of_host = true});
+          ++run_.pauses;
+        }
+        if (port.host->is_paused()) {
+          times_.insert(std::max(now, std::min(port.host->resume_time(), port.until)));
+        }
       } else {
-        LanePacket packet = arrival.packet;
+        NaiveLanePacket packet = arrival.packet;
         choose(packet, now);
         store(packet, now);
       }
@@ -201,8 +215,22 @@ class LaneSimulation {
     arrivals_.erase(now);
   }
 
+  void take_frame(const NaiveLaneFrame& frame, NaiveLanePort& port, SimTime now) {
+    const bool was_paused = std::ranges::any_of(port.lanes, &NaiveLanePort::Lane::is_paused);
+    for (std::uint32_t lane = 0; lane < LaneOptions::kLanes; ++lane) {
+      const bool is_one = frame.is_of_host
+                              ? !frame.stop || (is_used(lane) && classes_.is_lossless(lane))
+                              : lane == frame.lane;
+      port.lanes.at(lane).is_paused = is_one ? frame.stop : port.lanes.at(lane).is_paused;
+    }
+    const bool is_paused = std::ranges::any_of(port.lanes, &NaiveLanePort::Lane::is_paused);
+    if (port.guard && is_paused != was_paused) {
+      port.guard->changes.push_back(now);
+    }
+  }
+
   // The packet takes the way that its switch chooses, if there are several from there.
-  void choose(LanePacket& packet, SimTime now) {
+  void choose(NaiveLanePacket& packet, SimTime now) {
     std::map<LinkId, const std::vector<LinkId>*> next;
     for (const std::vector<LinkId>& way : ways_[packet.connection]) {
       if (std::equal(way.begin(), way.begin() + static_cast<std::ptrdiff_t>(packet.hop),
@@ -216,9 +244,9 @@ class LaneSimulation {
     std::vector<std::int64_t> queued;
     for (const auto& [link, way] : next) {
       std::int64_t bytes = 0;
-      for (const LanePacket& waiting :
+      for (const NaiveLanePacket& waiting :
            ports_[link.value()].lanes.at(lanes_[packet.connection]).queue) {
-        bytes += (waiting.wire - kAround).count();
+        bytes += (waiting.wire - kLaneAround).count();
       }
       queued.push_back(bytes);
     }
@@ -227,13 +255,20 @@ class LaneSimulation {
     packet.path = *std::next(next.begin(), chosen)->second;
   }
 
-  void store(const LanePacket& packet, SimTime now) {
+  void store(const NaiveLanePacket& packet, SimTime now) {
     const std::uint8_t lane = lanes_[packet.connection];
     const LinkId out = packet.path[packet.hop];
     const NodeId node = topology_.link(out).source;
     if (buffers_.contains(node)) {
+      const LinkId back(back_of(packet.path[packet.hop - 1].value()));
+      for (const LinkId link : {out, back}) {
+        if (ports_[link.value()].guard && ports_[link.value()].guard->drops) {
+          ++run_.drops;
+          return;
+        }
+      }
       const BufferPlace place = place_of(packet);
-      const Admission admission = buffers_.at(node).admit(place, packet.wire - kAround);
+      const Admission admission = buffers_.at(node).admit(place, packet.wire - kLaneAround);
       if (!admission.accepted()) {
         ++run_.drops;
         return;
@@ -244,7 +279,7 @@ class LaneSimulation {
     }
     ports_[out.value()].lanes.at(lane).queue.push_back(packet);
   }
-  [[nodiscard]] BufferPlace place_of(const LanePacket& packet) const {
+  [[nodiscard]] BufferPlace place_of(const NaiveLanePacket& packet) const {
     const std::vector<LinkId>& path = packet.path;
     const NodeId node = topology_.link(path[packet.hop]).source;
     return {.in_port = number_at(node, back_of(path[packet.hop - 1].value())),
@@ -258,7 +293,7 @@ class LaneSimulation {
       if (message.time != now) {
         continue;
       }
-      LaneSender& sender = senders_[message.connection];
+      NaiveLaneSender& sender = senders_[message.connection];
       sender.messages.push_back(i);
       if (!sender.in_line) {
         sender.in_line = true;
@@ -270,26 +305,33 @@ class LaneSimulation {
   }
 
   void start(std::uint32_t link, SimTime now) {
-    LanePort& port = ports_[link];
+    NaiveLanePort& port = ports_[link];
     if (port.free_at > now) {
       return;
+    }
+    if (port.host && port.host->is_paused() &&
+        std::min(port.host->resume_time(), port.until) <= now) {
+      port.host->resume();
+      port.frames.push_back({.stop = false, .is_of_host = true});
     }
     if (!port.frames.empty()) {
       send_frame(link, now);
       return;
     }
+    const bool is_forced = port.guard && port.guard->forces;
     std::uint8_t ready = 0;
     for (unsigned lane = 0; lane < LaneOptions::kLanes; ++lane) {
-      const LanePort::Lane& record = port.lanes.at(lane);
+      const NaiveLanePort::Lane& record = port.lanes.at(lane);
       const bool has_any = !record.queue.empty() || !record.line.empty();
-      ready |= static_cast<std::uint8_t>((has_any && !record.is_paused ? 1U : 0U) << lane);
+      ready |= static_cast<std::uint8_t>((has_any && (is_forced || !record.is_paused) ? 1U : 0U)
+                                         << lane);
     }
     const int picked = port.scheduler->pick(ready);
     if (picked == PriorityScheduler::kNone) {
       return;
     }
-    LanePort::Lane& lane = port.lanes.at(static_cast<std::size_t>(picked));
-    LanePacket packet;
+    NaiveLanePort::Lane& lane = port.lanes.at(static_cast<std::size_t>(picked));
+    NaiveLanePacket packet;
     if (!lane.line.empty() && (lane.own_turn || lane.queue.empty())) {
       lane.own_turn = false;
       packet = cut(lane);
@@ -298,7 +340,7 @@ class LaneSimulation {
       packet = lane.queue.front();
       lane.queue.pop_front();
       if (buffers_.contains(node_of(port))) {
-        port.leaving = packet.wire - kAround;
+        port.leaving = packet.wire - kLaneAround;
         port.left_at = now + time_on(link, packet.wire);
         port.place = place_of(packet);
       }
@@ -308,17 +350,17 @@ class LaneSimulation {
   }
 
   // The connection at the head of the line cuts a packet, and goes to its end if it has more.
-  LanePacket cut(LanePort::Lane& lane) {
+  NaiveLanePacket cut(NaiveLanePort::Lane& lane) {
     const std::size_t connection = lane.line.front();
     lane.line.pop_front();
-    LaneSender& sender = senders_[connection];
+    NaiveLaneSender& sender = senders_[connection];
     const Bytes size = traffic_.messages[sender.messages.front()].size;
     const Bytes payload = std::min(size - sender.sent, options_.mtu);
-    LanePacket packet{.connection = connection,
-                      .sequence = sender.sequence++,
-                      .message = sender.messages.front(),
-                      .wire = wire_of(payload),
-                      .path = ways_[connection][0]};
+    NaiveLanePacket packet{.connection = connection,
+                           .sequence = sender.sequence++,
+                           .message = sender.messages.front(),
+                           .wire = wire_of(payload),
+                           .path = ways_[connection][0]};
     sender.sent += payload;
     if (sender.sent == size) {
       packet.last = true;
@@ -333,8 +375,8 @@ class LaneSimulation {
   }
 
   void send_frame(std::uint32_t link, SimTime now) {
-    LanePort& port = ports_[link];
-    const LaneFrame frame = port.frames.front();
+    NaiveLanePort& port = ports_[link];
+    const NaiveLaneFrame frame = port.frames.front();
     port.frames.pop_front();
     const LinkSpec& spec = topology_.link(LinkId(link)).spec;
     port.free_at = now + time_on(link, kPfcWireBytes);
@@ -345,7 +387,7 @@ class LaneSimulation {
     times_.insert(there);
   }
 
-  void transmit(std::uint32_t link, LanePacket packet, SimTime now) {
+  void transmit(std::uint32_t link, NaiveLanePacket packet, SimTime now) {
     run_.starts.push_back({.time = now.picoseconds(),
                            .link = link,
                            .connection = static_cast<std::uint32_t>(packet.connection),
@@ -354,6 +396,10 @@ class LaneSimulation {
     const SimTime end = now + time_on(link, packet.wire);
     ports_[link].free_at = end;
     times_.insert(end);
+    if (ports_[link].guard) {
+      ports_[link].guard->starts.push_back(now);
+    }
+    tell_host(link, packet, end + topology_.link(LinkId(link)).spec.latency);
     const Link& record = topology_.link(LinkId(link));
     const Node& node = topology_.node(record.target);
     if (packet.hop + 1 == path.size()) {
@@ -371,8 +417,22 @@ class LaneSimulation {
     times_.insert(there);
   }
 
-  void arrive(const LanePacket& packet, SimTime now) {
-    LaneSender& sender = senders_[packet.connection];
+  void tell_host(std::uint32_t link, const NaiveLanePacket& packet, SimTime arrival) {
+    for (const SlowHost& host : options_.slow_hosts) {
+      const bool is_there = topology_.link(LinkId(link)).target == host.node;
+      if (is_there && arrival >= host.from && arrival < host.until) {
+        arrivals_[arrival].push_back({.by = 4 * link + 1,
+                                      .frame = {},
+                                      .stopped = back_of(link),
+                                      .packet = packet,
+                                      .is_at_host = true});
+        times_.insert(arrival);
+      }
+    }
+  }
+
+  void arrive(const NaiveLanePacket& packet, SimTime now) {
+    NaiveLaneSender& sender = senders_[packet.connection];
     if (packet.sequence == sender.expected || ways_[packet.connection].size() > 1) {
       sender.early.emplace(packet.sequence, packet);
     }
@@ -392,12 +452,12 @@ class LaneSimulation {
   const std::vector<std::uint8_t>& lanes_;
   const PacketOptions& options_;
   const LaneOptions& classes_;
-  std::vector<LanePort> ports_;
-  std::vector<LaneSender> senders_;
+  std::vector<NaiveLanePort> ports_;
+  std::vector<NaiveLaneSender> senders_;
   std::map<NodeId, SharedBuffer> buffers_;
   std::map<NodeId, PortChooser> choosers_;
   std::set<SimTime> times_;
-  std::map<SimTime, std::vector<LaneArrival>> arrivals_;
+  std::map<SimTime, std::vector<NaiveLaneArrival>> arrivals_;
   NaiveLanesRun run_;
 };
 

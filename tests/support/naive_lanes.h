@@ -21,9 +21,11 @@ struct NaiveLanesRun {
   std::vector<std::optional<SimTime>> arrivals;  // By message; nothing if a packet of it was lost.
   std::uint64_t pauses = 0;                      // XOFF frames.
   std::uint64_t drops = 0;
+  std::uint64_t storms = 0;  // That watchdogs have seen.
 };
 
-// Store-and-forward or cut-through switches, PFC or not, neither congestion control nor ACKs. Rates
+// Store-and-forward or cut-through switches, PFC or not, hosts that pause, watchdogs, neither
+// congestion control nor ACKs. Where the options have no lanes all is lane 3 of `classes`. Rates
 // are those of the line. `paths` and `lanes` are those of the connections, no path is empty.
 [[nodiscard]] NaiveLanesRun run_naive_lanes(const TestFabric& fabric, const Traffic& traffic,
                                             const std::vector<std::vector<LinkId>>& paths,
