@@ -193,6 +193,7 @@ DoctorResult examine(Hypotheses hypotheses, std::span<const DoctorRun> runs,
                              .measured = point.time,
                              .expected = expected,
                              .verdict = verdict_of(point.time, expected)});
+      result.outside += result.rows.back().verdict == Verdict::Within ? 0U : 1U;
       log_measured.push_back(log_of(point.time));
     }
   }

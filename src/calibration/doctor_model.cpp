@@ -164,7 +164,7 @@ Diagnosis Diagnoser::diagnose(std::span<const double> log_measured) const {
   const double evidence = log_sum(posterior);
   Diagnosis diagnosis;
   for (std::size_t fault = 0; fault < faults_; ++fault) {
-    Finding finding{.faults = {fault}};
+    Explanation explanation{.faults = {fault}};
     std::optional<std::size_t> best;
     bool any = false;
     for (std::size_t index = 0; index < candidates_.size(); ++index) {
@@ -172,53 +172,54 @@ Diagnosis Diagnoser::diagnose(std::span<const double> log_measured) const {
       if (candidates_[index].fault != fault || !shows_[index]) {
         continue;
       }
-      finding.probability += std::exp(posterior[index] - evidence);
+      explanation.probability += std::exp(posterior[index] - evidence);
       best = best && posterior[*best] >= posterior[index] ? *best : index;
     }
     if (best) {
-      finding.candidate = *best;
-      diagnosis.findings.push_back(std::move(finding));
+      explanation.candidate = *best;
+      diagnosis.explanations.push_back(std::move(explanation));
     } else if (any) {
       diagnosis.unseen.push_back(fault);
     }
   }
-  std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
-                   [&](const Finding& one, const Finding& other) {
+  std::stable_sort(diagnosis.explanations.begin(), diagnosis.explanations.end(),
+                   [&](const Explanation& one, const Explanation& other) {
                      return posterior[one.candidate] > posterior[other.candidate];
                    });
-  merge_same(diagnosis.findings);
-  for (Finding& finding : diagnosis.findings) {
-    const auto residuals = difference(log_measured, candidates_[finding.candidate].log_times);
-    finding.tail = errors_.tail(residuals);
-    finding.mean_residual = std::accumulate(residuals.begin(), residuals.end(), 0.0) /
-                            static_cast<double>(residuals.size());
+  merge_same(diagnosis.explanations);
+  for (Explanation& explanation : diagnosis.explanations) {
+    const auto residuals = difference(log_measured, candidates_[explanation.candidate].log_times);
+    explanation.tail = errors_.tail(residuals);
+    explanation.mean_residual = std::accumulate(residuals.begin(), residuals.end(), 0.0) /
+                                static_cast<double>(residuals.size());
   }
-  const std::vector<Finding>& all = diagnosis.findings;
+  const std::vector<Explanation>& all = diagnosis.explanations;
   diagnosis.fits = all.front().tail >= kLeastTail;
   diagnosis.is_sure = all.size() == 1 || all[0].probability >= kBareOdds * all[1].probability;
-  diagnosis.is_normal = diagnosis.fits && all.front().faults.front() == 0;
+  diagnosis.is_healthy = diagnosis.fits && all.front().faults.front() == 0;
   return diagnosis;
 }
 
 // Findings in the order of their best candidates become one where those predict the same.
-void Diagnoser::merge_same(std::vector<Finding>& findings) const {
-  std::vector<Finding> merged;
-  for (Finding& finding : findings) {
-    const auto same = std::find_if(merged.begin(), merged.end(), [&](const Finding& one) {
+void Diagnoser::merge_same(std::vector<Explanation>& explanations) const {
+  std::vector<Explanation> merged;
+  for (Explanation& explanation : explanations) {
+    const auto same = std::find_if(merged.begin(), merged.end(), [&](const Explanation& one) {
       return are_same(candidates_[one.candidate].log_times,
-                      candidates_[finding.candidate].log_times);
+                      candidates_[explanation.candidate].log_times);
     });
     if (same == merged.end()) {
-      merged.push_back(std::move(finding));
+      merged.push_back(std::move(explanation));
     } else {
-      same->faults.insert(same->faults.end(), finding.faults.begin(), finding.faults.end());
-      same->probability += finding.probability;
+      same->faults.insert(same->faults.end(), explanation.faults.begin(), explanation.faults.end());
+      same->probability += explanation.probability;
     }
   }
-  std::stable_sort(merged.begin(), merged.end(), [](const Finding& one, const Finding& other) {
-    return one.probability > other.probability;
-  });
-  findings = std::move(merged);
+  std::stable_sort(merged.begin(), merged.end(),
+                   [](const Explanation& one, const Explanation& other) {
+                     return one.probability > other.probability;
+                   });
+  explanations = std::move(merged);
 }
 
 }  // namespace trainyard

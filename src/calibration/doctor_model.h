@@ -68,7 +68,7 @@ struct Candidate {
 };
 
 // Faults that this log cannot tell apart, as they predict the same times.
-struct Finding {
+struct Explanation {
   std::vector<std::size_t> faults;
   double probability = 0.0;    // Of all of them together.
   std::size_t candidate = 0;   // The most likely one of theirs.
@@ -77,11 +77,11 @@ struct Finding {
 };
 
 struct Diagnosis {
-  std::vector<Finding> findings;    // The most likely first.
-  std::vector<std::size_t> unseen;  // Faults that would change nothing in this log.
-  bool is_normal = false;           // Healthy is more likely than all else, and fits.
-  bool fits = false;                // The first finding does.
-  bool is_sure = false;             // Three times as likely as the second.
+  std::vector<Explanation> explanations;  // The most likely first.
+  std::vector<std::size_t> unseen;        // Faults that would change nothing in this log.
+  bool is_healthy = false;                // The first explanation is no fault, and fits.
+  bool fits = false;                      // The first explanation does.
+  bool is_sure = false;                   // Three times as likely as the second.
 };
 
 // Predictions nearer than this in ln(time), at every size, are the same.
@@ -104,7 +104,7 @@ class Diagnoser {
   [[nodiscard]] const ErrorDistribution& errors() const { return errors_; }
 
  private:
-  void merge_same(std::vector<Finding>& findings) const;
+  void merge_same(std::vector<Explanation>& explanations) const;
 
   ErrorDistribution errors_;
   std::vector<Candidate> candidates_;

@@ -153,20 +153,20 @@ TEST_CASE("the likeliest explanation comes first, and same predictions are one")
                              {.fault = 2, .log_times = nearly},
                              {.fault = 3, .log_times = flat}});
   const Diagnosis healthy = diagnoser.diagnose(flat);
-  REQUIRE(healthy.is_normal);
+  REQUIRE(healthy.is_healthy);
   REQUIRE(healthy.is_sure);
   REQUIRE(healthy.unseen == std::vector<std::size_t>{3});
-  REQUIRE(healthy.findings.size() == 2);
-  REQUIRE(healthy.findings[0].faults == std::vector<std::size_t>{0});
-  REQUIRE(healthy.findings[1].faults.size() == 2);
-  REQUIRE(healthy.findings[0].probability + healthy.findings[1].probability == Approx(1.0));
+  REQUIRE(healthy.explanations.size() == 2);
+  REQUIRE(healthy.explanations[0].faults == std::vector<std::size_t>{0});
+  REQUIRE(healthy.explanations[1].faults.size() == 2);
+  REQUIRE(healthy.explanations[0].probability + healthy.explanations[1].probability == Approx(1.0));
 
   const Diagnosis ill = diagnoser.diagnose(bent);
-  REQUIRE_FALSE(ill.is_normal);
+  REQUIRE_FALSE(ill.is_healthy);
   REQUIRE(ill.fits);
-  REQUIRE(ill.findings[0].faults == std::vector<std::size_t>{1, 2});
-  REQUIRE(ill.findings[0].candidate == 1);
-  REQUIRE(ill.findings[0].probability > 0.99);
+  REQUIRE(ill.explanations[0].faults == std::vector<std::size_t>{1, 2});
+  REQUIRE(ill.explanations[0].candidate == 1);
+  REQUIRE(ill.explanations[0].probability > 0.99);
 
   std::vector<double> wild = flat;
   for (std::size_t row = 0; row < 10; row += 2) {
@@ -174,7 +174,7 @@ TEST_CASE("the likeliest explanation comes first, and same predictions are one")
   }
   const Diagnosis strange = diagnoser.diagnose(wild);
   REQUIRE_FALSE(strange.fits);
-  REQUIRE_FALSE(strange.is_normal);
+  REQUIRE_FALSE(strange.is_healthy);
 }
 
 TEST_CASE("halfway between two explanations neither is sure") {
@@ -194,8 +194,8 @@ TEST_CASE("halfway between two explanations neither is sure") {
                              {.fault = 2, .log_times = two}});
   const Diagnosis diagnosis = diagnoser.diagnose(between);
   REQUIRE_FALSE(diagnosis.is_sure);
-  REQUIRE_FALSE(diagnosis.is_normal);
-  REQUIRE(diagnosis.findings[0].probability < 0.75);
+  REQUIRE_FALSE(diagnosis.is_healthy);
+  REQUIRE(diagnosis.explanations[0].probability < 0.75);
 }
 
 }  // namespace trainyard
