@@ -14,6 +14,7 @@
 #include "cli/collective.h"
 #include "cli/doctor.h"
 #include "cli/import.h"
+#include "cli/jobs.h"
 #include "cli/plan.h"
 #include "cli/step.h"
 #include "cli/topology.h"
@@ -34,6 +35,7 @@ from a description of its parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
   trainyard step            time of a training step of a model and a plan, and what it is spent on
+  trainyard jobs            what training jobs on one fabric take from each other
   trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
   trainyard doctor LOG      whether a log of nccl-tests is normal for its machine, and why not
   trainyard traffic FILE    flow completion times of permutations, incast, Poisson traffic, traces
@@ -55,11 +57,17 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"check", run_check},       Command{"collective", run_collective_command},
-    Command{"doctor", run_doctor},     Command{"import", run_import},
-    Command{"plan", run_plan},         Command{"step", run_step},
-    Command{"topology", run_topology}, Command{"traffic", run_traffic_command},
-    Command{"transfer", run_transfer}, Command{"validate", run_validate},
+    Command{"check", run_check},
+    Command{"collective", run_collective_command},
+    Command{"doctor", run_doctor},
+    Command{"import", run_import},
+    Command{"jobs", run_jobs},
+    Command{"plan", run_plan},
+    Command{"step", run_step},
+    Command{"topology", run_topology},
+    Command{"traffic", run_traffic_command},
+    Command{"transfer", run_transfer},
+    Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {

@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-
 constexpr std::array<std::string_view, 5> kPresets{"off", "hpcc", "dcqcn", "sonic", "dctcp"};
 constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
+constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
 // InfiniBand Architecture Specification 1.4, path MTU.
 constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
 
@@ -270,6 +271,9 @@ std::string describe(const PacketRequest& request) {
          (packet.server_credits > Bytes(0)
               ? fmt::format(", credits inside servers for {} beyond a round trip",
                             to_string(packet.server_credits))
+              : "") +
+         (packet.adaptive
+              ? fmt::format(", switches choose for each {}", word_of(packet.adaptive->unit, kUnits))
               : "") +
          (packet.retransmission != Retransmission::None
               ? fmt::format(", retransmission {}", word_of(packet.retransmission, kRetransmissions))

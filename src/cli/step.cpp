@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -15,6 +13,8 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "cli/step_foreign.h"
+#include "cli/step_noise.h"
 #include "nccl/profile.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/model_flops.h"
@@ -44,6 +44,7 @@ Examples:
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
   trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b --method graph \
       --trace step.json
+  trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
 constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
@@ -61,6 +62,7 @@ struct Request {
   std::optional<std::string> output;
   StepMethod method = StepMethod::ClosedForms;
   std::optional<SlowRank> slow_rank;
+  ComputeJitter jitter;
   bool shares_network = false;
   std::optional<std::string> trace;
 };
@@ -70,32 +72,12 @@ bool is_of_workload(const std::string& setting) {
   return std::find(kWorkloadKeys.begin(), kWorkloadKeys.end(), key) != kWorkloadKeys.end();
 }
 
-// "R=FACTOR".
-std::optional<SlowRank> slow_rank_of(const OptionReader& reader) {
-  const std::optional<std::string> text = reader.text("slow-rank");
-  if (!text) {
-    return std::nullopt;
-  }
-  SlowRank slow;
-  double factor = 0.0;
-  const char* const end = text->data() + text->size();
-  const auto rank = std::from_chars(text->data(), end, slow.rank);
-  if (rank.ec == std::errc() && rank.ptr != end && *rank.ptr == '=') {
-    const auto rest = std::from_chars(rank.ptr + 1, end, factor);
-    if (rest.ec == std::errc() && rest.ptr == end && factor >= 0.001 && factor <= 1000.0) {
-      slow.ppm = std::llround(factor * 1e6);
-      return slow;
-    }
-  }
-  fail_option("slow-rank", "RANK=FACTOR, a factor from 0.001 to 1000", *text);
-}
-
 void read_method(const OptionReader& reader, Request& request) {
   constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
   request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
   if (request.method == StepMethod::ClosedForms) {
-    for (const std::string_view name : {"trace", "slow-rank", "traffic"}) {
+    for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
       if (reader.given(name)) {
         throw ConfigError(fmt::format(
             "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
@@ -119,7 +101,8 @@ Request read_request(const OptionReader& reader) {
                   .is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0,
                   .format = output_format(reader),
                   .output = output_file(reader, "output"),
-                  .slow_rank = slow_rank_of(reader),
+                  .slow_rank = read_slow_rank(reader),
+                  .jitter = read_jitter(reader),
                   .trace = output_file(reader, "trace")};
   std::vector<std::string>& settings = request.overrides.settings;
   const auto first =
@@ -141,23 +124,24 @@ Request read_request(const OptionReader& reader) {
   return request;
 }
 
-std::string method_note(const StepRun& run) {
+std::string method_note(const StepRun& run, bool has_jitter) {
   if (!run.graph) {
     return "closed forms: overlap of gradients and weights with passes, of tensor and context "
            "traffic with products; jitter; optimizer (docs/step.md)";
   }
   const OperationGraph& graph = run.graph->lowered.graph;
+  const std::size_t folded = static_cast<std::size_t>(graph.ranks()) / graph.present().size();
   return fmt::format(
-      "a graph of {} operations on {} ranks, of which each stands for {} that do the same "
-      "(docs/step-graph.md); closed forms: jitter",
-      graph.operations().size(), graph.present().size(),
-      static_cast<std::size_t>(graph.ranks()) / graph.present().size());
+      "a graph of {} operations on {} ranks{} (docs/step-graph.md){}", graph.operations().size(),
+      graph.present().size(),
+      folded > 1 ? fmt::format(", of which each stands for {} that do the same", folded) : "",
+      has_jitter ? "" : "; closed forms: jitter");
 }
 
 std::vector<std::string> notes_of(const Request& request, const Workload& workload,
                                   const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{
-      method_note(run),
+      method_note(run, request.jitter.has_any()),
       request.shares_network
           ? "collectives run as plain rings, all groups at once on one network"
           : fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, "
@@ -170,11 +154,10 @@ std::vector<std::string> notes_of(const Request& request, const Workload& worklo
                   "traffic {}, transfers between stages {}",
                   software.name, software.attention, software.fusion, word(run.overlap.tensor),
                   word(run.overlap.data), word(run.overlap.pipeline)));
-  if (request.slow_rank && run.usual_time) {
-    notes.push_back(fmt::format(
-        "rank {} computes {} times as long as the others: without it the step takes {:.4f} s",
-        request.slow_rank->rank, static_cast<double>(request.slow_rank->ppm) / 1e6,
-        run.usual_time->seconds()));
+  const auto noise = describe_noise(request.slow_rank, request.jitter);
+  if (noise && run.usual_time) {
+    notes.push_back(
+        fmt::format("{}: without it the step takes {:.4f} s", *noise, run.usual_time->seconds()));
   }
   notes.push_back(run.memory_verdict);
   const bool has_experts =
@@ -211,6 +194,7 @@ StepReport predict(const Request& request, spdlog::logger& log) {
                                     .engine = engine,
                                     .method = request.method,
                                     .slow_rank = request.slow_rank,
+                                    .jitter = request.jitter,
                                     .shares_network = request.shares_network});
   if (request.trace && run.graph) {
     TraceRecorder recorder;
@@ -247,7 +231,9 @@ options::options_description step_options() {
   };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("workload", text("NAME|FILE"), "the job: a file, or a name in configs/workloads");
+  add("workload", text("NAME|FILE"),
+      "the job: a file, or a name in configs/workloads; or a workload of another tool");
+  add_foreign_options(all);
   add("runtime", text("NAME"),
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
@@ -256,7 +242,7 @@ options::options_description step_options() {
       "analytical or packet (slow); plain: flow (the default), or another of these");
   add("method", text("NAME"),
       "closed-forms (the default), or graph: every operation of the step in simulated time");
-  add("slow-rank", text("RANK=FACTOR"), "with graph: a rank that computes so many times as long");
+  add_noise_options(all);
   add("traffic", text("NAME"),
       "with graph: alone (the default), each group has the cluster to itself; shared, every rank "
       "is simulated, with all traffic on one network");
@@ -273,6 +259,9 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
     out << "trainyard step --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
         << step_options() << kExample;
     return 0;
+  }
+  if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
+    return run_foreign_step(reader, *format, out);
   }
   const Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);

@@ -65,28 +65,6 @@ struct Result {
   TransferTimes last;  // Run, but for latencies.
 };
 
-options::options_description described_options() {
-  options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("from", text("DEVICE"), "where data comes from");
-  add("to", text("DEVICE"), "where it goes");
-  add("matrix", text("KIND"),
-      "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the host memory "
-      "nearest to it; d2h, back");
-  add("size", text("SIZE"), "of a transfer (default: 256M)");
-  add("both-ways", "each pair in both directions at once");
-  add("all-at-once", "all pairs at once instead of one after the other");
-  add("fidelity", text("NAME"), "flow (the default) or packet");
-  add_packet_options(all);
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
-
 NodeId device(const OptionReader& reader, const Topology& topology, std::string_view option) {
   const std::string name = reader.required_text(option);
   const auto node = topology.find(name);
@@ -213,20 +191,12 @@ Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
   return result;
 }
 
-Column column(const char* name, const char* key, Align align, const char* unit) {
-  Column result;
-  result.name = name;
-  result.key = key;
-  result.align = align;
-  result.unit = unit;
-  return result;
-}
-
 Table table_of(const Cluster& cluster, const Result& result) {
-  Table table({column("from", "from", Align::Left, ""), column("to", "to", Align::Left, ""),
-               column("way", "way", Align::Left, ""),
-               column("rate", "rate_gb_per_s", Align::Right, "(GB/s)"),
-               column("latency", "latency_us", Align::Right, "(us)")});
+  Table table({{.name = "from", .key = "from", .align = Align::Left},
+               {.name = "to", .key = "to", .align = Align::Left},
+               {.name = "way", .key = "way", .align = Align::Left},
+               {.name = "rate", .key = "rate_gb_per_s", .unit = "(GB/s)"},
+               {.name = "latency", .key = "latency_us", .unit = "(us)"}});
   for (const Row& row : result.rows) {
     table.add_row(
         {Cell::of(cluster.topology.node(row.transfer.source).name),
@@ -288,13 +258,35 @@ Request read_request(const OptionReader& reader) {
 
 }  // namespace
 
+options::options_description transfer_options() {
+  options::options_description all("Options");
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("from", text("DEVICE"), "where data comes from");
+  add("to", text("DEVICE"), "where it goes");
+  add("matrix", text("KIND"),
+      "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the host memory "
+      "nearest to it; d2h, back");
+  add("size", text("SIZE"), "of a transfer (default: 256M)");
+  add("both-ways", "each pair in both directions at once");
+  add("all-at-once", "all pairs at once instead of one after the other");
+  add("fidelity", text("NAME"), "flow (the default) or packet");
+  add_packet_options(all);
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
 int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
   const options::variables_map values =
-      parse_options("transfer", arguments, described_options(), {});
+      parse_options("transfer", arguments, transfer_options(), {});
   const OptionReader reader("transfer", values);
   if (reader.given("help")) {
     out << "trainyard transfer --cluster NAME|FILE --from DEVICE --to DEVICE [options]\n\n"
-        << described_options() << kExample;
+        << transfer_options() << kExample;
     return 0;
   }
   const std::string name = reader.required_text("cluster");

@@ -3,6 +3,7 @@
 // nvbandwidth and ib_write_bw measure them.
 #pragma once
 
+#include <boost/program_options.hpp>
 #include <iosfwd>
 #include <span>
 #include <string>
@@ -10,5 +11,7 @@
 namespace trainyard {
 
 int run_transfer(std::span<const std::string> arguments, std::ostream& out);
+
+[[nodiscard]] boost::program_options::options_description transfer_options();
 
 }  // namespace trainyard

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/port_choice.h"
 #include "sim/check.h"
 #include "sim/units.h"
 
@@ -41,12 +42,12 @@ class FlowletTable {
   }
 
   // The choice for a packet of the flow with this hash: that of its flowlet, or, if it begins one,
-  // what `choose()` says.
+  // what `choose(previous)` says; `previous` is kNoPort for the first one.
   template <typename Choose>
   std::uint32_t choice(std::uint64_t hash, SimTime now, const Choose& choose) {
     Slot& slot = slots_[hash & (slots_.size() - 1)];
     if (slot.flowlet.begins(now, gap_)) {
-      slot.choice = choose();
+      slot.choice = choose(slot.choice);
     }
     return slot.choice;
   }
@@ -54,7 +55,7 @@ class FlowletTable {
  private:
   struct Slot {
     Flowlet flowlet;
-    std::uint32_t choice = 0;
+    std::uint32_t choice = kNoPort;
   };
   SimTime gap_;
   std::vector<Slot> slots_;

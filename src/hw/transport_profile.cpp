@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -93,6 +94,24 @@ QueueProfile read_queues(const SourcedReader& reader, const ConfigNode& node) {
     weights.fail("a weight for each of eight priorities", std::to_string(queues.weights.size()));
   }
   return queues;
+}
+
+AdaptiveOptions read_adaptive(const SourcedReader& reader, const ConfigNode& node) {
+  constexpr int kMostGrades = 1'000'000;
+  constexpr int kMostEntries = 1 << 24;
+  AdaptiveOptions adaptive;
+  static constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
+  adaptive.unit = static_cast<AdaptiveOptions::Unit>(reader.value(node, "unit").as_choice(kUnits));
+  adaptive.grades = {.step = some_bytes(reader.value(node, "step")),
+                     .grades = reader.value(node, "grades").as_integer(1, kMostGrades),
+                     .slack = reader.value(node, "slack").as_integer(0, kMostGrades)};
+  adaptive.gap = some_time(reader.value(node, "gap"));
+  const ConfigNode entries = reader.value(node, "entries");
+  adaptive.entries = static_cast<std::uint32_t>(entries.as_integer(1, kMostEntries));
+  if (!std::has_single_bit(adaptive.entries)) {
+    entries.fail("a power of two", entries.found());
+  }
+  return adaptive;
 }
 
 BufferProfile read_buffer(const SourcedReader& reader, const ConfigNode& node) {
@@ -226,6 +245,9 @@ TransportProfile TransportProfile::read(ConfigDocument& document,
   profile.rdma = read_rdma(reader, root.required("rdma"));
   if (const std::optional<ConfigNode> queues = root.optional("queues")) {
     profile.queues = read_queues(reader, *queues);
+  }
+  if (const std::optional<ConfigNode> adaptive = root.optional("adaptive")) {
+    profile.adaptive = read_adaptive(reader, *adaptive);
   }
   document.finish();
   return profile;

@@ -15,6 +15,7 @@
 #include "hw/ecn.h"
 #include "hw/go_back_n.h"
 #include "hw/pfc.h"
+#include "hw/port_chooser.h"
 #include "hw/selective_repeat.h"
 #include "hw/shared_buffer.h"
 #include "sim/config.h"
@@ -98,6 +99,7 @@ struct TransportProfile {
   BufferProfile buffer;
   RdmaProfile rdma;
   std::optional<QueueProfile> queues = {};
+  std::optional<AdaptiveOptions> adaptive = {};
 
   // Reads a file such as configs/transport/default.yaml, which it may have as its `base`. Names of
   // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml"

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/config_error.h"
+
 namespace trainyard {
 namespace {
 
@@ -22,14 +24,50 @@ std::string_view name_of_deadlock(const PacketEngine& engine, const std::vector<
   return std::ranges::none_of(cycle, is_paused) ? "credit deadlock" : "deadlock of PFC and credits";
 }
 
+// With switches that choose where the routing is adaptive. In dragonflies that is about ways of
+// several lengths, and only done when a connection begins.
+PacketOptions options_for(const Routing& routing, const PacketOptions& options) {
+  using Unit = AdaptiveOptions::Unit;
+  const bool is_adaptive = routing.policy() == RoutingPolicy::Adaptive;
+  const bool is_dragonfly = routing.options().fabric.kind == FabricKind::Dragonfly;
+  if (options.adaptive && !is_adaptive) {
+    throw ConfigError(fmt::format(
+        "packet engine: expected a fabric with routing adaptive where switches choose ports, "
+        "found {}",
+        to_string(routing.policy())));
+  }
+  if (options.adaptive && is_dragonfly && options.adaptive->unit != Unit::Connection) {
+    throw ConfigError(fmt::format(
+        "packet engine: expected the choice for a connection on a dragonfly, where ways differ in "
+        "length, found that for a {}",
+        options.adaptive->unit == Unit::Packet ? "packet" : "flowlet"));
+  }
+  PacketOptions all = options;
+  if (is_adaptive && !is_dragonfly && !options.adaptive) {
+    all.adaptive.emplace();
+  }
+  return all;
+}
+
+// All paths, by their numbers, where switches choose among them.
+std::unique_ptr<Routing> routing_of_ways(const Routing& routing, const PacketOptions& options) {
+  if (!options.adaptive || options.adaptive->unit == AdaptiveOptions::Unit::Connection) {
+    return nullptr;
+  }
+  RoutingOptions all = routing.options();
+  all.policy = RoutingPolicy::Spray;
+  return std::make_unique<Routing>(routing.topology(), all);
+}
+
 }  // namespace
 
 PacketNetwork::PacketNetwork(Simulator& simulator, Routing& routing, const PacketOptions& options)
     : EventHandler(simulator),
       simulator_(simulator),
       routing_(routing),
-      engine_(routing.topology(), options),
-      paths_(routing) {
+      engine_(routing.topology(), options_for(routing, options)),
+      ways_(routing_of_ways(routing, engine_.options())),
+      paths_(ways_ ? *ways_ : routing) {
   if (options.convergence) {
     expect_failures(options);
   }
@@ -75,7 +113,55 @@ std::vector<PacketNetwork::Reroute> PacketNetwork::reroutes(const ConnectionSpec
   return later;
 }
 
+// Up to as many ways as are sprayed over. Connections between the same links share them.
+std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
+  const auto route = [&](std::uint32_t number) {
+    return ways_->route(spec.source, spec.target, spec.flow_label, route_, number, spec.nic_turns);
+  };
+  if (!route(0)) {
+    throw_unreachable(routing_.topology(), spec.source, spec.target);
+  }
+  if (route_.empty()) {
+    return kNoIndex;
+  }
+  const Topology& topology = routing_.topology();
+  std::vector<LinkId> ends;
+  for (const LinkId link : route_) {
+    const bool leaves_switch = topology.node(topology.link(link).source).kind == NodeKind::Switch;
+    const bool enters_switch = topology.node(topology.link(link).target).kind == NodeKind::Switch;
+    if (!leaves_switch || !enters_switch) {
+      ends.push_back(link);
+    }
+  }
+  if (const auto found = first_of_.find(ends); found != first_of_.end()) {
+    return engine_.add_twin(found->second, spec.priority);
+  }
+  std::vector<std::vector<LinkId>> ways = {route_};
+  for (const std::uint32_t number : paths_.next(spec)) {
+    // Where links are missing ways may differ in length: the shortest are taken.
+    CHECK(route(number), "a path that was there is gone");
+    if (route_.front() != ways.front().front() || route_.back() != ways.front().back() ||
+        route_.size() > ways.front().size()) {
+      continue;
+    }
+    if (route_.size() < ways.front().size()) {
+      ways.clear();
+    }
+    if (std::ranges::find(ways, route_) == ways.end()) {
+      ways.push_back(route_);
+    }
+  }
+  const std::uint32_t id = engine_.add_adaptive(ways, spec.priority);
+  first_of_.emplace(std::move(ends), id);
+  return id;
+}
+
 ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
+  if (ways_) {
+    connections_.push_back(connect_adaptive(spec));
+    wake_at_border();
+    return ConnectionId(static_cast<std::uint32_t>(connections_.size() - 1));
+  }
   const bool is_sprayed = routing_.policy() == RoutingPolicy::Spray;
   const std::vector<std::uint32_t> numbers =
       is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,7 @@ class PacketNetwork final : public Network, private EventHandler {
   };
 
   void on_event(std::uint64_t token) override;
+  [[nodiscard]] std::uint32_t connect_adaptive(const ConnectionSpec& spec);
   void wake_at_border();
   void expect_failures(const PacketOptions& options);
   // Of a connection over route_, which is replaced if its links are known to have failed already:
@@ -71,6 +73,9 @@ class PacketNetwork final : public Network, private EventHandler {
   Simulator& simulator_;
   Routing& routing_;
   PacketEngine engine_;
+  // Where switches choose: all paths of a pair, and its first connection by the ends of its ways.
+  std::unique_ptr<Routing> ways_;
+  std::map<std::vector<LinkId>, std::uint32_t> first_of_;
   SprayPaths paths_;
   std::vector<std::uint32_t> connections_;  // Of the engine; kNoIndex for a node to itself.
   std::vector<Convergence> convergences_;   // In order of time.

@@ -61,6 +61,13 @@ class PacketEngine {
   // Another path of a connection, with as many links, of which the first and the last are those of
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
+  // A connection of which the switches choose each packet's way, if they do at all: its paths have
+  // as many links each, and begin and end alike. Control packets go back by the first. What comes
+  // out of order waits at the target, or is a loss to retransmission.
+  std::uint32_t add_adaptive(std::span<const std::vector<LinkId>> paths,
+                             std::optional<std::uint8_t> lane = std::nullopt);
+  // Another connection over the ways of `twin`, which add_adaptive() gave.
+  std::uint32_t add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane = std::nullopt);
   // What begins from `time` on, and its answers, take this path, which must begin and end with the
   // same links. Times of one connection rise, and must not be before the end of the last window.
   // Only where packets are sent again: others would be overtaken.
@@ -81,6 +88,8 @@ class PacketEngine {
   // then of send().
   void run_window(std::vector<Completion>& completions);
 
+  // As they were given, but with as many packets for an ACK as the control asks for.
+  [[nodiscard]] const PacketOptions& options() const { return fabric_.options(); }
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] PacketStats stats() const;
   [[nodiscard]] std::size_t connections() const { return senders_.count(); }

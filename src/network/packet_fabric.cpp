@@ -67,6 +67,7 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   check_retransmission(options);
   check_control(options);
   check_lanes(options);
+  check_adaptive(options);
   set_sizes();
   if (parts() > 1) {
     part_ = cut_into_parts(topology, parts());

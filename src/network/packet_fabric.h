@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hw/ecn.h"
+#include "network/packet_adaptive.h"
 #include "network/packet_credits.h"
 #include "network/packet_lane_queues.h"
 #include "network/packet_losses.h"
@@ -87,6 +88,17 @@ class PacketFabric {
       lane_of_.push_back(lane.value_or(options_.lanes->usual));
     }
   }
+  // Whether switches choose ports, and among which.
+  [[nodiscard]] bool chooses() const {
+    return options_.adaptive && options_.adaptive->unit != AdaptiveOptions::Unit::Connection;
+  }
+  [[nodiscard]] const PacketFans& fans() const { return fans_; }
+  // packet_adaptive.cpp. Throws ConfigError for rates among which nothing can choose.
+  void add_fans(const PacketFans::Ways& ways);
+  // Whether buffers are told of every packet from the start.
+  [[nodiscard]] bool is_never_open() const { return options_.always_exact || chooses(); }
+  // Whether switches have a buffer that may be full.
+  [[nodiscard]] bool has_bounds() const { return options_.pfc || options_.buffer > Bytes(0); }
   // The number of the source of this connection at its first port.
   [[nodiscard]] std::uint32_t& source_of(Port& port, std::uint32_t connection);
   // Whether some class of data is lost rather than stopped.
@@ -146,6 +158,7 @@ class PacketFabric {
   std::map<std::uint64_t, std::uint32_t> marker_index_;  // By rate.
   PacketLosses losses_;
   PacketRoutes routes_;
+  PacketFans fans_;
   std::vector<LaneQueues> lanes_;
   std::vector<std::uint8_t> lane_of_;  // By connection, where there are several.
 };

@@ -62,12 +62,10 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, const Packet& packet
                              .sequence = packet.sequence});
   }
   if (port.stamps && !packet.has(Packet::kControl)) {
-    const std::int64_t queued =
-        port.lanes == kNoIndex
-            ? port.queued_bytes
-            : lanes_[port.lanes].lanes[fabric_.lane_of(packet.connection)].queued_bytes;
     senders_.control()->stamp(packet.connection, packet.sequence, packet.position,
-                              {.time = start, .sent_bytes = port.counters.bytes, .queue = queued});
+                              {.time = start,
+                               .sent_bytes = port.counters.bytes,
+                               .queue = bytes_before(port, packet)});
   }
   PacketLosses& losses = fabric_.losses();
   if (!losses.is_active()) {

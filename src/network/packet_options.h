@@ -11,6 +11,7 @@
 #include "hw/ecn.h"
 #include "hw/go_back_n.h"
 #include "hw/pfc.h"
+#include "hw/port_chooser.h"
 #include "hw/rdma_packet.h"
 #include "hw/selective_repeat.h"
 #include "hw/shared_buffer.h"
@@ -69,6 +70,9 @@ struct PacketOptions {
   bool pfc = false;
   // Several classes of data, each with queues and pauses of its own; without them there is one.
   std::optional<LaneOptions> lanes = {};
+  // Switches of the fabric choose the ports of data. PacketNetwork has them do so where the routing
+  // is adaptive, and refuses this where it is not.
+  std::optional<AdaptiveOptions> adaptive = {};
   // Of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve where
   // that is more; without PFC queues have no limit.
   Bytes buffer{};

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "hw/transport_profile.h"
+#include "network/packet_adaptive.h"
 #include "sim/check.h"
 #include "sim/config.h"
 
@@ -115,6 +116,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   if (transport.queues) {
     options.lanes = lanes_of(transport);
   }
+  options.adaptive = transport.adaptive;
   options.headroom = transport.pfc.headroom;
   options.pipeline = transport.pfc.pipeline;
   options.buffer = transport.buffer.size;
@@ -132,6 +134,13 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.selective = transport.rdma.selective;
   options.selective.window = 0;  // By the path of each connection.
   take_control(transport.control, root.required("control"), options);
+  if (transport.adaptive) {
+    try {
+      check_adaptive(options);
+    } catch (const ConfigError& error) {
+      root.required("adaptive").fail(error.what());
+    }
+  }
   return options;
 }
 

@@ -148,7 +148,11 @@ std::pair<NodeId, NodeId> PacketEngine::ends_of(std::uint32_t id) const {
 std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
   std::vector<std::int64_t> bytes(fabric_.ports().size());
   for (std::uint32_t id = 0; id < senders_.count(); ++id) {
-    senders_.add_payload(id, bytes);
+    if (targets_.has_ways(id)) {
+      targets_.add_payload(id, senders_.payload_left(id), bytes);
+    } else {
+      senders_.add_payload(id, bytes);
+    }
   }
   std::vector<std::pair<LinkId, std::int64_t>> result;
   for (std::uint32_t link = 0; link < fabric_.topology().link_count(); ++link) {

@@ -87,8 +87,9 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
       owned += is_lossless(lane) ? limits.back().reserve + limits.back().headroom : Bytes(0);
     }
   }
-  const Bytes size =
-      options_.buffer > Bytes(0) ? options_.buffer : std::max(kUsualBuffer, owned * 4);
+  constexpr Bytes kNoBounds{std::int64_t{1} << 60};
+  const Bytes usual = has_bounds() ? std::max(kUsualBuffer, owned * 4) : kNoBounds;
+  const Bytes size = options_.buffer > Bytes(0) ? options_.buffer : usual;
   // At least half is shared: below, thresholds are a few packets.
   if (owned * 2 > size) {
     throw ConfigError(fmt::format(
@@ -107,7 +108,7 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
       if (is_lossless(lane)) {
         record.buffer.set_ingress(i, lane, limits[i]);
-      } else {
+      } else if (has_bounds()) {
         record.buffer.set_egress(i, lane, lossy);
       }
     }
@@ -120,7 +121,10 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
   const std::int64_t in_flight =
       static_cast<std::int64_t>(links.size()) * wire_of(options_.mtu.count(), true);
   record.open_limit = std::max<std::int64_t>(0, record.open_limit - in_flight);
-  loads_.push_back({.held = 0, .limit = options_.always_exact ? -1 : record.open_limit});
+  if (chooses()) {
+    record.chooser.emplace(*options_.adaptive, chooser_seed(options_.seed, node));
+  }
+  loads_.push_back({.held = 0, .limit = is_never_open() ? -1 : record.open_limit});
   return index;
 }
 
@@ -141,7 +145,7 @@ void PacketFabric::set_up_switch(Port& port, const Link& link) {
     port.mark_above = marking->kmin.count();
     port.random = hash64(options_.seed ^ hash64(port.link));
   }
-  if (options_.buffer > Bytes(0) || options_.pfc) {
+  if (has_bounds() || chooses()) {
     port.node = switch_of(link.source);
     port.out = number_at(link.source, LinkId(port.link));
     switches_[port.node].ports.push_back(port_index_[port.link]);
@@ -160,7 +164,7 @@ void PacketFabric::check_marking() const {
 
 void PacketWorker::run_switch(std::uint32_t number) {
   PacketSwitch& node = switches_[number];
-  const bool is_quiet = node.stopped == 0 && node.to_send == 0;
+  const bool is_quiet = node.stopped == 0 && node.to_send == 0 && node.undecided.empty();
   if (is_quiet && !options_.always_exact && is_calm(node)) {
     for (const std::uint32_t index : node.ports) {
       if (ports_[index].visited == number_) {
@@ -172,7 +176,7 @@ void PacketWorker::run_switch(std::uint32_t number) {
   }
   // Half of the limit, so that it does not change to and fro.
   if (node.stopped == 0 && node.to_send == 0 && loads_[number].held <= node.open_limit / 2 &&
-      !options_.always_exact) {
+      !fabric_.is_never_open()) {
     stop_counting(number);
   }
 }
@@ -180,8 +184,8 @@ void PacketWorker::run_switch(std::uint32_t number) {
 // Whether no group reaches its threshold in this window, whatever the order of arrivals and even if
 // nothing left: all that comes is taken from what is free first.
 bool PacketWorker::is_calm(const PacketSwitch& node) {
-  if (fabric_.has_lossy_lane()) {
-    return false;
+  if (!fabric_.has_bounds() || fabric_.has_lossy_lane()) {
+    return !fabric_.has_bounds();
   }
   const std::uint32_t lanes = options_.lanes ? LaneOptions::kLanes : 1;
   incoming_.assign(incoming_.size(), 0);
@@ -297,7 +301,10 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
       take_event(node);
       continue;
     }
-    const auto& [due, index] = exact_arrivals_[next++];
+    auto& [due, index] = exact_arrivals_[next++];
+    if (index == kNoIndex) {
+      index = choose(node, due);
+    }
     admit(ports_[index], index, due, &node);
     push_start(index);
   }
@@ -316,6 +323,10 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
 void PacketWorker::collect(PacketSwitch& node) {
   exact_arrivals_.clear();
   events_.clear();
+  for (const Due& due : node.undecided) {
+    exact_arrivals_.emplace_back(due, kNoIndex);
+  }
+  node.undecided.clear();
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
     if (port.visited == number_) {

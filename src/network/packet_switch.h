@@ -9,12 +9,15 @@
 //   counted  no group can reach its threshold in this window: ports are worked through one after
 //            the other, and the buffer is told of each packet in any order;
 //   exact    all ports together, event by event.
-// From open to counted the buffer is told of all that the queues hold.
+// From open to counted the buffer is told of all that the queues hold. Where switches choose ports
+// none is ever open, and one that gets data in a window for which it has still to choose is exact.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "hw/port_chooser.h"
 #include "hw/shared_buffer.h"
 #include "network/packet_port.h"
 
@@ -27,6 +30,9 @@ struct PacketSwitch {
   std::uint64_t visited = kNoWindow;  // The window in which it was last not open.
   std::uint32_t stopped = 0;          // Groups whose sender was told to stop.
   std::uint32_t to_send = 0;          // PFC frames that wait for their port.
+  // Where it chooses ports: what it gets in this window and has not chosen one for.
+  std::optional<PortChooser> chooser = {};
+  std::vector<Due> undecided = {};
 };
 
 // What is looked at for every packet, apart from the rest, and from those of other workers.

@@ -275,6 +275,9 @@ PacketAnswers PacketTargets::take(const Packet& packet, Picoseconds time, Packet
   PacketAnswers answers;
   ReceivingEnd& end = ends_[packet.connection];
   if (!reliable_.empty()) [[unlikely]] {
+    if (end.ways != kNoIndex) {
+      count_way(end, packet);
+    }
     take_reliably(end, packet, time, answers, notes);
     return answers;
   }
@@ -308,6 +311,9 @@ void PacketTargets::complete(ReceivingEnd& end, Picoseconds time, PacketNotes& n
 // link, so packets come in order of time.
 void PacketTargets::take_sprayed(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                  PacketNotes& notes) {
+  if (end.ways != kNoIndex) {
+    count_way(end, packet);
+  }
   SprayedArrivals& arrivals = sprays_[end.spray];
   notes.counts.reordered += packet.sequence == arrivals.expected() ? 0 : 1;
   const bool ends_message = packet.has(Packet::kEndsMessage);

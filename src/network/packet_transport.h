@@ -67,6 +67,10 @@ class PacketSenders {
   [[nodiscard]] std::uint32_t path(std::uint32_t connection) const {
     return ends_[connection].path;
   }
+  // Its own stage of the path, bits per second.
+  [[nodiscard]] std::uint64_t line(std::uint32_t connection) const {
+    return ends_[connection].rate;
+  }
   [[nodiscard]] std::uint32_t last(std::uint32_t connection) const {
     return ends_[connection].last;
   }
@@ -79,7 +83,10 @@ class PacketSenders {
   // To which it is limited: as of its last packet, or at `time`, and not above its line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
-  // Adds the payload of messages that left, by port.
+  // Of messages that left, and by port.
+  [[nodiscard]] std::int64_t payload_left(std::uint32_t connection) const {
+    return ends_[connection].sent_bytes;
+  }
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
   // If what controls the senders is a profile.
   [[nodiscard]] PacketControl* control() { return control_ ? &*control_ : nullptr; }
@@ -150,6 +157,15 @@ struct PacketAnswers {
   void add(const Packet& packet) { packets[count++] = packet; }
 };
 
+// The ways of a connection whose packets switches send on (network/packet_adaptive.h): paths of
+// equal length, the first at a position of its own, the others one after the other.
+struct AdaptiveWays {
+  std::uint32_t first = 0;
+  std::uint32_t others = 0;
+  std::uint32_t count = 0;
+  std::vector<std::int64_t> packets = {};  // That came by each.
+};
+
 // What has come, and what is said to it: a CNP to a marked packet, and ACKs.
 class PacketTargets {
  public:
@@ -159,6 +175,19 @@ class PacketTargets {
   void add(const PacketPath& path);
   // It has several paths: what comes out of order waits.
   void spray(std::uint32_t connection, std::uint32_t number);
+  // packet_adaptive.cpp. Switches send its packets by these, or by those of another connection.
+  void add_ways(std::uint32_t connection, const AdaptiveWays& ways);
+  void share_ways(std::uint32_t connection, std::uint32_t twin);
+  [[nodiscard]] bool has_ways(std::uint32_t connection) const {
+    return ends_[connection].ways != kNoIndex;
+  }
+  // Adds the payload that the source has sent, by port: as packets that have come share it.
+  void add_payload(std::uint32_t connection, std::int64_t sent,
+                   std::vector<std::int64_t>& bytes) const;
+  // Of a connection that begins at this position.
+  [[nodiscard]] PacketPath path(std::uint32_t connection, std::uint32_t first) const {
+    return {.first = first, .reverse = ends_[connection].reverse, .hops = ends_[connection].hops};
+  }
   // Packets may be lost, and are not sent again.
   void lose() { can_lose_ = true; }
   // A message was sent. Whether nothing else is expected.
@@ -184,9 +213,11 @@ class PacketTargets {
     DcqcnNotification notification;
     std::uint32_t cnps = 0;
     std::uint32_t spray = kNoIndex;
+    std::uint32_t ways = kNoIndex;
     std::uint8_t hops = 0;
   };
 
+  void count_way(const ReceivingEnd& end, const Packet& packet);
   void complete(ReceivingEnd& end, Picoseconds time, PacketNotes& notes) const;
   [[nodiscard]] PacketPath way_back(const ReceivingEnd& end, std::uint32_t connection,
                                     Picoseconds time) const;
@@ -209,6 +240,7 @@ class PacketTargets {
   std::uint32_t packets_per_ack_;
   std::vector<ReceivingEnd> ends_;
   std::vector<SprayedArrivals> sprays_;
+  std::vector<AdaptiveWays> ways_;
 };
 
 }  // namespace trainyard

@@ -121,6 +121,10 @@ inline void PacketWorker::hand(const Arrival& arrival, CalendarItem kind, std::u
     const std::uint32_t node = ports_[next].node;
     if (node != kNoIndex && !packet.has(Packet::kControl)) {
       loads_[node].held += packet.wire;
+      if (chooses_ && fabric_.fans().has(packet.position)) [[unlikely]] {
+        put_aside(node, arrival, by);
+        return;
+      }
     }
     get(next, arrival, by);
   } else if (kind == CalendarItem::Pauses) {

@@ -32,6 +32,7 @@ void PacketWorker::look_up() {
   switches_ = fabric_.switches();
   credits_ = fabric_.credits();
   lanes_ = fabric_.lanes();
+  chooses_ = !fabric_.fans().empty();
 }
 
 void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {

@@ -164,6 +164,11 @@ class alignas(64) PacketWorker {
   void pull_credits(std::uint32_t index);
   void take_credits(Port& port, const Due& due);
 
+  // packet_adaptive.cpp
+  void put_aside(std::uint32_t number, const Arrival& arrival, std::uint32_t by);
+  [[nodiscard]] std::uint32_t choose(PacketSwitch& node, Due& due);
+  [[nodiscard]] std::int64_t bytes_before(const Port& port, const Packet& packet) const;
+
   // packet_faults.cpp
   [[nodiscard]] bool observe(Port& port, std::uint32_t index, const Packet& packet,
                              Picoseconds start);
@@ -186,6 +191,7 @@ class alignas(64) PacketWorker {
   std::span<PacketSwitch> switches_;
   std::span<LinkCredits> credits_;
   std::span<LaneQueues> lanes_;
+  bool chooses_ = false;  // There are fans.
 
   Picoseconds window_ = kNeverTime;
   std::uint64_t number_ = 0;    // Of the window that is being worked on.
@@ -211,6 +217,7 @@ class alignas(64) PacketWorker {
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
   std::vector<SwitchEvent> events_;                            // A heap.
   std::vector<std::int64_t> incoming_;                         // By ingress port.
+  std::vector<std::int64_t> waiting_;                          // At each port of a fan.
 };
 
 // Nearly always the next window or the one after: no division.

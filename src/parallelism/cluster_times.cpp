@@ -59,25 +59,6 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
       server_of_rank_(servers_of(cluster)),
       domain_of_rank_(domains_of(cluster, server_of_rank_)) {}
 
-void ClusterTimes::use_ranks(const std::vector<int>& ranks) {
-  std::vector<int> sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
-  group_.gpus.clear();
-  group_.server_gpus.clear();
-  int last_server = -1;
-  for (const int rank : sorted) {
-    const auto index = static_cast<std::size_t>(rank);
-    group_.gpus.push_back(whole_.gpus[index]);
-    if (server_of_rank_[index] != last_server) {
-      last_server = server_of_rank_[index];
-      group_.server_gpus.push_back(0);
-    }
-    ++group_.server_gpus.back();
-  }
-  group_.nodes = static_cast<int>(group_.server_gpus.size());
-  group_.gpus_per_node = *std::max_element(group_.server_gpus.begin(), group_.server_gpus.end());
-}
-
 const nccl::Communicator& ClusterTimes::communicator(const std::vector<int>& ranks) {
   const auto found = communicators_.find(ranks);
   if (found != communicators_.end()) {
@@ -126,7 +107,7 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
   if (found != collectives_.end()) {
     return found->second;
   }
-  use_ranks(ranks);
+  keep_ranks(whole_, ranks, group_);
   const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
   const SimTime time = aligned.count() == 0 ? SimTime()
                        : runtime_           ? with_nccl(operation, ranks, aligned)

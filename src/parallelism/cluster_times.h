@@ -48,15 +48,13 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] const std::vector<int>& domains() const { return domain_of_rank_; }
 
  private:
-  // The cluster with no other ranks than these.
-  void use_ranks(const std::vector<int>& ranks);
-  // Of the ranks that use_ranks() has chosen.
+  // Of the ranks that are in group_.
   [[nodiscard]] const nccl::Communicator& communicator(const std::vector<int>& ranks);
   [[nodiscard]] SimTime with_nccl(Operation operation, const std::vector<int>& ranks, Bytes size);
   [[nodiscard]] SimTime plain(Operation operation, Bytes size) const;
 
   const Cluster& whole_;
-  Cluster group_;
+  Cluster group_;  // Of whole_, the ranks in question.
   std::optional<Nccl> runtime_;
   Fidelity fidelity_;
   std::vector<int> server_of_rank_;

@@ -9,15 +9,18 @@
 
 namespace trainyard {
 
-NetworkTraffic::NetworkTraffic(Simulator& simulator, const Cluster& cluster, Fidelity fidelity)
+SharedNetwork::SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity)
+    : routing(cluster.topology, cluster.routing),
+      engine(make_network(fidelity, simulator, routing)) {
+  CHECK(fidelity != Fidelity::Analytical, "an engine in which messages contend");
+}
+
+NetworkTraffic::NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network)
     : EventHandler(simulator),
       simulator_(simulator),
       whole_(cluster),
       group_(cluster),
-      routing_(cluster.topology, cluster.routing),
-      network_(make_network(fidelity, simulator, routing_)) {
-  CHECK(fidelity != Fidelity::Analytical, "an engine in which messages contend");
-}
+      network_(network) {}
 
 std::optional<SimTime> NetworkTraffic::call_time(const GraphCommunicator& communicator,
                                                  const GraphCall& call) {
@@ -30,27 +33,6 @@ std::optional<SimTime> NetworkTraffic::message_time(int /*from*/, int /*to*/, By
   return std::nullopt;
 }
 
-// The cluster with no other ranks than these.
-void NetworkTraffic::use_ranks(const std::vector<int>& ranks) {
-  std::vector<int> sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
-  group_.gpus.clear();
-  group_.server_gpus.clear();
-  std::optional<ServerId> last;
-  for (const int rank : sorted) {
-    const NodeId gpu = whole_.gpus[static_cast<std::size_t>(rank)];
-    const std::optional<ServerId> server = whole_.topology.node(gpu).server;
-    group_.gpus.push_back(gpu);
-    if (group_.server_gpus.empty() || server != last) {
-      group_.server_gpus.push_back(0);
-    }
-    ++group_.server_gpus.back();
-    last = server;
-  }
-  group_.nodes = static_cast<int>(group_.server_gpus.size());
-  group_.gpus_per_node = *std::max_element(group_.server_gpus.begin(), group_.server_gpus.end());
-}
-
 std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const GraphCall& call) {
   std::vector<std::size_t>& known =
       of_call_[std::make_tuple(call.communicator, call.operation, call.size)];
@@ -59,14 +41,14 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
   if (unused != known.end()) {
     return *unused;
   }
-  use_ranks(communicator.ranks);
+  keep_ranks(whole_, communicator.ranks, group_);
   const bool exchanges =
       call.operation == Operation::AllToAll || call.operation == Operation::SendReceive;
   const Algorithm algorithm = exchanges ? Algorithm::Direct : Algorithm::Ring;
   const Bytes size =
       aligned_size(call.operation, call.size, static_cast<int>(communicator.ranks.size()));
   auto added = std::make_unique<Running>();
-  added->placement = place(group_, routing_, algorithm, std::nullopt);
+  added->placement = place(group_, network_.routing, algorithm, std::nullopt);
   const RankLayout& layout = added->placement.layout;
   added->schedule =
       make_schedule(algorithm, call.operation,
@@ -76,7 +58,7 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
                      .trees = added->placement.trees,
                      .dimensions = added->placement.dimensions,
                      .rotate_dimensions = added->placement.rotate_dimensions});
-  added->executor.emplace(simulator_, *network_, *added->schedule, added->placement.nodes, size);
+  added->executor.emplace(simulator_, *network_.engine, *added->schedule, added->placement.nodes, size);
   const std::size_t index = running_.size();
   added->executor->notify(*this, index);
   running_.push_back(std::move(added));
@@ -108,10 +90,10 @@ void NetworkTraffic::start_message(int from, int to, Bytes size, EventHandler& d
   if (found == connections_.end()) {
     const auto gpu = [&](int rank) { return whole_.gpus[static_cast<std::size_t>(rank)]; };
     const ConnectionId connection =
-        network_->connect({.source = gpu(from), .target = gpu(to), .flow_label = 0});
+        network_.engine->connect({.source = gpu(from), .target = gpu(to), .flow_label = 0});
     found = connections_.emplace(std::make_pair(from, to), connection).first;
   }
-  network_->send(found->second, size, done, token);
+  network_.engine->send(found->second, size, done, token);
 }
 
 }  // namespace trainyard

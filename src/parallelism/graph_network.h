@@ -25,11 +25,20 @@
 
 namespace trainyard {
 
+// The network of a cluster, for the traffic of one graph or of several at once.
+struct SharedNetwork {
+  // Not for Fidelity::Analytical. The arguments must outlive this.
+  SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity);
+
+  Routing routing;
+  std::unique_ptr<Network> engine;
+};
+
 class NetworkTraffic final : public GraphTraffic, private EventHandler {
  public:
-  // Rank r of the graph is the GPU r of the cluster. For one graph, not folded; the arguments must
-  // outlive this. Not for Fidelity::Analytical.
-  NetworkTraffic(Simulator& simulator, const Cluster& cluster, Fidelity fidelity);
+  // Rank r of the graph is the GPU r of `cluster`, which is that of the network or a part of it. For
+  // one graph, not folded; the arguments must outlive this.
+  NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network);
 
   // Only of calls that move no data.
   [[nodiscard]] std::optional<SimTime> call_time(const GraphCommunicator& communicator,
@@ -40,8 +49,6 @@ class NetworkTraffic final : public GraphTraffic, private EventHandler {
                   std::uint64_t token) override;
   void start_message(int from, int to, Bytes size, EventHandler& done,
                      std::uint64_t token) override;
-
-  [[nodiscard]] const Network& network() const { return *network_; }
 
  private:
   // A schedule that runs, or ran and can run again.
@@ -55,14 +62,12 @@ class NetworkTraffic final : public GraphTraffic, private EventHandler {
   };
 
   void on_event(std::uint64_t token) override;
-  void use_ranks(const std::vector<int>& ranks);
   [[nodiscard]] std::size_t prepare(const GraphCommunicator& communicator, const GraphCall& call);
 
   Simulator& simulator_;
   const Cluster& whole_;
-  Cluster group_;
-  Routing routing_;
-  std::unique_ptr<Network> network_;
+  Cluster group_;  // Of whole_, the ranks in question.
+  SharedNetwork& network_;
   std::vector<std::unique_ptr<Running>> running_;
   std::map<std::tuple<CommunicatorId, Operation, Bytes>, std::vector<std::size_t>> of_call_;
   std::map<std::pair<int, int>, ConnectionId> connections_;

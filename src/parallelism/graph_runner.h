@@ -2,7 +2,7 @@
 // Runs an operation graph in simulated time and says what each rank did, and what it waited for.
 //
 // An operation is ready when nothing is left that it waits for. Computation then starts; a call or
-// a rendezvous starts when all its members are ready, a buffered message when its sender is.
+// a rendezvous starts when all its members are ready, another message when its sender is.
 // Computation and calls that slow each other down (GraphCall::slowdown_ppm) go at 1 / (1 + s) of
 // their speed while both run on a rank, so that traffic T beside computation W takes
 // max(T, W) + s min(T, W) together; calls on a shared network are not slowed down by it.
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/graph_compute.h"
 #include "parallelism/graph_traffic.h"
 #include "parallelism/operation_graph.h"
 #include "sim/simulator.h"
@@ -42,11 +43,6 @@ struct GraphWait {
   std::string text;                      // "rank 0, compute: a waits for rank 1, compute: b".
 };
 
-struct GraphRunOptions {
-  // By rank of the graph, all computation takes this over 10^6 times as long; empty: 10^6.
-  std::vector<std::int64_t> compute_ppm = {};
-};
-
 struct GraphResult {
   std::vector<GraphTiming> timings;  // By operation; zero for those that did not run.
   SimTime finish;                    // The last end.
@@ -59,9 +55,5 @@ struct GraphResult {
 // there. What `traffic` runs on must use the same simulator.
 [[nodiscard]] GraphResult run_graph(Simulator& simulator, const OperationGraph& graph,
                                     GraphTraffic& traffic, const GraphRunOptions& options = {});
-
-// The operation's computation on this rank: its parts, each scaled.
-[[nodiscard]] StepParts compute_parts(const OperationGraph& graph, OperationId id,
-                                      const GraphRunOptions& options);
 
 }  // namespace trainyard

@@ -165,7 +165,7 @@ class GraphCheck {
       const OperationId first = meeting.members.front();
       const GraphOperation& operation = graph_.operation(first);
       if (operation.kind == GraphOperationKind::Send &&
-          operation.message.handover == Handover::Buffered) {
+          operation.message.handover != Handover::Rendezvous) {
         edges.push_back({.before = first, .after = meeting.members.back()});
         continue;
       }
@@ -175,6 +175,9 @@ class GraphCheck {
     }
     std::vector<std::optional<OperationId>> last(graph_.streams().size());
     for (std::uint32_t id = 0; id < count; ++id) {
+      if (graph_.stream_of(OperationId(id)).order != StreamOrder::Listed) {
+        continue;
+      }
       std::optional<OperationId>& before = last[graph_.operations()[id].stream.value()];
       if (before) {
         edges.push_back({.before = *before, .after = OperationId(id)});
@@ -279,8 +282,8 @@ bool OperationGraph::has_rank(int rank) const {
   return std::binary_search(present_.begin(), present_.end(), rank);
 }
 
-StreamId OperationGraph::add_stream(int rank, std::string name) {
-  streams_.push_back({.rank = rank, .name = std::move(name)});
+StreamId OperationGraph::add_stream(int rank, std::string name, StreamOrder order) {
+  streams_.push_back({.rank = rank, .name = std::move(name), .order = order});
   return StreamId(static_cast<std::uint32_t>(streams_.size() - 1));
 }
 
@@ -299,6 +302,10 @@ std::uint32_t OperationGraph::add_mix(const StepParts& parts) {
 
 OperationId OperationGraph::add(GraphOperation operation, std::string_view name) {
   CHECK(operation.stream.value() < streams_.size(), "a stream of this graph");
+  CHECK(streams_[operation.stream.value()].order != StreamOrder::Ready ||
+            operation.kind == GraphOperationKind::Compute ||
+            operation.kind == GraphOperationKind::Host,
+        "what meets others does not hold a stream that has no order of its own");
   auto found = name_ids_.find(name);
   if (found == name_ids_.end()) {
     found = name_ids_.emplace(name, static_cast<std::uint32_t>(names_.size())).first;
@@ -434,6 +441,9 @@ GraphSuccessors successors_of(const OperationGraph& graph) {
   std::vector<GraphDependency> all;
   std::vector<std::optional<OperationId>> last(graph.streams().size());
   for (std::uint32_t id = 0; id < count; ++id) {
+    if (graph.stream_of(OperationId(id)).order != StreamOrder::Listed) {
+      continue;
+    }
     std::optional<OperationId>& before = last[graph.operations()[id].stream.value()];
     if (before) {
       all.push_back({.before = *before, .after = OperationId(id)});

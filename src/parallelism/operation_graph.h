@@ -2,11 +2,11 @@
 // The operations of a training job on its ranks, and what each of them waits for.
 //
 // A rank has streams, as a GPU has; the operations of one stream run one after the other, in the
-// order in which they were added. An operation starts when the one before it on its stream has
-// ended and all its dependencies have, on whatever rank they are. A collective is one call of a
-// communicator: the n-th that a rank adds is the same call as the n-th of every other member, and
-// runs when all of them have come. A message joins a send with a receive in the same way: the n-th
-// send from a to b with some tag goes to the n-th receive of b from a with that tag.
+// order in which they were added, or as StreamOrder says. An operation starts when the one before
+// it on its stream has ended and all its dependencies have, on whatever rank they are. A collective
+// is one call of a communicator: the n-th that a rank adds is the same call as the n-th of every
+// other member, and runs when all of them have come. A message joins a send with a receive in the
+// same way: the n-th send from a to b with some tag goes to the n-th receive of b from a with it.
 //
 // A graph may be folded: ranks that do the same at the same time are stood for by one of them. Then
 // only those are in the graph, and members of a communicator that are not take part unseen.
@@ -43,17 +43,27 @@ enum class GraphOperationKind : std::uint8_t {
   Receive,
 };
 
+enum class StreamOrder : std::uint8_t {
+  Listed,  // One after the other, as they were added.
+  Ready,   // One at a time, as they become ready. Only for Compute and Host, which meet nobody.
+  Free,    // Each when it is ready.
+};
+
 enum class Handover : std::uint8_t {
   // The sender does not wait: it is busy for the time of the message from its own start, the
   // receiver for as long, not before the sender began.
   Buffered,
   // Both begin when both are there, as NCCL's send and receive do, and end together.
   Rendezvous,
+  // The sender does not wait; the receiver ends when the message has arrived, at once where it is
+  // there already, as MPI's eager messages are.
+  Eager,
 };
 
 struct GraphStream {
   int rank = 0;
   std::string name;  // "compute", "tensor", ...
+  StreamOrder order = StreamOrder::Listed;
 };
 
 struct GraphCommunicator {
@@ -109,7 +119,7 @@ class OperationGraph {
   OperationGraph(int ranks, std::vector<int> representatives);
 
   // Ranks and members are checked by check(); ids must be of this graph.
-  StreamId add_stream(int rank, std::string name);
+  StreamId add_stream(int rank, std::string name, StreamOrder order = StreamOrder::Listed);
   CommunicatorId add_communicator(std::string name, std::vector<int> ranks,
                                   std::vector<int> timed_as = {});
   // Parts of computation that operations are made of, for add_compute.
@@ -124,7 +134,7 @@ class OperationGraph {
                        const GraphMessage& message);
   OperationId add_receive(StreamId stream, std::string_view name, StepPart part,
                           const GraphMessage& message);
-  // Between any two operations; those of one stream need none.
+  // Between any two operations; those of one stream that runs as listed need none.
   void add_dependency(OperationId before, OperationId after);
 
   [[nodiscard]] int ranks() const { return ranks_; }
@@ -141,9 +151,10 @@ class OperationGraph {
   [[nodiscard]] const GraphOperation& operation(OperationId id) const {
     return operations_[id.value()];
   }
-  [[nodiscard]] int rank_of(OperationId id) const {
-    return streams_[operation(id).stream.value()].rank;
+  [[nodiscard]] const GraphStream& stream_of(OperationId id) const {
+    return streams_[operation(id).stream.value()];
   }
+  [[nodiscard]] int rank_of(OperationId id) const { return stream_of(id).rank; }
   [[nodiscard]] const std::string& name_of(OperationId id) const {
     return names_[operation(id).name];
   }

@@ -34,16 +34,18 @@ void add_pass_times(const StepJob& job, int rank, StepGraphRun& run) {
 }  // namespace
 
 StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator, GraphTraffic& traffic,
-                            Folding folding, const GraphRunOptions& options) {
+                            Folding folding, const GraphRunOptions& options,
+                            const ComputeJitter& jitter) {
   StepGraphRun run{.lowered = lower_step(job, folding), .run = {}, .ranks = {}, .step = {}};
   const OperationGraph& graph = run.lowered.graph;
   check(graph, "step");
-  run.run = run_graph(simulator, graph, traffic, options);
+  const GraphRunOptions applied = jitter.has_any() ? with_jitter(options, jitter, graph) : options;
+  run.run = run_graph(simulator, graph, traffic, applied);
   if (!run.run.finished()) {
     throw ConfigError(fmt::format("step: expected a step that ends, found that {} ({} wait)",
                                   run.run.waits.front().text, run.run.waits.size()));
   }
-  run.ranks = blame_of(graph, run.run, options);
+  run.ranks = blame_of(graph, run.run, applied);
   std::size_t busiest = 0;
   for (std::size_t index = 1; index < run.ranks.size(); ++index) {
     if (run.ranks[index][StepPart::Bubble] < run.ranks[busiest][StepPart::Bubble]) {
@@ -56,17 +58,19 @@ StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator, GraphTraff
   run.step.busiest_rank = static_cast<int>(place);
   run.step.parts = run.ranks[busiest];
   run.step.parts[StepPart::Fixed] = job.software.fixed;
-  run.step.parts[StepPart::Jitter] = jitter_of(run.step.parts.total(), job.server_of_rank);
+  if (!jitter.has_any()) {
+    run.step.parts[StepPart::Jitter] = jitter_of(run.step.parts.total(), job.server_of_rank);
+  }
   run.step.time = run.step.parts.total();
   add_pass_times(job, rank, run);
   return run;
 }
 
 StepGraphRun run_step_graph(const StepJob& job, GroupTimes& times, Folding folding,
-                            const GraphRunOptions& options) {
+                            const GraphRunOptions& options, const ComputeJitter& jitter) {
   Simulator simulator;
   TimedTraffic traffic(times);
-  return run_step_graph(job, simulator, traffic, folding, options);
+  return run_step_graph(job, simulator, traffic, folding, options, jitter);
 }
 
 }  // namespace trainyard

@@ -3,11 +3,13 @@
 //
 // The same operators, collectives and schedules; but buckets, prefetched weights and transfers wait
 // for what they really wait for. What is not in the graph, the spread of ranks and what a step
-// costs whatever its size, is added as step_time.h does.
+// costs whatever its size, is added as step_time.h does; the spread not where the run has jitter of
+// its own, which is for graphs that are not folded.
 #pragma once
 
 #include <vector>
 
+#include "parallelism/graph_jitter.h"
 #include "parallelism/graph_lowering.h"
 #include "parallelism/graph_runner.h"
 #include "parallelism/graph_traffic.h"
@@ -26,12 +28,14 @@ struct StepGraphRun {
 
 // Every collective and message takes the time that it takes alone. Throws as step_time().
 [[nodiscard]] StepGraphRun run_step_graph(const StepJob& job, GroupTimes& times, Folding folding,
-                                          const GraphRunOptions& options = {});
+                                          const GraphRunOptions& options = {},
+                                          const ComputeJitter& jitter = {});
 
 // The same with all ranks, on traffic that uses this simulator. Throws ConfigError if traffic does
 // not end.
 [[nodiscard]] StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator,
                                           GraphTraffic& traffic, Folding folding,
-                                          const GraphRunOptions& options = {});
+                                          const GraphRunOptions& options = {},
+                                          const ComputeJitter& jitter = {});
 
 }  // namespace trainyard

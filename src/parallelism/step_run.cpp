@@ -19,22 +19,6 @@
 namespace trainyard {
 namespace {
 
-// The one kind of GPU that all ranks have.
-const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
-  const Topology& topology = cluster.topology;
-  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
-  for (const NodeId gpu : cluster.gpus) {
-    const std::string& other = topology.parts()[topology.node(gpu).part];
-    if (other != name) {
-      throw ConfigError(fmt::format(
-          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
-          "{} and {}",
-          name, other));
-    }
-  }
-  return catalogue.gpus().at(name);
-}
-
 void add_memory(const Workload& workload, const SoftwareProfile& software, const GpuModel& gpu,
                 StepRun& run) {
   const StepMemory memory = step_memory(workload.model, run.plan, software);
@@ -65,19 +49,26 @@ GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding fol
   return options;
 }
 
+Folding folding_of(const StepTables& tables) {
+  return tables.shares_network || tables.jitter.has_any() ? Folding::Unfolded : Folding::Folded;
+}
+
 StepGraphRun run_graph_of(const Cluster& cluster, const StepJob& job, const StepTables& tables,
-                          GroupTimes& times, const GraphRunOptions& options) {
-  if (!tables.shares_network) {
-    return run_step_graph(job, times, Folding::Folded, options);
+                          GroupTimes& times, const GraphRunOptions& options,
+                          const ComputeJitter& jitter) {
+  const Folding folding = folding_of(tables);
+  if (folding == Folding::Unfolded && job.plan.ranks() > kMostUnfoldedRanks) {
+    throw ConfigError(fmt::format(
+        "step: expected at most {} GPUs for {}, found {}", kMostUnfoldedRanks,
+        tables.shares_network ? "all traffic on one network" : "jitter", job.plan.ranks()));
   }
-  if (job.plan.ranks() > kMostSharedRanks) {
-    throw ConfigError(
-        fmt::format("step: expected at most {} GPUs for all traffic on one network, found {}",
-                    kMostSharedRanks, job.plan.ranks()));
+  if (!tables.shares_network) {
+    return run_step_graph(job, times, folding, options, jitter);
   }
   Simulator simulator;
-  NetworkTraffic traffic(simulator, cluster, tables.fidelity);
-  return run_step_graph(job, simulator, traffic, Folding::Unfolded, options);
+  SharedNetwork network(simulator, cluster, tables.fidelity);
+  NetworkTraffic traffic(simulator, cluster, network);
+  return run_step_graph(job, simulator, traffic, folding, options, jitter);
 }
 
 void run_method(const Cluster& cluster, const StepJob& job, const StepTables& tables,
@@ -86,17 +77,35 @@ void run_method(const Cluster& cluster, const StepJob& job, const StepTables& ta
     run.step = step_time(job, times);
     return;
   }
-  run.graph = run_graph_of(cluster, job, tables, times, {});
-  if (tables.slow_rank) {
-    run.usual_time = run.graph->step.time;
-    const Folding folding = tables.shares_network ? Folding::Unfolded : Folding::Folded;
-    run.graph =
-        run_graph_of(cluster, job, tables, times, options_of(*tables.slow_rank, job, folding));
+  run.graph = run_graph_of(cluster, job, tables, times, {}, {});
+  if (tables.slow_rank || tables.jitter.has_any()) {
+    const StepTime& usual = run.graph->step;
+    run.usual_time =
+        usual.time - (tables.jitter.has_any() ? usual.parts[StepPart::Jitter] : SimTime());
+    const GraphRunOptions options = tables.slow_rank
+                                        ? options_of(*tables.slow_rank, job, folding_of(tables))
+                                        : GraphRunOptions();
+    run.graph = run_graph_of(cluster, job, tables, times, options, tables.jitter);
   }
   run.step = run.graph->step;
 }
 
 }  // namespace
+
+const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
+  const Topology& topology = cluster.topology;
+  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
+  for (const NodeId gpu : cluster.gpus) {
+    const std::string& other = topology.parts()[topology.node(gpu).part];
+    if (other != name) {
+      throw ConfigError(fmt::format(
+          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
+          "{} and {}",
+          name, other));
+    }
+  }
+  return catalogue.gpus().at(name);
+}
 
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
                      const SoftwareProfile& software, const StepTables& tables) {

@@ -32,7 +32,8 @@ struct SlowRank {
   std::int64_t ppm = 1'000'000;  // Its times over those of the others.
 };
 
-inline constexpr int kMostSharedRanks = 1024;
+// Of a graph that is not folded.
+inline constexpr int kMostUnfoldedRanks = 1024;
 
 // What does not change from one run to the next.
 struct StepTables {
@@ -45,8 +46,9 @@ struct StepTables {
   StepMethod method = StepMethod::ClosedForms;
   // For StepMethod::Graph:
   std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};  // If any: every rank.
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
-  // `nccl`. For at most kMostSharedRanks.
+  // `nccl`. With at most kMostUnfoldedRanks.
   bool shares_network = false;
 };
 
@@ -63,8 +65,11 @@ struct StepRun {
   std::size_t calls = 0;
   std::size_t simulated = 0;
   std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.
-  std::optional<SimTime> usual_time = {};  // Of the step without the slow rank.
+  std::optional<SimTime> usual_time = {};  // Of the step without slow rank and jitter.
 };
+
+// The one kind of GPU that all ranks have. Throws ConfigError if there are several.
+[[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue);
 
 // On all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and for
 // what is not modelled.

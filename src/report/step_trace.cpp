@@ -3,7 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,18 +20,58 @@ std::string rank_name(int rank) {
   return fmt::format("rank {}", rank);
 }
 
-// By stream of the graph.
-std::vector<TraceTrackId> add_streams(const OperationGraph& graph, TraceRecorder& recorder) {
+// The tracks of a stream; more than one where its operations run at once.
+struct StreamTracks {
+  struct Lane {
+    TraceTrackId track;
+    SimTime end;
+  };
+  std::vector<Lane> lanes;
+};
+
+// By stream of the graph, with one lane each.
+std::vector<StreamTracks> add_streams(const OperationGraph& graph, TraceRecorder& recorder) {
   std::vector<std::vector<std::size_t>> of_rank(static_cast<std::size_t>(graph.ranks()));
   for (std::size_t index = 0; index < graph.streams().size(); ++index) {
     of_rank[static_cast<std::size_t>(graph.streams()[index].rank)].push_back(index);
   }
-  std::vector<TraceTrackId> tracks(graph.streams().size());
+  std::vector<StreamTracks> tracks(graph.streams().size());
   for (const std::vector<std::size_t>& streams : of_rank) {
     for (const std::size_t index : streams) {
       const GraphStream& stream = graph.streams()[index];
-      tracks[index] = recorder.add_track(rank_name(stream.rank), stream.name);
+      tracks[index].lanes.push_back(
+          {.track = recorder.add_track(rank_name(stream.rank), stream.name), .end = {}});
     }
+  }
+  return tracks;
+}
+
+// By operation: the first track of its stream on which nothing runs any more when it starts.
+std::vector<TraceTrackId> choose_tracks(const OperationGraph& graph, const GraphResult& result,
+                                        TraceRecorder& recorder) {
+  std::vector<StreamTracks> streams = add_streams(graph, recorder);
+  std::vector<OperationId> by_start;
+  for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
+    by_start.emplace_back(index);
+  }
+  const auto timing = [&](OperationId id) { return result.timings[id.value()]; };
+  std::stable_sort(by_start.begin(), by_start.end(),
+                   [&](OperationId a, OperationId b) { return timing(a).start < timing(b).start; });
+  std::vector<TraceTrackId> tracks(by_start.size());
+  for (const OperationId id : by_start) {
+    const GraphStream& stream = graph.stream_of(id);
+    auto& lanes = streams[graph.operation(id).stream.value()].lanes;
+    auto lane = stream.order == StreamOrder::Listed
+                    ? lanes.begin()
+                    : std::find_if(lanes.begin(), lanes.end(),
+                                   [&](const auto& each) { return each.end <= timing(id).start; });
+    if (lane == lanes.end()) {
+      const TraceTrackId track = recorder.add_track(
+          rank_name(stream.rank), fmt::format("{} {}", stream.name, lanes.size() + 1));
+      lane = lanes.insert(lanes.end(), {.track = track, .end = {}});
+    }
+    lane->end = timing(id).end;
+    tracks[id.value()] = lane->track;
   }
   return tracks;
 }
@@ -52,14 +94,12 @@ void add_passes(const StepGraphRun& step, TraceRecorder& recorder) {
 
 }  // namespace
 
-void record_step(const StepGraphRun& step, TraceRecorder& recorder) {
-  const OperationGraph& graph = step.lowered.graph;
-  add_passes(step, recorder);
-  const std::vector<TraceTrackId> tracks = add_streams(graph, recorder);
-  const auto track_of = [&](OperationId id) { return tracks[graph.operation(id).stream.value()]; };
+void record_graph(const OperationGraph& graph, const GraphResult& result, TraceRecorder& recorder) {
+  const std::vector<TraceTrackId> tracks = choose_tracks(graph, result, recorder);
+  const auto track_of = [&](OperationId id) { return tracks[id.value()]; };
   for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
     const OperationId id(index);
-    const GraphTiming& timing = step.run.timings[index];
+    const GraphTiming& timing = result.timings[index];
     recorder.add_span(track_of(id), graph.name_of(id), timing.start, timing.end);
   }
   for (const GraphMeeting& meeting : meetings_of(graph).meetings) {
@@ -69,10 +109,15 @@ void record_step(const StepGraphRun& step, TraceRecorder& recorder) {
       recorder.add_flow({.from = track_of(from),
                          .to = track_of(to),
                          .name = recorder.intern(graph.name_of(from)),
-                         .start = step.run.timings[from.value()].start,
-                         .end = step.run.timings[to.value()].start});
+                         .start = result.timings[from.value()].start,
+                         .end = result.timings[to.value()].start});
     }
   }
+}
+
+void record_step(const StepGraphRun& step, TraceRecorder& recorder) {
+  add_passes(step, recorder);
+  record_graph(step.lowered.graph, step.run, recorder);
 }
 
 }  // namespace trainyard

@@ -9,6 +9,9 @@
 
 namespace trainyard {
 
+// The same without passes. Where operations of a stream run at once, it has a track for each.
+void record_graph(const OperationGraph& graph, const GraphResult& result, TraceRecorder& recorder);
+
 void record_step(const StepGraphRun& step, TraceRecorder& recorder);
 
 }  // namespace trainyard

@@ -24,7 +24,7 @@ struct Column {
   std::string name;  // For the text form.
   std::string key;   // For CSV and JSON, with the unit.
   Align align = Align::Right;
-  std::string unit;           // Shown below the name in the text form; may be empty.
+  std::string unit = {};      // Shown below the name in the text form; may be empty.
   std::size_t min_width = 0;  // Of the text form.
 };
 

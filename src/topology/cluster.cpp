@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/check.h"
 #include "topology/fabric.h"
 #include "topology/faults.h"
 #include "topology/parts.h"
@@ -309,6 +310,26 @@ Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalog
                      const ClusterOverrides& overrides) {
   ConfigDocument document = ConfigDocument::load(file);
   return build_cluster(document, catalogue, overrides);
+}
+
+void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part) {
+  CHECK(!ranks.empty(), "a cluster has GPUs");
+  std::ranges::sort(ranks);
+  part.gpus.clear();
+  part.server_gpus.clear();
+  std::optional<ServerId> last;
+  for (const int rank : ranks) {
+    const NodeId gpu = whole.gpus[static_cast<std::size_t>(rank)];
+    const std::optional<ServerId> server = whole.topology.node(gpu).server;
+    if (part.server_gpus.empty() || server != last) {
+      part.server_gpus.push_back(0);
+    }
+    ++part.server_gpus.back();
+    last = server;
+    part.gpus.push_back(gpu);
+  }
+  part.nodes = static_cast<int>(part.server_gpus.size());
+  part.gpus_per_node = std::ranges::max(part.server_gpus);
 }
 
 }  // namespace trainyard

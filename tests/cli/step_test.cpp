@@ -111,6 +111,17 @@ TEST_CASE("a slow rank makes a step longer, and a trace shows it", "[step-comman
   std::filesystem::remove(file);
 }
 
+TEST_CASE("jitter takes every rank, and the same seed gives the same step", "[step-command]") {
+  const auto time = [](const char* seed) {
+    return json_of({"--method", "graph", "--jitter", "ranks=0.05", "--seed", seed, "--set",
+                    "batch.global=2", "--gpus-per-node", "1", "--set", "plan.tensor=1", "--set",
+                    "plan.expert=1", "--set", "plan.sequence_parallel=false"})["step_time_ps"]
+        .get<std::int64_t>();
+  };
+  REQUIRE(time("1") == time("1"));
+  REQUIRE(time("1") != time("2"));
+}
+
 TEST_CASE("with all traffic on one network a step takes about as long on rails", "[step-command]") {
   const std::vector<std::string> small{
       "--method", "graph",           "--runtime", "plain",

@@ -106,6 +106,41 @@ TEST_CASE("a control that ACKs drive is taken where nothing is sent again", "[tr
   REQUIRE(options.marking->name == "hpcc");
 }
 
+TEST_CASE("transports for adaptive fabrics say for what switches choose", "[transport]") {
+  const PacketOptions packets = load_packet_options(kFolder / "adaptive.yaml", kFolder);
+  REQUIRE(packets.adaptive->unit == AdaptiveOptions::Unit::Packet);
+  REQUIRE(packets.retransmission == Retransmission::None);
+  const PacketOptions flowlets = load_packet_options(kFolder / "flowlets.yaml", kFolder);
+  const AdaptiveOptions usual;
+  REQUIRE(flowlets.adaptive->unit == AdaptiveOptions::Unit::Flowlet);
+  REQUIRE(flowlets.adaptive->gap == usual.gap);
+  REQUIRE(flowlets.adaptive->entries == usual.entries);
+  REQUIRE(flowlets.adaptive->grades.step == usual.grades.step);
+  REQUIRE(flowlets.adaptive->grades.grades == usual.grades.grades);
+  REQUIRE(flowlets.adaptive->grades.slack == usual.grades.slack);
+  REQUIRE(flowlets.retransmission == Retransmission::GoBackN);
+
+  const ScratchFolder folder;
+  const auto error_with = [&](const std::string& what, const std::string& by) {
+    std::string text = read_text_file(kFolder / "flowlets.yaml");
+    text.replace(text.find(what), what.size(), by);
+    try {
+      static_cast<void>(load_packet_options(folder.write("mine.yaml", text), kFolder));
+    } catch (const ConfigError& error) {
+      const std::string message = error.what();
+      return message.substr(message.find("mine.yaml"));
+    }
+    return std::string("no error");
+  };
+  REQUIRE(error_with("32768", "32769") ==
+          "mine.yaml:12:19: adaptive.entries.value: expected a power of two, found 32769");
+  REQUIRE(error_with("value: flowlet", "value: packet").find("expected no retransmission") !=
+          std::string::npos);
+  REQUIRE(error_with("value: flowlet", "value: rock") ==
+          "mine.yaml:7:16: adaptive.unit.value: expected connection, flowlet or packet, found "
+          "rock");
+}
+
 TEST_CASE("a transport with queues has lanes, and says which may lose packets", "[transport]") {
   const PacketOptions options = load_packet_options(kFolder / "classes.yaml", kFolder);
   REQUIRE(options.pfc);

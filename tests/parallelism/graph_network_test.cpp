@@ -34,7 +34,8 @@ GraphResult run_groups(const Cluster& cluster, const std::vector<std::vector<int
   }
   check(graph, "test");
   Simulator simulator;
-  NetworkTraffic traffic(simulator, cluster, fidelity);
+  SharedNetwork network(simulator, cluster, fidelity);
+  NetworkTraffic traffic(simulator, cluster, network);
   return run_graph(simulator, graph, traffic);
 }
 
@@ -87,7 +88,8 @@ TEST_CASE("a step on a shared network is the sum of its parts, and near what gro
                     .server_of_rank = times.servers()};
   const StepGraphRun alone = run_step_graph(job, times, Folding::Unfolded);
   Simulator simulator;
-  NetworkTraffic traffic(simulator, cluster, Fidelity::Flow);
+  SharedNetwork network(simulator, cluster, Fidelity::Flow);
+  NetworkTraffic traffic(simulator, cluster, network);
   const StepGraphRun shared = run_step_graph(job, simulator, traffic, Folding::Unfolded);
   for (const StepParts& parts : shared.ranks) {
     REQUIRE(parts.total() == shared.run.finish);

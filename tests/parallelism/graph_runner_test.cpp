@@ -240,4 +240,50 @@ TEST_CASE("random graphs give what a naive evaluation of their starts and ends g
   }
 }
 
+TEST_CASE("a stream without an order runs one at a time or all at once", "[graph_runner]") {
+  OperationGraph graph(1);
+  const StreamId late = graph.add_stream(0, "late");
+  const StreamId ready = graph.add_stream(0, "ready", StreamOrder::Ready);
+  const StreamId free = graph.add_stream(0, "free", StreamOrder::Free);
+  const OperationId work = graph.add_compute(late, "work", StepPart::Linear, 3_us);
+  const OperationId first = graph.add_compute(ready, "listed first", StepPart::Linear, 1_us);
+  graph.add_dependency(work, first);
+  const OperationId second = graph.add_compute(ready, "ready first", StepPart::Linear, 5_us);
+  const OperationId third = graph.add_compute(ready, "ready as well", StepPart::Linear, 2_us);
+  const OperationId a = graph.add_compute(free, "a", StepPart::Linear, 4_us);
+  const OperationId b = graph.add_compute(free, "b", StepPart::Linear, 6_us);
+  check(graph, "test");
+  TimedRun run;
+  const GraphResult result = run.run(graph);
+  REQUIRE(result.finished());
+  REQUIRE(result.timings[second.value()].start == 0_us);
+  REQUIRE(result.timings[third.value()].start == 5_us);
+  REQUIRE(result.timings[third.value()].cause == second);
+  REQUIRE(result.timings[first.value()].start == 7_us);
+  REQUIRE(result.timings[first.value()].cause == third);
+  REQUIRE(result.timings[a.value()].end == 4_us);
+  REQUIRE(result.timings[b.value()].end == 6_us);
+}
+
+TEST_CASE("an eager message ends at its receiver when it has come and is asked for",
+          "[graph_runner]") {
+  for (const SimTime receiver_late : {0_us, 6_us, 20_us}) {
+    OperationGraph graph(2);
+    const StreamId a = graph.add_stream(0, "a");
+    const StreamId b = graph.add_stream(1, "b");
+    graph.add_compute(a, "work", StepPart::Linear, 5_us);
+    const OperationId send = graph.add_send(
+        a, "send", StepPart::Pipeline, {.peer = 1, .size = Bytes(3), .handover = Handover::Eager});
+    graph.add_compute(b, "late", StepPart::Linear, receiver_late);
+    const OperationId receive =
+        graph.add_receive(b, "receive", StepPart::Pipeline,
+                          {.peer = 0, .size = Bytes(3), .handover = Handover::Eager});
+    check(graph, "test");
+    TimedRun run;
+    const GraphResult result = run.run(graph);
+    REQUIRE(result.timings[send.value()].end == 8_us);
+    REQUIRE(result.timings[receive.value()].end == std::max(8_us, receiver_late));
+  }
+}
+
 }  // namespace trainyard

@@ -247,4 +247,22 @@ TEST_CASE("a slow rank makes the step longer, by no more than it is slower", "[s
   REQUIRE(slow / usual < 1.2);
 }
 
+TEST_CASE("jitter takes the place of the closed form for the spread of ranks", "[step_graph]") {
+  GraphStepCase step = case_of("llama-3-8b", {.tensor = 2, .pipeline = 2, .data = 2});
+  SteadyGroupTimes times(100e9);
+  const StepJob job = step.job();
+  const StepGraphRun usual = run_step_graph(job, times, Folding::Unfolded);
+  const StepGraphRun slow =
+      run_step_graph(job, times, Folding::Unfolded, {}, {.rank_ppm = 30'000, .seed = 1});
+  REQUIRE(slow.step.parts[StepPart::Jitter] == SimTime());
+  REQUIRE(slow.step.parts.total() == slow.step.time);
+  REQUIRE(slow.run.finish > usual.run.finish);
+  // As long as with all ranks as slow as the slowest, at most.
+  const GraphRunOptions drawn =
+      with_jitter({}, {.rank_ppm = 30'000, .seed = 1}, usual.lowered.graph);
+  const std::int64_t slowest =
+      *std::max_element(drawn.compute_ppm.begin(), drawn.compute_ppm.end());
+  REQUIRE(slow.run.finish / usual.run.finish <= static_cast<double>(slowest) / 1e6);
+}
+
 }  // namespace trainyard

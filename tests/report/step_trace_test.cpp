@@ -65,4 +65,21 @@ TEST_CASE("the trace of a step has its ranks, streams, passes and messages", "[s
   REQUIRE(starts.size() == static_cast<std::size_t>(ends));
 }
 
+TEST_CASE("operations of a stream that run at once are on tracks of their own", "[step_trace]") {
+  OperationGraph graph(1);
+  const StreamId stream = graph.add_stream(0, "free", StreamOrder::Free);
+  const OperationId first = graph.add_compute(stream, "a", StepPart::Linear, microseconds(2));
+  graph.add_compute(stream, "b", StepPart::Linear, microseconds(3));
+  graph.add_dependency(first, graph.add_compute(stream, "c", StepPart::Linear, microseconds(1)));
+  SteadyGroupTimes times;
+  TimedTraffic traffic(times);
+  Simulator simulator;
+  TraceRecorder recorder;
+  record_graph(graph, run_graph(simulator, graph, traffic), recorder);
+  REQUIRE(recorder.tracks().size() == 2);
+  REQUIRE(recorder.tracks()[1].name == "free 2");
+  REQUIRE(recorder.spans()[0].track == recorder.spans()[2].track);
+  REQUIRE(recorder.spans()[1].track != recorder.spans()[0].track);
+}
+
 }  // namespace trainyard

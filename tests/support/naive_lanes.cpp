@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "hw/pfc.h"
+#include "hw/port_chooser.h"
 #include "hw/shared_buffer.h"
+#include "network/packet_adaptive.h"
 
 namespace trainyard {
 namespace {
@@ -23,6 +25,7 @@ struct LanePacket {
   bool last = false;
   Bytes wire;
   std::size_t hop = 0;
+  std::vector<LinkId> path;
 };
 
 struct LaneFrame {
@@ -43,7 +46,8 @@ struct LaneSender {
   Bytes sent;
   std::uint32_t sequence = 0;
   bool in_line = false;
-  std::uint32_t expected = 0;  // At the target, which takes nothing behind a gap.
+  std::uint32_t expected = 0;  // At the target, which takes nothing behind a gap,
+  std::map<std::uint32_t, LanePacket> early = {};  // but for what switches have sent round it.
 };
 
 struct LanePort {
@@ -65,13 +69,12 @@ struct LanePort {
 
 class LaneSimulation {
  public:
-  LaneSimulation(const TestFabric& fabric, const Traffic& traffic,
-                 const std::vector<std::vector<LinkId>>& paths,
+  LaneSimulation(const TestFabric& fabric, const Traffic& traffic, const NaiveWays& ways,
                  const std::vector<std::uint8_t>& lanes, const PacketOptions& options,
                  const LaneOptions& classes)
       : topology_(fabric.topology),
         traffic_(traffic),
-        paths_(paths),
+        ways_(ways),
         lanes_(lanes),
         options_(options),
         classes_(classes),
@@ -85,6 +88,10 @@ class LaneSimulation {
       const bool is_switch = topology_.node(NodeId(node)).kind == NodeKind::Switch;
       if (is_switch && (options.pfc || options.buffer > Bytes(0))) {
         set_up_switch(NodeId(node));
+      }
+      if (is_switch && options.adaptive) {
+        choosers_.emplace(NodeId(node),
+                          PortChooser(*options.adaptive, chooser_seed(options.seed, NodeId(node))));
       }
     }
   }
@@ -186,16 +193,43 @@ class LaneSimulation {
       if (arrival.frame) {
         ports_[arrival.stopped].lanes.at(arrival.frame->lane).is_paused = arrival.frame->stop;
       } else {
-        store(arrival.packet, now);
+        LanePacket packet = arrival.packet;
+        choose(packet, now);
+        store(packet, now);
       }
     }
     arrivals_.erase(now);
   }
 
+  // The packet takes the way that its switch chooses, if there are several from there.
+  void choose(LanePacket& packet, SimTime now) {
+    std::map<LinkId, const std::vector<LinkId>*> next;
+    for (const std::vector<LinkId>& way : ways_[packet.connection]) {
+      if (std::equal(way.begin(), way.begin() + static_cast<std::ptrdiff_t>(packet.hop),
+                     packet.path.begin())) {
+        next.try_emplace(way[packet.hop], &way);
+      }
+    }
+    if (next.size() < 2) {
+      return;
+    }
+    std::vector<std::int64_t> queued;
+    for (const auto& [link, way] : next) {
+      std::int64_t bytes = 0;
+      for (const LanePacket& waiting :
+           ports_[link.value()].lanes.at(lanes_[packet.connection]).queue) {
+        bytes += (waiting.wire - kAround).count();
+      }
+      queued.push_back(bytes);
+    }
+    const NodeId node = topology_.link(packet.path[packet.hop]).source;
+    const std::uint32_t chosen = choosers_.at(node).choose(queued, packet.connection, now);
+    packet.path = *std::next(next.begin(), chosen)->second;
+  }
+
   void store(const LanePacket& packet, SimTime now) {
-    const std::vector<LinkId>& path = paths_[packet.connection];
     const std::uint8_t lane = lanes_[packet.connection];
-    const LinkId out = path[packet.hop];
+    const LinkId out = packet.path[packet.hop];
     const NodeId node = topology_.link(out).source;
     if (buffers_.contains(node)) {
       const BufferPlace place = place_of(packet);
@@ -211,7 +245,7 @@ class LaneSimulation {
     ports_[out.value()].lanes.at(lane).queue.push_back(packet);
   }
   [[nodiscard]] BufferPlace place_of(const LanePacket& packet) const {
-    const std::vector<LinkId>& path = paths_[packet.connection];
+    const std::vector<LinkId>& path = packet.path;
     const NodeId node = topology_.link(path[packet.hop]).source;
     return {.in_port = number_at(node, back_of(path[packet.hop - 1].value())),
             .out_port = number_at(node, path[packet.hop].value()),
@@ -228,7 +262,7 @@ class LaneSimulation {
       sender.messages.push_back(i);
       if (!sender.in_line) {
         sender.in_line = true;
-        ports_[paths_[message.connection][0].value()]
+        ports_[ways_[message.connection][0][0].value()]
             .lanes.at(lanes_[message.connection])
             .line.push_back(message.connection);
       }
@@ -283,7 +317,8 @@ class LaneSimulation {
     LanePacket packet{.connection = connection,
                       .sequence = sender.sequence++,
                       .message = sender.messages.front(),
-                      .wire = wire_of(payload)};
+                      .wire = wire_of(payload),
+                      .path = ways_[connection][0]};
     sender.sent += payload;
     if (sender.sent == size) {
       packet.last = true;
@@ -315,18 +350,14 @@ class LaneSimulation {
                            .link = link,
                            .connection = static_cast<std::uint32_t>(packet.connection),
                            .sequence = packet.sequence});
-    const std::vector<LinkId>& path = paths_[packet.connection];
+    const std::vector<LinkId>& path = packet.path;
     const SimTime end = now + time_on(link, packet.wire);
     ports_[link].free_at = end;
     times_.insert(end);
     const Link& record = topology_.link(LinkId(link));
     const Node& node = topology_.node(record.target);
     if (packet.hop + 1 == path.size()) {
-      LaneSender& sender = senders_[packet.connection];
-      sender.expected += packet.sequence == sender.expected ? 1 : 0;
-      if (packet.last && sender.expected == packet.sequence + 1) {
-        run_.arrivals[packet.message] = end + record.spec.latency;
-      }
+      arrive(packet, end + record.spec.latency);
       return;
     }
     SimTime left = end;
@@ -340,15 +371,31 @@ class LaneSimulation {
     times_.insert(there);
   }
 
+  void arrive(const LanePacket& packet, SimTime now) {
+    LaneSender& sender = senders_[packet.connection];
+    if (packet.sequence == sender.expected || ways_[packet.connection].size() > 1) {
+      sender.early.emplace(packet.sequence, packet);
+    }
+    for (auto next = sender.early.find(sender.expected); next != sender.early.end();
+         next = sender.early.find(sender.expected)) {
+      if (next->second.last) {
+        run_.arrivals[next->second.message] = now;
+      }
+      sender.early.erase(next);
+      ++sender.expected;
+    }
+  }
+
   const Topology& topology_;
   const Traffic& traffic_;
-  const std::vector<std::vector<LinkId>>& paths_;
+  const NaiveWays& ways_;
   const std::vector<std::uint8_t>& lanes_;
   const PacketOptions& options_;
   const LaneOptions& classes_;
   std::vector<LanePort> ports_;
   std::vector<LaneSender> senders_;
   std::map<NodeId, SharedBuffer> buffers_;
+  std::map<NodeId, PortChooser> choosers_;
   std::set<SimTime> times_;
   std::map<SimTime, std::vector<LaneArrival>> arrivals_;
   NaiveLanesRun run_;
@@ -360,7 +407,17 @@ NaiveLanesRun run_naive_lanes(const TestFabric& fabric, const Traffic& traffic,
                               const std::vector<std::vector<LinkId>>& paths,
                               const std::vector<std::uint8_t>& lanes, const PacketOptions& options,
                               const LaneOptions& classes) {
-  return LaneSimulation(fabric, traffic, paths, lanes, options, classes).run();
+  NaiveWays ways;
+  for (const std::vector<LinkId>& path : paths) {
+    ways.push_back({path});
+  }
+  return run_naive_ways(fabric, traffic, ways, lanes, options, classes);
+}
+
+NaiveLanesRun run_naive_ways(const TestFabric& fabric, const Traffic& traffic,
+                             const NaiveWays& ways, const std::vector<std::uint8_t>& lanes,
+                             const PacketOptions& options, const LaneOptions& classes) {
+  return LaneSimulation(fabric, traffic, ways, lanes, options, classes).run();
 }
 
 }  // namespace trainyard

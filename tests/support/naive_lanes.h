@@ -31,4 +31,13 @@ struct NaiveLanesRun {
                                             const PacketOptions& options,
                                             const LaneOptions& classes);
 
+// The same with several paths of as many links for each connection, among which switches choose.
+// What is lost leaves its message incomplete, and all behind it.
+using NaiveWays = std::vector<std::vector<std::vector<LinkId>>>;
+[[nodiscard]] NaiveLanesRun run_naive_ways(const TestFabric& fabric, const Traffic& traffic,
+                                           const NaiveWays& ways,
+                                           const std::vector<std::uint8_t>& lanes,
+                                           const PacketOptions& options,
+                                           const LaneOptions& classes);
+
 }  // namespace trainyard

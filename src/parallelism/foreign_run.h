@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workload of another tool, run on a cluster: rank r is the GPU r.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "hw/catalogue.h"
+#include "nccl/profile.h"
+#include "network/network.h"
+#include "parallelism/foreign_workload.h"
+#include "parallelism/graph_runner.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+
+// As StepTables (step_run.h) has them.
+struct ForeignTables {
+  const Catalogue& catalogue;
+  const nccl::Profile* nccl = nullptr;
+  Fidelity fidelity = Fidelity::Flow;
+  std::optional<Fidelity> engine = {};
+  bool shares_network = false;
+};
+
+struct ForeignRun {
+  GraphResult result;
+  std::vector<StepParts> ranks;  // By rank in the graph; each adds up to `result.finish`.
+  std::size_t busiest = 0;       // Of these, the one that waits least for others.
+  // Collectives and messages that were asked for and simulated, where each is alone.
+  std::size_t calls = 0;
+  std::size_t simulated = 0;
+};
+
+// By GPU of the cluster.
+[[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
+
+// Throws ConfigError for what cannot run on that traffic, and for a run that does not end, with who
+// waits for whom.
+[[nodiscard]] ForeignRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
+                                     const ForeignTables& tables, const GraphRunOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/step_foreign.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/step.h"
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+const std::string kFolder = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+const std::string kGoal = kFolder + "workloads/foreign/dissemination-8.goal";
+
+std::string foreign_output(const std::string& workload, std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--cluster", kFolder + "clusters/dgx-h100.yaml", "--nodes",
+                                     "1", "--workload", workload});
+  std::ostringstream out;
+  const int status = run_step(arguments, out);
+  REQUIRE(status == 0);
+  return out.str();
+}
+
+nlohmann::json foreign_json(const std::string& workload, std::vector<std::string> arguments = {}) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  return nlohmann::json::parse(foreign_output(workload, std::move(arguments)));
+}
+
+std::string refused(const std::string& workload, std::vector<std::string> arguments) {
+  try {
+    (void)foreign_output(workload, std::move(arguments));
+  } catch (const ConfigError& problem) {
+    return problem.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a foreign workload runs like a step of our own", "[step-foreign]") {
+  const auto json = foreign_json(kGoal);
+  REQUIRE(json["format"] == "goal");
+  REQUIRE(json["traffic"] == "shared");
+  std::int64_t sum = 0;
+  for (const auto& part : json["breakdown_ps"]) {
+    sum += part.get<std::int64_t>();
+  }
+  REQUIRE(sum == json["time_ps"].get<std::int64_t>());
+  REQUIRE(json == foreign_json(kGoal));
+  REQUIRE(json == foreign_json(kGoal, {"--workload-format", "goal", "--method", "graph"}));
+  const auto time = [](std::vector<std::string> arguments) -> std::int64_t {
+    return foreign_json(kGoal, std::move(arguments))["time_ps"];
+  };
+  REQUIRE(time({"--fidelity", "analytical"}) <= time({}));
+  REQUIRE(time({"--compute-scale", "2"}) > time({}));
+  REQUIRE(time({"--slow-rank", "7=1.5"}) > time({}));
+  REQUIRE(time({"--fidelity", "packet"}) > 0);
+}
+
+TEST_CASE("layers of a text workload run as NCCL would, or on one network", "[step-foreign]") {
+  const std::string workload = kFolder + "workloads/foreign/transformer-tp2-dp4.txt";
+  const auto nccl = foreign_json(workload);
+  REQUIRE(nccl["runtime"] == "nccl");
+  REQUIRE(nccl["traffic"] == "alone");
+  REQUIRE(nccl["ranks_run"] == 1);
+  const auto shared = foreign_json(workload, {"--runtime", "plain", "--traffic", "shared"});
+  REQUIRE(shared["ranks_run"] == 8);
+  const auto alone = foreign_json(workload, {"--runtime", "plain"});
+  REQUIRE(alone["time_ps"] <= shared["time_ps"]);
+  REQUIRE(alone["breakdown_ps"]["compute"] == shared["breakdown_ps"]["compute"]);
+  REQUIRE(alone["breakdown_ps"]["recompute"] > 175'084'000 * 2 + 79'563'000 + 350'168'000);
+}
+
+TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is counted",
+          "[step-foreign]") {
+  const ProgramResult result = run_program(
+      {"step", "--cluster", "dgx-h100", "--workload", "configs/workloads/foreign/kineto-2"},
+      TRAINYARD_SOURCE_DIR);
+  REQUIRE(result.status == 0);
+  REQUIRE(result.error ==
+          "trainyard: warning: left out: events that are no work of a GPU: 12 of cpu_op, 12 of "
+          "cuda_runtime, 2 of no duration\n");
+  REQUIRE(result.output.find("# Note: recorded were ") != std::string::npos);
+  REQUIRE(result.output.find("\ncollective ") != std::string::npos);
+}
+
+TEST_CASE("a foreign workload has a time line", "[step-foreign]") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "trace.json").string();
+  (void)foreign_output(kGoal, {"--trace", file});
+  const std::string text = read_text_file(file);
+  REQUIRE(text.find("\"rank 7\"") != std::string::npos);
+  REQUIRE(text.find("cpu 0") != std::string::npos);
+}
+
+TEST_CASE("what a foreign workload cannot have is refused", "[step-foreign]") {
+  REQUIRE(refused(kGoal, {"--method", "closed-forms"}) ==
+          "--method: expected graph (as there are no closed forms for a goal file), found "
+          "\"closed-forms\"");
+  REQUIRE(refused(kGoal, {"--runtime", "nccl"}) ==
+          "--runtime: expected plain (as a goal file has messages but no collectives), found "
+          "\"nccl\"");
+  REQUIRE(refused(kGoal, {"--fidelity", "analytical", "--traffic", "shared"}) ==
+          "--traffic shared: expected --runtime plain with --fidelity flow or packet, found "
+          "analytical");
+  REQUIRE(refused(kGoal, {"--compute-scale", "0"}) ==
+          "--compute-scale: expected a factor from 0.001 to 1000, found \"0\"");
+  REQUIRE(refused(kGoal, {"--slow-rank", "8=2"}) ==
+          "--slow-rank: expected a rank that is in the workload, found 8");
+  REQUIRE(refused(kFolder + "workloads/gpt-3-175b.yaml", {"--compute-scale", "2"}) ==
+          "--compute-scale: expected a workload of another tool, as times of others follow from "
+          "their shapes, found one of Trainyard's own");
+}
+
+TEST_CASE("a malformed foreign workload ends the program with 2 and one line", "[step-foreign]") {
+  const ScratchFolder folder;
+  folder.write("a.goal", "num_ranks 2\nrank 0 {\nrecv 8b from 1\n}\nrank 1 {\n}\n");
+  const ProgramResult result =
+      run_program({"step", "--cluster", "dgx-h100", "--workload", "a.goal"}, folder.path());
+  REQUIRE(result.status == 2);
+  REQUIRE(result.output.empty());
+  REQUIRE(result.error.find("a.goal: rank 0, receive: recv of line 3: expected a send of rank 1") !=
+          std::string::npos);
+}
+
+}  // namespace trainyard
