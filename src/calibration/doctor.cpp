@@ -2,7 +2,6 @@
 #include "calibration/doctor.h"
 
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -101,6 +100,14 @@ struct Simulated {
   std::string refused = {};  // Why there are none.
 };
 
+std::vector<LogPoint> log_points(const Hypotheses& hypotheses) {
+  std::vector<LogPoint> points;
+  for (const HealthyRow& row : hypotheses.rows) {
+    points.push_back({.run = row.run, .size = row.size});
+  }
+  return points;
+}
+
 Verdict verdict_of(SimTime measured, const TimeInterval& expected) {
   return expected.holds(measured)  ? Verdict::Within
          : measured < expected.low ? Verdict::Below
@@ -165,14 +172,6 @@ Hypotheses predict_hypotheses(const Cluster& cluster, const Catalogue& catalogue
     }
   }
   return made;
-}
-
-std::vector<LogPoint> log_points(const Hypotheses& hypotheses) {
-  std::vector<LogPoint> points;
-  for (const HealthyRow& row : hypotheses.rows) {
-    points.push_back({.run = row.run, .size = row.size});
-  }
-  return points;
 }
 
 ErrorModel error_model(const nccl::MachineKind& machine, const Intervals& intervals) {

@@ -51,7 +51,6 @@ struct Hypotheses {
                                             std::span<const DoctorRun> runs,
                                             const TaskRunner& run_tasks);
 
-[[nodiscard]] std::vector<LogPoint> log_points(const Hypotheses& hypotheses);
 // The errors of machines of this kind.
 [[nodiscard]] ErrorModel error_model(const nccl::MachineKind& machine, const Intervals& intervals);
 

@@ -206,8 +206,7 @@ Outcome outcome_of(const std::vector<Planted>& planted) {
 void require_shares(const Outcome& outcome) {
   for (std::size_t bias = 0; bias < 2; ++bias) {
     REQUIRE(outcome.faults.at(bias).share() >= 0.8);
-    // 95 % of all machines here together.
-    REQUIRE(outcome.healthy.at(bias).share() >= 0.85);
+    REQUIRE(outcome.healthy.at(bias).share() >= 0.9);
   }
 }
 
