@@ -119,7 +119,6 @@ TEST_CASE("an unknown command is answered by the nearest one") {
   const std::string expected =
       "expected a command (check, collective, doctor, import, jobs, plan, step, topology, traffic, "
       "transfer, validate), found ";
-  "transfer, validate), found ";
   require_mistake({"colective", "all_reduce"},
                   expected + "\"colective\"; did you mean \"collective\"?", here);
   require_mistake({"--nodes"}, expected + "\"--nodes\"; see trainyard --help", here);
