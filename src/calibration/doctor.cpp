@@ -2,7 +2,6 @@
 #include "calibration/doctor.h"
 
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -101,6 +100,14 @@ struct Simulated {
   std::string refused = {};  // Why there are none.
 };
 
+std::vector<LogPoint> log_points(const Hypotheses& hypotheses) {
+  std::vector<LogPoint> points;
+  for (const HealthyRow& row : hypotheses.rows) {
+    points.push_back({.run = row.run, .size = row.size});
+  }
+  return points;
+}
+
 Verdict verdict_of(SimTime measured, const TimeInterval& expected) {
   return expected.holds(measured)  ? Verdict::Within
          : measured < expected.low ? Verdict::Below
@@ -167,14 +174,6 @@ Hypotheses predict_hypotheses(const Cluster& cluster, const Catalogue& catalogue
   return made;
 }
 
-std::vector<LogPoint> log_points(const Hypotheses& hypotheses) {
-  std::vector<LogPoint> points;
-  for (const HealthyRow& row : hypotheses.rows) {
-    points.push_back({.run = row.run, .size = row.size});
-  }
-  return points;
-}
-
 ErrorModel error_model(const nccl::MachineKind& machine, const Intervals& intervals) {
   return error_model(intervals.is_known(machine) ? family_of(machine) : kUnlikeAny);
 }
@@ -193,6 +192,7 @@ DoctorResult examine(Hypotheses hypotheses, std::span<const DoctorRun> runs,
                              .measured = point.time,
                              .expected = expected,
                              .verdict = verdict_of(point.time, expected)});
+      result.outside += result.rows.back().verdict == Verdict::Within ? 0U : 1U;
       log_measured.push_back(log_of(point.time));
     }
   }

@@ -4,15 +4,15 @@
 // An explanation predicts all rows. With r_i = ln(measured_i / predicted_i) and x_i the base-two
 // logarithm of the size, errors of machines that no constant was fitted to have the covariance
 //
-//   K_ij = common^2 + [same run] local^2 exp(-|x_i - x_j| / length) + [i = j] noise^2
+//   K_ij = common^2 + [same run] local^2 exp(-|x_i - x_j| / length) + [i = j] noise_i^2
 //
-// (a bias of the system, what the model lacks at neighbouring sizes, the rows themselves), and r is
-// drawn from a multivariate Student-t of this scale, because a few systems are much further off
-// than the others. It was learned from validation/ledger.csv. Probabilities follow by Bayes' rule.
+// (a bias of the system, what the model lacks at neighbouring sizes, and by itself: much between
+// 64 KiB and 16 MiB, where algorithms and protocols change). r is drawn from a multivariate
+// Student-t of this scale, because a few systems are much further off than the others. It was
+// learned from validation/ledger.csv. Probabilities follow by Bayes' rule.
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -28,6 +28,7 @@ struct ErrorModel {
   double local = 0.0;
   double length = 1.0;
   double noise = 0.0;
+  double noise_between = 0.0;  // Where latency and bandwidth both count (SizeRegime::Between).
   double degrees = 1.0;
 };
 
@@ -49,8 +50,6 @@ class ErrorDistribution {
   [[nodiscard]] double log_density(std::span<const double> residuals) const;
   // How often residuals of such machines are further off than these: 1 for none at all.
   [[nodiscard]] double tail(std::span<const double> residuals) const;
-  // Residuals made of as many independent ones of scale 1: the Cholesky factor times them.
-  [[nodiscard]] std::vector<double> shaped(std::span<const double> independent) const;
 
  private:
   [[nodiscard]] double squared_distance(std::span<const double> residuals) const;
@@ -68,7 +67,7 @@ struct Candidate {
 };
 
 // Faults that this log cannot tell apart, as they predict the same times.
-struct Finding {
+struct Explanation {
   std::vector<std::size_t> faults;
   double probability = 0.0;    // Of all of them together.
   std::size_t candidate = 0;   // The most likely one of theirs.
@@ -77,11 +76,11 @@ struct Finding {
 };
 
 struct Diagnosis {
-  std::vector<Finding> findings;    // The most likely first.
-  std::vector<std::size_t> unseen;  // Faults that would change nothing in this log.
-  bool is_normal = false;           // Healthy is more likely than all else, and fits.
-  bool fits = false;                // The first finding does.
-  bool is_sure = false;             // Three times as likely as the second.
+  std::vector<Explanation> explanations;  // The most likely first.
+  std::vector<std::size_t> unseen;        // Faults that would change nothing in this log.
+  bool is_healthy = false;                // The first explanation is no fault, and fits.
+  bool fits = false;                      // The first explanation does.
+  bool is_sure = false;                   // Three times as likely as the second.
 };
 
 // Predictions nearer than this in ln(time), at every size, are the same.
@@ -101,10 +100,9 @@ class Diagnoser {
             std::vector<Candidate> candidates);
   // `log_measured`: ln of the measured times, one for each point.
   [[nodiscard]] Diagnosis diagnose(std::span<const double> log_measured) const;
-  [[nodiscard]] const ErrorDistribution& errors() const { return errors_; }
 
  private:
-  void merge_same(std::vector<Finding>& findings) const;
+  void merge_same(std::vector<Explanation>& explanations) const;
 
   ErrorDistribution errors_;
   std::vector<Candidate> candidates_;

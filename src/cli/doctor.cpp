@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "cli/options.h"
 #include "report/doctor_report.h"
 #include "sim/config_error.h"
+#include "sim/printable.h"
 #include "topology/nccl_import.h"
 
 namespace trainyard {
@@ -177,6 +179,33 @@ ValidationCase read_item(const OptionReader& reader, std::vector<std::string>& n
   return item;
 }
 
+// "A100" of "NVIDIA A100 SXM4 80 GB": the first word with a digit.
+std::string model_word(const std::string& title) {
+  std::istringstream words(title);
+  for (std::string word; words >> word;) {
+    if (word.find_first_of("0123456789") != std::string::npos) {
+      return word.substr(0, word.find(','));
+    }
+  }
+  return title;
+}
+
+// A log names the GPUs of its machine.
+void check_gpu(const DoctorLog& log, const Catalogue& catalogue, Patient& patient) {
+  const Topology& topology = patient.cluster->topology;
+  const std::string& part = topology.parts()[topology.node(patient.cluster->gpus.front()).part];
+  const std::string& title = catalogue.gpus().at(part).title;
+  for (const LogRun& run : log.runs) {
+    const std::string& named = run.table.system;
+    if (run.table.source.starts_with("nccl-tests log") && !named.empty() &&
+        named.find(model_word(title)) == std::string::npos) {
+      patient.notes.push_back(fmt::format("{}: the log names {}, the cluster has {}", patient.log,
+                                          in_quotes(named), title));
+      return;
+    }
+  }
+}
+
 Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
   Patient patient{
       .log = reader.required_text("file"), .cluster = std::nullopt, .runs = {}, .notes = {}};
@@ -186,6 +215,7 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
       parse_doctor_log(read_file(patient.log, kMostLogBytes), patient.log, read_operation(reader));
   patient.notes.insert(patient.notes.end(), log.warnings.begin(), log.warnings.end());
   patient.cluster = machine_of(reader, catalogue, log, patient.log, patient.notes);
+  check_gpu(log, catalogue, patient);
   for (const LogRun& run : log.runs) {
     DoctorRun made{.item = item, .operation = run.operation, .points = points_of(run.table)};
     made.item.gpus_per_process =
@@ -280,7 +310,7 @@ int run_doctor(std::span<const std::string> arguments, std::ostream& out) {
                                        to_string(report.result.hypotheses.machine)));
   }
   write_output(file, render(report, format), out);
-  return report.result.diagnosis.is_normal ? 0 : 1;
+  return report.result.is_normal() ? 0 : 1;
 }
 
 }  // namespace trainyard

@@ -59,10 +59,10 @@ Table rows_of(const DoctorReport& report) {
   return table;
 }
 
-const FaultVariant& variant_of(const DoctorResult& result, const Finding& finding) {
+const FaultVariant& variant_of(const DoctorResult& result, const Explanation& explanation) {
   const Hypotheses& all = result.hypotheses;
-  const std::size_t fault = all.candidates[finding.candidate].fault;
-  return all.faults[fault].variants[all.variants[finding.candidate]];
+  const std::size_t fault = all.candidates[explanation.candidate].fault;
+  return all.faults[fault].variants[all.variants[explanation.candidate]];
 }
 
 std::vector<std::string> codes_of(const DoctorResult& result, const std::vector<std::size_t>& of) {
@@ -73,20 +73,21 @@ std::vector<std::string> codes_of(const DoctorResult& result, const std::vector<
   return codes;
 }
 
-Table findings_of(const DoctorResult& result, bool all) {
+Table explanations_of(const DoctorResult& result, bool all) {
   Table table({column("explanation", "explanation", Align::Left),
                column("probability", "probability"), column("measured over it", "mean_log_ratio"),
                column("as far off", "tail"), column("simulated as", "simulated_as", Align::Left)});
   std::size_t shown = 0;
-  for (const Finding& finding : result.diagnosis.findings) {
-    const bool is_shown = finding.probability >= kLeastShown || shown < 2;
+  for (const Explanation& explanation : result.diagnosis.explanations) {
+    const bool is_shown = explanation.probability >= kLeastShown || shown < 2;
     if (!all && (!is_shown || shown == kMostShown)) {
       continue;
     }
     ++shown;
-    table.add_row({Cell::of(fmt::format("{}", fmt::join(codes_of(result, finding.faults), ", "))),
-                   percent_cell(finding.probability), ratio_cell(finding.mean_residual),
-                   percent_cell(finding.tail), Cell::of(variant_of(result, finding).change)});
+    table.add_row(
+        {Cell::of(fmt::format("{}", fmt::join(codes_of(result, explanation.faults), ", "))),
+         percent_cell(explanation.probability), ratio_cell(explanation.mean_residual),
+         percent_cell(explanation.tail), Cell::of(variant_of(result, explanation).change)});
   }
   return table;
 }
@@ -108,7 +109,7 @@ std::string text_of(const DoctorReport& report) {
                                  report.ranks, report.nodes, report.nodes == 1 ? "node" : "nodes");
   text += render_text(rows_of(report), HeaderMark::Hash);
   text += fmt::format("\n# {}\n", verdict_text(result));
-  text += render_text(findings_of(result, false));
+  text += render_text(explanations_of(result, false));
   const auto unseen = codes_of(result, result.diagnosis.unseen);
   if (!unseen.empty()) {
     text += fmt::format("# Would not show in this log: {}\n", fmt::join(unseen, ", "));
@@ -130,18 +131,19 @@ std::string json_of(const DoctorReport& report) {
   root["cluster"] = report.cluster;
   root["ranks"] = report.ranks;
   root["nodes"] = report.nodes;
-  root["normal"] = result.diagnosis.is_normal;
+  root["normal"] = result.is_normal();
+  root["rows_outside"] = result.outside;
   root["fits"] = result.diagnosis.fits;
   root["sure"] = result.diagnosis.is_sure;
   root["verdict"] = verdict_text(result);
   root["rows"] = to_json(rows_of(report));
   root["explanations"] = Json::array();
-  for (const Finding& finding : result.diagnosis.findings) {
-    root["explanations"].push_back({{"faults", codes_of(result, finding.faults)},
-                                    {"probability", finding.probability},
-                                    {"mean_log_ratio", finding.mean_residual},
-                                    {"tail", finding.tail},
-                                    {"simulated_as", variant_of(result, finding).change}});
+  for (const Explanation& explanation : result.diagnosis.explanations) {
+    root["explanations"].push_back({{"faults", codes_of(result, explanation.faults)},
+                                    {"probability", explanation.probability},
+                                    {"mean_log_ratio", explanation.mean_residual},
+                                    {"tail", explanation.tail},
+                                    {"simulated_as", variant_of(result, explanation).change}});
   }
   root["would_not_show"] = codes_of(result, result.diagnosis.unseen);
   root["not_tried"] = Json::array();
@@ -156,9 +158,9 @@ std::string json_of(const DoctorReport& report) {
 
 }  // namespace
 
-std::string name_of(const DoctorResult& result, const Finding& finding) {
+std::string name_of(const DoctorResult& result, const Explanation& explanation) {
   std::vector<std::string> titles;
-  for (const std::size_t fault : finding.faults) {
+  for (const std::size_t fault : explanation.faults) {
     titles.push_back(result.hypotheses.faults[fault].title);
   }
   return fmt::format("{}", fmt::join(titles, ", or "));
@@ -166,7 +168,7 @@ std::string name_of(const DoctorResult& result, const Finding& finding) {
 
 std::string verdict_text(const DoctorResult& result) {
   const Diagnosis& diagnosis = result.diagnosis;
-  const Finding& first = diagnosis.findings.front();
+  const Explanation& first = diagnosis.explanations.front();
   if (!diagnosis.fits) {
     return fmt::format(
         "Not normal, and nothing that was tried explains it: {} comes nearest, and {:.1g} % of "
@@ -174,12 +176,18 @@ std::string verdict_text(const DoctorResult& result) {
         "machines are as far off",
         name_of(result, first), 100.0 * first.tail);
   }
-  std::string text = diagnosis.is_normal
+  if (diagnosis.is_healthy && !result.is_normal()) {
+    return fmt::format(
+        "Not normal: {} of {} rows are outside their ranges, and no fault that was tried explains "
+        "them better than none",
+        result.outside, result.rows.size());
+  }
+  std::string text = diagnosis.is_healthy
                          ? fmt::format("Normal: healthy with {:.0f} %", 100.0 * first.probability)
                          : fmt::format("Not normal: {} with {:.0f} %", name_of(result, first),
                                        100.0 * first.probability);
   if (!diagnosis.is_sure) {
-    const Finding& second = diagnosis.findings[1];
+    const Explanation& second = diagnosis.explanations[1];
     text += fmt::format("; the log can hardly tell it from: {}, {:.0f} %", name_of(result, second),
                         100.0 * second.probability);
   }

@@ -21,7 +21,7 @@ struct DoctorReport {
 };
 
 // "healthy", "NVLS is off", "a NIC is down, or PCIe of a NIC has half of its lanes".
-[[nodiscard]] std::string name_of(const DoctorResult& result, const Finding& finding);
+[[nodiscard]] std::string name_of(const DoctorResult& result, const Explanation& explanation);
 // The verdict on the log in one sentence.
 [[nodiscard]] std::string verdict_text(const DoctorResult& result);
 

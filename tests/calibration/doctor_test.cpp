@@ -67,14 +67,14 @@ TEST_CASE("each simulated fault is found in its own log, over two operations") {
     const DoctorResult result = examine(all, runs, shipped_intervals());
     const std::vector<std::size_t>& unseen = result.diagnosis.unseen;
     if (std::ranges::find(unseen, truth.fault) != unseen.end()) {
-      REQUIRE(result.diagnosis.is_normal);
+      REQUIRE(result.is_normal());
       continue;
     }
     INFO(all.faults[truth.fault].code);
-    const std::vector<std::size_t>& first = result.diagnosis.findings.front().faults;
+    const std::vector<std::size_t>& first = result.diagnosis.explanations.front().faults;
     REQUIRE(std::ranges::find(first, truth.fault) != first.end());
     REQUIRE(result.diagnosis.fits);
-    REQUIRE(result.diagnosis.is_normal == (truth.fault == 0));
+    REQUIRE(result.is_normal() == (truth.fault == 0));
   }
 }
 

@@ -6,10 +6,14 @@
 //   biased  also the mean error of a measured system of this family, range by range of sizes
 //   curves  also all of its errors, size by size: what the model really gets wrong
 //
-// A fault is found if it is in the first finding, alone or with those that predict the same.
+// A fault is found if it is in the first explanation, alone or with those that predict the same.
 #include "support/catch.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -61,7 +65,6 @@ class Hospital {
         load_cluster(kRoot / "configs/clusters" / (ward.cluster + ".yaml"), shipped_catalogue(),
                      {.nodes = ward.nodes, .settings = ward.settings});
     const nccl::Profile profile = nccl::Profile::load(kRoot / "configs/nccl/profile.yaml");
-    const Intervals intervals = Intervals::load(kRoot / "configs/nccl/intervals.yaml");
     DoctorRun run{.item = {}, .operation = ward.operation, .points = {}};
     for (Bytes size = kib(1); size <= gib(1); size = size * 2) {
       run.points.push_back({.size = size, .time = {}});
@@ -72,9 +75,8 @@ class Hospital {
                                   task(index);
                                 }
                               });
-    diagnoser_.emplace(error_model(all_.machine, intervals), log_points(all_), all_.candidates);
     const std::string family =
-        intervals.is_known(all_.machine) ? family_of(all_.machine) : std::string(kUnlikeAny);
+        intervals_.is_known(all_.machine) ? family_of(all_.machine) : std::string(kUnlikeAny);
     for (LedgerCurve& curve : ledger_curves()) {
       if (curve.family == family) {
         curves_.push_back(std::move(curve));
@@ -99,7 +101,7 @@ class Hospital {
   }
   [[nodiscard]] const std::string& code(std::size_t fault) const { return all_.faults[fault].code; }
 
-  [[nodiscard]] Diagnosis trial(std::size_t candidate, Bias bias, RandomStream& random) const {
+  [[nodiscard]] DoctorResult trial(std::size_t candidate, Bias bias, RandomStream& random) const {
     std::vector<double> log = all_.candidates[candidate].log_times;
     const LedgerCurve& curve = curves_[random.below(curves_.size())];
     for (std::size_t row = 0; row < log.size(); ++row) {
@@ -109,7 +111,12 @@ class Hospital {
                   : bias == Bias::Curves ? curve.at(size)
                                          : 0.0;
     }
-    return diagnoser_->diagnose(log);
+    DoctorRun run{.item = {}, .operation = {}, .points = {}};
+    for (std::size_t row = 0; row < log.size(); ++row) {
+      run.points.push_back(
+          {.size = all_.rows[row].size, .time = SimTime(std::llround(std::exp(log[row]) * 1e6))});
+    }
+    return examine(all_, std::span(&run, 1), intervals_);
   }
 
  private:
@@ -123,7 +130,7 @@ class Hospital {
   }
 
   Hypotheses all_;
-  std::optional<Diagnoser> diagnoser_;
+  Intervals intervals_ = Intervals::load(kRoot / "configs/nccl/intervals.yaml");
   std::vector<LedgerCurve> curves_;
 };
 
@@ -164,11 +171,11 @@ std::array<Score, 3> trials_of(const Planted& one, const Hospital& place, Random
   const std::size_t truth = place.candidate(one.fault, one.change);
   std::array<Score, 3> own;
   for (std::size_t bias = 0; bias < kBiases.size(); ++bias) {
-    for (std::uint64_t trial = 0; trial < cases(50); ++trial) {
-      const Diagnosis diagnosis = place.trial(truth, kBiases.at(bias), random);
-      const std::vector<std::size_t>& first = diagnosis.findings.front().faults;
+    for (std::uint64_t trial = 0; trial < cases(200); ++trial) {
+      const DoctorResult result = place.trial(truth, kBiases.at(bias), random);
+      const std::vector<std::size_t>& first = result.diagnosis.explanations.front().faults;
       const bool found =
-          truth == 0 ? diagnosis.is_normal
+          truth == 0 ? result.is_normal()
                      : std::find(first.begin(), first.end(), place.fault_of(truth)) != first.end();
       own.at(bias).found += found ? 1 : 0;
       ++own.at(bias).trials;

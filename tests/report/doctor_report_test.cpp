@@ -34,10 +34,10 @@ DoctorReport small_report() {
                   .expected = {.low = microseconds(8), .high = microseconds(12)},
                   .verdict = Verdict::Above}};
   result.diagnosis = {
-      .findings = {{.faults = {1, 2}, .probability = 0.9, .candidate = 1, .tail = 0.5},
-                   {.faults = {0}, .probability = 0.1, .candidate = 0, .tail = 0.02}},
+      .explanations = {{.faults = {1, 2}, .probability = 0.9, .candidate = 1, .tail = 0.5},
+                       {.faults = {0}, .probability = 0.1, .candidate = 0, .tail = 0.02}},
       .unseen = {4},
-      .is_normal = false,
+      .is_healthy = false,
       .fits = true,
       .is_sure = true};
   return report;
@@ -53,7 +53,7 @@ TEST_CASE("the verdict names what cannot be told apart") {
           "Not normal: NVLS is off, or a GPU is slow with 90 %; the log can hardly tell it from: "
           "healthy, 10 %");
   report.result.diagnosis.fits = false;
-  report.result.diagnosis.findings[0].tail = 0.002;
+  report.result.diagnosis.explanations[0].tail = 0.002;
   REQUIRE(verdict_text(report.result) ==
           "Not normal, and nothing that was tried explains it: NVLS is off, or a GPU is slow comes "
           "nearest, and 0.2 % of such machines are as far off");
