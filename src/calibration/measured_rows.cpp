@@ -191,7 +191,8 @@ void add_rows(const std::vector<PrintedRow>& rows, MeasuredTable& table) {
                     .time = time.time,
                     .algbw_gbps = time.algbw_gbps,
                     .busbw_gbps = time.busbw_gbps,
-                    .in_place = std::nullopt};
+                    .in_place = std::nullopt,
+                    .line = printed.line};
     if (printed.in_place && !is_coarse(*printed.in_place, factor)) {
       row.in_place = complete(printed.size, *printed.in_place, factor);
       const double ratio = row.time / row.in_place->time;

@@ -3,6 +3,7 @@
 // what a table holds, with remarks on what had to be computed or does not fit together.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ struct PrintedRow {
   Bytes size;
   PrintedTime out_of_place;
   std::optional<PrintedTime> in_place;
+  std::size_t line = 0;  // Of the log; 0 if it is of no log.
 };
 
 // Why a row cannot be used, for the reader to report with its place; nothing if it can: the time

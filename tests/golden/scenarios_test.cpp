@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/calibrate.h"
 #include "cli/collective.h"
 #include "cli/plan.h"
 #include "cli/step.h"
@@ -48,12 +49,13 @@ std::string run_here(std::vector<std::string> arguments) {
   const std::string command = arguments.front();
   arguments.erase(arguments.begin());
   std::ostringstream out;
-  const auto run = command == "topology"   ? run_topology
-                   : command == "transfer" ? run_transfer
-                   : command == "plan"     ? run_plan
-                   : command == "step"     ? run_step
-                   : command == "traffic"  ? run_traffic_command
-                                           : run_collective_command;
+  const auto run = command == "topology"    ? run_topology
+                   : command == "calibrate" ? run_calibrate
+                   : command == "transfer"  ? run_transfer
+                   : command == "plan"      ? run_plan
+                   : command == "step"      ? run_step
+                   : command == "traffic"   ? run_traffic_command
+                                            : run_collective_command;
   const int status = run(arguments, out);
   REQUIRE(status == 0);
   return out.str();

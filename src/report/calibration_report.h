@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `trainyard calibrate` prints: errors before and after, inside the fit and kept out of it, and
+// each constant with its interval, its rows and its mark, or why it stays as it was.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/profile_calibration.h"
+#include "report/table.h"
+
+namespace trainyard {
+
+struct CalibrationReport {
+  std::string cluster;
+  ProfileCalibration calibration;
+};
+
+// The text form leaves constants out that no row moves with, but for their number. CSV has the
+// constants alone, all of them; JSON has everything.
+[[nodiscard]] std::string render(const CalibrationReport& report, Format format);
+
+}  // namespace trainyard
