@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "calibration/harness_set.h"
 #include "calibration/measured_damage.h"
 #include "calibration/nccl_log.h"
 #include "sim/config_error.h"
@@ -40,6 +41,29 @@ MeasurementFile file_of(MeasuredTable table, const std::string& name, std::strin
   return file;
 }
 
+MeasurementFile file_of_set(const std::string& text, const std::string& name) {
+  HarnessSet set = parse_harness_set(text, name);
+  MeasurementFile file{.name = name, .kind = "measurement set", .warnings = set.warnings};
+  file.tables = collective_tables(set, name);
+  for (CalibrationTable& table : file.tables) {
+    repair(table.table, fmt::format("{} {}", name, table.part), file.warnings);
+  }
+  if (file.tables.empty()) {
+    throw ConfigError(
+        fmt::format("{}: expected collectives with a GPU for each rank (nccl.processes.*, "
+                    "nccl.one-process.*, network.*), found none",
+                    name));
+  }
+  return file;
+}
+
+MeasurementFile file_of_links(const std::string& text, PastedTool tool, const std::string& name) {
+  MeasurementFile file{.name = name, .kind = to_string(tool)};
+  file.links = parse_pasted(text, tool, name);
+  file.warnings = file.links->warnings;
+  return file;
+}
+
 bool is_same(const MeasuredTable& one, const MeasuredTable& other) {
   return one.operation == other.operation && one.ranks == other.ranks &&
          std::equal(one.rows.begin(), one.rows.end(), other.rows.begin(), other.rows.end(),
@@ -56,12 +80,19 @@ MeasurementFile read_measurements(const std::string& text, const std::string& na
     MeasuredTable table = parse_nccl_log(text, name, &warnings);
     return file_of(std::move(table), name, "nccl-tests", std::move(warnings));
   }
+  if (is_harness_set(text)) {
+    return file_of_set(text, name);
+  }
+  if (const std::optional<PastedTool> tool = pasted_tool(text)) {
+    return file_of_links(text, *tool, name);
+  }
   if (is_measured_yaml(text)) {
     return file_of(parse_measurement(text, name), name, "YAML table", {});
   }
   throw ConfigError(fmt::format(
-      "{}: expected output of nccl-tests (a header line with size, time, algbw and busbw) or a "
-      "YAML table (source, system, test, rows), found neither",
+      "{}: expected output of nccl-tests (a header line with size, time, algbw and busbw), "
+      "nvbandwidth, p2pBandwidthLatencyTest or perftest, a measurement set of "
+      "trainyard-calibrate, or a YAML table (source, system, test, rows), found none of them",
       name));
 }
 

@@ -3,18 +3,21 @@
 // hold, and damage costs no more than the rows that it is in (docs/calibrate-command.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "calibration/pasted_output.h"
 #include "calibration/profile_calibration.h"
 
 namespace trainyard {
 
 struct MeasurementFile {
   std::string name;
-  std::string_view kind;  // "nccl-tests", "YAML table".
+  std::string_view kind;  // "nccl-tests", "YAML table", "measurement set", "nvbandwidth", ...
   std::vector<CalibrationTable> tables = {};
+  std::optional<PastedOutput> links = {};
   // A line for each thing that is wrong, with its place.
   std::vector<std::string> warnings = {};
 };

@@ -36,6 +36,12 @@ struct Prepared {
   std::string left_out;  // Why; empty if it is not.
 };
 
+// "a.log", "a.log:12", "set.json nccl.processes.default".
+std::string place_of(const CalibratedTable& table, std::size_t line) {
+  return fmt::format("{}{}{}", table.file, table.part.empty() ? "" : " " + table.part,
+                     line == 0 ? "" : fmt::format(":{}", line));
+}
+
 // Servers and GPUs of each that take part.
 std::pair<int, int> shape_of(const MeasuredTable& table, std::optional<int> nodes,
                              int gpus_per_node) {
@@ -65,7 +71,7 @@ ValidationCase case_of(const CalibrationTable& table, const CalibrationRequest& 
   item.environment = request.environment;
   item.environment.insert(item.environment.end(), table.environment.begin(),
                           table.environment.end());
-  item.nccl_version = request.nccl_version;
+  item.nccl_version = request.nccl_version ? request.nccl_version : table.nccl_version;
   item.gpus_per_process =
       std::min(request.gpus_per_process.value_or(table.table.gpus_per_process.value_or(1)),
                item.gpus_per_node);
@@ -77,6 +83,7 @@ Prepared prepare(const CalibrationTable& given, const CalibrationRequest& reques
                  int gpus_per_node, const Catalogue& catalogue, const nccl::Profile& profile) {
   Prepared made;
   made.table.file = given.file;
+  made.table.part = given.part;
   try {
     LoadedCase loaded{.item = case_of(given, request, gpus_per_node), .table = given.table};
     const std::optional<Operation> operation =
@@ -101,7 +108,7 @@ Prepared prepare(const CalibrationTable& given, const CalibrationRequest& reques
     static_cast<void>(made.session->time(0));  // Some algorithms are refused only here.
   } catch (const ConfigError& error) {
     made.session.reset();
-    made.left_out = fmt::format("{}: left out: {}", given.file, error.what());
+    made.left_out = fmt::format("{}: left out: {}", place_of(made.table, 0), error.what());
   }
   return made;
 }
@@ -139,6 +146,7 @@ CalibratedConstant calibrated(const ProfileConstant& constant, const ConstantEst
   made.value = std::exp(estimate.value);
   made.low = std::max(constant.least, std::exp(estimate.value - half));
   made.high = std::min(constant.most, std::exp(estimate.value + half));
+  made.rests_on = estimate.rests_on;
   return made;
 }
 
@@ -194,11 +202,9 @@ void warn_of_outliers(ProfileCalibration& result) {
     for (const CalibratedRow& row : table.rows) {
       if (row.use == RowUse::Outlier) {
         result.warnings.push_back(fmt::format(
-            "{}{}: left out as an outlier: {} of {} in {:.2f} us, where the others lead to "
-            "{:.2f} us",
-            table.file, row.line == 0 ? "" : fmt::format(":{}", row.line),
-            to_string(table.operation), to_string(row.size), row.measured.microseconds(),
-            row.fitted.microseconds()));
+            "{}: left out as an outlier: {} of {} in {:.2f} us, where the others lead to {:.2f} us",
+            place_of(table, row.line), to_string(table.operation), to_string(row.size),
+            row.measured.microseconds(), row.fitted.microseconds()));
       }
     }
   }

@@ -27,6 +27,8 @@ struct CalibrationTable {
   MeasuredTable table;  // Sizes in rising order, each once.
   // NCCL's variables beside those of the request: what was forced.
   std::vector<std::pair<std::string, std::string>> environment = {};
+  std::string part = {};  // Of the file, where it holds many: "nccl.processes.default".
+  std::optional<std::string> nccl_version = {};  // Otherwise that of the request.
 };
 
 struct CalibrationRequest {
@@ -55,7 +57,8 @@ struct CalibratedConstant {
   double high = 0.0;
   std::size_t rows = 0;
   std::vector<std::string> files = {};
-  std::string reason = {};  // Why it is not fitted.
+  std::string reason = {};    // Why it is not fitted.
+  std::string rests_on = {};  // What its interval is mostly from, of constants that are not fitted.
 };
 
 struct CalibratedRow {
@@ -69,6 +72,7 @@ struct CalibratedRow {
 
 struct CalibratedTable {
   std::string file;
+  std::string part = {};
   Operation operation = Operation::AllReduce;
   int ranks = 0;
   bool kept_out = false;  // The whole operation.

@@ -6,12 +6,14 @@
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <ostream>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "calibration/link_comparison.h"
 #include "calibration/measured_rows.h"
 #include "calibration/measurement_file.h"
 #include "calibration/profile_calibration.h"
@@ -24,6 +26,7 @@
 #include "report/calibration_report.h"
 #include "report/output.h"
 #include "sim/config_error.h"
+#include "topology/cluster.h"
 
 namespace trainyard {
 namespace {
@@ -31,8 +34,9 @@ namespace {
 namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
-MEASUREMENT is the output of nccl-tests, or a YAML table of it; what a file is, is seen from what it
-holds. The constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all
+MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
+trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
+last three are only held against the simulator; what a file is, is seen from what it holds. The constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all
 others stay as they are, and the report says which and why. A part of the rows is kept out of the
 fit, to show what the profile is worth.
 
@@ -120,6 +124,30 @@ std::vector<MeasurementFile> read_files(const std::vector<std::string>& names) {
   return files;
 }
 
+std::vector<LinkComparison> compare_files(const std::vector<MeasurementFile>& files,
+                                          const CalibrationRequest& request,
+                                          const Catalogue& catalogue) {
+  std::vector<LinkComparison> all;
+  const auto cluster_with = [&](int nodes) {
+    return load_cluster(request.cluster, catalogue, {.nodes = nodes, .settings = request.settings});
+  };
+  for (const MeasurementFile& file : files) {
+    if (!file.links) {
+      continue;
+    }
+    const Cluster one = cluster_with(1);
+    std::optional<Cluster> two;
+    if (file.links->tool == PastedTool::Perftest) {
+      two.emplace(cluster_with(2));
+    }
+    std::vector<LinkComparison> some =
+        compare_links(*file.links, file.name, one, two ? &*two : nullptr);
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  }
+  return all;
+}
+
 }  // namespace
 
 int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
@@ -142,22 +170,29 @@ int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
   check_distinct_files({{"profile", profile}, {"output", output}});
   const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   spdlog::logger log = make_logger(reader);
-  for (const MeasurementFile& file : read_files(names)) {
+  const std::vector<MeasurementFile> files = read_files(names);
+  for (const MeasurementFile& file : files) {
     log_warnings(log, file.warnings);
     request.tables.insert(request.tables.end(), file.tables.begin(), file.tables.end());
   }
   const ProfileConstants constants(configs_folder() / "nccl" / "profile.yaml",
                                    configs_folder() / "nccl" / "profile-priors.yaml");
-  const CalibrationReport report{
-      .cluster = request.cluster_name,
-      .calibration =
-          calibrate_profile(request, constants, load_default_catalogue(),
-                            [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-                              run_tasks(count, threads, "calibrate", task);
-                            })};
-  log_warnings(log, report.calibration.warnings);
+  const Catalogue catalogue = load_default_catalogue();
+  CalibrationReport report{.cluster = request.cluster_name,
+                           .links = compare_files(files, request, catalogue)};
+  if (!request.tables.empty()) {
+    report.calibration =
+        calibrate_profile(request, constants, catalogue,
+                          [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+                            run_tasks(count, threads, "calibrate", task);
+                          });
+    log_warnings(log, report.calibration->warnings);
+  }
   if (profile) {
-    write_file(*profile, report.calibration.profile);
+    if (!report.calibration) {
+      throw ConfigError("--profile: expected a table of a collective to fit to, found none");
+    }
+    write_file(*profile, report.calibration->profile);
   }
   write_output(output, render(report, format), out);
   return 0;

@@ -55,14 +55,16 @@ Table error_table(const ProfileCalibration& calibration) {
 Table measured_table(const ProfileCalibration& calibration) {
   Table table({column("constant", "constant", Align::Left), column("shipped", "shipped"),
                column("fitted", "fitted"), column("90 % within", "interval", Align::Left),
-               column("rows", "rows"), column("files", "files")});
+               column("rows", "rows"), column("files", "files"),
+               column("with", "rests_on", Align::Left)});
   for (const CalibratedConstant& one : calibration.constants) {
     if (one.mark == ConstantMark::Measured) {
       table.add_row({Cell::of(one.constant.name), value_cell(one, one.constant.in_file),
                      value_cell(one, one.value),
                      Cell::of(fmt::format("{} to {}", constant_text(one.constant.kind, one.low),
                                           constant_text(one.constant.kind, one.high))),
-                     count(one.rows), count(one.files.size())});
+                     count(one.rows), count(one.files.size()),
+                     one.rests_on.empty() ? Cell::none() : Cell::of(one.rests_on)});
     }
   }
   return table;
@@ -87,7 +89,8 @@ Table constant_table(const ProfileCalibration& calibration) {
   static constexpr std::array kUnits{"s", "bit/s", "share"};
   Table table({column("", "constant"), column("", "unit"), column("", "mark"),
                column("", "shipped"), column("", "value"), column("", "low"), column("", "high"),
-               column("", "rows"), column("", "files"), column("", "reason")});
+               column("", "rows"), column("", "files"), column("", "rests_on"),
+               column("", "reason")});
   for (const CalibratedConstant& one : calibration.constants) {
     const bool measured = one.mark == ConstantMark::Measured;
     table.add_row({Cell::of(one.constant.name),
@@ -96,7 +99,26 @@ Table constant_table(const ProfileCalibration& calibration) {
                    value_cell(one, one.constant.in_file), value_cell(one, one.value),
                    measured ? value_cell(one, one.low) : Cell::none(),
                    measured ? value_cell(one, one.high) : Cell::none(), count(one.rows),
-                   Cell::of(joined(one.files)), Cell::of(one.reason)});
+                   Cell::of(joined(one.files)), Cell::of(one.rests_on), Cell::of(one.reason)});
+  }
+  return table;
+}
+
+Table link_table(const std::vector<LinkComparison>& links) {
+  Table table({column("file", "file", Align::Left), column("test", "test", Align::Left),
+               column("size", "size_bytes"), column("values", "values"),
+               column("measured", "measured"), column("least", "least"), column("most", "most"),
+               column("unit", "unit", Align::Left), column("simulated", "simulated"),
+               column("ratio", "ratio"), column("remark", "remark", Align::Left)});
+  const auto number = [](double value) { return Cell{fmt::format("{:.2f}", value), value}; };
+  for (const LinkComparison& one : links) {
+    table.add_row({Cell::of(one.file), Cell::of(one.test),
+                   one.size == Bytes() ? Cell::none() : Cell{to_string(one.size), one.size.count()},
+                   count(one.values), number(one.measured), number(one.least), number(one.most),
+                   Cell::of(std::string(one.is_latency ? "us" : "GB/s")),
+                   one.simulated ? number(*one.simulated) : Cell::none(),
+                   one.simulated ? number(one.measured / *one.simulated) : Cell::none(),
+                   one.remark.empty() ? Cell::none() : Cell::of(one.remark)});
   }
   return table;
 }
@@ -130,8 +152,17 @@ std::string kept_out_text(const ProfileCalibration& calibration) {
   return "";
 }
 
-std::string text_of(const CalibrationReport& report) {
-  const ProfileCalibration& calibration = report.calibration;
+std::string links_text(const CalibrationReport& report) {
+  if (report.links.empty()) {
+    return "";
+  }
+  return fmt::format(
+             "# Links of cluster {}: what tools measured, and the same transfers simulated\n",
+             report.cluster) +
+         render_text(link_table(report.links));
+}
+
+std::string profile_text(const std::string& cluster, const ProfileCalibration& calibration) {
   const ConstantFit& fit = calibration.fit;
   const auto unseen = std::count_if(calibration.constants.begin(), calibration.constants.end(),
                                     [](const CalibratedConstant& one) {
@@ -141,7 +172,7 @@ std::string text_of(const CalibrationReport& report) {
       "# Calibrated by Trainyard: cluster {} ({}), {} tables\n"
       "# {} rows fitted to, {} kept out{}, {} outliers; noise {}, {:.1f} rows say as much as one\n"
       "{}#\n# |predicted / measured - 1|, median and 90th percentile\n",
-      report.cluster, to_string(calibration.basis.machine), calibration.tables.size(),
+      cluster, to_string(calibration.basis.machine), calibration.tables.size(),
       rows_of(calibration, RowUse::Fitted), rows_of(calibration, RowUse::KeptOut),
       kept_out_text(calibration), rows_of(calibration, RowUse::Outlier), percent(fit.noise),
       fit.design, basis_text(calibration.basis));
@@ -171,10 +202,7 @@ Json rows_json(const CalibratedTable& table) {
   return rows;
 }
 
-Json json_of(const CalibrationReport& report) {
-  const ProfileCalibration& calibration = report.calibration;
-  Json root;
-  root["cluster"] = report.cluster;
+void add_profile(const ProfileCalibration& calibration, Json& root) {
   root["machine"] = to_string(calibration.basis.machine);
   root["noise"] = calibration.fit.noise;
   root["design_effect"] = calibration.fit.design;
@@ -187,12 +215,22 @@ Json json_of(const CalibrationReport& report) {
   for (const CalibratedTable& table : calibration.tables) {
     Json json;
     json["file"] = table.file;
+    json["part"] = table.part;
     json["operation"] = to_string(table.operation);
     json["ranks"] = table.ranks;
     json["rows"] = rows_json(table);
     root["tables"].push_back(std::move(json));
   }
   root["warnings"] = calibration.warnings;
+}
+
+Json json_of(const CalibrationReport& report) {
+  Json root;
+  root["cluster"] = report.cluster;
+  if (report.calibration) {
+    add_profile(*report.calibration, root);
+  }
+  root["links"] = to_json(link_table(report.links));
   return root;
 }
 
@@ -201,13 +239,15 @@ Json json_of(const CalibrationReport& report) {
 std::string render(const CalibrationReport& report, Format format) {
   switch (format) {
     case Format::Csv:
-      return render_csv(constant_table(report.calibration));
+      return render_csv(report.calibration ? constant_table(*report.calibration)
+                                           : link_table(report.links));
     case Format::Json:
       return to_text(json_of(report));
     case Format::Table:
       break;
   }
-  return text_of(report);
+  return (report.calibration ? profile_text(report.cluster, *report.calibration) : "") +
+         links_text(report);
 }
 
 }  // namespace trainyard

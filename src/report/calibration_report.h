@@ -3,9 +3,11 @@
 // each constant with its interval, its rows and its mark, or why it stays as it was.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calibration/link_comparison.h"
 #include "calibration/profile_calibration.h"
 #include "report/table.h"
 
@@ -13,11 +15,12 @@ namespace trainyard {
 
 struct CalibrationReport {
   std::string cluster;
-  ProfileCalibration calibration;
+  std::optional<ProfileCalibration> calibration = {};  // None without a table of a collective.
+  std::vector<LinkComparison> links = {};
 };
 
 // The text form leaves constants out that no row moves with, but for their number. CSV has the
-// constants alone, all of them; JSON has everything.
+// constants alone, all of them, or, without any, the links; JSON has everything.
 [[nodiscard]] std::string render(const CalibrationReport& report, Format format);
 
 }  // namespace trainyard

@@ -50,6 +50,14 @@ TEST_CASE("a file of measurements is known by what it holds") {
   REQUIRE(log.tables.at(0).table.gpus_per_process == 1);
   REQUIRE(log.tables.at(0).table.rows[0].line == 15);
   REQUIRE(read_measurements(kTableHead + kTableRows, "t.yaml").kind == "YAML table");
+  const MeasurementFile links = read_measurements(
+      "RDMA_Write BW Test\n#bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]\n"
+      "65536 5000 11703.71 11690.04 0.187\n",
+      "l.txt");
+  REQUIRE(links.kind == "perftest");
+  REQUIRE(links.links->values.size() == 1);
+  REQUIRE(refusal_of("{\"format\": \"trainyard-measurements\"").find("a.log: expected a whole") ==
+          0);
   REQUIRE(refusal_of("hello\n").find("a.log: expected output of nccl-tests") == 0);
 }
 
