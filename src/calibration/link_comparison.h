@@ -29,8 +29,8 @@ struct LinkComparison {
 };
 
 // One for each test, of perftest for each test and size, in the order of the output. `one` is the
-// cluster with one server, `two` with two, if it may have two. Perftest's servers are the first two,
-// from the first memory to the first.
+// cluster with one server, `two` with two, for perftest: from the first memory of one to that of
+// the other.
 [[nodiscard]] std::vector<LinkComparison> compare_links(const PastedOutput& output,
                                                         const std::string& file, const Cluster& one,
                                                         const Cluster* two);
