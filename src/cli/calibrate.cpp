@@ -37,9 +37,9 @@ constexpr std::string_view kExample = R"(
 MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
 trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
 last three are only held against the simulator; what a file is, is seen from what it holds. The
-constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all others stay as
-they are, and the report says which and why. A part of the rows is kept out of the fit, to show what
-the profile is worth.
+constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all others stay
+as they are, and the report says which and why. A part of the rows is kept out of the fit, to show
+what the profile is worth.
 
 Examples:
   trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 -o mine.yaml
