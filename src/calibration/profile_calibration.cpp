@@ -25,6 +25,8 @@ namespace {
 
 // Of a normal distribution: 90 % are within so many standard deviations.
 constexpr double k90Percent = 1.645;
+// Times of one machine repeat better than this.
+constexpr double kMuchNoise = 0.15;
 // Digits of a constant in the profile.
 constexpr int kDigits = 4;
 
@@ -207,6 +209,12 @@ void warn_of_outliers(ProfileCalibration& result) {
             row.measured.microseconds(), row.fitted.microseconds()));
       }
     }
+  }
+  if (result.fit.noise > kMuchNoise) {
+    result.warnings.push_back(fmt::format(
+        "rows are {:.0f} % off after the fit as well: the machine, its cluster file or the "
+        "variables of NCCL may be others",
+        100.0 * std::expm1(result.fit.noise)));
   }
   if (result.fit.many_outliers) {
     result.warnings.emplace_back(

@@ -127,6 +127,17 @@ TEST_CASE("which rows are kept out of a fit is a rule") {
   REQUIRE(marks[3] == std::vector<bool>{false, false, true, false, false, false, false});
 }
 
+TEST_CASE("times of another machine are remarked") {
+  CalibrationRequest request = request_of(4, 0.01);
+  request.tables.resize(1);
+  for (MeasuredRow& row : request.tables[0].table.rows) {
+    row.time = SimTime(row.time.picoseconds() * (row.size < mib(1) ? 3 : 1));
+  }
+  const ProfileCalibration result = calibration_of(request);
+  REQUIRE(!result.warnings.empty());
+  REQUIRE(result.warnings.back().find("may be others") != std::string::npos);
+}
+
 TEST_CASE("tables that no run of this machine can have are left out by name") {
   CalibrationRequest request = request_of(2, 0.01);
   request.tables.resize(2);
