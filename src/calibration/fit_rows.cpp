@@ -220,10 +220,10 @@ double FitRows::log_time(std::size_t number, const std::vector<double>& point,
   return std::log(time);
 }
 
-bool FitRows::is_near_known(std::size_t number, const std::vector<double>& point) const {
+bool FitRows::is_known(std::size_t number, const std::vector<double>& point, double near) const {
   const std::vector<Tangent>& known = known_[number];
   return std::any_of(known.begin(), known.end(), [&](const Tangent& tangent) {
-    return distance(rows_[number], tangent, point) <= kNear;
+    return distance(rows_[number], tangent, point) <= near;
   });
 }
 
@@ -297,11 +297,22 @@ void FitRows::take_slopes(const std::vector<double>& point,
 }
 
 std::size_t FitRows::learn(const std::vector<double>& point, std::span<const std::size_t> tables) {
+  return learn(point, tables, kNear);
+}
+
+void FitRows::learn_exactly(const std::vector<double>& point) {
+  std::vector<std::size_t> all(first_rows_.size() - 1);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  static_cast<void>(learn(point, all, 0.0));
+}
+
+std::size_t FitRows::learn(const std::vector<double>& point, std::span<const std::size_t> tables,
+                           double near) {
   std::vector<TableNews> all;
   for (const std::size_t table : tables) {
     TableNews news{.table = table, .asked = {}, .open = {}, .tangents = {}};
     for (std::size_t row = first_rows_[table]; row < first_rows_[table + 1]; ++row) {
-      if (!is_near_known(row, point)) {
+      if (!is_known(row, point, near)) {
         news.asked.push_back(row - first_rows_[table]);
       }
     }

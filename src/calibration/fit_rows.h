@@ -30,6 +30,8 @@ class FitRows {
   // Asks the model for the rows of these tables at `point`, unless it was asked close to it, and
   // takes a tangent where what was known is off by more than half a per cent. Returns how many.
   std::size_t learn(const std::vector<double>& point, std::span<const std::size_t> tables);
+  // The same for all rows, also those that it was asked for close by.
+  void learn_exactly(const std::vector<double>& point);
 
   // ln of the time of a row, and its derivatives by `parameters`, from what is known.
   [[nodiscard]] double log_time(std::size_t row, const std::vector<double>& point,
@@ -79,7 +81,9 @@ class FitRows {
                                 const std::vector<double>& point) const;
   // The tangent that says the time of a row; kNowhere without any.
   [[nodiscard]] std::size_t tangent_for(std::size_t row, const std::vector<double>& point) const;
-  [[nodiscard]] bool is_near_known(std::size_t row, const std::vector<double>& point) const;
+  [[nodiscard]] bool is_known(std::size_t row, const std::vector<double>& point, double near) const;
+  std::size_t learn(const std::vector<double>& point, std::span<const std::size_t> tables,
+                    double near);
   void add(std::size_t row, Tangent tangent);
   void ask(const std::vector<double>& point, TableNews& news);
   void take_slopes(const std::vector<double>& point, const std::vector<std::size_t>& number_of,

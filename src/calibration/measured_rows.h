@@ -34,7 +34,7 @@ struct PrintedRow {
   Bytes size;
   PrintedTime out_of_place;
   std::optional<PrintedTime> in_place;
-  std::size_t line = 0;  // Of its file; 0 where no line is a row.
+  std::size_t line = 0;  // Of the log; 0 if it is of no log.
 };
 
 // Why a row cannot be used, for the reader to report with its place; nothing if it can: the time

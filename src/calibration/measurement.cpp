@@ -50,16 +50,6 @@ std::string read_text(const std::filesystem::path& file) {
   return text;
 }
 
-// A line that begins with one of the four keys of a YAML table.
-bool is_yaml_table(std::string_view text) {
-  for (const std::string key : {"source:", "system:", "test:", "rows:"}) {
-    if (text.starts_with(key) || text.find("\n" + key) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
-}
-
 std::optional<std::string> optional_text(const ConfigNode& node, std::string_view key) {
   const std::optional<ConfigNode> value = node.optional(key);
   if (!value || value->is_null()) {
@@ -169,11 +159,21 @@ MeasuredTable parse_yaml_table(const std::string& text, const std::string& name)
 
 }  // namespace
 
+// A line that begins with one of the four keys of a YAML table.
+bool is_measured_yaml(std::string_view text) {
+  for (const std::string key : {"source:", "system:", "test:", "rows:"}) {
+    if (text.starts_with(key) || text.find("\n" + key) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 MeasuredTable parse_measurement(const std::string& text, const std::string& name) {
   MeasuredTable table;
   if (is_nccl_log(text)) {
     table = parse_nccl_log(text, name);
-  } else if (is_yaml_table(text)) {
+  } else if (is_measured_yaml(text)) {
     table = parse_yaml_table(text, name);
   } else {
     throw ConfigError(fmt::format(

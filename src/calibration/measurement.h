@@ -29,7 +29,7 @@ struct MeasuredRow {
   double algbw_gbps = 0.0;
   double busbw_gbps = 0.0;
   std::optional<MeasuredTime> in_place;
-  std::size_t line = 0;  // Of a log; 0 in tables, where no line is a row.
+  std::size_t line = 0;  // Of the log; 0 if it is of no log.
 };
 
 struct MeasuredTable {
@@ -40,6 +40,8 @@ struct MeasuredTable {
   std::optional<int> ranks;
   std::optional<int> nodes;
   std::optional<int> gpus_per_node;
+  std::optional<int> gpus_per_process = {};
+  bool cuda_graph = false;
   std::string system;              // What was measured; empty if unknown.
   std::string algorithm_protocol;  // "default", "Ring (forced)"; empty if unknown.
   std::vector<MeasuredRow> rows;   // In the file's order; never empty.
@@ -47,6 +49,8 @@ struct MeasuredTable {
   std::vector<std::string> remarks;
 };
 
+// Whether the text looks like a YAML table.
+[[nodiscard]] bool is_measured_yaml(std::string_view text);
 // Reads a table; YAML or log is decided by content. Throws ConfigError for anything else, with the
 // line where there is one. A row is never skipped without a remark.
 [[nodiscard]] MeasuredTable load_measurement(const std::filesystem::path& file);

@@ -60,57 +60,7 @@ FittedCase fitted_case(const LoadedCase& loaded, const Catalogue& catalogue,
   return made;
 }
 
-std::vector<FitParameter> parameters_of(const std::vector<ProfileConstant>& constants) {
-  std::vector<FitParameter> parameters;
-  for (const ProfileConstant& constant : constants) {
-    parameters.push_back(
-        {.name = constant.name,
-         .start = std::log(constant.start),
-         .least = std::log(constant.least),
-         .most = std::log(constant.most),
-         .spread = std::log(constant.neighbour ? constant.neighbour_spread : constant.spread),
-         .neighbour = constant.neighbour,
-         .slower = constant.kind == ConstantKind::Time ? 1.0 : -1.0});
-  }
-  return parameters;
-}
-
-std::vector<double> exponentials(std::span<const double> logarithms) {
-  std::vector<double> values;
-  for (const double x : logarithms) {
-    values.push_back(std::exp(x));
-  }
-  return values;
-}
-
 }  // namespace
-
-class NcclFit::Model : public FitModel {
- public:
-  Model(const ProfileConstants& constants, std::vector<FittedCase> cases)
-      : constants_(constants), cases_(std::move(cases)) {}
-
-  void set_points(std::span<const std::vector<double>> points) override {
-    profiles_.clear();
-    for (const std::vector<double>& point : points) {
-      profiles_.push_back(constants_.profile(exponentials(point)));
-    }
-  }
-
-  void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
-                 std::span<double> times) override {
-    NcclSession& session = *cases_[table].session;
-    session.use(profiles_[point]);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      times[i] = std::log(session.time(rows[i]).seconds());
-    }
-  }
-
- private:
-  const ProfileConstants& constants_;
-  std::vector<FittedCase> cases_;
-  std::vector<nccl::Profile> profiles_;
-};
 
 NcclFit::NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
                  const ProfileConstants& constants, const FitOptions& options,
@@ -129,8 +79,13 @@ NcclFit::NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
   for (const FittedCase& one : made) {
     tables_.push_back(one.table);
   }
-  model_ = std::make_unique<Model>(constants, std::move(made));
-  fit_ = std::make_unique<RobustFit>(*model_, parameters_of(constants.all()), tables_, options,
+  std::vector<std::unique_ptr<NcclSession>> sessions;
+  for (FittedCase& one : made) {
+    clusters_.push_back(std::move(one.cluster));
+    sessions.push_back(std::move(one.session));
+  }
+  model_ = std::make_unique<NcclFitModel>(constants, std::move(sessions));
+  fit_ = std::make_unique<RobustFit>(*model_, fit_parameters(constants.all()), tables_, options,
                                      run_tasks);
   all_ = fit_->fit();
 }
@@ -169,11 +124,11 @@ std::vector<std::string> NcclFit::systems() const {
 }
 
 nccl::Profile NcclFit::profile(const Fit& fit) const {
-  std::vector<double> values;
+  std::vector<double> point;
   for (const FittedParameter& parameter : fit.parameters) {
-    values.push_back(std::exp(parameter.value));
+    point.push_back(parameter.value);
   }
-  return constants_.profile(values);
+  return constants_.profile(exponentials(point));
 }
 
 }  // namespace trainyard

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "calibration/nccl_fit_model.h"
 #include "calibration/profile_constants.h"
 #include "calibration/robust_fit.h"
 #include "calibration/validation.h"
 #include "calibration/validation_case.h"
 #include "hw/catalogue.h"
+#include "topology/cluster.h"
 
 namespace trainyard {
 
@@ -50,10 +52,10 @@ class NcclFit {
   [[nodiscard]] nccl::Profile profile(const Fit& fit) const;
 
  private:
-  class Model;
   const ProfileConstants& constants_;
   std::vector<FitTable> tables_;
-  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Cluster>> clusters_;
+  std::unique_ptr<NcclFitModel> model_;
   std::unique_ptr<RobustFit> fit_;
   Fit all_;
 };

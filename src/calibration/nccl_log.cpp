@@ -188,6 +188,8 @@ class Surroundings {
       version_ = words[2];
     } else if (words.size() > 1 && words[0] == "Rank") {
       read_device(words);
+    } else if (words.size() > 3 && words[0] == "nThread" && words[2] == "nGpus") {
+      read_launch(words);
     } else if (words.size() == 6 && words[0] == "ranks" && words[2] == "nodes") {
       ranks_ = parse_integer<int>(words[1]);
       nodes_ = parse_integer<int>(words[3]);
@@ -209,6 +211,8 @@ class Surroundings {
                                       : fmt::format("nccl-tests log (nccl-tests {})", version_);
     describe_operation(table);
     describe_ranks(table);
+    table.gpus_per_process = gpus_per_process_;
+    table.cuda_graph = cuda_graph_;
     if (simulated_) {
       table.remarks.emplace_back("the file is output of this program: simulated, not measured");
     }
@@ -239,6 +243,13 @@ class Surroundings {
         mentioned_.insert(*operation);
       }
     }
+  }
+
+  // nThread 1 nGpus 8 minBytes 8 maxBytes 134217728 ... graph: 0
+  void read_launch(const Words& words) {
+    gpus_per_process_ = parse_integer<int>(words[3]);
+    const auto graph = std::find(words.begin(), words.end(), "graph:");
+    cuda_graph_ = graph != words.end() && graph + 1 != words.end() && *(graph + 1) != "0";
   }
 
   // Rank 0 [Group 0] Pid 1234 on HOST device 0 [BUS] NAME OF THE GPU
@@ -316,6 +327,8 @@ class Surroundings {
   std::set<std::string_view> hosts_;
   std::string_view gpu_;
   std::optional<int> ranks_, nodes_, gpus_per_node_;  // From our own table.
+  std::optional<int> gpus_per_process_;
+  bool cuda_graph_ = false;
   bool several_groups_ = false;
   bool simulated_ = false;
   bool failed_ = false;
@@ -324,12 +337,20 @@ class Surroundings {
 
 class LogReader {
  public:
-  explicit LogReader(const std::string& name) : name_(name) {}
+  LogReader(const std::string& name, std::vector<std::string>* damage)
+      : name_(name), damage_(damage) {}
 
   MeasuredTable read(std::string_view text) {
     std::size_t number = 0;
     for (const std::string_view line : split_lines(text)) {
-      read_line(line, ++number);
+      try {
+        read_line(line, ++number);
+      } catch (const ConfigError& error) {
+        if (damage_ == nullptr) {
+          throw;
+        }
+        damage_->emplace_back(error.what());
+      }
     }
     if (rows_.empty()) {
       throw ConfigError(fmt::format("{}:{}: expected rows below the table's header, found none",
@@ -344,8 +365,12 @@ class LogReader {
   }
 
   void read_line(std::string_view line, std::size_t number) {
+    if (stopped_) {
+      return;
+    }
     if (std::optional<Header> header = parse_header(line)) {
       if (header_) {
+        stopped_ = true;
         fail(number, fmt::format("a second table starts here (the first is on line {}): expected "
                                  "one run per file",
                                  header_->line));
@@ -447,7 +472,9 @@ class LogReader {
   }
 
   const std::string& name_;
+  std::vector<std::string>* damage_;  // None: what is wrong is an error.
   std::optional<Header> header_;
+  bool stopped_ = false;  // What follows is of another run.
   Surroundings surroundings_;
   std::vector<PrintedRow> rows_;
   std::size_t empty_rows_ = 0;
@@ -463,8 +490,9 @@ bool is_nccl_log(std::string_view text) {
                      [](std::string_view line) { return parse_header(line).has_value(); });
 }
 
-MeasuredTable parse_nccl_log(std::string_view text, const std::string& name) {
-  return LogReader(name).read(text);
+MeasuredTable parse_nccl_log(std::string_view text, const std::string& name,
+                             std::vector<std::string>* damage) {
+  return LogReader(name, damage).read(text);
 }
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "calibration/measurement.h"
 
@@ -12,7 +13,10 @@ namespace trainyard {
 // Whether the text holds the header of an nccl-tests table.
 [[nodiscard]] bool is_nccl_log(std::string_view text);
 
-// Reads one table; throws ConfigError naming `name` and the line.
-[[nodiscard]] MeasuredTable parse_nccl_log(std::string_view text, const std::string& name);
+// Reads one table; throws ConfigError naming `name` and the line. With `damage`, a row that is
+// wrong and what stands where nothing should are left out, a line there for each, "NAME:LINE: ...";
+// it still throws where no row is left.
+[[nodiscard]] MeasuredTable parse_nccl_log(std::string_view text, const std::string& name,
+                                           std::vector<std::string>* damage = nullptr);
 
 }  // namespace trainyard

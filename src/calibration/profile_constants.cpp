@@ -52,28 +52,28 @@ struct Leaf {
   std::string name;  // Of the value: "networks.rdma.latency".
   std::optional<std::size_t> item;
   ConfigNode node;
+  bool is_estimate = false;
 };
-
-bool is_fitted(const ConfigNode& value) {
-  const std::string evidence = value.required("evidence").as_string();
-  return evidence == "measured" || evidence == "estimate";
-}
 
 void collect(const ConfigNode& node, const std::string& name, std::vector<Leaf>& leaves) {
   if (!node.is_map()) {
     return;
   }
   if (const auto value = node.optional("value")) {
-    if (!is_fitted(node)) {
+    const std::string evidence = node.required("evidence").as_string();
+    const bool is_estimate = evidence == "estimate";
+    if (!is_estimate && evidence != "measured") {
       return;
     }
     if (!value->is_sequence()) {
-      leaves.push_back({.name = name, .item = std::nullopt, .node = *value});
+      leaves.push_back(
+          {.name = name, .item = std::nullopt, .node = *value, .is_estimate = is_estimate});
       return;
     }
     const std::vector<ConfigNode> items = value->items();
     for (std::size_t item = 0; item < items.size(); ++item) {
-      leaves.push_back({.name = name, .item = item, .node = items[item]});
+      leaves.push_back(
+          {.name = name, .item = item, .node = items[item], .is_estimate = is_estimate});
     }
     return;
   }
@@ -165,6 +165,7 @@ class Priors {
     }
     constant.kind = kind_of(start.as_string());
     constant.in_file = number(leaf.node, constant.kind);
+    constant.is_estimate = leaf.is_estimate;
     constant.start = positive(start, constant.kind);
     constant.least = positive(prior->least, constant.kind);
     constant.most = positive(prior->most, constant.kind);
@@ -259,18 +260,18 @@ nccl::Profile ProfileConstants::profile(std::span<const double> values) const {
   return nccl::Profile::read(document);
 }
 
-std::string constant_text(ConstantKind kind, double value) {
+std::string constant_text(ConstantKind kind, double value, int digits) {
   switch (kind) {
     case ConstantKind::Time:
-      return value < 1e-6   ? fmt::format("{:.3g} ns", value * 1e9)
-             : value < 1e-3 ? fmt::format("{:.3g} us", value * 1e6)
-                            : fmt::format("{:.3g} ms", value * 1e3);
+      return value < 1e-6   ? fmt::format("{:.{}g} ns", value * 1e9, digits)
+             : value < 1e-3 ? fmt::format("{:.{}g} us", value * 1e6, digits)
+                            : fmt::format("{:.{}g} ms", value * 1e3, digits);
     case ConstantKind::Rate:
-      return fmt::format("{:.3g} GB/s", value / 8e9);
+      return fmt::format("{:.{}g} GB/s", value / 8e9, digits);
     case ConstantKind::Share:
       break;
   }
-  return fmt::format("{:.3g}", value);
+  return fmt::format("{:.{}g}", value, digits);
 }
 
 }  // namespace trainyard

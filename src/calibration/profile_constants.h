@@ -25,8 +25,9 @@ struct ProfileConstant {
   std::string name;  // "gpus.hopper.ll_cost"; of lists "networks.rdma.latency.Simple".
   std::string path;  // Of its value in the document.
   ConstantKind kind = ConstantKind::Time;
-  double in_file = 0.0;  // May be zero.
-  double start = 0.0;    // What is assumed; positive, as all that follow.
+  double in_file = 0.0;      // May be zero.
+  bool is_estimate = false;  // By its evidence; otherwise it was measured somewhere.
+  double start = 0.0;        // What is assumed; positive, as all that follow.
   double least = 0.0;
   double most = 0.0;
   double spread = 1.0;  // A factor above one.
@@ -42,6 +43,9 @@ class ProfileConstants {
   ProfileConstants(const std::filesystem::path& profile, const std::filesystem::path& priors);
 
   [[nodiscard]] const std::vector<ProfileConstant>& all() const { return constants_; }
+  // The file that it was read from, and its text.
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& text() const { return text_; }
   // The profile with these values, one for each constant, within its limits.
   [[nodiscard]] nccl::Profile profile(std::span<const double> values) const;
 
@@ -51,7 +55,7 @@ class ProfileConstants {
   std::vector<ProfileConstant> constants_;
 };
 
-// "7.85us", "13.9GB/s", "0.864": to three digits.
-[[nodiscard]] std::string constant_text(ConstantKind kind, double value);
+// "7.85 us", "13.9 GB/s", "0.864".
+[[nodiscard]] std::string constant_text(ConstantKind kind, double value, int digits = 3);
 
 }  // namespace trainyard

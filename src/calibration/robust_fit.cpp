@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -123,13 +124,18 @@ struct RobustFit::State {
         tables(std::move(tables_in)),
         options(options_in),
         run_tasks(std::move(run_tasks_in)),
-        rows(model, parameters, tables, run_tasks) {}
+        rows(model, parameters, tables, run_tasks) {
+    for (const FitRows::Row& row : rows.rows()) {
+      weights.push_back(row.weight);
+    }
+  }
 
   std::vector<FitParameter> parameters;
   std::vector<FitTable> tables;
   FitOptions options;
   TaskRunner run_tasks;
   FitRows rows;
+  std::vector<double> weights;  // Of rows.
   std::optional<Fit> all = {};  // To all tables.
 
   // A step of all rounds: the best point by what is known of the rows of these tables. Returns the
@@ -158,8 +164,9 @@ void add_priors(ceres::Problem& problem, const std::vector<FitParameter>& parame
   }
 }
 
-void add_rows(ceres::Problem& problem, const FitRows& rows, const std::vector<std::size_t>& used,
-              const RowsAtPoint& found, double scale, std::vector<double>& point) {
+void add_rows(ceres::Problem& problem, const FitRows& rows, const std::vector<double>& weights,
+              const std::vector<std::size_t>& used, const RowsAtPoint& found, double scale,
+              std::vector<double>& point) {
   for (const std::size_t table : used) {
     const std::size_t first = rows.first_rows()[table];
     const std::size_t last = rows.first_rows()[table + 1];
@@ -168,12 +175,11 @@ void add_rows(ceres::Problem& problem, const FitRows& rows, const std::vector<st
       for (const std::uint32_t k : rows.rows()[row].parameters) {
         blocks.push_back(&point[k]);
       }
-      if (!blocks.empty()) {
-        problem.AddResidualBlock(
-            new RowCost(found, row, blocks.size(), scale),
-            new ceres::ScaledLoss(new ceres::SoftLOneLoss(1.0), rows.rows()[row].weight,
-                                  ceres::TAKE_OWNERSHIP),
-            blocks);
+      if (!blocks.empty() && weights[row] > 0.0) {
+        problem.AddResidualBlock(new RowCost(found, row, blocks.size(), scale),
+                                 new ceres::ScaledLoss(new ceres::SoftLOneLoss(1.0), weights[row],
+                                                       ceres::TAKE_OWNERSHIP),
+                                 blocks);
       }
     }
   }
@@ -194,7 +200,7 @@ double RobustFit::State::improve(std::vector<double>& point, const std::vector<s
     problem.SetParameterUpperBound(&point[k], 0, std::min(parameters[k].most, point[k] + room));
   }
   add_priors(problem, parameters, point);
-  add_rows(problem, rows, used, found, options.scale, point);
+  add_rows(problem, rows, weights, used, found, options.scale, point);
   ceres::Solver::Options solver;
   solver.linear_solver_type = ceres::DENSE_NORMAL_CHOLESKY;
   solver.max_num_iterations = 200;
@@ -254,7 +260,7 @@ double RobustFit::State::misfits(const std::vector<double>& point,
     for (std::size_t r = first; r < last; ++r) {
       const double misfit = rows.log_time(r, point, derivatives) - rows.rows()[r].log_measured;
       const double z = std::pow(misfit / options.scale, 2);
-      sum += rows.rows()[r].weight * (std::sqrt(1.0 + z) - 1.0);
+      sum += weights[r] * (std::sqrt(1.0 + z) - 1.0);
     }
   }
   return sum;
@@ -268,7 +274,7 @@ void RobustFit::State::finish(Fit& fit, const std::vector<double>& point,
   at_once.look_up();
   ceres::Problem problem;
   add_priors(problem, parameters, values);
-  add_rows(problem, rows, used, found, options.scale, values);
+  add_rows(problem, rows, weights, used, found, options.scale, values);
   std::vector<std::pair<const double*, const double*>> wanted;
   for (const double& value : values) {
     wanted.emplace_back(&value, &value);
@@ -292,7 +298,7 @@ void RobustFit::State::finish(Fit& fit, const std::vector<double>& point,
   for (const std::size_t table : used) {
     for (std::size_t r = rows.first_rows()[table]; r < rows.first_rows()[table + 1]; ++r) {
       for (std::size_t i = 0; i < found.derivatives[r].size(); ++i) {
-        if (std::abs(found.derivatives[r][i]) >= kMoves) {
+        if (weights[r] > 0.0 && std::abs(found.derivatives[r][i]) >= kMoves) {
           const std::uint32_t k = rows.rows()[r].parameters[i];
           ++fit.parameters[k].rows;
           moved[k].insert(tables[table].name);
@@ -341,6 +347,36 @@ Fit RobustFit::fit(const std::optional<std::string>& without,
   Fit fit = state.solve(begin.value_or(point), used);
   state.rows.forget();
   return fit;
+}
+
+Fit RobustFit::fit(const FitChange& change, const std::vector<double>& begin) {
+  static_cast<void>(fit());  // Finds out what the model says on the way.
+  State& state = *state_;
+  std::vector<std::size_t> used(state.tables.size());
+  std::iota(used.begin(), used.end(), std::size_t{0});
+  const std::vector<FitParameter> parameters = state.parameters;
+  const std::vector<double> weights = std::exchange(state.weights, change.weights);
+  const FitOptions options = state.options;
+  state.options.scale = change.scale;
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    state.parameters[k].spread = change.spreads[k];
+  }
+  Fit fit = state.solve(begin, used);
+  state.parameters = parameters;
+  state.weights = weights;
+  state.options = options;
+  return fit;
+}
+
+std::vector<RobustFitRow> RobustFit::rows_at(const std::vector<double>& point) {
+  FitRows& known = state_->rows;
+  known.learn_exactly(point);
+  std::vector<RobustFitRow> rows(known.rows().size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    rows[r].parameters = known.rows()[r].parameters;
+    rows[r].misfit = known.log_time(r, point, rows[r].derivatives) - known.rows()[r].log_measured;
+  }
+  return rows;
 }
 
 }  // namespace trainyard

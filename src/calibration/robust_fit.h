@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -90,6 +91,20 @@ struct FitOptions {
   bool standard_errors = true;
 };
 
+// What another fit to the same rows counts otherwise.
+struct FitChange {
+  std::vector<double> weights;  // Of each row, table by table; 0: not fitted to.
+  std::vector<double> spreads;  // Of each parameter.
+  double scale = 0.05;
+};
+
+// A row where a fit ended.
+struct RobustFitRow {
+  double misfit = 0.0;                         // ln(predicted) - ln(measured).
+  std::vector<std::uint32_t> parameters = {};  // That change it, in order.
+  std::vector<double> derivatives = {};        // d ln(predicted) / d x of these.
+};
+
 class RobustFit {
  public:
   // The model must outlive it.
@@ -104,6 +119,11 @@ class RobustFit {
   // that the first one, to all tables, finds out what the model says on the way.
   [[nodiscard]] Fit fit(const std::optional<std::string>& without = std::nullopt,
                         const std::optional<std::vector<double>>& begin = std::nullopt);
+
+  // To all tables with other weights, spreads and scale, from `begin`.
+  [[nodiscard]] Fit fit(const FitChange& change, const std::vector<double>& begin);
+  // All rows, table by table, as the model has them at a point.
+  [[nodiscard]] std::vector<RobustFitRow> rows_at(const std::vector<double>& point);
 
  private:
   struct State;

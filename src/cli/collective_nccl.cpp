@@ -4,9 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "calibration/intervals.h"
@@ -102,6 +105,7 @@ struct TimedRow {
   CollectiveRow row;
   std::optional<nccl::EngineOutcome> engine;
   std::optional<nccl::MachineKind> stranger = {};  // A machine that no measured table shows.
+  std::optional<std::string> beyond = {};  // In what it is beyond the rows of a fitted profile.
 };
 
 TimedRow made_row(const CollectiveRequest& request, const CollectiveInputs& inputs, Bytes size,
@@ -171,10 +175,10 @@ std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, 
   return engine;
 }
 
-// What was measured are calls back to back on fabrics without other traffic: of the errors of other
-// predictions nothing is known.
+// What was measured are calls back to back on fabrics without other traffic, predicted with the
+// shipped profile: of the errors of other predictions nothing is known.
 std::optional<Intervals> intervals_of(const NcclRequest& request) {
-  if (request.fidelity || !request.mode.back_to_back) {
+  if (request.fidelity || !request.mode.back_to_back || request.profile) {
     return std::nullopt;
   }
   return Intervals::load(intervals_file());
@@ -185,11 +189,16 @@ unsigned workers_of(unsigned threads, std::size_t sizes) {
   return static_cast<unsigned>(std::min<std::size_t>(all, sizes));
 }
 
+std::filesystem::path profile_file(const NcclRequest& request) {
+  return request.profile ? std::filesystem::path(*request.profile)
+                         : configs_folder() / "nccl" / "profile.yaml";
+}
+
 // Size by size, the choices in their order. A timer is of one thread and keeps what sizes share, so
 // each works through every so many sizes.
 std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                                 const std::vector<Prepared>& prepared, spdlog::logger& log) {
-  const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
+  const nccl::Profile profile = nccl::Profile::load(profile_file(*request.nccl));
   const NcclOptions& options = request.nccl->choices.front().options;
   std::optional<nccl::TunerTable> tuner;
   if (options.tuner_file) {
@@ -214,6 +223,10 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
                  ? collective_row(request, inputs, one, tuner ? &*tuner : nullptr, size, timer)
                  : exchange_row(request, inputs, one, size, timer);
       CollectiveRow& row = made.row;
+      if (profile.basis) {
+        made.beyond =
+            profile.basis->beyond(timer.machine(), request.operation, inputs.ranks(), size);
+      }
       if (intervals) {
         const nccl::MachineKind machine = timer.machine();
         row.interval = intervals->around(row.time, machine, size);
@@ -238,10 +251,9 @@ void check_processes(const NcclRequest& request, const Cluster& cluster) {
 
 void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& notes) {
   const NcclOptions& options = request.choices.front().options;
-  notes.push_back(
-      fmt::format("nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in "
-                  "configs/nccl/profile.yaml",
-                  to_string(options.version)));
+  notes.push_back(fmt::format(
+      "nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in {}",
+      to_string(options.version), request.profile.value_or("configs/nccl/profile.yaml")));
   notes.insert(notes.end(), options.notes.begin(), options.notes.end());
   const nccl::LaunchMode& mode = request.mode;
   const std::string launch =
@@ -319,6 +331,27 @@ void append_once(const std::vector<std::string>& more, std::vector<std::string>&
   }
 }
 
+// One note for each reason, with the sizes that it is of.
+void add_beyond_notes(const std::vector<TimedRow>& rows, std::vector<std::string>& notes) {
+  std::map<std::string, std::pair<Bytes, Bytes>> sizes;
+  for (const TimedRow& timed : rows) {
+    if (timed.beyond) {
+      const Bytes size = timed.row.size;
+      auto& range = sizes.try_emplace(*timed.beyond, size, size).first->second;
+      range.first = std::min(range.first, size);
+      range.second = std::max(range.second, size);
+    }
+  }
+  for (const auto& [reason, range] : sizes) {
+    const std::string which =
+        range.first == range.second
+            ? to_string(range.first)
+            : fmt::format("{} to {}", to_string(range.first), to_string(range.second));
+    notes.push_back(
+        fmt::format("beyond what the profile was fitted to ({}): sizes {}", reason, which));
+  }
+}
+
 void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
   if (!first.row.interval) {
     return;
@@ -348,6 +381,7 @@ NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spd
   report.show_fingerprint = request.fingerprint && several_nodes;
   std::vector<TimedRow> rows = run_sizes(request, inputs, prepared, log);
   add_interval_note(rows.front(), report.notes);
+  add_beyond_notes(rows, report.notes);
   write_files(request, inputs.cluster, rows[rows.size() - prepared.size()]);
   NcclRun run = collected(request, rows, inputs.sizes.back(), std::move(report), log);
   for (const Prepared& one : prepared) {

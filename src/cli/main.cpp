@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/calibrate.h"
 #include "cli/check.h"
 #include "cli/collective.h"
 #include "cli/doctor.h"
@@ -45,6 +46,7 @@ from a description of its parts in YAML.
   trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
   trainyard topology        what a cluster file describes: devices, links, routes, a drawing
   trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
+  trainyard calibrate FILE...  a profile of NCCL fitted to measurements of one machine
   trainyard validate        how far predictions are from measured tables
   trainyard check FILE...   what is wrong, or likely to be, with files of clusters and parts
 
@@ -60,12 +62,19 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"check", run_check},       Command{"collective", run_collective_command},
-    Command{"doctor", run_doctor},     Command{"import", run_import},
-    Command{"jobs", run_jobs},         Command{"plan", run_plan},
-    Command{"step", run_step},         Command{"sweep", run_sweep},
-    Command{"topology", run_topology}, Command{"traffic", run_traffic_command},
-    Command{"transfer", run_transfer}, Command{"validate", run_validate},
+    Command{"calibrate", run_calibrate},
+    Command{"check", run_check},
+    Command{"collective", run_collective_command},
+    Command{"doctor", run_doctor},
+    Command{"import", run_import},
+    Command{"jobs", run_jobs},
+    Command{"plan", run_plan},
+    Command{"step", run_step},
+    Command{"sweep", run_sweep},
+    Command{"topology", run_topology},
+    Command{"traffic", run_traffic_command},
+    Command{"transfer", run_transfer},
+    Command{"validate", run_validate},
 };
 
 int run(std::span<const std::string> arguments) {

@@ -18,9 +18,9 @@ namespace options = boost::program_options;
 
 // What nothing in the other runtime answers to.
 constexpr std::array<const char*, 4> kPlainAlone{"algo-file", "chunk", "matrix", "trace"};
-constexpr std::array<const char*, 8> kNcclAlone{"proto",      "nccl-version", "env",
+constexpr std::array<const char*, 9> kNcclAlone{"proto",      "nccl-version", "env",
                                                 "graph-file", "tuner-csv",    "gpus-per-process",
-                                                "cuda-graph", "isolated"};
+                                                "cuda-graph", "isolated",     "profile"};
 
 void check_operation(const OptionReader& reader, Operation operation) {
   if (operation == Operation::AllToAllV || operation == Operation::Barrier) {
@@ -115,6 +115,8 @@ void add_nccl_run_options(options::options_description& all) {
   add_nccl_options(all);
   add("gpus-per-process", text("N"), "nccl: GPUs that one process drives (default 1)");
   add("cuda-graph", "nccl: calls are replayed from CUDA graphs");
+  add("profile", text("FILE"),
+      "nccl: constants of the event model, as trainyard calibrate writes them");
   add("isolated", "nccl: one call by itself (default: between calls back to back, as nccl-tests)");
 }
 
@@ -125,6 +127,7 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
   request.mode.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024).value_or(1);
   request.mode.cuda_graph = reader.given("cuda-graph");
   request.mode.back_to_back = !reader.given("isolated");
+  request.profile = reader.text("profile");
   const std::vector<std::string> channels = channel_settings(reader);
   const std::vector<std::string> algorithm_names{"ring", "tree",          "nvls",        "nvlstree",
                                                  "pat",  "collnetdirect", "collnetchain"};

@@ -4,6 +4,7 @@
 
 #include <boost/program_options.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct NcclRequest {
   nccl::LaunchMode mode = {};
   // Which engine stands between nodes; none: "ports", those of the event model alone.
   std::optional<Fidelity> fidelity = {};
+  std::optional<std::string> profile = {};  // A file instead of configs/nccl/profile.yaml.
 };
 
 // "ports", "flow", ...

@@ -30,6 +30,9 @@ class Reader {
     if (const auto note = node.optional("note")) {
       static_cast<void>(note->as_string());
     }
+    if (const auto fit = node.optional("fit")) {
+      fit->skip();  // What `trainyard calibrate` says of it.
+    }
     return node.required("value");
   }
 
@@ -139,6 +142,9 @@ Profile Profile::read(ConfigDocument& document) {
                     .per_gpu = reader.time(launch, "per_gpu"),
                     .per_channel = reader.time(launch, "per_channel"),
                     .graph = reader.time(launch, "graph")};
+  if (const auto basis = root.optional("calibration")) {
+    profile.basis = ProfileBasis::read(*basis);
+  }
   document.finish();
   return profile;
 }

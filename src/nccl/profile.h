@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "nccl/profile_basis.h"
 #include "nccl/types.h"
 #include "sim/units.h"
 
@@ -95,6 +96,7 @@ struct Profile {
   std::map<std::string, NetworkProfile> networks;     // By name: "rdma", "socket", ...
   std::map<std::string, std::string> network_of_nic;  // By NIC of the catalogue; others: "rdma".
   LaunchProfile launch;
+  std::optional<ProfileBasis> basis = {};  // Of profiles that `trainyard calibrate` wrote.
 
   [[nodiscard]] static Profile load(const std::filesystem::path& file);
   // The same of a document that is there, which may have other values than its file.

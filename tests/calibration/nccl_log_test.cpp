@@ -237,6 +237,27 @@ TEST_CASE("a log cut anywhere is read or refused, never misread") {
   }
 }
 
+TEST_CASE("with a place for damage, a wrong row costs no more than itself") {
+  std::vector<std::string> damage;
+  const std::string torn = "     2097152        524288     float\n";
+  const MeasuredTable table =
+      parse_nccl_log(kHeader + torn + kRow + kHeader + kRow, "a.log", &damage);
+  REQUIRE(table.rows.size() == 1);
+  REQUIRE(table.rows[0].line == 3);
+  REQUIRE(damage.size() == 2);
+  REQUIRE(damage[0].find("a.log:2: expected 9 values") == 0);
+  REQUIRE(damage[1].find("a.log:4: a second table starts here") == 0);
+  REQUIRE_THROWS_AS(parse_nccl_log(kHeader + torn, "a.log", &damage), ConfigError);
+}
+
+TEST_CASE("a log says how many GPUs a process drives and whether graphs are replayed") {
+  const MeasuredTable table =
+      parse("# nThread 1 nGpus 8 minBytes 8 maxBytes 8 graph: 20\n" + kHeader + kRow);
+  REQUIRE(table.gpus_per_process == 8);
+  REQUIRE(table.cuda_graph);
+  REQUIRE(!parse(kHeader + kRow).gpus_per_process.has_value());
+}
+
 TEST_CASE("only a whole header makes a log") {
   REQUIRE(is_nccl_log("x\n[1,0]<stdout>:" + kHeader));
   REQUIRE_FALSE(is_nccl_log(""));

@@ -207,4 +207,30 @@ TEST_CASE("fits do not depend on those before", "[fit]") {
   }
 }
 
+TEST_CASE("a fit with other weights and spreads leaves rows out and holds constants", "[fit]") {
+  std::vector<FitTable> tables = all_measured(0.0);
+  tables[0].rows[9].log_measured += 2.0;
+  Fitting fitting(tables);
+  FitChange change{.weights = {}, .spreads = {}, .scale = 0.05};
+  std::vector<double> begin;
+  for (const FitParameter& one : parameters()) {
+    change.spreads.push_back(one.spread);
+    begin.push_back(one.start);
+  }
+  change.weights.assign(50, 1.0);
+  change.weights[9] = 0.0;
+  change.spreads[kLink] = 1e-4;
+  const Fit fit = fitting.fit.fit(change, begin);
+  REQUIRE(std::exp(fit.parameters[kLink].value) == Approx(200.0).epsilon(0.001));
+  REQUIRE(ratio(fit, kStart) == Approx(1.0).margin(0.05));
+  std::vector<double> point;
+  for (const FittedParameter& one : fit.parameters) {
+    point.push_back(one.value);
+  }
+  const std::vector<RobustFitRow> rows = fitting.fit.rows_at(point);
+  REQUIRE(rows.size() == 50);
+  REQUIRE(rows[9].misfit == Approx(-2.0).margin(0.3));
+  REQUIRE(rows[9].parameters.size() == rows[9].derivatives.size());
+}
+
 }  // namespace trainyard

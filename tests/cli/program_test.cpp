@@ -117,8 +117,8 @@ TEST_CASE("the commands that the program proposes run") {
 TEST_CASE("an unknown command is answered by the nearest one") {
   const std::string here = TRAINYARD_SOURCE_DIR;
   const std::string expected =
-      "expected a command (check, collective, doctor, import, jobs, plan, step, sweep, topology, "
-      "traffic, transfer, validate), found ";
+      "expected a command (calibrate, check, collective, doctor, import, jobs, plan, step, sweep, "
+      "topology, traffic, transfer, validate), found ";
   require_mistake({"colective", "all_reduce"},
                   expected + "\"colective\"; did you mean \"collective\"?", here);
   require_mistake({"--nodes"}, expected + "\"--nodes\"; see trainyard --help", here);

@@ -8,14 +8,20 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <ostream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/calibrate.h"
 #include "cli/collective.h"
 #include "cli/doctor.h"
+#include "cli/jobs.h"
 #include "cli/plan.h"
 #include "cli/step.h"
+#include "cli/sweep.h"
 #include "cli/topology.h"
 #include "cli/traffic.h"
 #include "cli/transfer.h"
@@ -49,13 +55,14 @@ std::string run_here(std::vector<std::string> arguments, int expected_status) {
   const std::string command = arguments.front();
   arguments.erase(arguments.begin());
   std::ostringstream out;
-  const auto run = command == "topology"   ? run_topology
-                   : command == "transfer" ? run_transfer
-                   : command == "plan"     ? run_plan
-                   : command == "doctor"   ? run_doctor
-                   : command == "step"     ? run_step
-                   : command == "traffic"  ? run_traffic_command
-                                           : run_collective_command;
+  using Run = int (*)(std::span<const std::string>, std::ostream&);
+  const std::map<std::string, Run> commands{
+      {"calibrate", run_calibrate}, {"collective", run_collective_command},
+      {"doctor", run_doctor},       {"jobs", run_jobs},
+      {"plan", run_plan},           {"step", run_step},
+      {"sweep", run_sweep},         {"topology", run_topology},
+      {"transfer", run_transfer},   {"traffic", run_traffic_command}};
+  const Run run = commands.at(command);
   const int status = run(arguments, out);
   REQUIRE(status == expected_status);
   return out.str();

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/calibrate.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <boost/program_options.hpp>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calibration/link_comparison.h"
+#include "calibration/measured_rows.h"
+#include "calibration/measurement_file.h"
+#include "calibration/profile_calibration.h"
+#include "calibration/profile_constants.h"
+#include "cli/common.h"
+#include "cli/log.h"
+#include "cli/options.h"
+#include "nccl/environment.h"
+#include "nccl/types.h"
+#include "report/calibration_report.h"
+#include "report/output.h"
+#include "sim/config_error.h"
+#include "topology/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
+trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
+last three are only held against the simulator; what a file is, is seen from what it holds. The
+constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all others stay
+as they are, and the report says which and why. A part of the rows is kept out of the fit, to show
+what the profile is worth.
+
+Examples:
+  trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 -o mine.yaml
+  trainyard collective all_reduce --cluster dgx-h100 --runtime nccl --profile mine.yaml
+)";
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+options::options_description described_options() {
+  options::options_description all("Options");
+  const auto text = [](const char* name) {
+    return options::value<std::string>()->value_name(name);
+  };
+  const auto texts = [](const char* name) {
+    return options::value<std::vector<std::string>>()->composing()->value_name(name);
+  };
+  auto add = all.add_options();
+  add("help", "this text");
+  add("cluster", text("NAME|FILE"), "the machine that was measured");
+  add("profile,o", text("FILE"), "write the profile there, whole or not at all");
+  add("set", texts("KEY=VALUE"), "a value of the cluster file; may be given again");
+  add("nodes", text("N"), "servers of runs whose output does not say it");
+  add("op", text("OP"), "operation of runs whose output does not say it");
+  add("gpus-per-process", text("N"), "GPUs of a process (default: as the output says, or 1)");
+  add("nccl-version", text("V"), "release of NCCL (default: the newest that is known)");
+  add("env", texts("NAME=VALUE"), "a variable of NCCL that was set; may be given again");
+  add("widest", text("RATIO"),
+      "widest interval of 90 %, greatest over least, of a constant that is fitted (default: 2)");
+  add("all-rows", "keep no rows out of the fit");
+  add("threads", text("N"), "tables at once (default: all cores); never changes a result");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> read_environment(const OptionReader& reader) {
+  const std::vector<std::string> assignments = reader.texts("env");
+  static_cast<void>(nccl::Environment::parse(assignments));  // Refuses what is wrong.
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const std::string& assignment : assignments) {
+    const std::size_t sign = assignment.find('=');
+    variables.emplace_back(assignment.substr(0, sign), assignment.substr(sign + 1));
+  }
+  return variables;
+}
+
+CalibrationRequest read_request(const OptionReader& reader) {
+  CalibrationRequest request;
+  request.cluster_name = reader.required_text("cluster");
+  request.cluster = find_config("clusters", request.cluster_name);
+  request.settings = reader.texts("set");
+  request.nodes = reader.integer("nodes", 1, 1'000'000);
+  request.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024);
+  request.environment = read_environment(reader);
+  request.nccl_version = reader.text("nccl-version");
+  if (request.nccl_version && !nccl::parse_version(*request.nccl_version)) {
+    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7",
+                *request.nccl_version);
+  }
+  if (const std::optional<std::string> name = reader.text("op")) {
+    request.operation = parse_operation(*name);
+    if (!request.operation) {
+      fail_option("op", operation_names(), *name);
+    }
+  }
+  if (const std::optional<std::string> text = reader.text("widest")) {
+    const std::optional<PrintedNumber> number = parse_printed(*text);
+    if (!number || number->value < 1.01 || number->value > 100.0) {
+      fail_option("widest", "a number from 1.01 to 100", *text);
+    }
+    request.fit.widest = number->value;
+  }
+  request.all_rows = reader.given("all-rows");
+  return request;
+}
+
+std::vector<MeasurementFile> read_files(const std::vector<std::string>& names) {
+  std::vector<MeasurementFile> files;
+  for (const std::string& name : names) {
+    files.push_back(read_measurements(read_file(name, kMostBytes), name));
+  }
+  drop_copies(files);
+  return files;
+}
+
+std::vector<LinkComparison> compare_files(const std::vector<MeasurementFile>& files,
+                                          const CalibrationRequest& request,
+                                          const Catalogue& catalogue) {
+  std::vector<LinkComparison> all;
+  const auto cluster_with = [&](int nodes) {
+    return load_cluster(request.cluster, catalogue, {.nodes = nodes, .settings = request.settings});
+  };
+  for (const MeasurementFile& file : files) {
+    if (!file.links) {
+      continue;
+    }
+    const Cluster one = cluster_with(1);
+    std::optional<Cluster> two;
+    if (file.links->tool == PastedTool::Perftest) {
+      two.emplace(cluster_with(2));
+    }
+    std::vector<LinkComparison> some =
+        compare_links(*file.links, file.name, one, two ? &*two : nullptr);
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  }
+  return all;
+}
+
+}  // namespace
+
+int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("calibrate", arguments, described_options(), {"file..."});
+  const OptionReader reader("calibrate", values);
+  if (reader.given("help")) {
+    out << "trainyard calibrate MEASUREMENT... --cluster NAME|FILE [-o FILE] [options]\n\n"
+        << described_options() << kExample;
+    return 0;
+  }
+  const std::vector<std::string> names = reader.texts("file");
+  if (names.empty()) {
+    throw ConfigError("calibrate: expected a file of measurements, found none");
+  }
+  CalibrationRequest request = read_request(reader);
+  const Format format = output_format(reader);
+  const std::optional<std::string> profile = output_file(reader, "profile");
+  const std::optional<std::string> output = output_file(reader, "output");
+  check_distinct_files({{"profile", profile}, {"output", output}});
+  const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  spdlog::logger log = make_logger(reader);
+  const std::vector<MeasurementFile> files = read_files(names);
+  for (const MeasurementFile& file : files) {
+    log_warnings(log, file.warnings);
+    request.tables.insert(request.tables.end(), file.tables.begin(), file.tables.end());
+  }
+  const ProfileConstants constants(configs_folder() / "nccl" / "profile.yaml",
+                                   configs_folder() / "nccl" / "profile-priors.yaml");
+  const Catalogue catalogue = load_default_catalogue();
+  CalibrationReport report{.cluster = request.cluster_name,
+                           .links = compare_files(files, request, catalogue)};
+  if (!request.tables.empty()) {
+    report.calibration =
+        calibrate_profile(request, constants, catalogue,
+                          [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+                            run_tasks(count, threads, "calibrate", task);
+                          });
+    log_warnings(log, report.calibration->warnings);
+  }
+  if (profile) {
+    if (!report.calibration) {
+      throw ConfigError("--profile: expected a table of a collective to fit to, found none");
+    }
+    write_file(*profile, report.calibration->profile);
+  }
+  write_output(output, render(report, format), out);
+  return 0;
+}
+
+}  // namespace trainyard
