@@ -32,8 +32,8 @@ step beside the others is compared with one that has the fabric to itself. Traff
 rings and direct messages; times are without what a step costs whatever its size.
 
 Examples:
-  trainyard jobs --cluster dgx-h100 --nodes 8 --set fabric.oversubscription=4 \
-      --job mixtral-8x7b@0,2,4,6 --job mixtral-8x7b@1,3,5,7
+  trainyard jobs --cluster hgx-h100-clos --nodes 4 --set fabric.oversubscription=4 \
+      --set fabric.nodes_per_leaf=2 --job llama-3-8b@0,2 --job llama-3-8b@1,3
 )";
 
 constexpr int kMostSteps = 1000;

@@ -27,6 +27,8 @@
 #include "report/trace.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
+#include "topology/metrics.h"
+#include "topology/switch_graph.h"
 
 namespace trainyard {
 namespace {
@@ -138,6 +140,22 @@ std::string method_note(const StepRun& run, bool has_jitter) {
       has_jitter ? "" : "; closed forms: jitter");
 }
 
+// What groups that are timed one by one do not see: that all of them share the links up.
+std::optional<std::string> oversubscription_note(const Cluster& cluster) {
+  double most = 0.0;
+  for (const TierLoad& tier : tier_loads(SwitchGraph(cluster.topology))) {
+    most = std::max(most, tier.most_oversubscription);
+  }
+  constexpr double kNotWorthTelling = 1.05;
+  if (most < kNotWorthTelling) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "switches have {:.2g} times as much below as above them, and groups that work at the same "
+      "time share it: --method graph --traffic shared --runtime plain has them on one network",
+      most);
+}
+
 std::vector<std::string> notes_of(const Request& request, const Workload& workload,
                                   const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{
@@ -218,6 +236,9 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .memory_size = run.memory_size,
       .notes = {}};
   report.notes = notes_of(request, workload, software, run);
+  if (const auto note = request.shares_network ? std::nullopt : oversubscription_note(cluster)) {
+    report.notes.push_back(*note);
+  }
   add_estimate_note(cluster, report.notes);
   return report;
 }

@@ -33,7 +33,8 @@ namespace {
 namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
-FILE, a file or a name in configs/sweeps, says a command, the options that all runs share and those that vary:
+FILE, a file or a name in configs/sweeps, says a command, the options that all runs share and those
+that vary:
 
   title: oversubscription
   command: step
@@ -123,8 +124,8 @@ void check_options(const std::filesystem::path& file, const SweepSpec& spec) {
   }
 }
 
-// Of all that a result follows from, as far as the sweep names it: the points, and the text of files
-// of clusters, workloads and traffic.
+// Of all that a result follows from, as far as the sweep names it: the points, and the text of
+// files of clusters, workloads and traffic.
 std::uint64_t fingerprint_of(const SweepSpec& spec) {
   std::uint64_t hash = 0;
   const auto add = [&](std::string_view text) {

@@ -2,8 +2,8 @@
 // Computation that does not take equally long every time and on every GPU: ranks that are slower
 // than others, and operations that are longer than usual.
 //
-// Both are one-sided, as noise can only take time away, and exponential: the factor of a rank, or of
-// an operation, is 1 + share x E, with E of mean 1. Draws depend on the seed, the rank and the
+// Both are one-sided, as noise can only take time away, and exponential: the factor of a rank, or
+// of an operation, is 1 + share x E, with E of mean 1. Draws depend on the seed, the rank and the
 // position of the operation on it alone, so that equal ranks of larger graphs see the same.
 #pragma once
 

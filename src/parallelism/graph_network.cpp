@@ -58,7 +58,8 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
                      .trees = added->placement.trees,
                      .dimensions = added->placement.dimensions,
                      .rotate_dimensions = added->placement.rotate_dimensions});
-  added->executor.emplace(simulator_, *network_.engine, *added->schedule, added->placement.nodes, size);
+  added->executor.emplace(simulator_, *network_.engine, *added->schedule, added->placement.nodes,
+                          size);
   const std::size_t index = running_.size();
   added->executor->notify(*this, index);
   running_.push_back(std::move(added));

@@ -36,8 +36,8 @@ struct SharedNetwork {
 
 class NetworkTraffic final : public GraphTraffic, private EventHandler {
  public:
-  // Rank r of the graph is the GPU r of `cluster`, which is that of the network or a part of it. For
-  // one graph, not folded; the arguments must outlive this.
+  // Rank r of the graph is the GPU r of `cluster`, which is that of the network or a part of it.
+  // For one graph, not folded; the arguments must outlive this.
   NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network);
 
   // Only of calls that move no data.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training jobs on servers of their own that share the fabric of one cluster, and what each loses by
-// the others.
+// Training jobs on servers of their own that share the fabric of one cluster, and what each loses
+// by the others.
 #pragma once
 
 #include <span>

@@ -49,8 +49,8 @@ struct Cluster {
 [[nodiscard]] Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                                     const ClusterOverrides& overrides);
 
-// Leaves `part`, a copy of `whole`, no other ranks than these of `whole`, in rising order; nodes and
-// links stay. `ranks` may not be empty.
+// Leaves `part`, a copy of `whole`, no other ranks than these of `whole`, in rising order; nodes
+// and links stay. `ranks` may not be empty.
 void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part);
 
 }  // namespace trainyard

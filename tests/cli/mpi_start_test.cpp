@@ -58,21 +58,25 @@ vary:
 )");
   const std::string mpirun =
       "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated\n"
-      "exec mpirun --oversubscribe -n 3 '" TRAINYARD_PROGRAM "' ";
+      "exec mpirun --oversubscribe -n 3 ";
+  if (run_shell(mpirun + "true", folder.path()).status != 0) {
+    WARN("mpirun starts no processes on this machine: left out");
+    return;
+  }
+  const std::string trainyard = mpirun + "'" TRAINYARD_PROGRAM "' ";
   const ProgramResult one = run_program({"sweep", "sweep.yaml", "--output", "one"}, folder.path());
   REQUIRE(one.status == 1);
   const ProgramResult several =
-      run_shell(mpirun + "sweep sweep.yaml --output several", folder.path());
+      run_shell(trainyard + "sweep sweep.yaml --output several", folder.path());
   INFO(several.error);
   REQUIRE(several.status == 1);
   REQUIRE(read_text_file(folder.path() / "several") == read_text_file(folder.path() / "one"));
   REQUIRE_FALSE(std::filesystem::exists(folder.path() / "several.partial.1"));
 
-  const ProgramResult wrong = run_shell(mpirun + "sweep none.yaml", folder.path());
+  const ProgramResult wrong = run_shell(trainyard + "sweep none", folder.path());
   REQUIRE(wrong.status == 2);
-  REQUIRE(wrong.error.find("trainyard: expected a file or one of the sweeps ") !=
-          std::string::npos);
-  const ProgramResult other = run_shell(mpirun + "topology", folder.path());
+  REQUIRE(wrong.error.find("trainyard: expected a file or one of the sweeps") != std::string::npos);
+  const ProgramResult other = run_shell(trainyard + "topology", folder.path());
   REQUIRE(other.error.find("trainyard: expected a command for several processes (sweep), found "
                            "\"topology\"") != std::string::npos);
 }

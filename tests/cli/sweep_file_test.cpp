@@ -92,9 +92,9 @@ TEST_CASE("a sweep file with a mistake is one line with its place", "[sweep]") {
           "\"3\"");
   REQUIRE(refusal("{nodes: [1]}") == "my.yaml:4:7: vary: \"nodes\" stands in options already");
   REQUIRE(refusal("[{a: [1, 2], b: [1]}]") ==
-          "my.yaml:4:17: vary.0.b: expected as many values as a, 2, found 1");
+          "my.yaml:4:23: vary[0].b: expected as many values as a, 2, found 1");
   REQUIRE(refusal("[{a: [1]}, {a: [2]}]") ==
-          "my.yaml:4:7: vary: expected every option once, found \"\"a\" twice\"");
+          "my.yaml:4:7: vary: expected every option once, found \"a\" twice");
   REQUIRE(refusal("{a: {from: 1, to: 2}}") ==
           "my.yaml:4:11: vary.a: expected either step or factor, found none of them");
   REQUIRE(refusal("{a: {from: 1, to: 2, step: 0}}") ==

@@ -51,6 +51,20 @@ std::vector<std::string> arguments_of(const std::filesystem::path& file) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
+// Makes it the working folder for as long as this lives.
+class FolderForNow {
+ public:
+  explicit FolderForNow(const std::filesystem::path& folder) {
+    std::filesystem::current_path(folder);
+  }
+  FolderForNow(const FolderForNow&) = delete;
+  FolderForNow& operator=(const FolderForNow&) = delete;
+  ~FolderForNow() { std::filesystem::current_path(before_); }
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+};
+
 std::string run_here(std::vector<std::string> arguments, int expected_status) {
   const std::string command = arguments.front();
   arguments.erase(arguments.begin());
@@ -63,6 +77,7 @@ std::string run_here(std::vector<std::string> arguments, int expected_status) {
       {"sweep", run_sweep},         {"topology", run_topology},
       {"transfer", run_transfer},   {"traffic", run_traffic_command}};
   const Run run = commands.at(command);
+  const FolderForNow here(TRAINYARD_SOURCE_DIR);
   const int status = run(arguments, out);
   REQUIRE(status == expected_status);
   return out.str();
