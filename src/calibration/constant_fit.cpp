@@ -11,9 +11,6 @@
 namespace trainyard {
 namespace {
 
-// A row moves with a constant if its time changes by this part of what the constant changes by; as
-// in robust_fit.cpp.
-constexpr double kMoves = 0.05;
 // Rows that are off by more than this many standard deviations, and by more than this, are
 // outliers, if no more than this part of all are.
 constexpr double kFarOff = 5.0;

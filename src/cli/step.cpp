@@ -62,6 +62,7 @@ struct Request {
   bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
   Format format = Format::Table;
   std::optional<std::string> output;
+  std::optional<std::string> profile;  // Of NCCL's times, instead of the shipped one.
   StepMethod method = StepMethod::ClosedForms;
   std::optional<SlowRank> slow_rank;
   ComputeJitter jitter;
@@ -103,6 +104,7 @@ Request read_request(const OptionReader& reader) {
                   .is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0,
                   .format = output_format(reader),
                   .output = output_file(reader, "output"),
+                  .profile = reader.text("profile"),
                   .slow_rank = read_slow_rank(reader),
                   .jitter = read_jitter(reader),
                   .trace = output_file(reader, "trace")};
@@ -121,6 +123,9 @@ Request read_request(const OptionReader& reader) {
     }
   } else {
     request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  }
+  if (request.profile && !request.is_nccl) {
+    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
   }
   read_method(reader, request);
   return request;
@@ -177,6 +182,10 @@ std::vector<std::string> notes_of(const Request& request, const Workload& worklo
     notes.push_back(
         fmt::format("{}: without it the step takes {:.4f} s", *noise, run.usual_time->seconds()));
   }
+  if (!run.beyond_profile.empty()) {
+    notes.push_back(fmt::format("beyond what the profile was fitted to: {}",
+                                fmt::join(run.beyond_profile, "; ")));
+  }
   notes.push_back(run.memory_verdict);
   const bool has_experts =
       std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
@@ -199,7 +208,9 @@ StepReport predict(const Request& request, spdlog::logger& log) {
   const SoftwareProfile software =
       SoftwareProfile::load(find_config("software", workload.software));
   const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
-  const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
+  const nccl::Profile profile =
+      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
+                                          : configs / "nccl" / "profile.yaml");
   std::optional<Fidelity> engine;
   if (request.has_engine) {
     engine = request.fidelity;
@@ -258,6 +269,8 @@ options::options_description step_options() {
   add("runtime", text("NAME"),
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
+  add("profile", text("FILE"),
+      "nccl: constants of the event model, as trainyard calibrate writes them");
   add("fidelity", text("NAME"),
       "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
       "analytical or packet (slow); plain: flow (the default), or another of these");

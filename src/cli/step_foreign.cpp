@@ -43,6 +43,7 @@ struct Request {
   ComputeJitter jitter = {};
   Format output_format = Format::Table;
   std::optional<std::string> output = {};
+  std::optional<std::string> profile = {};
   std::optional<std::string> trace = {};
   std::optional<std::string> comm_groups = {};
 };
@@ -108,6 +109,7 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
                   .jitter = read_jitter(reader),
                   .output_format = output_format(reader),
                   .output = output_file(reader, "output"),
+                  .profile = reader.text("profile"),
                   .trace = output_file(reader, "trace"),
                   .comm_groups = reader.text("comm-groups")};
   if (request.comm_groups && format != ForeignFormat::Chakra) {
@@ -116,6 +118,9 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
   }
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
   read_traffic(reader, request);
+  if (request.profile && !request.is_nccl) {
+    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
+  }
   return request;
 }
 
@@ -233,7 +238,9 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const ForeignWorkload workload =
       read_foreign(read_foreign_files(request.workload, format), format, target);
   warn(workload, cluster, log);
-  const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
+  const nccl::Profile profile =
+      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
+                                          : configs_folder() / "nccl" / "profile.yaml");
   const ForeignRun run = run_foreign(cluster, workload,
                                      {.catalogue = catalogue,
                                       .nccl = request.is_nccl ? &profile : nullptr,

@@ -77,6 +77,11 @@ SimTime ClusterTimes::with_nccl(Operation operation, const std::vector<int>& ran
     engine = nccl::EngineSettings{.fidelity = *runtime_->engine};
   }
   nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {}, engine);
+  if (const auto& basis = runtime_->profile.basis) {
+    if (const auto reason = basis->beyond(timer.machine(), operation, communicator.ranks, size)) {
+      beyond_profile_.insert(*reason);
+    }
+  }
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (!function) {
     return ended(timer.point_to_point(operation, size));

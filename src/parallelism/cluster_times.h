@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -42,6 +43,8 @@ class ClusterTimes final : public GroupTimes {
   // Asked for, and of these simulated.
   [[nodiscard]] std::size_t calls() const { return calls_; }
   [[nodiscard]] std::size_t simulated() const { return collectives_.size() + transfers_.size(); }
+  // In what these were beyond the rows of the profile, where it was fitted to those of one machine.
+  [[nodiscard]] const std::set<std::string>& beyond_profile() const { return beyond_profile_; }
   // By rank.
   [[nodiscard]] const std::vector<int>& servers() const { return server_of_rank_; }
   // By rank: an NVSwitch that joins servers, else the server.
@@ -62,6 +65,7 @@ class ClusterTimes final : public GroupTimes {
   std::map<std::vector<int>, nccl::Communicator> communicators_;
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;
   std::map<std::tuple<int, int, Bytes>, SimTime> transfers_;
+  std::set<std::string> beyond_profile_;
   std::size_t calls_ = 0;
 };
 

@@ -164,8 +164,7 @@ void GraphRun::start_compute(OperationId id) {
   timing(id).start = now();
   const SimTime work = compute_parts(graph_, id, options_).total();
   WorkProgress& progress = operations_[id.value()].progress;
-  progress = {
-      .left = work.picoseconds() * kWorkGrain, .factor_ppm = kPartsPerMillion, .since = now()};
+  progress = {.left = grains_of(work), .factor_ppm = kPartsPerMillion, .since = now()};
   RankState& rank = rank_of(id);
   rank.computing.push_back(id);
   if (rank.slowing.empty()) {
@@ -268,9 +267,8 @@ void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
   const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
   const std::optional<SimTime> time = is_free ? SimTime() : traffic_.call_time(communicator, call);
   state.has_time = time.has_value();
-  state.progress = {.left = time.value_or(SimTime()).picoseconds() * kWorkGrain,
-                    .factor_ppm = kPartsPerMillion,
-                    .since = now()};
+  state.progress = {
+      .left = grains_of(time.value_or(SimTime())), .factor_ppm = kPartsPerMillion, .since = now()};
   if (time) {
     schedule_call(meeting);
   } else {

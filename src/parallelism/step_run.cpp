@@ -134,6 +134,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
              tables, times, run);
   run.calls = times.calls();
   run.simulated = times.simulated();
+  run.beyond_profile.assign(times.beyond_profile().begin(), times.beyond_profile().end());
   return run;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hw/catalogue.h"
 #include "nccl/profile.h"
@@ -64,6 +65,8 @@ struct StepRun {
   // equal ones.
   std::size_t calls = 0;
   std::size_t simulated = 0;
+  // In what collectives were beyond the rows that the profile rests on, if it says.
+  std::vector<std::string> beyond_profile = {};
   std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.
   std::optional<SimTime> usual_time = {};  // Of the step without slow rank and jitter.
 };

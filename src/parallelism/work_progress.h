@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
+#include "sim/check.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -13,6 +15,13 @@ inline constexpr std::int64_t kPartsPerMillion = 1'000'000;
 // Work that is left is counted in these parts of a picosecond, so that what is rounded away at a
 // change of speed is less than that.
 inline constexpr std::int64_t kWorkGrain = 256;
+
+// Of one operation, at most ten hours.
+[[nodiscard]] inline std::int64_t grains_of(SimTime work) {
+  CHECK(work.picoseconds() <= std::numeric_limits<std::int64_t>::max() / kWorkGrain,
+        "work of at most ten hours");
+  return work.picoseconds() * kWorkGrain;
+}
 
 // Its work in grains, and how fast it goes.
 struct WorkProgress {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/calibrate.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -108,6 +109,25 @@ TEST_CASE("a slow rank makes a step longer, and a trace shows it", "[step-comman
   std::ifstream input(file);
   const auto trace = nlohmann::json::parse(input);
   REQUIRE(trace["traceEvents"].size() > 1000);
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("a step takes the profile that it is given, and says what that does not rest on",
+          "[step-command]") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / "trainyard_step_profile_test.yaml";
+  const std::string logs = std::string(TRAINYARD_SOURCE_DIR) + "/tests/golden/calibrate/";
+  std::ostringstream out;
+  REQUIRE(run_calibrate(std::vector<std::string>{logs + "all_reduce.log", "--cluster",
+                                                 kConfigs + "clusters/dgx-h100.yaml", "--log-level",
+                                                 "off", "-o", file.string()},
+                        out) == 0);
+  const auto json = json_of({"--profile", file.string()});
+  REQUIRE(json["step_time_ps"] != json_of({})["step_time_ps"]);
+  const std::string notes = json["notes"].dump();
+  REQUIRE(notes.find("beyond what the profile was fitted to: ") != std::string::npos);
+  REQUIRE(error_of(with_files({"--runtime", "plain", "--profile", file.string()})) ==
+          "--profile: expected --runtime nccl, whose times it has, found plain");
   std::filesystem::remove(file);
 }
 

@@ -196,9 +196,11 @@ TEST_CASE("where switches choose every packet begins when an ordinary simulation
     options.least_shared = 1;
     REQUIRE(run_ways(fabric, traffic, ways, lanes, options).starts == run.starts);
   }
-  REQUIRE(pauses > 0);
-  REQUIRE(drops > 0);
-  REQUIRE(reordered > 0);
+  if (!kIsSanitized) {  // Which tries too few cases to see all of it.
+    REQUIRE(pauses > 0);
+    REQUIRE(drops > 0);
+    REQUIRE(reordered > 0);
+  }
 }
 
 TEST_CASE("switches without lanes and bounds choose as those with one lane in use", "[adaptive]") {

@@ -206,9 +206,11 @@ TEST_CASE(
     options.least_shared = 1;
     REQUIRE(run_pauses(fabric, traffic, paths, lanes, options).starts == run.starts);
   }
-  REQUIRE(pauses > 1000);
-  REQUIRE(storms > 10);
-  REQUIRE(storm_drops > 100);
+  if (!kIsSanitized) {  // Which tries too few cases to see all of it.
+    REQUIRE(pauses > 1000);
+    REQUIRE(storms > 10);
+    REQUIRE(storm_drops > 100);
+  }
 }
 
 // Two leaves and a spine; four hosts of the first send to one of the second that stops its switch
