@@ -71,8 +71,8 @@ PfcProfile read_pfc(const SourcedReader& reader, const ConfigNode& node) {
   pfc.headroom = static_cast<HeadroomRule>(reader.value(node, "headroom").as_choice(kRules));
   pfc.pipeline = reader.value(node, "pipeline").as_time();
   WatchdogSettings watchdog{.detection = some_time(reader.value(node, "detection")),
-                                  .restoration = some_time(reader.value(node, "restoration")),
-                                  .poll = some_time(reader.value(node, "poll"))};
+                            .restoration = some_time(reader.value(node, "restoration")),
+                            .poll = some_time(reader.value(node, "poll"))};
   if (node.optional("action")) {
     static constexpr std::array<std::string_view, 2> kActions{"drop", "forward"};
     watchdog.action = static_cast<StormAction>(reader.value(node, "action").as_choice(kActions));

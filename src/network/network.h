@@ -61,12 +61,12 @@ struct PacketStats {
   std::uint64_t marks = 0;  // ECN: packets that were marked.
   std::uint64_t cnps = 0;   // Congestion notifications that were sent.
   std::uint64_t acks = 0;
-  std::uint64_t pauses = 0;         // PFC: XOFF frames that were sent.
-  SimTime paused_time;              // Of all ports.
-  std::uint64_t drops = 0;          // For lack of room, or for a reason of these:
-  std::uint64_t bit_errors = 0;     // A bit flipped on a link.
-  std::uint64_t link_down = 0;      // The link had failed.
-  std::uint64_t storm_drops = 0;    // A watchdog had seen a pause storm there.
+  std::uint64_t pauses = 0;       // PFC: XOFF frames that were sent.
+  SimTime paused_time;            // Of all ports.
+  std::uint64_t drops = 0;        // For lack of room, or for a reason of these:
+  std::uint64_t bit_errors = 0;   // A bit flipped on a link.
+  std::uint64_t link_down = 0;    // The link had failed.
+  std::uint64_t storm_drops = 0;  // A watchdog had seen a pause storm there.
   std::uint64_t storms = 0;
   std::uint64_t retransmitted = 0;  // Packets that were sent again.
   std::uint64_t timeouts = 0;

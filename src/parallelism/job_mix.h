@@ -27,7 +27,7 @@ struct MixedJob {
 
 struct MixedJobTimes {
   int gpus = 0;
-  SimTime alone;                  // A step with the whole fabric to itself.
+  SimTime alone;                       // A step with the whole fabric to itself.
   std::vector<SimTime> together = {};  // Steps beside the others.
 
   [[nodiscard]] double mean_seconds() const;

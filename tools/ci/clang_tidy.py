@@ -6,8 +6,12 @@ A file is skipped when its preprocessed text, comments included, was clean befor
 .clang-tidy: a run after a small change takes seconds. The memory is build/tidy-cache; remove it to
 run everything again.
 
-    tools/ci/clang_tidy.py [build/clang]
+With --last N only sources that the last N commits changed are looked at, themselves or by the header
+of their name; all of them where the history is shorter.
+
+    tools/ci/clang_tidy.py [build/clang] [--last N]
 """
+import argparse
 import concurrent.futures
 import hashlib
 import json
@@ -54,13 +58,34 @@ def complaints(entry, folder, common):
     return run.stdout + run.stderr
 
 
+def changed_lately(commits):
+    """Paths without their suffix that the last commits changed; None where git cannot say."""
+    run = subprocess.run(
+        ["git", "diff", "--name-only", f"HEAD~{commits}", "HEAD", "--", "src"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    if run.returncode != 0:
+        return None
+    return {(ROOT / name).with_suffix("") for name in run.stdout.splitlines()}
+
+
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "clang").resolve()
+    parser = argparse.ArgumentParser(description="clang-tidy over src/")
+    parser.add_argument("folder", nargs="?", default=ROOT / "build" / "clang", type=pathlib.Path)
+    parser.add_argument("--last", metavar="N", type=int, help="of the last N commits alone")
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
     entries = json.loads((folder / "compile_commands.json").read_text())
     sources = ROOT / "src"
     entries = [entry for entry in entries if sources in pathlib.Path(entry["file"]).parents]
     if not entries:
         sys.exit(f"clang_tidy.py: no file of src/ in {folder}/compile_commands.json")
+    changed = changed_lately(arguments.last) if arguments.last else None
+    if changed is not None:
+        entries = [e for e in entries if pathlib.Path(e["file"]).with_suffix("") in changed]
     version = subprocess.run([TIDY, "--version"], check=True, stdout=subprocess.PIPE).stdout
     common = version + (ROOT / ".clang-tidy").read_bytes()
     CACHE.mkdir(parents=True, exist_ok=True)
