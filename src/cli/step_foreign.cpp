@@ -16,6 +16,7 @@
 #include "cli/log.h"
 #include "cli/step_noise.h"
 #include "parallelism/chakra_trace.h"
+#include "parallelism/cluster_times.h"
 #include "parallelism/foreign_run.h"
 #include "report/foreign_report.h"
 #include "report/output.h"

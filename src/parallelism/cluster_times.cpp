@@ -17,16 +17,6 @@
 namespace trainyard {
 namespace {
 
-std::vector<int> servers_of(const Cluster& cluster) {
-  std::vector<int> servers;
-  for (const NodeId gpu : cluster.gpus) {
-    const std::optional<ServerId> server = cluster.topology.node(gpu).server;
-    CHECK(server.has_value(), "every GPU of a cluster stands in a server");
-    servers.push_back(static_cast<int>(server->value()));
-  }
-  return servers;
-}
-
 // Servers have numbers from zero on; a joining switch stands behind them by its own.
 std::vector<int> domains_of(const Cluster& cluster, const std::vector<int>& servers) {
   const Topology& topology = cluster.topology;
@@ -51,12 +41,22 @@ SimTime ended(const nccl::Timing& timing) {
 
 }  // namespace
 
+std::vector<int> servers_of_gpus(const Cluster& cluster) {
+  std::vector<int> servers;
+  for (const NodeId gpu : cluster.gpus) {
+    const std::optional<ServerId> server = cluster.topology.node(gpu).server;
+    CHECK(server.has_value(), "every GPU of a cluster stands in a server");
+    servers.push_back(static_cast<int>(server->value()));
+  }
+  return servers;
+}
+
 ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity)
     : whole_(cluster),
       group_(cluster),
       runtime_(runtime),
       fidelity_(fidelity),
-      server_of_rank_(servers_of(cluster)),
+      server_of_rank_(servers_of_gpus(cluster)),
       domain_of_rank_(domains_of(cluster, server_of_rank_)) {}
 
 const nccl::Communicator& ClusterTimes::communicator(const std::vector<int>& ranks) {

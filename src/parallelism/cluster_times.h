@@ -23,6 +23,9 @@
 
 namespace trainyard {
 
+// The server that each rank's GPU is in.
+[[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
+
 class ClusterTimes final : public GroupTimes {
  public:
   // As NCCL would run collectives, by its event model.

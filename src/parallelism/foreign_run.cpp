@@ -12,7 +12,6 @@
 #include "parallelism/graph_blame.h"
 #include "parallelism/graph_network.h"
 #include "parallelism/step_run.h"
-#include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
 
@@ -82,16 +81,6 @@ void check_times(const ForeignWorkload& workload, const GraphRunOptions& options
 }
 
 }  // namespace
-
-std::vector<int> servers_of_gpus(const Cluster& cluster) {
-  std::vector<int> servers;
-  for (const NodeId gpu : cluster.gpus) {
-    const std::optional<ServerId> server = cluster.topology.node(gpu).server;
-    CHECK(server.has_value(), "every GPU of a cluster stands in a server");
-    servers.push_back(static_cast<int>(server->value()));
-  }
-  return servers;
-}
 
 ForeignRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
                        const ForeignTables& tables, const GraphRunOptions& options) {

@@ -33,9 +33,6 @@ struct ForeignRun {
   std::size_t simulated = 0;
 };
 
-// By GPU of the cluster.
-[[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
-
 // Throws ConfigError for what cannot run on that traffic, and for a run that does not end, with who
 // waits for whom.
 [[nodiscard]] ForeignRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
