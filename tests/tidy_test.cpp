@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/source_text.h"
 
 namespace trainyard {
@@ -224,7 +225,7 @@ Complaints check_each_source_has_a_test(const std::vector<std::string>& paths,
 }
 
 const std::vector<SourceFile>& tree() {
-  static const std::vector<SourceFile> files = read_source_tree(TRAINYARD_SOURCE_DIR);
+  static const std::vector<SourceFile> files = read_source_tree(source_dir());
   return files;
 }
 

@@ -364,7 +364,7 @@ class Estimator {
     for (std::size_t i = 0; i < free.size(); ++i) {
       const auto at = static_cast<Eigen::Index>(i);
       ConstantEstimate& one = result_.constants[known.moving[static_cast<std::size_t>(free[i])]];
-      const double others = way.row(at).squaredNorm();
+      const double others = way.cols() == 0 ? 0.0 : way.row(at).squaredNorm();
       one.standard_error = std::max(kLeastNoise, std::sqrt(own(at, at) + others));
       one.reason.clear();
       if (others > own(at, at)) {

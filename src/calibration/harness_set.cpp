@@ -136,6 +136,24 @@ void add_variables(const HarnessSample& sample, CalibrationTable& table) {
   }
 }
 
+// Of pinned memory and the most bytes.
+void add_host_copies(const HarnessSet& set, PastedOutput& output) {
+  for (const auto& [direction, test] : {std::pair{"to GPU", "host_to_device_memcpy_ce"},
+                                        {"from GPU", "device_to_host_memcpy_ce"}}) {
+    const HarnessSample* largest = nullptr;
+    for (const HarnessSample& sample : set.samples) {
+      if (sample.quantity == "host copy bandwidth" && sample.text("memory") == "pinned" &&
+          sample.text("direction") == direction && sample.median > 0.0 &&
+          (largest == nullptr || sample.number("bytes") > largest->number("bytes"))) {
+        largest = &sample;
+      }
+    }
+    if (largest != nullptr) {
+      output.values.push_back({.test = test, .size = {}, .value = largest->median});
+    }
+  }
+}
+
 CalibrationTable table_of(const HarnessSet& set, const HarnessSample& sample, Operation operation,
                           const std::string& name) {
   CalibrationTable table{.file = name, .table = {}, .part = sample.id};
@@ -206,6 +224,26 @@ std::vector<CalibrationTable> collective_tables(const HarnessSet& set, const std
     tables[place->second].table.rows.push_back(row);
   }
   return tables;
+}
+
+PastedOutput copy_rates(const HarnessSet& set) {
+  PastedOutput output{.tool = PastedTool::NvBandwidth, .values = {}, .warnings = {}};
+  add_host_copies(set, output);
+  for (const auto& [quantity, test] :
+       {std::pair{"peer bandwidth", "device_to_device_memcpy_write_ce"},
+        {"peer bandwidth both ways", "device_to_device_bidirectional_memcpy_write_ce total"}}) {
+    for (const HarnessSample& sample : set.samples) {
+      if (sample.quantity == quantity && sample.text("how") == "copy engine" &&
+          sample.median > 0.0) {
+        output.values.push_back({.test = test,
+                                 .row = static_cast<int>(sample.number("from")),
+                                 .column = static_cast<int>(sample.number("to")),
+                                 .size = {},
+                                 .value = sample.median});
+      }
+    }
+  }
+  return output;
 }
 
 }  // namespace trainyard

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "calibration/pasted_output.h"
 #include "calibration/profile_calibration.h"
 
 namespace trainyard {
@@ -43,5 +44,9 @@ struct HarnessSet {
 // measurement and operation, with the variables that forced it.
 [[nodiscard]] std::vector<CalibrationTable> collective_tables(const HarnessSet& set,
                                                               const std::string& name);
+
+// Copies by copy engines between host and first GPU and between peers, under the names that
+// nvbandwidth has for the same transfers.
+[[nodiscard]] PastedOutput copy_rates(const HarnessSet& set);
 
 }  // namespace trainyard

@@ -48,10 +48,17 @@ MeasurementFile file_of_set(const std::string& text, const std::string& name) {
   for (CalibrationTable& table : file.tables) {
     repair(table.table, fmt::format("{} {}", name, table.part), file.warnings);
   }
-  if (file.tables.empty()) {
+  file.rates = rate_tables(set);
+  file.gpu = set.gpus.empty() ? "" : set.gpus.front();
+  if (PastedOutput copies = copy_rates(set); !copies.values.empty()) {
+    file.links = std::move(copies);
+  }
+  if (file.tables.empty() && file.rates.empty() && !file.links) {
     throw ConfigError(
         fmt::format("{}: expected collectives with a GPU for each rank (nccl.processes.*, "
-                    "nccl.one-process.*, network.*), found none",
+                    "nccl.one-process.*, network.*), kernels of one GPU (gpu.gemm.*, "
+                    "gpu.attention, gpu.elementwise, gpu.memory) or copies (gpu.host-link, "
+                    "peer.copy-engine), found none of them",
                     name));
   }
   return file;

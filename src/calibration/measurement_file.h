@@ -10,6 +10,7 @@
 
 #include "calibration/pasted_output.h"
 #include "calibration/profile_calibration.h"
+#include "calibration/rate_rows.h"
 
 namespace trainyard {
 
@@ -18,6 +19,8 @@ struct MeasurementFile {
   std::string_view kind;  // "nccl-tests", "YAML table", "measurement set", "nvbandwidth", ...
   std::vector<CalibrationTable> tables = {};
   std::optional<PastedOutput> links = {};
+  std::vector<RateTable> rates = {};  // Of the first GPU,
+  std::string gpu = {};               // which has this name.
   // A line for each thing that is wrong, with its place.
   std::vector<std::string> warnings = {};
 };

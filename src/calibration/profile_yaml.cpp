@@ -15,35 +15,10 @@ namespace {
 
 constexpr std::string_view kSource = "calibration";
 
-// Plain where that is a scalar of its own in YAML, also within braces.
-std::string scalar(const std::string& text) {
-  const auto is_plain = [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '/' ||
-           letter == ' ' || letter == '-';
-  };
-  if (!text.empty() && text.front() != '-' && text.front() != ' ' && text.back() != ' ' &&
-      std::all_of(text.begin(), text.end(), is_plain)) {
-    return text;
-  }
-  std::string quoted = "\"";
-  for (const char letter : text) {
-    if (static_cast<unsigned char>(letter) < 0x20) {
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
-    } else {
-      if (letter == '"' || letter == '\\') {
-        quoted += '\\';
-      }
-      quoted += letter;
-    }
-  }
-  return quoted + "\"";
-}
-
 std::string list(const std::vector<std::string>& texts) {
   std::vector<std::string> scalars;
   for (const std::string& text : texts) {
-    scalars.push_back(scalar(text));
+    scalars.push_back(yaml_scalar(text));
   }
   return fmt::format("[{}]", fmt::join(scalars, ", "));
 }
@@ -63,10 +38,10 @@ class Writer {
 
   void write(const ConfigNode& node, const std::string& path, int indent, std::string& text) const {
     for (const auto& [key, below] : node.entries()) {
-      text += fmt::format("{:{}}{}:", "", indent, scalar(key));
+      text += fmt::format("{:{}}{}:", "", indent, yaml_scalar(key));
       const std::string name = path.empty() ? key : path + "." + key;
       if (!below.is_map()) {
-        text += " " + scalar(below.as_string()) + "\n";
+        text += " " + yaml_scalar(below.as_string()) + "\n";
       } else if (below.optional("value")) {
         text += " " + value(below, name) + "\n";
       } else {
@@ -83,8 +58,8 @@ class Writer {
   }
 
   static std::string fit(const FittedText& one) {
-    return fmt::format("{{low: {}, high: {}, rows: {}, files: {}}}", scalar(one.low),
-                       scalar(one.high), one.rows, list(one.files));
+    return fmt::format("{{low: {}, high: {}, rows: {}, files: {}}}", yaml_scalar(one.low),
+                       yaml_scalar(one.high), one.rows, list(one.files));
   }
 
   // {value: ..., evidence: ..., source: ..., note: ..., fit: ...}
@@ -111,21 +86,22 @@ class Writer {
       fits = of_items.empty() ? "" : fmt::format("{{{}}}", fmt::join(of_items, ", "));
     } else {
       const FittedText* const one = fitted(path);
-      values = scalar(one == nullptr ? value.as_string() : one->value);
+      values = yaml_scalar(one == nullptr ? value.as_string() : one->value);
       fits = one == nullptr ? "" : fit(*one);
     }
     std::string text = fmt::format("{{value: {}, evidence: ", values);
     if (fits.empty()) {
       text += node.required("evidence").as_string();
-      text += ", source: " + scalar(node.required("source").as_string());
+      text += ", source: " + yaml_scalar(node.required("source").as_string());
       const auto note = node.optional("note");
-      return text + (note ? ", note: " + scalar(note->as_string()) : "") + "}";
+      return text + (note ? ", note: " + yaml_scalar(note->as_string()) : "") + "}";
     }
     text += fmt::format("measured, source: {}, ", kSource);
     if (!whole) {
-      text += fmt::format("note: {}, ", scalar(fmt::format("others of the list: {}, {}",
-                                                           node.required("evidence").as_string(),
-                                                           node.required("source").as_string())));
+      text +=
+          fmt::format("note: {}, ", yaml_scalar(fmt::format("others of the list: {}, {}",
+                                                            node.required("evidence").as_string(),
+                                                            node.required("source").as_string())));
     }
     return text + "fit: " + fits + "}";
   }
@@ -138,8 +114,8 @@ std::string calibration_section(const ProfileOrigin& origin) {
   std::string text = fmt::format(
       "\ncalibration:\n  cluster: {}\n  files: {}\n  machine: {{gpu: {}, scale_up: {}, network: "
       "{}}}\n  rows:\n",
-      scalar(origin.cluster), list(origin.files), scalar(basis.machine.gpu),
-      scalar(basis.machine.scale_up), scalar(basis.machine.network));
+      yaml_scalar(origin.cluster), list(origin.files), yaml_scalar(basis.machine.gpu),
+      yaml_scalar(basis.machine.scale_up), yaml_scalar(basis.machine.network));
   for (const nccl::ProfileBasis::Rows& rows : basis.rows) {
     text += fmt::format("    - {{operation: {}, ranks: {}, from: {}, to: {}, count: {}}}\n",
                         to_string(rows.operation), rows.ranks, to_string(rows.least),
@@ -149,6 +125,30 @@ std::string calibration_section(const ProfileOrigin& origin) {
 }
 
 }  // namespace
+
+std::string yaml_scalar(const std::string& text) {
+  const auto is_plain = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '.' || letter == '_' || letter == '/' ||
+           letter == ' ' || letter == '-';
+  };
+  if (!text.empty() && text.front() != '-' && text.front() != ' ' && text.back() != ' ' &&
+      std::all_of(text.begin(), text.end(), is_plain)) {
+    return text;
+  }
+  std::string quoted = "\"";
+  for (const char letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20) {
+      quoted += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+    } else {
+      if (letter == '"' || letter == '\\') {
+        quoted += '\\';
+      }
+      quoted += letter;
+    }
+  }
+  return quoted + "\"";
+}
 
 std::string calibrated_profile(const ProfileConstants& constants,
                                const std::vector<FittedText>& fitted, const ProfileOrigin& origin) {
@@ -161,7 +161,7 @@ std::string calibrated_profile(const ProfileConstants& constants,
   if (place != std::string::npos) {
     body.insert(place + key.size(),
                 fmt::format("  {}: {}\n", kSource,
-                            scalar("fitted by trainyard calibrate to the files below")));
+                            yaml_scalar("fitted by trainyard calibrate to the files below")));
   }
   return "# Constants of the event model of NCCL, as trainyard calibrate fitted them to one "
          "machine.\n"

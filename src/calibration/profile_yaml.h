@@ -27,6 +27,9 @@ struct ProfileOrigin {
   nccl::ProfileBasis basis;
 };
 
+// The text as a scalar of YAML, plain where it may be, also within braces.
+[[nodiscard]] std::string yaml_scalar(const std::string& text);
+
 // The document of `constants` in its order, without its comments. What is not fitted keeps value,
 // evidence and source; what is has `evidence: measured`, `source: calibration` and its interval,
 // rows and files under `fit`. nccl::Profile reads it.

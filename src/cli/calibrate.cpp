@@ -18,11 +18,13 @@
 #include "calibration/measurement_file.h"
 #include "calibration/profile_calibration.h"
 #include "calibration/profile_constants.h"
+#include "calibration/rate_calibration.h"
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/options.h"
 #include "nccl/environment.h"
 #include "nccl/types.h"
+#include "parallelism/step_run.h"
 #include "report/calibration_report.h"
 #include "report/output.h"
 #include "sim/config_error.h"
@@ -39,7 +41,8 @@ trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or pe
 last three are only held against the simulator; what a file is, is seen from what it holds. The
 constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all others stay
 as they are, and the report says which and why. A part of the rows is kept out of the fit, to show
-what the profile is worth.
+what the profile is worth. Kernels of a measurement set (gpu.*) give the rates of a training step in
+the same way, for step --gpu-rates.
 
 Examples:
   trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 -o mine.yaml
@@ -60,6 +63,7 @@ options::options_description described_options() {
   add("help", "this text");
   add("cluster", text("NAME|FILE"), "the machine that was measured");
   add("profile,o", text("FILE"), "write the profile there, whole or not at all");
+  add("gpu-rates", text("FILE"), "write the rates of kernels there, whole or not at all");
   add("set", texts("KEY=VALUE"), "a value of the cluster file; may be given again");
   add("nodes", text("N"), "servers of runs whose output does not say it");
   add("op", text("OP"), "operation of runs whose output does not say it");
@@ -149,6 +153,34 @@ std::vector<LinkComparison> compare_files(const std::vector<MeasurementFile>& fi
   return all;
 }
 
+// Of the first file that has kernels: rates of two GPUs are not mixed.
+std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& files,
+                                         const CalibrationRequest& request,
+                                         const Catalogue& catalogue, const TaskRunner& tasks,
+                                         spdlog::logger& log) {
+  const MeasurementFile* used = nullptr;
+  for (const MeasurementFile& file : files) {
+    if (file.rates.empty()) {
+      continue;
+    }
+    if (used != nullptr) {
+      log.warn("{}: kernels of a GPU: left out, as those of {} are fitted to", file.name,
+               used->name);
+      continue;
+    }
+    used = &file;
+  }
+  if (used == nullptr) {
+    return std::nullopt;
+  }
+  const Cluster cluster =
+      load_cluster(request.cluster, catalogue, {.nodes = 1, .settings = request.settings});
+  const GpuModel& gpu = gpu_of(cluster, catalogue);
+  return calibrate_rates(used->rates, gpu, configs_folder() / "hardware" / "gpu-rates.yaml",
+                         fmt::format("{}, {} as {}", used->name, used->gpu, gpu.name), request.fit,
+                         tasks);
+}
+
 }  // namespace
 
 int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
@@ -168,7 +200,8 @@ int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> profile = output_file(reader, "profile");
   const std::optional<std::string> output = output_file(reader, "output");
-  check_distinct_files({{"profile", profile}, {"output", output}});
+  const std::optional<std::string> gpu_rates = output_file(reader, "gpu-rates");
+  check_distinct_files({{"profile", profile}, {"gpu-rates", gpu_rates}, {"output", output}});
   const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
   spdlog::logger log = make_logger(reader);
   const std::vector<MeasurementFile> files = read_files(names);
@@ -181,19 +214,26 @@ int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
   const Catalogue catalogue = load_default_catalogue();
   CalibrationReport report{.cluster = request.cluster_name,
                            .links = compare_files(files, request, catalogue)};
+  const TaskRunner tasks = [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+    run_tasks(count, threads, "calibrate", task);
+  };
   if (!request.tables.empty()) {
-    report.calibration =
-        calibrate_profile(request, constants, catalogue,
-                          [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-                            run_tasks(count, threads, "calibrate", task);
-                          });
+    report.calibration = calibrate_profile(request, constants, catalogue, tasks);
     log_warnings(log, report.calibration->warnings);
   }
+  report.rates = fit_rates(files, request, catalogue, tasks, log);
   if (profile) {
     if (!report.calibration) {
       throw ConfigError("--profile: expected a table of a collective to fit to, found none");
     }
     write_file(*profile, report.calibration->profile);
+  }
+  if (gpu_rates) {
+    if (!report.rates) {
+      throw ConfigError(
+          "--gpu-rates: expected a measurement set with kernels of a GPU (gpu.*), found none");
+    }
+    write_file(*gpu_rates, report.rates->document);
   }
   write_output(output, render(report, format), out);
   return 0;

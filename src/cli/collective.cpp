@@ -9,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/collective_html.h"
 #include "cli/collective_inputs.h"
 #include "cli/collective_nccl.h"
 #include "cli/collective_request.h"
 #include "cli/collective_rows.h"
 #include "cli/common.h"
+#include "cli/html_output.h"
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/plot.h"
@@ -247,6 +249,9 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   log_warnings(log, inputs.cluster.warnings);
   if (request.nccl) {
     const NcclRun run = run_nccl(request, inputs, log);
+    if (request.report) {
+      write_html(*request.report, collective_html(run.report, inputs.cluster, std::nullopt));
+    }
     write_output(request.output, render(run.report, request.format), out);
     return run.complete ? 0 : 1;
   }
@@ -254,9 +259,15 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);
   const std::size_t largest_of_first = jobs.size() - inputs.runs();
   write_files(request, inputs.cluster, jobs[largest_of_first], results[largest_of_first]);
+  const CollectiveJob observed = jobs[largest_of_first];
   const std::size_t asked = jobs.size();
   leave_out_broken(jobs, results, log);
   const CollectiveReport report = report_of(request, inputs, jobs, results);
+  if (request.report) {
+    CollectiveJob shown = observed;
+    shown.keeps_counters = true;
+    write_html(*request.report, collective_html(report, inputs.cluster, shown));
+  }
   if (request.plot && !report.rows.empty()) {
     write_plot(*request.plot, render(report, Format::Json));
   }

@@ -132,11 +132,13 @@ void check_files(const CollectiveRequest& request) {
   if (request.against_other_ranks && !request.against) {
     throw ConfigError("--against-other-ranks: expected --against FILE beside it, found none");
   }
-  check_distinct_files({{"output", request.output},
-                        {"trace", request.trace},
-                        {"plot", request.plot},
-                        {"counters", request.packet.counters_file},
-                        {"samples", request.packet.samples_file}});
+  check_distinct_files(
+      {{"output", request.output},
+       {"trace", request.trace},
+       {"plot", request.plot},
+       {"report", request.report ? std::optional(request.report->file) : std::nullopt},
+       {"counters", request.packet.counters_file},
+       {"samples", request.packet.samples_file}});
 }
 
 }  // namespace
@@ -179,6 +181,7 @@ options::options_description collective_options() {
       "columns with the lower bound of any algorithm and how close each comes; which is fastest "
       "from which size");
   add("fingerprint", "a column with a hash of every run");
+  add_report_option(all);
   add_nccl_run_options(all);
   add_packet_options(all);
   add_output_options(all);
@@ -215,6 +218,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
   if (request.plot) {
     check_plot(*request.plot);
   }
+  request.report = html_target(reader);
   if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }

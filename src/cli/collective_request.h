@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/html_output.h"
 #include "cli/nccl_request.h"
 #include "cli/options.h"
 #include "cli/packet_options.h"
@@ -39,6 +40,7 @@ struct CollectiveRequest {
   bool against_other_ranks = false;
   std::optional<std::string> trace;
   std::optional<std::string> plot;
+  std::optional<HtmlTarget> report;
   std::optional<std::uint64_t> seed;
   unsigned threads = 0;  // 0: as many as the machine has.
   bool fingerprint = false;

@@ -14,6 +14,7 @@ CollectiveReport empty_report(const CollectiveRequest& request, const Collective
   report.ranks = inputs.ranks();
   report.node_gpus = inputs.cluster.server_gpus;
   report.root = request.root;
+  report.inputs = run_inputs(inputs.cluster, request.overrides.settings);
   if (inputs.measured) {
     report.measured_name = inputs.measured->name;
     report.measured_source = inputs.measured->source;

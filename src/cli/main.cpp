@@ -13,11 +13,15 @@
 #include "cli/calibrate.h"
 #include "cli/check.h"
 #include "cli/collective.h"
+#include "cli/compare.h"
+#include "cli/cost.h"
 #include "cli/doctor.h"
+#include "cli/explain.h"
 #include "cli/import.h"
 #include "cli/jobs.h"
 #include "cli/mpi_start.h"
 #include "cli/plan.h"
+#include "cli/search.h"
 #include "cli/step.h"
 #include "cli/sweep.h"
 #include "cli/topology.h"
@@ -33,11 +37,14 @@ namespace {
 constexpr std::string_view kVersion = "trainyard 0.1.0";
 
 constexpr std::string_view kIntroduction =
-    R"(Trainyard predicts what a collective does on a GPU cluster,
-from a description of its parts in YAML.
+    R"(Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.
 
   trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
   trainyard step            time of a training step of a model and a plan, and what it is spent on
+  trainyard search          the fastest plans for a model on a cluster, and why
+  trainyard explain step|collective  which resources the time follows, and what would help
+  trainyard compare A B     what differs between two results, two files, a step and its trace
+  trainyard cost            what a cluster draws and costs, and a token trained on it
   trainyard jobs            what training jobs on one fabric take from each other
   trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
   trainyard doctor LOG      whether a log of nccl-tests is normal for its machine, and why not
@@ -53,7 +60,6 @@ from a description of its parts in YAML.
 Every command has --help. Try first:
   trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
   trainyard topology --cluster dgx-h100 --nodes 4
-  trainyard collective alltoall --cluster dgx-a100 -b 1M -e 1G --format csv
 )";
 
 struct Command {
@@ -65,10 +71,14 @@ constexpr std::array kCommands{
     Command{"calibrate", run_calibrate},
     Command{"check", run_check},
     Command{"collective", run_collective_command},
+    Command{"compare", run_compare},
+    Command{"cost", run_cost},
     Command{"doctor", run_doctor},
+    Command{"explain", run_explain},
     Command{"import", run_import},
     Command{"jobs", run_jobs},
     Command{"plan", run_plan},
+    Command{"search", run_search},
     Command{"step", run_step},
     Command{"sweep", run_sweep},
     Command{"topology", run_topology},

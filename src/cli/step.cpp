@@ -4,19 +4,19 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "cli/collective_rows.h"
 #include "cli/common.h"
+#include "cli/html_output.h"
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/step_foreign.h"
+#include "cli/step_html.h"
 #include "cli/step_noise.h"
-#include "nccl/profile.h"
-#include "parallelism/gpu_rates.h"
+#include "cli/step_request.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_run.h"
@@ -27,8 +27,6 @@
 #include "report/trace.h"
 #include "sim/config_error.h"
 #include "topology/cluster.h"
-#include "topology/metrics.h"
-#include "topology/switch_graph.h"
 
 namespace trainyard {
 namespace {
@@ -49,88 +47,6 @@ Examples:
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
-constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
-                                                        "batch", "overlap",  "routing"};
-
-struct Request {
-  std::string cluster;
-  std::string workload;
-  ClusterOverrides overrides;
-  std::vector<std::string> workload_settings;
-  bool is_nccl = true;
-  Fidelity fidelity = Fidelity::Flow;
-  bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
-  Format format = Format::Table;
-  std::optional<std::string> output;
-  std::optional<std::string> profile;  // Of NCCL's times, instead of the shipped one.
-  StepMethod method = StepMethod::ClosedForms;
-  std::optional<SlowRank> slow_rank;
-  ComputeJitter jitter;
-  bool shares_network = false;
-  std::optional<std::string> trace;
-};
-
-bool is_of_workload(const std::string& setting) {
-  const std::string key = setting.substr(0, setting.find_first_of(".="));
-  return std::find(kWorkloadKeys.begin(), kWorkloadKeys.end(), key) != kWorkloadKeys.end();
-}
-
-void read_method(const OptionReader& reader, Request& request) {
-  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
-  request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
-  check_distinct_files({{"output", request.output}, {"trace", request.trace}});
-  if (request.method == StepMethod::ClosedForms) {
-    for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
-      if (reader.given(name)) {
-        throw ConfigError(fmt::format(
-            "--{}: expected --method graph, as closed forms have no time line, found closed-forms",
-            name));
-      }
-    }
-  }
-  request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
-  if (request.shares_network && (request.is_nccl || request.fidelity == Fidelity::Analytical)) {
-    throw ConfigError(fmt::format(
-        "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
-        request.is_nccl ? "nccl" : "analytical"));
-  }
-}
-
-Request read_request(const OptionReader& reader) {
-  Request request{.cluster = reader.required_text("cluster"),
-                  .workload = reader.required_text("workload"),
-                  .overrides = cluster_overrides(reader),
-                  .workload_settings = {},
-                  .is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0,
-                  .format = output_format(reader),
-                  .output = output_file(reader, "output"),
-                  .profile = reader.text("profile"),
-                  .slow_rank = read_slow_rank(reader),
-                  .jitter = read_jitter(reader),
-                  .trace = output_file(reader, "trace")};
-  std::vector<std::string>& settings = request.overrides.settings;
-  const auto first =
-      std::stable_partition(settings.begin(), settings.end(),
-                            [](const std::string& text) { return !is_of_workload(text); });
-  request.workload_settings.assign(first, settings.end());
-  settings.erase(first, settings.end());
-  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  if (request.is_nccl) {
-    const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
-    if (chosen > 0) {
-      request.fidelity = kFidelities[chosen - 1];
-      request.has_engine = true;
-    }
-  } else {
-    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
-  }
-  if (request.profile && !request.is_nccl) {
-    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
-  }
-  read_method(reader, request);
-  return request;
-}
-
 std::string method_note(const StepRun& run, bool has_jitter) {
   if (!run.graph) {
     return "closed forms: overlap of gradients and weights with passes, of tensor and context "
@@ -145,32 +61,33 @@ std::string method_note(const StepRun& run, bool has_jitter) {
       has_jitter ? "" : "; closed forms: jitter");
 }
 
-// What groups that are timed one by one do not see: that all of them share the links up.
-std::optional<std::string> oversubscription_note(const Cluster& cluster) {
-  double most = 0.0;
-  for (const TierLoad& tier : tier_loads(SwitchGraph(cluster.topology))) {
-    most = std::max(most, tier.most_oversubscription);
-  }
-  constexpr double kNotWorthTelling = 1.05;
-  if (most < kNotWorthTelling) {
+// What the others of its kind leave of the rate of a group.
+std::optional<std::string> sharing_note(const StepRun& run) {
+  constexpr double kNotWorthTelling = 0.995;
+  if (run.least_share > kNotWorthTelling) {
     return std::nullopt;
   }
   return fmt::format(
-      "switches have {:.2g} times as much below as above them, and groups that work at the same "
-      "time share it: --method graph --traffic shared --runtime plain has them on one network",
-      most);
+      "groups of one kind that work at the same time share links: one of them gets {:.2g} times "
+      "the rate that it has alone (docs/step.md)",
+      run.least_share);
 }
 
-std::vector<std::string> notes_of(const Request& request, const Workload& workload,
+std::vector<std::string> notes_of(const StepRequest& request, const Workload& workload,
                                   const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{
       method_note(run, request.jitter.has_any()),
       request.shares_network
           ? "collectives run as plain rings, all groups at once on one network"
-          : fmt::format("collectives run {}, each group alone on the cluster: {} of {} simulated, "
-                        "the others are equal ones",
-                        request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
-                        run.simulated, run.calls)};
+          : fmt::format(
+                "collectives run {}, each group {}: {} of {} simulated, the others are equal "
+                "ones",
+                request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
+                run.sees_sisters ? "beside the others of its kind" : "alone on the cluster",
+                run.simulated, run.calls)};
+  if (const auto note = request.shares_network ? std::nullopt : sharing_note(run)) {
+    notes.push_back(*note);
+  }
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
@@ -196,35 +113,12 @@ std::vector<std::string> notes_of(const Request& request, const Workload& worklo
   return notes;
 }
 
-StepReport predict(const Request& request, spdlog::logger& log) {
-  const Catalogue catalogue = load_default_catalogue();
-  const std::filesystem::path configs = configs_folder();
-  const Cluster cluster =
-      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
-  log_warnings(log, cluster.warnings);
-  const Workload workload =
-      load_workload(find_config("workloads", request.workload), configs / "workloads" / "models",
-                    request.workload_settings);
-  const SoftwareProfile software =
-      SoftwareProfile::load(find_config("software", workload.software));
-  const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
-  const nccl::Profile profile =
-      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
-                                          : configs / "nccl" / "profile.yaml");
-  std::optional<Fidelity> engine;
-  if (request.has_engine) {
-    engine = request.fidelity;
-  }
-  const StepRun run = run_workload(cluster, workload, software,
-                                   {.catalogue = catalogue,
-                                    .rates = rates,
-                                    .nccl = request.is_nccl ? &profile : nullptr,
-                                    .fidelity = request.fidelity,
-                                    .engine = engine,
-                                    .method = request.method,
-                                    .slow_rank = request.slow_rank,
-                                    .jitter = request.jitter,
-                                    .shares_network = request.shares_network});
+StepReport predict(const StepRequest& request, spdlog::logger& log) {
+  const StepInputs inputs = load_step_inputs(request, log);
+  const Cluster& cluster = inputs.machine.cluster;
+  const Workload& workload = inputs.workload;
+  const SoftwareProfile& software = inputs.machine.software;
+  const StepRun run = run_step_inputs(request, inputs);
   if (request.trace && run.graph) {
     TraceRecorder recorder;
     record_step(*run.graph, recorder);
@@ -237,7 +131,8 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .software = software.name,
       .precision = std::string(to_string(workload.precision)),
       .runtime = request.is_nccl ? "nccl" : "plain",
-      .fidelity = request.is_nccl && !engine ? "" : std::string(to_string(request.fidelity)),
+      .fidelity =
+          request.is_nccl && !request.has_engine ? "" : std::string(to_string(request.fidelity)),
       .plan = run.plan,
       .step = run.step,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
@@ -247,10 +142,11 @@ StepReport predict(const Request& request, spdlog::logger& log) {
       .memory_size = run.memory_size,
       .notes = {}};
   report.notes = notes_of(request, workload, software, run);
-  if (const auto note = request.shares_network ? std::nullopt : oversubscription_note(cluster)) {
-    report.notes.push_back(*note);
-  }
+  report.inputs = step_run_inputs(request, inputs);
   add_estimate_note(cluster, report.notes);
+  if (request.report) {
+    write_html(*request.report, step_html(request, inputs, run, report));
+  }
   return report;
 }
 
@@ -271,6 +167,7 @@ options::options_description step_options() {
       "latencies only");
   add("profile", text("FILE"),
       "nccl: constants of the event model, as trainyard calibrate writes them");
+  add("gpu-rates", text("FILE"), "rates of kernels, as trainyard calibrate writes them");
   add("fidelity", text("NAME"),
       "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
       "analytical or packet (slow); plain: flow (the default), or another of these");
@@ -278,9 +175,10 @@ options::options_description step_options() {
       "closed-forms (the default), or graph: every operation of the step in simulated time");
   add_noise_options(all);
   add("traffic", text("NAME"),
-      "with graph: alone (the default), each group has the cluster to itself; shared, every rank "
-      "is simulated, with all traffic on one network");
+      "with graph: alone (the default), each group beside those of its kind; shared, every rank is "
+      "simulated, with all traffic on one network");
   add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
+  add_report_option(all);
   add_output_options(all);
   add_log_option(all);
   return all;
@@ -295,9 +193,14 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
     return 0;
   }
   if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
+    if (reader.given("report")) {
+      throw ConfigError(
+          "--report: expected a workload of Trainyard's own, found one of another tool; --trace "
+          "has its time line");
+    }
     return run_foreign_step(reader, *format, out);
   }
-  const Request request = read_request(reader);
+  const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);
   write_output(request.output, render(predict(request, log), request.format), out);
   return 0;

@@ -101,6 +101,12 @@ void read_traffic(const OptionReader& reader, Request& request) {
 Request read_request(const OptionReader& reader, ForeignFormat format) {
   (void)reader.choice("method", {"graph"},
                       fmt::format("as there are no closed forms for a {} file", to_string(format)));
+  if (reader.given("gpu-rates")) {
+    throw ConfigError(fmt::format(
+        "--gpu-rates: expected a workload whose kernels are timed here, found a {} file, which has "
+        "their times",
+        to_string(format)));
+  }
   Request request{.cluster = reader.required_text("cluster"),
                   .workload = reader.required_text("workload"),
                   .format = format,

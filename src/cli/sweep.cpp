@@ -18,6 +18,7 @@
 #include "cli/collective.h"
 #include "cli/collective_request.h"
 #include "cli/common.h"
+#include "cli/cost.h"
 #include "cli/jobs.h"
 #include "cli/options.h"
 #include "cli/step.h"
@@ -60,6 +61,7 @@ struct SweepCommand {
 
 constexpr std::array kSweepCommands{
     SweepCommand{"collective", run_collective_command, collective_options, "operation"},
+    SweepCommand{"cost", run_cost, cost_options},
     SweepCommand{"jobs", run_jobs, jobs_options},
     SweepCommand{"step", run_step, step_options},
     SweepCommand{"traffic", run_traffic_command, traffic_options, "file"},
@@ -67,8 +69,8 @@ constexpr std::array kSweepCommands{
 };
 
 // Options of a command that say where its results go: those are the sweep's.
-const std::set<std::string, std::less<>> kOwnOptions{"counters", "flows-out", "format",  "help",
-                                                     "output",   "plot",      "samples", "trace"};
+const std::set<std::string, std::less<>> kOwnOptions{
+    "counters", "flows-out", "format", "help", "output", "plot", "report", "samples", "trace"};
 
 constexpr unsigned kMostThreads = 1024;
 

@@ -8,6 +8,23 @@
 
 namespace trainyard {
 
+ScheduleConnections::ScheduleConnections(const Schedule& schedule,
+                                         std::span<const NodeId> rank_nodes)
+    : schedule_(schedule), rank_nodes_(rank_nodes), turns_(rank_nodes.size()) {}
+
+// Connections of a rank take its NICs in turn, those that leave it and those that arrive, unless
+// the schedule has laid them out itself.
+ConnectionSpec ScheduleConnections::next() {
+  const std::uint32_t index = next_++;
+  const ScheduleConnection ends = schedule_.connection(index);
+  const NicTurns turn{.source = turns_[ends.source.value()].source++,
+                      .target = turns_[ends.target.value()].target++};
+  return {.source = rank_nodes_[ends.source.value()],
+          .target = rank_nodes_[ends.target.value()],
+          .flow_label = ends.flow_label.value_or(index),
+          .nic_turns = ends.flow_label ? std::nullopt : std::optional(turn)};
+}
+
 Executor::Executor(Simulator& simulator, Network& network, const Schedule& schedule,
                    std::span<const NodeId> rank_nodes, Bytes size, TraceRecorder* trace)
     : EventHandler(simulator),
@@ -22,18 +39,9 @@ Executor::Executor(Simulator& simulator, Network& network, const Schedule& sched
         "a rank or relay without a node");
   links_.reserve(shape.connections);
   network.reserve(shape.connections);
-  // Connections of a rank take its NICs in turn, those that leave it and those that arrive, unless
-  // the schedule has laid them out itself.
-  std::vector<NicTurns> turns(rank_nodes.size());
+  ScheduleConnections connections(schedule, rank_nodes);
   for (std::uint32_t index = 0; index < shape.connections; ++index) {
-    const ScheduleConnection ends = schedule.connection(index);
-    const NicTurns turn{.source = turns[ends.source.value()].source++,
-                        .target = turns[ends.target.value()].target++};
-    links_.push_back({.connection = network.connect(
-                          {.source = rank_nodes[ends.source.value()],
-                           .target = rank_nodes[ends.target.value()],
-                           .flow_label = ends.flow_label.value_or(index),
-                           .nic_turns = ends.flow_label ? std::nullopt : std::optional(turn)})});
+    links_.push_back({.connection = network.connect(connections.next())});
   }
   if (trace_ != nullptr) {
     waiting_since_.resize(shape.lanes);

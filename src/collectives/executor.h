@@ -20,6 +20,21 @@
 
 namespace trainyard {
 
+// The connections of a schedule, in its order, as the executor opens them. The arguments must
+// outlive this.
+class ScheduleConnections {
+ public:
+  // A node for each rank, then for each relay.
+  ScheduleConnections(const Schedule& schedule, std::span<const NodeId> rank_nodes);
+  [[nodiscard]] ConnectionSpec next();
+
+ private:
+  const Schedule& schedule_;
+  std::span<const NodeId> rank_nodes_;
+  std::vector<NicTurns> turns_;
+  std::uint32_t next_ = 0;
+};
+
 class Executor final : private EventHandler {
  public:
   // Connects the ranks and relays, rank r on node rank_nodes[r], relay i on rank_nodes[ranks + i].

@@ -133,6 +133,7 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   if (job.keeps_counters) {
     result.port_counters = network->port_counters();
     result.samples = network->samples();
+    result.link_use = network->link_use();
   }
   if (result.complaint) {
     return result;

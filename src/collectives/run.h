@@ -51,6 +51,7 @@ struct CollectiveResult {
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
+  std::vector<LinkUse> link_use = {};  // What each link carried, with `keeps_counters`.
 };
 
 // The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm

@@ -46,7 +46,7 @@ void SenderControl::on_ack(const AckSignal& ack) {
   const auto packet = static_cast<double>(settings_->packet.count());
   std::visit(
       Overloaded{[](LineRate&) {}, [](DcqcnReaction&) {}, [](CreditSender&) {},
-                 [&](Hpcc& hpcc) { hpcc.on_ack(ack.acked, ack.next, ack.path); },
+                 [&](Hpcc& hpcc) { hpcc.on_ack(ack.acked, ack.next, ack.path, ack.memory); },
                  [&](Swift& swift) {
                    swift.on_ack({.now = ack.now,
                                  .rtt = ack.rtt,
@@ -69,12 +69,16 @@ void SenderControl::on_ack(const AckSignal& ack) {
 void SenderControl::on_loss(SimTime now) {
   if (auto* swift = std::get_if<Swift>(&state_)) {
     swift->on_loss(now);
+  } else if (auto* dctcp = std::get_if<Dctcp>(&state_)) {
+    dctcp->on_loss();
   }
 }
 
 void SenderControl::on_timeout(SimTime now) {
   if (auto* swift = std::get_if<Swift>(&state_)) {
     swift->on_timeout(now);
+  } else if (auto* dctcp = std::get_if<Dctcp>(&state_)) {
+    dctcp->on_timeout();
   }
 }
 

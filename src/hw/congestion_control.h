@@ -48,6 +48,7 @@ struct AckSignal {
   bool is_marked = false;   // ECN echo.
   int hops = 0;
   std::span<const IntHop> path{};  // HPCC.
+  HpccMemory* memory = nullptr;    // What HPCC saw of this path, if the flow has several.
 };
 
 // More than any flow has in flight.
@@ -64,13 +65,15 @@ class SenderControl {
   void on_loss(SimTime now);  // Found by a NAK or by selective acknowledgement.
   void on_timeout(SimTime now);
   void on_credit(Bytes size);  // From a CreditPacer.
+  // There is more to send; only receiver credits need to know.
+  void add(Bytes size, Bytes in_flight);
 
   // The pace at `now`: the next packet may start its wire time at this rate after the last one.
   [[nodiscard]] Bandwidth rate(SimTime now);
   // What may be in flight; at least one packet, and kUnlimitedWindow without a window.
   [[nodiscard]] Bytes window() const;
   // Whether a packet may go as far as credit is concerned.
-  [[nodiscard]] bool has_credit(Bytes packet) const;
+  [[nodiscard]] bool has_credit() const;
   // When rate() may change if nothing comes in; SimTime::max() if it will not.
   [[nodiscard]] SimTime deadline() const;
 
@@ -129,9 +132,15 @@ inline void SenderControl::on_credit(Bytes size) {
   }
 }
 
-inline bool SenderControl::has_credit(Bytes packet) const {
+inline void SenderControl::add(Bytes size, Bytes in_flight) {
+  if (auto* credit = std::get_if<CreditSender>(&state_)) {
+    credit->add(size, in_flight);
+  }
+}
+
+inline bool SenderControl::has_credit() const {
   const auto* credit = std::get_if<CreditSender>(&state_);
-  return credit == nullptr || credit->can_send(packet);
+  return credit == nullptr || credit->can_send();
 }
 
 inline SimTime SenderControl::deadline() const {

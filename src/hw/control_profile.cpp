@@ -155,7 +155,8 @@ DctcpProfile read_dctcp(const Reader& reader) {
 CreditProfile read_credit(const Reader& reader) {
   return {.quantum = reader.some_bytes("quantum"),
           .window = reader.number("window", 0.01, kMany),
-          .speculative = reader.number("speculative", 0.0, kMany)};
+          .speculative = reader.number("speculative", 0.0, kMany),
+          .patience = reader.some_time("patience")};
 }
 
 // Line rate x base RTT, at least a packet.
@@ -219,7 +220,8 @@ struct Resolve {
     return CreditSettings{.line = port.line,
                           .quantum = profile.quantum,
                           .window = std::max(times(bdp(port), profile.window), profile.quantum),
-                          .speculative = times(bdp(port), profile.speculative)};
+                          .speculative = times(bdp(port), profile.speculative),
+                          .patience = profile.patience};
   }
 };
 

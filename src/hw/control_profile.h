@@ -59,6 +59,7 @@ struct CreditProfile {
   Bytes quantum{};
   double window = 1.5;
   double speculative = 1.0;
+  SimTime patience{};
 };
 
 struct NoControlProfile {};
@@ -82,6 +83,7 @@ struct ControlProfile {
   [[nodiscard]] ControlSettings settings(const PortTerms& port) const;
   // nullptr where receivers send no CNPs.
   [[nodiscard]] const DcqcnProfile* dcqcn() const { return std::get_if<DcqcnProfile>(&rules); }
+  [[nodiscard]] bool has_credits() const { return std::holds_alternative<CreditProfile>(rules); }
   [[nodiscard]] bool wants_int() const { return std::holds_alternative<HpccProfile>(rules); }
 };
 

@@ -47,13 +47,24 @@ class Dctcp {
     const double share =
         bytes_ > 0 ? static_cast<double>(marked_) / static_cast<double>(bytes_) : 0.0;
     alpha_ = (1.0 - settings_->g) * alpha_ + settings_->g * share;
-    if (marked_ == 0) {
+    if (marked_ == 0 && !has_lost_) {
       set_window(window_ + static_cast<double>(settings_->packet.count()));
     }
     bytes_ = 0;
     marked_ = 0;
+    has_lost_ = false;
     window_end_ = next;
   }
+
+  // As TCP does (RFC 8257, section 3.5; RFC 5681): half the window, once a window, if a packet is
+  // missing, and a single packet after a timeout.
+  void on_loss() {
+    if (!has_lost_) {
+      has_lost_ = true;
+      set_window(window_ / 2.0);
+    }
+  }
+  void on_timeout() { set_window(0.0); }
 
   [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }
   [[nodiscard]] double alpha() const { return alpha_; }
@@ -70,6 +81,7 @@ class Dctcp {
   std::uint64_t window_end_ = 0;
   std::int64_t bytes_ = 0;  // Of this window.
   std::int64_t marked_ = 0;
+  bool has_lost_ = false;
 };
 
 }  // namespace trainyard

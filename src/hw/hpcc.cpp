@@ -24,6 +24,24 @@ double real(SimTime time) {
   return static_cast<double>(time.picoseconds());
 }
 
+void remember(HpccMemory& memory, std::span<const IntHop> hops) {
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    memory.seen[i] = {.time = hops[i].time,
+                      .sent_bytes = hops[i].sent_bytes,
+                      .queue = hops[i].queue,
+                      .port = hops[i].port};
+  }
+  memory.hops = static_cast<std::uint8_t>(hops.size());
+}
+
+bool is_known_path(const HpccMemory& memory, std::span<const IntHop> hops) {
+  bool is_known = hops.size() == memory.hops && memory.hops > 0;
+  for (std::size_t i = 0; is_known && i < hops.size(); ++i) {
+    is_known = hops[i].port == memory.seen[i].port;
+  }
+  return is_known;
+}
+
 }  // namespace
 
 IntHop rounded_to_wire(const IntHop& hop) {
@@ -59,18 +77,18 @@ double Hpcc::bytes_between(const Seen& seen, const IntHop& hop) const {
   return static_cast<double>(settings_->wire_counters ? difference % kSentWrap : difference);
 }
 
-void Hpcc::measure(std::span<const IntHop> hops) {
+void Hpcc::measure(std::span<const IntHop> hops, const HpccMemory& memory) {
   const double rtt = real(settings_->base_rtt);
   double most = 0.0;
   double interval = 0.0;
   for (std::size_t i = 0; i < hops.size(); ++i) {
-    const SimTime time = time_between(seen_[i], hops[i]);
+    const SimTime time = time_between(memory.seen[i], hops[i]);
     if (time <= SimTime()) {
       continue;  // Nothing new from this link.
     }
     const double link = per_picosecond(hops[i].rate);
-    const double sent = bytes_between(seen_[i], hops[i]) / real(time);
-    const auto queue = static_cast<double>(std::min(hops[i].queue, seen_[i].queue).count());
+    const double sent = bytes_between(memory.seen[i], hops[i]) / real(time);
+    const auto queue = static_cast<double>(std::min(hops[i].queue, memory.seen[i].queue).count());
     const double use = queue / (link * rtt) + sent / link;
     if (use > most) {
       most = use;
@@ -93,38 +111,22 @@ void Hpcc::update(bool is_full) {
   }
 }
 
-void Hpcc::remember(std::span<const IntHop> hops) {
-  for (std::size_t i = 0; i < hops.size(); ++i) {
-    seen_[i] = {.time = hops[i].time,
-                .sent_bytes = hops[i].sent_bytes,
-                .queue = hops[i].queue,
-                .port = hops[i].port};
-  }
-  seen_hops_ = static_cast<std::uint8_t>(hops.size());
-}
-
-bool Hpcc::is_known_path(std::span<const IntHop> hops) const {
-  bool is_known = hops.size() == seen_hops_ && seen_hops_ > 0;
-  for (std::size_t i = 0; is_known && i < hops.size(); ++i) {
-    is_known = hops[i].port == seen_[i].port;
-  }
-  return is_known;
-}
-
-void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops) {
+void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops,
+                  HpccMemory* other) {
+  HpccMemory& memory = other == nullptr ? memory_ : *other;
   hops = hops.first(std::min(hops.size(), kMostIntHops));
-  if (!is_known_path(hops)) {
-    remember(hops);
+  if (!is_known_path(memory, hops)) {
+    remember(memory, hops);
     last_update_ = next;
     return;
   }
   const bool is_full = acked > last_update_;
-  measure(hops);
+  measure(hops, memory);
   update(is_full);
   if (is_full) {
     last_update_ = next;
   }
-  remember(hops);
+  remember(memory, hops);
 }
 
 }  // namespace trainyard

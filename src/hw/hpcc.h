@@ -42,6 +42,18 @@ struct HpccSettings {
   bool wire_counters = false;  // Hops come through rounded_to_wire(): times and bytes wrap.
 };
 
+// What ACKs brought last of each link of a path.
+struct HpccMemory {
+  struct Seen {
+    SimTime time{};
+    std::uint64_t sent_bytes = 0;
+    Bytes queue{};
+    std::uint32_t port = 0;
+  };
+  std::uint8_t hops = 0;  // 0: nothing seen yet.
+  std::array<Seen, kMostIntHops> seen{};
+};
+
 // The sender of one flow. `settings` must outlive it.
 class Hpcc {
  public:
@@ -49,8 +61,11 @@ class Hpcc {
 
   // An ACK for everything before `acked` has come, `next` is the next byte to be sent, `hops` are
   // the links of the path in order. Hops beyond kMostIntHops are not looked at. On another path
-  // than that of the ACK before, measuring begins anew.
-  void on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops);
+  // than that of the ACK before, measuring begins anew. A flow over several paths, which the paper
+  // does not have, gives the memory of the one that the packet took: there is one window, for which
+  // each ACK counts that compares links with what they did before.
+  void on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops,
+              HpccMemory* memory = nullptr);
 
   [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }
   // The pace: window / T.
@@ -62,18 +77,11 @@ class Hpcc {
   [[nodiscard]] int stage() const { return stage_; }
 
  private:
-  struct Seen {
-    SimTime time{};
-    std::uint64_t sent_bytes = 0;
-    Bytes queue{};
-    std::uint32_t port = 0;
-  };
+  using Seen = HpccMemory::Seen;
 
-  [[nodiscard]] bool is_known_path(std::span<const IntHop> hops) const;
-  void measure(std::span<const IntHop> hops);
+  void measure(std::span<const IntHop> hops, const HpccMemory& memory);
   [[nodiscard]] SimTime time_between(const Seen& seen, const IntHop& hop) const;
   [[nodiscard]] double bytes_between(const Seen& seen, const IntHop& hop) const;
-  void remember(std::span<const IntHop> hops);
   void update(bool is_full);
 
   const HpccSettings* settings_;
@@ -82,9 +90,8 @@ class Hpcc {
   double reference_;
   double utilisation_ = 1.0;
   int stage_ = 0;
-  std::uint8_t seen_hops_ = 0;  // 0: nothing seen yet.
   std::uint64_t last_update_ = 0;
-  std::array<Seen, kMostIntHops> seen_{};
+  HpccMemory memory_;
 };
 
 }  // namespace trainyard

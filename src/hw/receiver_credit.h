@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control by the receiver, as EQDS has it (Olteanu et al., NSDI 2022): a pacer at the
-// receiving port grants credit at its line rate to the flows that ask, in turn, and keeps what is
-// granted but has not come below a window. A sender starts with credit for one bandwidth-delay
-// product of its own, so that nothing waits a round trip to begin.
+// receiving port grants credit at its line rate to the flows that ask, in turn, and keeps what may
+// be on its way to it below a window. A sender that was idle begins with up to one bandwidth-delay
+// product that nobody granted, so that nothing waits a round trip to begin.
+//
+// What EQDS leaves open, or does in the data packets, is settled here so that no packet that is
+// lost can stop a flow for ever: requests and grants carry sums since the start, so that a later
+// one stands for those before it; a sender that waits in vain asks again, after `patience`, twice
+// that, and so on; a pacer whose window is full and to which nothing comes for that time takes what
+// is missing for lost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -18,39 +25,61 @@ namespace trainyard {
 struct CreditSettings {
   Bandwidth line{};     // Of the receiving port: the pace of the grants.
   Bytes quantum{4096};  // One grant.
-  Bytes window{};       // Granted and not yet received, of all flows of the port.
-  Bytes speculative{};  // What a sender may send unasked when it starts.
+  Bytes window{};       // That may be on its way, of all flows of the port, when one is granted.
+  Bytes speculative{};  // What a sender may have under way when it begins without a grant.
+  SimTime patience = microseconds(320);  // As above.
 };
 
 // One flow at its sender. All sizes are wire bytes.
 class CreditSender {
  public:
-  explicit CreditSender(const CreditSettings& settings)
-      : speculative_(settings.speculative.count()) {}
+  explicit CreditSender(const CreditSettings& settings) : settings_(&settings) {}
 
-  void on_credit(Bytes size) { granted_ += size.count(); }
-  [[nodiscard]] bool can_send(Bytes packet) const {
-    return granted_ >= packet.count() || speculative_ >= packet.count();
-  }
-  // Takes the packet's bytes from the grants, or else from what needs none. Whether it was the
-  // latter.
-  bool spend(Bytes packet) {
-    if (granted_ >= packet.count()) {
-      granted_ -= packet.count();
-      return false;
+  // There are `size` bytes more to send, with `in_flight` sent that are not known to have come. If
+  // all before has been sent, a burst begins: as much of it needs no grant as does not make more
+  // than `speculative` in flight.
+  void add(Bytes size, Bytes in_flight) {
+    if (backlog_ == 0) {
+      unasked_left_ = std::max<std::int64_t>(0, (settings_->speculative - in_flight).count());
     }
-    CHECK(speculative_ >= packet.count(), "sent without credit");
-    speculative_ -= packet.count();
-    return true;
+    const std::int64_t free = std::min(size.count(), unasked_left_);
+    unasked_left_ -= free;
+    unasked_ += static_cast<std::uint64_t>(free);
+    asked_ += static_cast<std::uint64_t>(size.count() - free);
+    credit_ += free;
+    backlog_ += size.count();
   }
-  [[nodiscard]] Bytes available() const { return Bytes(granted_ + speculative_); }
+  void on_credit(Bytes size) {
+    credit_ += size.count();
+    granted_ += static_cast<std::uint64_t>(size.count());
+  }
+  // Whether a packet may go: it may be larger than the credit that is left, which the next grant
+  // makes up for. So nothing stays unused that nobody else could be granted meanwhile.
+  [[nodiscard]] bool can_send() const { return credit_ > 0; }
+  void spend(Bytes packet) {
+    CHECK(can_send(), "sent without credit");
+    credit_ -= packet.count();
+    backlog_ -= packet.count();
+  }
+
+  [[nodiscard]] Bytes available() const { return Bytes(credit_); }
+  // Sums since the start: of what needed no grant, what did, and what was granted of that.
+  [[nodiscard]] std::uint64_t unasked() const { return unasked_; }
+  [[nodiscard]] std::uint64_t asked() const { return asked_; }
+  [[nodiscard]] std::uint64_t granted() const { return granted_; }
+  [[nodiscard]] bool is_waiting() const { return granted_ < asked_; }
 
  private:
-  std::int64_t granted_ = 0;
-  std::int64_t speculative_;
+  const CreditSettings* settings_;
+  std::int64_t credit_ = 0;        // That may be sent.
+  std::int64_t backlog_ = 0;       // That is to be sent.
+  std::int64_t unasked_left_ = 0;  // Of this burst.
+  std::uint64_t unasked_ = 0;
+  std::uint64_t asked_ = 0;
+  std::uint64_t granted_ = 0;
 };
 
-// One receiving port. Flows are numbers of the caller's, from 0.
+// One receiving port. Flows are numbers of the caller's, from 0. `settings` must outlive it.
 class CreditPacer {
  public:
   struct Grant {
@@ -65,44 +94,106 @@ class CreditPacer {
 
   // `flow` has `size` more to send that no credit covers.
   void request(std::uint32_t flow, Bytes size) {
-    if (flow >= wanted_.size()) {
-      wanted_.resize(flow + std::size_t{1}, 0);
-    }
-    if (size > Bytes(0) && wanted_[flow] == 0) {
+    std::int64_t& wanted = at(flow).wanted;
+    if (size > Bytes(0) && wanted == 0 && !at(flow).is_silent) {
       enqueue(flow);
     }
-    wanted_[flow] += size.count();
+    wanted += size.count();
   }
-  // `size` bytes that were granted have come, or are known to be lost.
-  void on_received(Bytes size) { outstanding_ -= size.count(); }
+  // `flow` says at `now` that it sends `size` without a grant, or has sent it already.
+  void expect(std::uint32_t flow, Bytes size, SimTime now) {
+    hear(flow, now);
+    owe(flow, size.count());
+  }
+  // `size` bytes of `flow` have come, at `now`.
+  void on_received(std::uint32_t flow, Bytes size, SimTime now) {
+    hear(flow, now);
+    const std::int64_t late = std::min(at(flow).lost, size.count());
+    at(flow).lost -= late;
+    owe(flow, late - size.count());
+  }
 
-  // When the next grant is due; SimTime::max() while nobody asks or the window is full.
+  // When the next grant is due; SimTime::max() while nobody asks.
   [[nodiscard]] SimTime deadline() const {
-    const bool is_full = outstanding_ + settings_->quantum.count() > settings_->window.count();
-    return waiting_ == 0 || is_full ? SimTime::max() : ready_;
+    if (waiting_ == 0) {
+      return SimTime::max();
+    }
+    return is_full() ? std::max(ready_, last_heard_ + settings_->patience) : ready_;
   }
-  // The grant that is due by `now`, if one is.
+  // The grant that is due by `now`, if one is, and anybody to whom it could go.
   std::optional<Grant> grant(SimTime now) {
     if (deadline() > now) {
       return std::nullopt;
     }
+    if (is_full()) {
+      write_off();
+      if (waiting_ == 0) {
+        return std::nullopt;
+      }
+    }
     const std::uint32_t flow = dequeue();
-    const std::int64_t size =
-        wanted_[flow] < settings_->quantum.count() ? wanted_[flow] : settings_->quantum.count();
-    wanted_[flow] -= size;
-    if (wanted_[flow] > 0) {
+    std::int64_t& wanted = flows_[flow].wanted;
+    const std::int64_t size = std::min(wanted, settings_->quantum.count());
+    wanted -= size;
+    if (wanted > 0) {
       enqueue(flow);
     }
-    outstanding_ += size;
-    ready_ = (ready_ < now ? now : ready_) + transfer_time(Bytes(size), settings_->line);
+    owe(flow, size);
+    ready_ = std::max(ready_, now) + transfer_time(Bytes(size), settings_->line);
+    last_heard_ = std::max(last_heard_, now);
     return Grant{.flow = flow, .size = Bytes(size)};
   }
+  // That may be on its way.
   [[nodiscard]] Bytes outstanding() const { return Bytes(outstanding_); }
 
  private:
+  struct Flow {
+    std::int64_t wanted = 0;
+    // That may be on its way; less than 0 where more has come than is known of.
+    std::int64_t due = 0;
+    std::int64_t lost = 0;   // That was taken for lost, and has not come all the same.
+    bool is_silent = false;  // Since then nothing was heard of it: it is granted nothing.
+  };
+
+  Flow& at(std::uint32_t flow) {
+    if (flow >= flows_.size()) {
+      flows_.resize(flow + std::size_t{1});
+    }
+    return flows_[flow];
+  }
+  void owe(std::uint32_t flow, std::int64_t size) {
+    std::int64_t& due = at(flow).due;
+    outstanding_ -= std::max<std::int64_t>(0, due);
+    due += size;
+    outstanding_ += std::max<std::int64_t>(0, due);
+  }
+  [[nodiscard]] bool is_full() const {
+    return outstanding_ + settings_->quantum.count() > settings_->window.count();
+  }
+  void hear(std::uint32_t flow, SimTime now) {
+    last_heard_ = now;
+    if (std::exchange(at(flow).is_silent, false) && at(flow).wanted > 0) {
+      enqueue(flow);
+    }
+  }
+  void write_off() {
+    for (Flow& flow : flows_) {
+      const std::int64_t missing = std::max<std::int64_t>(0, flow.due);
+      flow.due -= missing;
+      flow.lost += missing;
+      flow.is_silent = flow.is_silent || missing > 0;
+    }
+    outstanding_ = 0;
+    for (std::size_t left = waiting_; left > 0; --left) {
+      const std::uint32_t flow = dequeue();
+      if (!flows_[flow].is_silent) {
+        enqueue(flow);
+      }
+    }
+  }
   // A ring of the flows that want something; each is in it at most once.
   void enqueue(std::uint32_t flow) {
-    if (ring_.size() < wanted_.size()) {
+    if (ring_.size() < flows_.size()) {
       grow();
     }
     ring_[(head_ + waiting_) % ring_.size()] = flow;
@@ -115,7 +206,7 @@ class CreditPacer {
     return flow;
   }
   void grow() {
-    std::vector<std::uint32_t> larger(wanted_.size() * 2);
+    std::vector<std::uint32_t> larger(flows_.size() * 2);
     for (std::size_t i = 0; i < waiting_; ++i) {
       larger[i] = ring_[(head_ + i) % ring_.size()];
     }
@@ -124,12 +215,13 @@ class CreditPacer {
   }
 
   const CreditSettings* settings_;
-  std::vector<std::int64_t> wanted_;
+  std::vector<Flow> flows_;
   std::vector<std::uint32_t> ring_;
   std::size_t head_ = 0;
   std::size_t waiting_ = 0;
   std::int64_t outstanding_ = 0;
   SimTime ready_{};
+  SimTime last_heard_{};  // Of any flow, or granted.
 };
 
 }  // namespace trainyard

@@ -82,12 +82,17 @@ std::int64_t SelectiveSender::on_nack(const SelectiveSettings& settings, Psn upt
     return newly;
   }
   received_.set(received);
+  const auto margin = static_cast<Psn>(settings.reorder);
+  const Psn beyond = received > margin ? received - margin : 0;  // Packets before it are lost.
+  if (margin > 0 && beyond <= oldest_) {
+    return newly;
+  }
   if (!is_recovering_) {
     is_recovering_ = true;
     recovery_ = next_;
     hole_ = oldest_;
   }
-  holes_end_ = std::max(holes_end_, received);
+  holes_end_ = std::max(holes_end_, beyond);
   return newly;
 }
 

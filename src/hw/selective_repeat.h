@@ -22,6 +22,8 @@ struct SelectiveSettings {
   SimTime long_timeout = microseconds(320);
   std::int64_t few = 3;
   int retries = 7;
+  // Where packets overtake each other: so many later ones may come before one counts as lost.
+  std::int64_t reorder = 0;
 };
 
 // One bit for each packet of a window that slides.
@@ -56,6 +58,11 @@ class SelectiveSender {
   Outcome on_timeout(const SelectiveSettings& settings, SimTime now);
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 
+  // The packet that send() would send; there must be one.
+  [[nodiscard]] Psn next() const {
+    const Psn hole = next_hole();
+    return hole < holes_end_ ? hole : next_;
+  }
   [[nodiscard]] bool is_done() const { return oldest_ == end_; }
   [[nodiscard]] bool has_failed() const { return has_failed_; }
   [[nodiscard]] bool is_recovering() const { return is_recovering_; }

@@ -301,7 +301,11 @@ std::optional<int> Machine::net_of(int gpu, int channel) const {
     return std::nullopt;
   }
   const int gpus = static_cast<int>(nearest_gpus(nets.front()).size());
-  int first = system_.gpus[static_cast<std::size_t>(gpu)].dev % gpus;
+  int first = system_.gpus[static_cast<std::size_t>(gpu)].dev;
+  if (options_.version >= Version::V2_30) {
+    // Among the GPUs of the job: where it has one of two that share two NICs, the first NIC.
+    first %= gpus;
+  }
   if (is_power_of_two(count)) {
     first = mirrored(first, count);
   }

@@ -93,15 +93,16 @@ std::uint64_t exact_units(std::size_t lanes) {
 
 Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_in,
                     const Profile& profile_in, const Environment& environment_in,
-                    const LaunchMode& mode_in, const std::optional<EngineSettings>& engine_in)
+                    const LaunchMode& mode_in, const std::optional<EngineSettings>& engine_in,
+                    Routing* routing)
     : cluster(cluster_in),
       communicator(communicator_in),
       profile(profile_in),
       environment(environment_in),
       mode(mode_in),
       gpu(gpu_profile(profile_in, communicator_in.least_compute_capability)),
-      folded(cluster_in, communicator_in, environment_in),
-      complete(cluster_in, communicator_in, environment_in) {
+      folded(cluster_in, communicator_in, environment_in, routing),
+      complete(cluster_in, communicator_in, environment_in, routing) {
   complete.fold(communicator.nodes);
   if (communicator.nodes > 1) {
     first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic;
@@ -347,8 +348,9 @@ Timer::State::NodeNetwork Timer::State::node_network() {
 
 Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
              const Environment& environment, const LaunchMode& mode,
-             const std::optional<EngineSettings>& engine)
-    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode, engine)) {}
+             const std::optional<EngineSettings>& engine, Routing* routing)
+    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode, engine,
+                                     routing)) {}
 
 Timer::~Timer() = default;
 

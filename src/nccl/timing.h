@@ -15,6 +15,7 @@
 #include "nccl/network_replay.h"
 #include "nccl/profile.h"
 #include "nccl/wiring.h"
+#include "network/load_sharing.h"
 #include "topology/cluster.h"
 
 namespace trainyard::nccl {
@@ -36,15 +37,25 @@ struct Timing {
   std::optional<EngineOutcome> engine = {};
 };
 
+// What calls of other communicators, at the same time, leave those of this one.
+struct CallLimits {
+  // Of rings and trees: the rate of each connection of a channel; bits of the link in a second,
+  // infinite where nobody takes anything.
+  std::vector<double> channels = {};
+  // Of what else goes between nodes: the share of the rate that it has alone.
+  double share = 1.0;
+};
+
 // The times of one communicator on one cluster. Cluster, communicator and environment must outlive
 // it.
 class Timer {
  public:
   // `engine`: a Network carries what goes between nodes. Without it nodes are ports to one another,
   // and what the fabric lacks is taken from each connection for good (Wiring::fabric_shares).
+  // `routing`: as for Wiring.
   Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
         const Environment& environment, const LaunchMode& mode,
-        const std::optional<EngineSettings>& engine = std::nullopt);
+        const std::optional<EngineSettings>& engine = std::nullopt, Routing* routing = nullptr);
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer();
@@ -55,6 +66,14 @@ class Timer {
   void use(const std::optional<EngineSettings>& engine);
 
   [[nodiscard]] MachineKind machine() const;
+
+  // What a call puts on links: of each channel of rings and trees, as many as the communicator has,
+  // or of all together. Links between GPUs are left out, as are the switches of CollNet.
+  [[nodiscard]] std::vector<Load> loads(const CallPlan& plan, ConnectionLoads& connections);
+  // Of point_to_point().
+  [[nodiscard]] std::vector<Load> loads(Operation operation, ConnectionLoads& connections);
+  // From now on, without an engine. For calls of the kind that the loads were those of.
+  void limit(const CallLimits& limits);
 
   // Of a collective. Throws ConfigError for an algorithm that the event model does not have, or not
   // over an engine, and for jobs that are too large for one. A run that never was complete has a

@@ -115,6 +115,7 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
   const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, true));
   NodeNetwork node = node_network();
+  node.rate = node.rate.scaled(limits.share);
   if (engine) {
     node.rate = node.rate.scaled(1.0 / slowdown(nvls_tree_flows(plan), first_chunk(plan)));
   }
@@ -143,6 +144,7 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
 // logarithm of hops.
 SimTime Timer::State::pat(const CallPlan& plan) {
   NodeNetwork node = node_network();
+  node.rate = node.rate.scaled(limits.share);
   if (engine) {
     node.rate = node.rate.scaled(1.0 / slowdown(pat_flows(plan), first_chunk(plan)));
   }

@@ -75,7 +75,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
       const NodeNetwork node = node_network();
       const NetworkProfile& plugin = this->network(node.wire.sending_nic);
       const int sharing = all_at_once ? communicator.most_ranks_per_node() : 1;
-      const Bandwidth own = all_at_once ? node.rate : node.one_gpu;
+      const Bandwidth own = (all_at_once ? node.rate : node.one_gpu).scaled(limits.share);
       ports = std::max(ports, transfer_time(work.bytes * peers * sharing, own));
       way = std::max(way, plugin.latency[plan.protocol] + node.wire.latency + drain);
       host += plugin.host_cost *

@@ -9,10 +9,6 @@
 namespace trainyard::nccl {
 namespace {
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 // A ring goes at the rate of its slowest connection.
 void limit_by_fabric(std::vector<RingWires>& rings, Wiring& wiring,
                      const std::vector<Wire>& between, const std::vector<std::size_t>& channels) {
@@ -49,10 +45,8 @@ void Timer::State::make_rings(std::vector<RingWires>& made, Wiring& wiring, int 
       std::optional<int> out;
       std::optional<int> in;
       if (from != to && !communicator.nics.empty()) {
-        const NodeNics& leaving = communicator.nics[at(communicator.node_kind[at(from)])];
-        const NodeNics& entering = communicator.nics[at(communicator.node_kind[at(to)])];
-        out = c < leaving.ring_out.size() ? std::optional(leaving.ring_out[c]) : std::nullopt;
-        in = c < entering.ring_in.size() ? std::optional(entering.ring_in[c]) : std::nullopt;
+        out = nic_of_channel(nics_of(rank).ring_out, c);
+        in = nic_of_channel(nics_of(next).ring_in, c);
       }
       if (from != to) {
         between.push_back(wiring.connect(rank, next, channel, out, in));
@@ -102,7 +96,7 @@ SimTime Timer::State::ring(const CallPlan& plan) {
     for (std::uint32_t i = 0; i < count; ++i) {
       const int next = wires.ranks[(i + 1) % count];
       static_cast<void>(
-          add_connection(network_model, wires.wires[i],
+          add_connection(network_model, limited(wires.wires[i], c % rings.size()),
                          {.protocol = plan.protocol,
                           .slots = slots(plan, rule, loops.full > 0 ? loops.chunk : loops.rest),
                           .sender = wires.ranks[i],
@@ -142,7 +136,7 @@ SimTime Timer::State::chain(const CallPlan& plan) {
     const auto count = static_cast<std::uint32_t>(wires.ranks.size());
     for (std::uint32_t i = 0; i < count; ++i) {
       if (i + 1 < count) {
-        static_cast<void>(add_connection(network_model, wires.wires[i],
+        static_cast<void>(add_connection(network_model, limited(wires.wires[i], c % chains.size()),
                                          {.protocol = plan.protocol,
                                           .slots = slots(plan, rule, shares[c].chunk),
                                           .sender = wires.ranks[i],

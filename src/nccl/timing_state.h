@@ -47,7 +47,7 @@ struct NodeFlow {
 struct Timer::State {
   State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
         const Environment& environment_in, const LaunchMode& mode_in,
-        const std::optional<EngineSettings>& engine_in = std::nullopt);
+        const std::optional<EngineSettings>& engine_in = std::nullopt, Routing* routing = nullptr);
 
   const Cluster& cluster;
   const Communicator& communicator;
@@ -64,6 +64,7 @@ struct Timer::State {
   std::vector<TreeWires> trees;
   std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
   EngineOutcome outcome;                 // Of the runs over it, of one call.
+  CallLimits limits;
 
   void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
@@ -103,6 +104,18 @@ struct Timer::State {
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
+  // For Timer::loads().
+  void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, Load& load) const;
+  void add_load(const NetworkEnds& ends, int channel, double weight, ConnectionLoads& connections,
+                Load& load) const;
+  void add_load(const NodeFlow& flow, double weight, ConnectionLoads& connections, Load& load);
+  [[nodiscard]] std::vector<std::vector<NodeFlow>> ring_flows() const;  // By channel.
+  [[nodiscard]] std::vector<std::vector<NodeFlow>> tree_flows() const;
+  [[nodiscard]] std::vector<Load> loads(const std::vector<std::vector<NodeFlow>>& flows,
+                                        ConnectionLoads& connections);
+  [[nodiscard]] const NodeNics& nics_of(int rank) const;
+  // What others leave a wire of this channel, of a ring or tree.
+  [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
   // Throws the ConfigError for what has no way over an engine.
   void refuse_engine(std::string_view what) const;
 
@@ -143,6 +156,9 @@ struct Timer::State {
 
 // Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.
 [[nodiscard]] std::uint64_t exact_units(std::size_t lanes);
+
+// The NIC of a channel in one of the lists of NodeNics, if it has one.
+[[nodiscard]] std::optional<int> nic_of_channel(const std::vector<int>& nics, std::size_t channel);
 
 // The shares of the channels in use, in order.
 [[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);

@@ -94,9 +94,7 @@ void Timer::State::make_trees() {
       if (complete.node_of(end) == complete.node_of(other) || communicator.nics.empty()) {
         return std::nullopt;
       }
-      const NodeNics& nics =
-          communicator.nics[at(communicator.node_kind[at(complete.node_of(end))])];
-      return c < nics.tree.size() ? std::optional(nics.tree[c]) : std::nullopt;
+      return nic_of_channel(nics_of(end).tree, c);
     };
     const int channel = static_cast<int>(c);
     for (int rank = 0; rank < communicator.ranks; ++rank) {
@@ -132,7 +130,7 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
   rule.slices = 1;
   const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
   const auto connect = [&](const Wire& wire, int from, int to) {
-    return add_connection(network_model, wire,
+    return add_connection(network_model, limited(wire, channel),
                           {.protocol = plan.protocol,
                            .slots = slots(plan, rule, share.chunk),
                            .sender = from,

@@ -56,11 +56,12 @@ Transport transport_of(const Topology& topology, const std::vector<LinkId>& path
 }  // namespace
 
 Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
-               const Environment& environment)
+               const Environment& environment, Routing* routing)
     : cluster_(cluster),
       communicator_(communicator),
       environment_(environment),
-      routing_(cluster.topology, cluster.routing),
+      routing_(routing != nullptr ? *routing
+                                  : own_routing_.emplace(cluster.topology, cluster.routing)),
       places_(cluster.topology.node_count()),
       nics_(at(communicator.nodes)) {
   std::vector<int> node_of_server(cluster.topology.server_count(), -1);
@@ -311,15 +312,31 @@ Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
     }
     return finish(transport_of(cluster_.topology, path), path);
   }
-  return connect_nodes(from, to, channel, nic(from, nic_out, channel), nic(to, nic_in, channel));
+  return connect_nodes(ends(from, to, channel, nic_out, nic_in), channel);
 }
 
 Wire Wiring::connect_pair(int from, int to, int channel) {
   if (node_of(from) == node_of(to)) {
     return connect(from, to, channel, std::nullopt, std::nullopt);
   }
+  return connect_nodes(pair_ends(from, to, channel), channel);
+}
+
+NetworkEnds Wiring::ends(int from, int to, int channel, std::optional<int> nic_out,
+                         std::optional<int> nic_in) {
+  return ends(from, to, nic(from, nic_out, channel), nic(to, nic_in, channel));
+}
+
+NetworkEnds Wiring::pair_ends(int from, int to, int channel) {
   const NodeId out = nic(sending_rank(from, to), std::nullopt, channel);
-  return connect_nodes(from, to, channel, out, nic(to, std::nullopt, channel));
+  return ends(from, to, out, nic(to, std::nullopt, channel));
+}
+
+NetworkEnds Wiring::ends(int from, int to, NodeId out, NodeId in) {
+  NetworkEnds found{.out = out, .in = in, .outward = {}, .inward = {}};
+  append_to_nic(cluster_.gpus[at(from)], out, found.outward);
+  append_from_nic(in, cluster_.gpus[at(to)], found.inward);
+  return found;
 }
 
 int Wiring::sending_rank(int from, int to) {
@@ -343,39 +360,38 @@ int Wiring::sending_rank(int from, int to) {
   return relay;
 }
 
-Wire Wiring::connect_nodes(int from, int to, int channel, NodeId out, NodeId in) {
-  const NodeId target = cluster_.gpus[at(to)];
-  std::vector<LinkId> path;
-  append_to_nic(cluster_.gpus[at(from)], out, path);
+Wire Wiring::connect_nodes(const NetworkEnds& ends, int channel) {
+  std::vector<LinkId> path = ends.outward;
   std::vector<LinkId> between;
-  if (!routing_.route(out, in, static_cast<std::uint32_t>(channel), between)) {
-    throw_unreachable(cluster_.topology, out, in);
+  if (!routing_.route(ends.out, ends.in, static_cast<std::uint32_t>(channel), between)) {
+    throw_unreachable(cluster_.topology, ends.out, ends.in);
   }
-  const std::vector<LinkId> outward = path;
   path.insert(path.end(), between.begin(), between.end());
-  std::vector<LinkId> inward;
-  append_from_nic(in, target, inward);
-  path.insert(path.end(), inward.begin(), inward.end());
+  path.insert(path.end(), ends.inward.begin(), ends.inward.end());
   Wire wire = finish(Transport::Network, path);
   wire.latency = path_latency(cluster_.topology, between);
-  mark_host_bridge(outward);
-  mark_host_bridge(inward);
-  wire.sending_nic = out;
-  wire.receiving_nic = in;
+  mark_host_bridge(ends.outward);
+  mark_host_bridge(ends.inward);
+  wire.sending_nic = ends.out;
+  wire.receiving_nic = ends.in;
   wire.flow_label = static_cast<std::uint32_t>(channel);
   // A cable from NIC to NIC is a port of its sender alone.
-  wire.receiving_ports = static_cast<std::uint32_t>(inward.size() + (between.size() > 1 ? 1 : 0));
+  wire.receiving_ports =
+      static_cast<std::uint32_t>(ends.inward.size() + (between.size() > 1 ? 1 : 0));
   return wire;
 }
 
 std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
-  const std::vector<NodeId> out = group_of(wire.sending_nic);
-  const std::vector<NodeId> in = group_of(wire.receiving_nic);
+  return queue_pairs(wire.sending_nic, wire.receiving_nic, wire.flow_label);
+}
+
+std::vector<ConnectionSpec> Wiring::queue_pairs(NodeId from, NodeId to, std::uint32_t label) const {
+  const std::vector<NodeId> out = group_of(from);
+  const std::vector<NodeId> in = group_of(to);
   std::vector<ConnectionSpec> pairs;
   for (std::size_t lane = 0; lane < std::max(out.size(), in.size()); ++lane) {
-    pairs.push_back({.source = out[lane % out.size()],
-                     .target = in[lane % in.size()],
-                     .flow_label = wire.flow_label});
+    pairs.push_back(
+        {.source = out[lane % out.size()], .target = in[lane % in.size()], .flow_label = label});
   }
   return pairs;
 }

@@ -40,6 +40,14 @@ struct Wire {
   std::uint32_t receiving_ports = 0;  // The last of `ports`: from the fabric to the receiver.
 };
 
+// The NICs of a connection between nodes, and the ways to and from them inside the servers.
+struct NetworkEnds {
+  NodeId out{};
+  NodeId in{};
+  std::vector<LinkId> outward = {};
+  std::vector<LinkId> inward = {};
+};
+
 struct Port {
   Bandwidth rate;
   LinkKind kind = LinkKind::NvLink;
@@ -49,8 +57,10 @@ struct Port {
 
 class Wiring {
  public:
-  // All must outlive the wiring. Ranks are the first GPUs of the cluster.
-  Wiring(const Cluster& cluster, const Communicator& communicator, const Environment& environment);
+  // All must outlive the wiring. Ranks are the first GPUs of the cluster. `routing`: of the same
+  // links, instead of one of its own, whose tables cost more than all else on large clusters.
+  Wiring(const Cluster& cluster, const Communicator& communicator, const Environment& environment,
+         Routing* routing = nullptr);
 
   [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int local_rank(int rank) const;
@@ -66,6 +76,10 @@ class Wiring {
                              std::optional<int> nic_in);
   // Of sends and receives: leaves the node by the NICs of sending_rank().
   [[nodiscard]] Wire connect_pair(int from, int to, int channel);
+  // Of the wires that connect() and connect_pair() would give between two nodes.
+  [[nodiscard]] NetworkEnds ends(int from, int to, int channel, std::optional<int> nic_out,
+                                 std::optional<int> nic_in);
+  [[nodiscard]] NetworkEnds pair_ends(int from, int to, int channel);
   // Whose NICs, and whose proxy, send from one rank to another of another node: the rank of the
   // sender's node that stands where the receiver does in its own, if the sender reaches it over
   // NVLink (PXN; NVIDIA/nccl, src/graph/search.cc: ncclTopoGetNetDev); otherwise the sender.
@@ -80,6 +94,8 @@ class Wiring {
   // What carries such a connection where an engine stands between the nodes: from NIC to NIC, one
   // for each lane of NICs that stand for a group.
   [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const Wire& wire) const;
+  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(NodeId from, NodeId to,
+                                                        std::uint32_t label) const;
   [[nodiscard]] Routing& routing() { return routing_; }
   // How many connections cross each port, of those made since fold().
   [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
@@ -90,7 +106,8 @@ class Wiring {
   void group_nics();
   [[nodiscard]] std::vector<NodeId> group_of(NodeId nic) const;
   [[nodiscard]] NodeId nic(int rank, std::optional<int> number, int channel) const;
-  [[nodiscard]] Wire connect_nodes(int from, int to, int channel, NodeId out, NodeId in);
+  [[nodiscard]] Wire connect_nodes(const NetworkEnds& ends, int channel);
+  [[nodiscard]] NetworkEnds ends(int from, int to, NodeId out, NodeId in);
   void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
   void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
   [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path);
@@ -105,7 +122,8 @@ class Wiring {
   const Cluster& cluster_;
   const Communicator& communicator_;
   const Environment& environment_;
-  Routing routing_;
+  std::optional<Routing> own_routing_;
+  Routing& routing_;
   std::vector<int> node_of_;               // By rank.
   std::vector<Place> places_;              // By NodeId.
   std::vector<std::vector<NodeId>> nics_;  // By node: its NICs as NCCL counts them.

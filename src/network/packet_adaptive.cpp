@@ -33,17 +33,17 @@ void check_adaptive(const PacketOptions& options) {
         "packet engine: expected grades of at least 1 B, at least one of them, and no gap or slack "
         "below 0, found others");
   }
-  if (options.profile && needs_acks(*options.profile)) {
+  if (options.profile && options.profile->wants_int()) {
     throw ConfigError(
-        "packet engine: expected a congestion control that needs no ACKs where switches choose "
-        "ports and packets overtake; found one that does");
+        "packet engine: expected a congestion control that does not look at the links of a path "
+        "where switches choose ports, since senders do not know which; found one that does");
   }
-  if (options.retransmission != Retransmission::None &&
+  if (options.retransmission == Retransmission::GoBackN &&
       adaptive.unit == AdaptiveOptions::Unit::Packet) {
     throw ConfigError(
-        "packet engine: expected no retransmission where switches choose a port for each packet, "
-        "since packets that overtake would count as lost; found some (choices for flowlets or "
-        "connections go with it)");
+        "packet engine: expected no go-back-N where switches choose a port for each packet, since "
+        "packets that overtake would count as lost; found it (selective repeat goes with it, or "
+        "choices for flowlets or connections)");
   }
   if (!options.failures.empty()) {
     throw ConfigError(
@@ -126,6 +126,7 @@ std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> pa
   targets_.add_ways(id, {.first = senders_.path(id),
                          .others = ways.firsts[1],
                          .count = static_cast<std::uint32_t>(paths.size())});
+  senders_.spread(id);
   set_up_ports();
   shorten_window(least);
   return id;
@@ -138,6 +139,9 @@ std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint
   const Picoseconds least = senders_.add(path, senders_.line(twin));
   targets_.add(path);
   targets_.share_ways(id, twin);
+  if (targets_.has_ways(id)) {
+    senders_.spread(id);
+  }
   shorten_window(least);
   return id;
 }

@@ -12,8 +12,8 @@ namespace trainyard {
 
 PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& options)
     : fabric_(topology, options),
-      senders_(fabric_, messages_, reliable_),
-      targets_(fabric_, messages_, reliable_),
+      senders_(fabric_, messages_, reliable_, grants_),
+      targets_(fabric_, messages_, reliable_, grants_),
       sampler_(options.sample_every) {
   for (std::uint32_t part = 0; part < fabric_.parts(); ++part) {
     workers_.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
@@ -51,24 +51,25 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
 
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
   CHECK(links.size() == senders_.hops(id), "sprayed paths of different lengths");
-  if (control() != nullptr && control()->needs_acks()) {
+  if (fabric_.options().retransmission == Retransmission::GoBackN) {
     throw ConfigError(
-        "packet engine: expected a congestion control that needs no ACKs over sprayed paths, where "
-        "packets overtake; found spraying and one that does");
+        "packet engine: expected no go-back-N over sprayed paths, where packets that overtake "
+        "would count as lost; found both (selective repeat goes with it)");
   }
-  if (fabric_.options().retransmission != Retransmission::None) {
+  if (fabric_.options().convergence) {
     throw ConfigError(
-        "packet engine: expected no retransmission over sprayed paths, where packets that overtake "
-        "would count as lost; found retransmission and spraying");
+        "packet engine: expected no new paths after failures where packets are sprayed, found "
+        "both");
   }
   const auto first = static_cast<std::uint32_t>(fabric_.positions().size());
   const Picoseconds least = fabric_.add_path(links);
+  const PacketPath path = targets_.path(id, first);
   const std::vector<std::uint32_t>& positions = fabric_.positions();
   const std::uint32_t last = senders_.hops(id) - 1U;
   CHECK(positions[first] == senders_.port(id) &&
             positions[first + last] == positions[senders_.path(id) + last],
         "sprayed paths that do not begin and end alike");
-  targets_.spray(id, senders_.add_alternative(id, first));
+  targets_.spray(id, senders_.add_alternative(path, id));
   set_up_ports();
   shorten_window(least);
 }
@@ -87,6 +88,7 @@ void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const L
             positions[path.reverse - 1] == positions[senders_.path(id) + senders_.hops(id) - 1U],
         "another path that does not begin and end alike");
   fabric_.routes().add(id, time, path);
+  senders_.add_way(id, path);
   set_up_ports();
   shorten_window(least);
 }

@@ -189,6 +189,7 @@ class PacketEngine {
   PacketFabric fabric_;
   PacketMessages messages_;
   std::vector<ReliableConnection> reliable_;  // By connection, where packets are sent again.
+  PacketGrants grants_;                       // Of receiver credits.
   PacketSenders senders_;
   PacketTargets targets_;
   PacketWatch watch_;

@@ -86,18 +86,6 @@ void check_control(const PacketOptions& options) {
     return;
   }
   const std::string& name = options.profile->name;
-  if (options.retransmission != Retransmission::None) {
-    throw ConfigError(fmt::format(
-        "congestion control {}: expected no retransmission beside it, whose ACKs say other "
-        "things, found some",
-        name));
-  }
-  if (std::holds_alternative<CreditProfile>(options.profile->rules)) {
-    throw ConfigError(
-        fmt::format("congestion control {}: expected one that acts at the sender, found "
-                    "receiver-credit, which the packet engine does not have",
-                    name));
-  }
   if (options.dcqcn) {
     throw ConfigError(fmt::format(
         "congestion control {}: expected its own settings, found others of DCQCN beside it", name));

@@ -24,9 +24,9 @@ inline constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
 struct Packet {
   // Flags.
   static constexpr std::uint8_t kEndsMessage = 1;
-  static constexpr std::uint8_t kMarked = 2;   // Congestion was experienced.
-  static constexpr std::uint8_t kControl = 4;  // An ACK, or with kCnp a CNP; goes before data.
-  static constexpr std::uint8_t kCnp = 8;
+  static constexpr std::uint8_t kMarked = 2;    // Congestion was experienced.
+  static constexpr std::uint8_t kControl = 4;   // An ACK, or with kCnp a CNP; goes before data.
+  static constexpr std::uint8_t kCnp = 8;       // With receiver credits a grant or a request.
   static constexpr std::uint8_t kPause = 16;    // A PFC frame, never in a queue; kMarked is XOFF.
   static constexpr std::uint8_t kNak = 32;      // Of an ACK: packets are missing.
   static constexpr std::uint8_t kAlarm = 64;    // No packet: an Alarm, of the kind `sequence`.
@@ -115,6 +115,7 @@ struct alignas(64) Port {
   static constexpr std::uint8_t kLanes = 4;    // For ever: its lanes say whether they may.
   static constexpr std::uint8_t kHost = 8;     // For ever: a host behind it may pause, and go on.
   static constexpr std::uint8_t kForced = 16;  // A watchdog has it send although it is paused.
+  static constexpr std::uint8_t kGrants = 32;  // For ever: credits are granted to who sends by it.
 
   // Whether it may send no data, where it has no lanes.
   [[nodiscard]] bool is_stopped() const {
@@ -154,9 +155,10 @@ struct alignas(64) Port {
   std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
   std::uint32_t host = kNoIndex;      // Of the list of hosts that pause: the one that it is of.
   std::uint32_t guard = kNoIndex;     // Of the list of watchdogs.
+  std::uint32_t grants = kNoIndex;    // Of the list of pacers of receiver credits.
   // An odd number of cache lines: with an even one the same lines of all ports would share half of
   // the sets of a cache.
-  std::array<std::byte, 56> unused{};
+  std::array<std::byte, 52> unused{};
 };
 static_assert(sizeof(Port) / 64 % 2 == 1);
 

@@ -12,6 +12,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "hw/go_back_n.h"
@@ -41,22 +42,36 @@ class ReliableConnection {
   };
   // What the target says to a packet.
   struct Answer {
+    bool is_new = false;  // The packet had not come before.
     bool is_sent = false;
     bool is_nak = false;
     std::uint32_t number = 0;  // That it carries.
   };
 
-  // `window` packets without an ACK, for SelectiveRepeat. The retransmission must not be None.
-  ReliableConnection(const PacketOptions& options, std::int64_t window);
+  // What an ACK has told: all packets before `next` have come, and this one.
+  struct Heard {
+    bool is_new = false;
+    Psn next = 0;
+    Psn number = 0;
+    bool is_loss = false;  // Packets are known to be lost, of which nothing was known.
+  };
+
+  // `selective.window` packets without an ACK, for SelectiveRepeat. The retransmission must not be
+  // None.
+  ReliableConnection(const PacketOptions& options, const SelectiveSettings& selective);
 
   // Of both ends, between windows. Adds a message, to be sent from `time` on, which must not fall.
   void add(std::int64_t size, Picoseconds time, std::uint64_t order);
   // Of the source. Messages of times up to `now` may be sent.
   void post_due(Picoseconds now);
   [[nodiscard]] bool can_send() const;
+  // The packet that send() would send.
+  [[nodiscard]] Piece next() const;
   [[nodiscard]] Piece send(Picoseconds now);
   // An ACK with this number has come.
-  void on_answer(std::uint32_t number, bool is_nak, Picoseconds now);
+  Heard on_answer(std::uint32_t number, bool is_nak, Picoseconds now);
+  // Go-back-N goes on with the packet next().number, and waits for no other one.
+  [[nodiscard]] std::optional<Psn> goes_back_to() const;
   // To be called when deadline() has come; kNeverTime if nothing is waited for.
   void on_timeout(Picoseconds now);
   [[nodiscard]] Picoseconds deadline() const;
@@ -110,8 +125,11 @@ class ReliableConnection {
     std::uint32_t next_said = 0;  // SelectiveRepeat: the number of the next ACK.
   };
 
-  [[nodiscard]] static Source make_source(const PacketOptions& options, std::int64_t window);
-  [[nodiscard]] static Target make_target(const PacketOptions& options, std::int64_t window);
+  [[nodiscard]] static Source make_source(const PacketOptions& options,
+                                          const SelectiveSettings& selective);
+  [[nodiscard]] static Target make_target(const PacketOptions& options,
+                                          const SelectiveSettings& selective);
+  [[nodiscard]] Piece piece_of(Psn number) const;
   [[nodiscard]] Psn packets_of(std::int64_t size) const;
   [[nodiscard]] Psn end_of(const Span& span) const { return span.first + packets_of(span.size); }
   // Of the message that the packet belongs to, among the spans.
@@ -125,7 +143,7 @@ class ReliableConnection {
 
 // Something that a port is told at a time of its own, after all that arrives at that instant.
 struct Alarm {
-  enum class Kind : std::uint8_t { Post, Timeout, LinkDown, Poll };
+  enum class Kind : std::uint8_t { Post, Timeout, LinkDown, Poll, Ask };
   Picoseconds time;
   std::uint32_t port;
   std::uint32_t connection;  // kNoIndex for LinkDown and Poll.

@@ -312,6 +312,9 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
   for (const std::uint32_t index : node.ports) {
     Port& port = ports_[index];
     port.first = kNoIndex;
+    if (port.grants != kNoIndex) {
+      finish_grants(port, index);
+    }
     schedule(port, index);
     // Freeing may let somebody go on, so it has its window even if nothing else is due there.
     if (port.leaving.bytes > 0) {

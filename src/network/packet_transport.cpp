@@ -9,10 +9,11 @@
 namespace trainyard {
 
 PacketSenders::PacketSenders(PacketFabric& fabric, const PacketMessages& messages,
-                             std::vector<ReliableConnection>& reliable)
+                             std::vector<ReliableConnection>& reliable, PacketGrants& grants)
     : fabric_(fabric),
       messages_(messages),
       reliable_(reliable),
+      grants_(grants),
       mtu_(fabric.options().mtu.count()) {
   if (const auto& profile = fabric.options().profile) {
     control_.emplace(*profile, fabric.sizes().full);
@@ -23,8 +24,9 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
   const std::uint32_t index = fabric_.positions()[path.first];
   Port& port = fabric_.ports()[index];
   const PacketOptions& options = fabric_.options();
+  Picoseconds least = kNeverTime;
   if (control_) {
-    add_controlled(path, rate);
+    least = add_controlled(path, rate);
   } else if (options.control != CongestionControl::None) {
     const auto line = Bandwidth(static_cast<std::int64_t>(rate));
     DcqcnSettings settings = options.dcqcn.value_or(dcqcn_settings(options.control, line));
@@ -43,17 +45,30 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
                    .source = source,
                    .hops = path.hops,
                    .is_paced = rate < port.bits_per_second});
-  return options.retransmission == Retransmission::None ? kNeverTime : add_reliable(path, rate);
+  return options.retransmission == Retransmission::None ? least
+                                                        : std::min(least, add_reliable(path, rate));
 }
 
-std::uint32_t PacketSenders::add_alternative(std::uint32_t id, std::uint32_t first) {
+void PacketSenders::add_way(std::uint32_t id, const PacketPath& path) {
+  if (control_) {
+    control_->add_way(id, path.first, hops_of(path));
+  }
+}
+
+std::uint32_t PacketSenders::add_alternative(const PacketPath& path, std::uint32_t id) {
+  add_way(id, path);
+  spread(id);
+  if (!reliable_.empty()) {
+    reliable_[id] =
+        ReliableConnection(fabric_.options(), selective_for(path, ends_[id].rate, true));
+  }
   spray_of_.resize(std::max(spray_of_.size(), id + std::size_t{1}), kNoIndex);
   std::uint32_t& spray = spray_of_[id];
   if (spray == kNoIndex) {
     spray = static_cast<std::uint32_t>(sprays_.size());
     sprays_.emplace_back(ends_[id].path);
   }
-  sprays_[spray].add_path(first, hash64(fabric_.options().seed ^ hash64(id)));
+  sprays_[spray].add_path(path.first, hash64(fabric_.options().seed ^ hash64(id)));
   return spray;
 }
 
@@ -61,10 +76,15 @@ bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& note
   SendingEnd& end = ends_[id];
   const PacketMessage& message = messages_[slot];
   end.last = slot;
-  if (!reliable_.empty()) {
-    reliable_[id].add(message.size, message.time, message.order);
+  if (!grants_.empty()) {
+    grants_.post(id, message.time, wire_of_message(message.size));
+  }
+  if (!grants_.empty() || !reliable_.empty()) {
     notes.alarms.push(
         {.time = message.time, .port = end.port, .connection = id, .kind = Alarm::Kind::Post});
+  }
+  if (!reliable_.empty()) {
+    reliable_[id].add(message.size, message.time, message.order);
     return false;
   }
   if (end.sending != kNoIndex) {
@@ -144,19 +164,24 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
                           PacketNotes& notes) {
   SendingEnd& end = ends_[packet.connection];
   if (control_) [[unlikely]] {
-    if (!goes_on_controlled(port, packet, start)) {
-      return;
-    }
-  } else if (!reliable_.empty()) [[unlikely]] {
-    go_on_reliably(packet, start, notes);
-    return;
+    pace_controlled(port, packet, start);
   } else {
     pace(end, packet, start);
+  }
+  if (!reliable_.empty()) [[unlikely]] {
+    go_on_reliably(packet, start, notes);
+    return;
   }
   if (end.sending == kNoIndex) {
     return;
   }
+  // A message that is only sent later is looked at when its turn comes: whether it is known yet
+  // must not matter.
   const PacketMessage& message = messages_[end.sending];
+  if (control_ && message.time <= start && !fits(packet.connection, start)) {
+    control_->block(packet.connection);
+    return;
+  }
   const Picoseconds time = std::max(message.time, end.next_start);
   if (time <= start) {
     sources_[end.source].make_ready(packet.connection);
@@ -170,17 +195,40 @@ bool PacketSenders::hears_acks() const {
          (control_ && control_->needs_acks());
 }
 
-void PacketSenders::on_notice(const Packet& packet, Picoseconds time, PacketNotes& notes) {
-  if (control_) {
-    on_controlled_notice(packet, time);
-    return;
+std::optional<Packet> PacketSenders::on_notice(const Packet& packet, Picoseconds time,
+                                               PacketNotes& notes) {
+  const std::uint32_t id = packet.connection;
+  if (packet.has(Packet::kCnp)) {
+    if (!grants_.empty()) {
+      on_grant(packet, time);
+      set_ask_timer(id, notes);  // After tries in vain the time for the next one was longer.
+    } else if (control_) {
+      control_->on_cnp(id, time);
+      resume(id, time);
+    } else {
+      ends_[id].was_cut = true;
+      reactions_[id].dcqcn.on_cnp(SimTime(time));
+    }
+    return std::nullopt;
   }
-  if (!packet.has(Packet::kCnp)) {
+  const bool is_alarm = packet.has(Packet::kAlarm);
+  const auto kind = static_cast<Alarm::Kind>(packet.sequence);
+  std::optional<Packet> request;
+  if (is_alarm && !grants_.empty() && kind != Alarm::Kind::Timeout) {
+    request = on_credit_alarm(id, kind, time, notes);
+  }
+  if (is_alarm && kind == Alarm::Kind::Ask) {
+    return request;
+  }
+  if (!reliable_.empty()) {
     on_reliable_notice(packet, time, notes);
-    return;
+    return request;
   }
-  ends_[packet.connection].was_cut = true;
-  reactions_[packet.connection].dcqcn.on_cnp(SimTime(time));
+  if (control_ && !is_alarm) {
+    control_->on_ack(id, packet.sequence, packet.has(Packet::kMarked), time);
+  }
+  resume(id, time);
+  return request;
 }
 
 std::int64_t PacketSenders::payload_sent(std::uint32_t id) const {
@@ -232,10 +280,11 @@ void PacketSenders::add_payload(std::uint32_t id, std::vector<std::int64_t>& byt
 }
 
 PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& messages,
-                             std::vector<ReliableConnection>& reliable)
+                             std::vector<ReliableConnection>& reliable, PacketGrants& grants)
     : fabric_(fabric),
       messages_(messages),
       reliable_(reliable),
+      grants_(grants),
       has_way_back_(fabric.has_way_back()),
       packets_per_ack_(static_cast<std::uint32_t>(fabric.options().packets_per_ack)) {
   const PacketOptions& options = fabric.options();
@@ -249,6 +298,7 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
     sends_cnps_ = true;
     cnp_interval_ = dcqcn->cnp_interval.picoseconds();
   }
+  answers_each_ = options.profile && needs_acks(*options.profile);
 }
 
 void PacketTargets::add(const PacketPath& path) {
@@ -280,6 +330,9 @@ PacketAnswers PacketTargets::take(const Packet& packet, Picoseconds time, Packet
     }
     take_reliably(end, packet, time, answers, notes);
     return answers;
+  }
+  if (!grants_.empty()) [[unlikely]] {
+    grants_.on_received(packet.connection, packet.wire, time);
   }
   if (end.spray != kNoIndex) [[unlikely]] {
     take_sprayed(end, packet, time, notes);
@@ -352,7 +405,8 @@ void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picosec
 void PacketTargets::answer(ReceivingEnd& end, const Packet& packet, PacketAnswers& answers,
                            PacketNotes& notes) const {
   ++end.unanswered;
-  const bool is_due = end.unanswered >= packets_per_ack_;
+  const bool is_due =
+      end.unanswered >= packets_per_ack_ || (answers_each_ && end.spray != kNoIndex);
   if (packets_per_ack_ > 0 && (is_due || packet.has(Packet::kEndsMessage))) {
     end.unanswered = 0;
     ++notes.counts.acks;

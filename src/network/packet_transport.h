@@ -15,6 +15,7 @@
 #include "hw/dcqcn.h"
 #include "network/packet_control.h"
 #include "network/packet_fabric.h"
+#include "network/packet_grants.h"
 #include "network/packet_messages.h"
 #include "network/packet_reliability.h"
 #include "network/packet_source.h"
@@ -26,14 +27,23 @@ namespace trainyard {
 class PacketSenders {
  public:
   // Of what is sent again `reliable` has both ends, by connection; empty without retransmission.
+  // So has `grants` of receiver credits; empty without them.
   PacketSenders(PacketFabric& fabric, const PacketMessages& messages,
-                std::vector<ReliableConnection>& reliable);
+                std::vector<ReliableConnection>& reliable, PacketGrants& grants);
 
   // A connection, numbered from 0, that sends at `rate` bits per second at most. How long a window
   // may be for its timeouts.
   Picoseconds add(const PacketPath& path, std::uint64_t rate);
-  // Another path, of the connection's length. The number of the spray.
-  std::uint32_t add_alternative(std::uint32_t connection, std::uint32_t first);
+  // Another path, of the connection's length, before anything is sent. The number of the spray.
+  std::uint32_t add_alternative(const PacketPath& path, std::uint32_t connection);
+  // A path that it takes later on.
+  void add_way(std::uint32_t connection, const PacketPath& path);
+  // Its packets may overtake each other.
+  void spread(std::uint32_t connection) {
+    if (control_) {
+      control_->spread(connection);
+    }
+  }
   // Of a message that was sent now, behind all others of the connection. Whether the port where it
   // begins may have something to send that it had not.
   [[nodiscard]] bool post(std::uint32_t connection, std::uint32_t slot, PacketNotes& notes);
@@ -52,8 +62,9 @@ class PacketSenders {
                                            PacketNotes& notes);
   // After it began at `start`: the connection takes its next turn when it may.
   void go_on(const Port& port, const Packet& packet, Picoseconds start, PacketNotes& notes);
-  // An ACK, a CNP or an alarm has come.
-  void on_notice(const Packet& packet, Picoseconds time, PacketNotes& notes);
+  // An ACK, a CNP, a grant or an alarm has come. A control packet that it makes the source send.
+  [[nodiscard]] std::optional<Packet> on_notice(const Packet& packet, Picoseconds time,
+                                                PacketNotes& notes);
   // Whether ACKs are listened to.
   [[nodiscard]] bool hears_acks() const;
   // Drops the alarms at the head that are void, so that the next one is something to wait for.
@@ -123,12 +134,26 @@ class PacketSenders {
   void pace(SendingEnd& end, const Packet& packet, Picoseconds start);
   void leave(SendingEnd& end, std::int64_t size, PacketNotes& notes) const;
   // packet_control.cpp
-  void add_controlled(const PacketPath& path, std::uint64_t rate);
+  [[nodiscard]] std::vector<PacketControl::Hop> hops_of(const PacketPath& path) const;
+  Picoseconds add_controlled(const PacketPath& path, std::uint64_t rate);
+  [[nodiscard]] bool fits(std::uint32_t connection, Picoseconds time);
   [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
-  [[nodiscard]] bool goes_on_controlled(const Port& port, const Packet& packet, Picoseconds start);
-  void on_controlled_notice(const Packet& packet, Picoseconds time);
+  void put_aside(std::uint32_t connection);
+  void pace_controlled(const Port& port, const Packet& packet, Picoseconds start);
+  void resume(std::uint32_t connection, Picoseconds time);
+  // packet_grants.cpp
+  Picoseconds add_credits(const PacketPath& path, Picoseconds rtt);
+  [[nodiscard]] const CreditSender& credit_of(std::uint32_t connection) const;
+  [[nodiscard]] std::int64_t wire_of_message(std::int64_t size) const;
+  [[nodiscard]] Packet request(std::uint32_t connection, Picoseconds time, bool is_again);
+  [[nodiscard]] std::optional<Packet> on_credit_alarm(std::uint32_t connection, Alarm::Kind kind,
+                                                      Picoseconds time, PacketNotes& notes);
+  void on_grant(const Packet& packet, Picoseconds time);
+  void set_ask_timer(std::uint32_t connection, PacketNotes& notes);
   // packet_reliability.cpp
   Picoseconds add_reliable(const PacketPath& path, std::uint64_t rate);
+  [[nodiscard]] SelectiveSettings selective_for(const PacketPath& path, std::uint64_t rate,
+                                                bool is_spread) const;
   [[nodiscard]] std::optional<Packet> next_reliable(std::uint32_t connection, Picoseconds start,
                                                     PacketNotes& notes);
   void go_on_reliably(const Packet& packet, Picoseconds start, PacketNotes& notes);
@@ -138,6 +163,7 @@ class PacketSenders {
   PacketFabric& fabric_;
   const PacketMessages& messages_;
   std::vector<ReliableConnection>& reliable_;
+  PacketGrants& grants_;
   std::int64_t mtu_;
   std::vector<PacketSource> sources_;
   std::vector<SendingEnd> ends_;
@@ -170,7 +196,7 @@ struct AdaptiveWays {
 class PacketTargets {
  public:
   PacketTargets(const PacketFabric& fabric, const PacketMessages& messages,
-                std::vector<ReliableConnection>& reliable);
+                std::vector<ReliableConnection>& reliable, PacketGrants& grants);
 
   void add(const PacketPath& path);
   // It has several paths: what comes out of order waits.
@@ -195,6 +221,10 @@ class PacketTargets {
 
   // A data packet is at the end of its path at `time`.
   [[nodiscard]] PacketAnswers take(const Packet& packet, Picoseconds time, PacketNotes& notes);
+
+  // packet_grants.cpp. What is granted to the connection, as its source is told at `time`.
+  [[nodiscard]] Packet grant_packet(std::uint32_t connection, Picoseconds time) const;
+  [[nodiscard]] PacketGrants& grants() { return grants_; }
 
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return ends_[connection].cnps;
@@ -233,9 +263,11 @@ class PacketTargets {
   const PacketFabric& fabric_;
   const PacketMessages& messages_;
   std::vector<ReliableConnection>& reliable_;
+  PacketGrants& grants_;
   bool can_lose_;
   bool has_way_back_;
   bool sends_cnps_ = false;
+  bool answers_each_ = false;  // Of packets that may overtake each other.
   Picoseconds cnp_interval_ = 0;
   std::uint32_t packets_per_ack_;
   std::vector<ReceivingEnd> ends_;

@@ -341,6 +341,9 @@ void PacketWorker::run_port(std::uint32_t index, PacketSwitch* node) {
   if (node != nullptr && port.leaving.bytes > 0 && port.leaving.time < end_time_) {
     release(port, *node);
   }
+  if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
+    finish_grants(port, index);
+  }
   schedule(port, index);
 }
 

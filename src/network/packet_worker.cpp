@@ -62,6 +62,9 @@ void PacketWorker::add_ports() {
     }
     port.due = kNoWindow;
     port.visited = kNoWindow;
+    if (port.grants != kNoIndex) {
+      targets_.grants().noted(port.grants) = kNeverTime;
+    }
     add(index, CalendarItem::Wire, port.wire);
     add(index, CalendarItem::Notices, port.notices);
     add(index, CalendarItem::Pauses, port.pauses);
@@ -110,6 +113,9 @@ void PacketWorker::schedule(Port& port, std::uint32_t index) {
   if (start != kNeverTime) {
     add_port_to_calendar(port, index, start);
   }
+  if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
+    schedule_grants(port, index);
+  }
 }
 
 // The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
@@ -117,6 +123,10 @@ void PacketWorker::schedule(Port& port, std::uint32_t index) {
 void PacketWorker::deliver(Port& port, std::uint32_t index, const Packet& packet,
                            Picoseconds time) {
   DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
+  if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
+    deliver_credited(port, index, packet, time);
+    return;
+  }
   if (packet.has(Packet::kControl)) {
     if (packet.has(Packet::kCnp) || hears_acks_) {
       notify(port, index, packet, time);
@@ -153,8 +163,9 @@ void PacketWorker::admit_special(Port& port, std::uint32_t index, const Due& due
   } else if (packet.left > 0) {
     port.control.push(packet);
     ++port.urgent;
-  } else {
-    senders_.on_notice(packet, due.time, notes_);
+  } else if (const auto request = senders_.on_notice(packet, due.time, notes_)) {
+    port.control.push(*request);
+    ++port.urgent;
   }
 }
 

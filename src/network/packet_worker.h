@@ -166,6 +166,12 @@ class alignas(64) PacketWorker {
   void pull_credits(std::uint32_t index);
   void take_credits(Port& port, const Due& due);
 
+  // packet_grants.cpp
+  void deliver_credited(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void grant_until(Port& port, std::uint32_t index, Picoseconds time);
+  void finish_grants(Port& port, std::uint32_t index);
+  void schedule_grants(Port& port, std::uint32_t index);
+
   // packet_adaptive.cpp
   void put_aside(std::uint32_t number, const Arrival& arrival, std::uint32_t by);
   [[nodiscard]] std::uint32_t choose(PacketSwitch& node, Due& due);

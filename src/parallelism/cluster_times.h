@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of collectives and transfers on the GPUs of a cluster: each group of ranks is a job of its
-// own, alone on the cluster. What was asked once is remembered.
-//
-// Groups of one kind that work at once (the data ranks of each tensor rank) do not see each other:
-// on rails and in NVSwitches they have ports of their own.
+// Times of collectives and transfers on the GPUs of a cluster. Each group of ranks is a job of its
+// own; of a plan that it knows (use_plan), all groups of a kind work at the same time, as the data
+// ranks of each tensor rank do, and a collective takes as long as for the slowest of them, with
+// what the others leave it of links that they share. Rates are those of one max-min solve over all
+// of them (network/load_sharing.h). What nobody shares takes as long as alone, to the picosecond.
+// What was asked once is remembered.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +13,19 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "hw/catalogue.h"
+#include "nccl/call_plan.h"
 #include "nccl/communicator.h"
 #include "nccl/profile.h"
+#include "network/load_sharing.h"
 #include "network/network.h"
 #include "parallelism/group_times.h"
+#include "parallelism/sister_groups.h"
 #include "topology/cluster.h"
+#include "topology/server_kinds.h"
 
 namespace trainyard {
 
@@ -38,6 +44,10 @@ class ClusterTimes final : public GroupTimes {
   // messages for alltoall and sendrecv. The cluster and what `runtime` refers to must outlive this.
   ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity);
 
+  // From now on groups of this plan, one rank for each GPU, work at the same time as those of their
+  // kind. Without a plan each is alone.
+  void use_plan(const ParallelPlan& plan);
+
   // Throw ConfigError where NCCL or the routing cannot, and for what never ends.
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
                                    Bytes size) override;
@@ -46,6 +56,9 @@ class ClusterTimes final : public GroupTimes {
   // Asked for, and of these simulated.
   [[nodiscard]] std::size_t calls() const { return calls_; }
   [[nodiscard]] std::size_t simulated() const { return collectives_.size() + transfers_.size(); }
+  // The least share of its own rate that a group of the plan, or a message, has beside the others
+  // of its kind; 1 where none of those asked for shares a link that it fills.
+  [[nodiscard]] double least_share() const { return least_share_; }
   // In what these were beyond the rows of the profile, where it was fitted to those of one machine.
   [[nodiscard]] const std::set<std::string>& beyond_profile() const { return beyond_profile_; }
   // By rank.
@@ -54,10 +67,39 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] const std::vector<int>& domains() const { return domain_of_rank_; }
 
  private:
-  // Of the ranks that are in group_.
-  [[nodiscard]] const nccl::Communicator& communicator(const std::vector<int>& ranks);
-  [[nodiscard]] SimTime with_nccl(Operation operation, const std::vector<int>& ranks, Bytes size);
-  [[nodiscard]] SimTime plain(Operation operation, Bytes size) const;
+  using Groups = SisterGroups::Groups;
+  // How a call uses its links: operation or algorithm, and channels where they matter.
+  using Use = std::pair<int, int>;
+  // What others leave a group.
+  struct Share {
+    GroupShare left;
+    std::vector<int> ranks;  // Of the group.
+  };
+
+  // These are of the ranks that group_ has been left.
+  [[nodiscard]] const nccl::Communicator& communicator();
+  [[nodiscard]] std::optional<nccl::CallPlan> call_plan(const nccl::Communicator& communicator,
+                                                        Operation operation, Bytes size) const;
+  [[nodiscard]] Use use_of(Operation operation, Bytes size);
+  // What a call puts on links that other groups may use as well.
+  [[nodiscard]] std::vector<Load> loads(Operation operation, Bytes size);
+  [[nodiscard]] SimTime with_nccl(Operation operation, Bytes size, const Cluster& cluster,
+                                  const GroupShare* share);
+  [[nodiscard]] SimTime plain(Operation operation, Bytes size, const Cluster& cluster) const;
+
+  // Indices into shares_; none for a group that others take nothing from.
+  [[nodiscard]] std::optional<std::size_t> share_of(Operation operation, const Groups& groups,
+                                                    const std::vector<int>& asked, Bytes size);
+  [[nodiscard]] std::optional<std::size_t> share_of_message(const Groups& messages,
+                                                            const std::vector<int>& asked);
+  [[nodiscard]] std::optional<std::size_t> add_share(const Groups& groups,
+                                                     const std::vector<std::vector<Load>>& loads,
+                                                     const std::vector<int>& asked,
+                                                     SeesFabric sees_fabric);
+  [[nodiscard]] const Share* share_at(std::optional<std::size_t> index);
+  [[nodiscard]] Cluster with_links_left(const Cluster& cluster, const GroupShare& share) const;
+  [[nodiscard]] std::vector<int> shape_of_group();
+  void restart_loads();
 
   const Cluster& whole_;
   Cluster group_;  // Of whole_, the ranks in question.
@@ -65,11 +107,26 @@ class ClusterTimes final : public GroupTimes {
   Fidelity fidelity_;
   std::vector<int> server_of_rank_;
   std::vector<int> domain_of_rank_;
+  // Made when first needed.
+  std::optional<ServerKinds> kinds_;
+  std::optional<Routing> routing_;  // Of whole_.
+  std::optional<ConnectionLoads> connections_;
+  std::optional<SisterGroups> sisters_;
+  // By the shape of the group: alike ones have the same.
   std::map<std::vector<int>, nccl::Communicator> communicators_;
-  std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;
-  std::map<std::tuple<int, int, Bytes>, SimTime> transfers_;
+  std::vector<Share> shares_;
+  std::map<std::tuple<Use, Groups, std::vector<int>>, std::optional<std::size_t>> known_shares_;
+  std::map<std::pair<Groups, std::vector<int>>, std::optional<std::size_t>> message_shares_;
+  // With the index of a share.
+  std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
+      collectives_;
+  std::map<std::tuple<int, int, Bytes, std::optional<std::size_t>>, SimTime> transfers_;
+  // Of the plan in use.
+  std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> answers_;
+  std::map<std::tuple<int, int, Bytes>, SimTime> message_answers_;
   std::set<std::string> beyond_profile_;
   std::size_t calls_ = 0;
+  double least_share_ = 1.0;
 };
 
 }  // namespace trainyard

@@ -12,6 +12,7 @@
 #include "parallelism/cluster_times.h"
 #include "parallelism/graph_network.h"
 #include "parallelism/rank_groups.h"
+#include "parallelism/sister_groups.h"
 #include "parallelism/software_memory.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
@@ -122,6 +123,10 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
         .catalogue = tables.catalogue, .profile = *tables.nccl, .engine = tables.engine});
   }
   ClusterTimes times(cluster, runtime, tables.fidelity);
+  run.sees_sisters = is_oversubscribed(cluster);
+  if (run.sees_sisters) {
+    times.use_plan(run.plan);
+  }
   run_method(cluster,
              {.model = workload.model,
               .plan = run.plan,
@@ -134,6 +139,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
              tables, times, run);
   run.calls = times.calls();
   run.simulated = times.simulated();
+  run.least_share = times.least_share();
   run.beyond_profile.assign(times.beyond_profile().begin(), times.beyond_profile().end());
   return run;
 }

@@ -65,6 +65,12 @@ struct StepRun {
   // equal ones.
   std::size_t calls = 0;
   std::size_t simulated = 0;
+  // The least share of its rate that a group, or a message between stages, has beside those of its
+  // kind.
+  double least_share = 1.0;
+  // Whether groups of one kind share links: where the fabric is oversubscribed. Elsewhere each is
+  // timed alone (docs/step.md says why).
+  bool sees_sisters = false;
   // In what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
   std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "report/json.h"
+#include "report/rate_report.h"
 
 namespace trainyard {
 namespace {
@@ -230,6 +231,9 @@ Json json_of(const CalibrationReport& report) {
   if (report.calibration) {
     add_profile(*report.calibration, root);
   }
+  if (report.rates) {
+    root["gpu_rates"] = rate_json(*report.rates);
+  }
   root["links"] = to_json(link_table(report.links));
   return root;
 }
@@ -240,6 +244,7 @@ std::string render(const CalibrationReport& report, Format format) {
   switch (format) {
     case Format::Csv:
       return render_csv(report.calibration ? constant_table(*report.calibration)
+                        : report.rates     ? rate_table(*report.rates)
                                            : link_table(report.links));
     case Format::Json:
       return to_text(json_of(report));
@@ -247,7 +252,7 @@ std::string render(const CalibrationReport& report, Format format) {
       break;
   }
   return (report.calibration ? profile_text(report.cluster, *report.calibration) : "") +
-         links_text(report);
+         (report.rates ? rate_text(*report.rates) : "") + links_text(report);
 }
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 
 #include "calibration/link_comparison.h"
 #include "calibration/profile_calibration.h"
+#include "calibration/rate_calibration.h"
 #include "report/table.h"
 
 namespace trainyard {
@@ -18,10 +19,12 @@ struct CalibrationReport {
   std::string cluster;
   std::optional<ProfileCalibration> calibration = {};  // None without a table of a collective.
   std::vector<LinkComparison> links = {};
+  std::optional<RateCalibration> rates = {};  // None without kernels of a GPU.
 };
 
 // The text form leaves constants out that no row moves with, but for their number. CSV has the
-// constants alone, all of them, or, without any, the links; JSON has everything.
+// constants alone, all of them, or, without any, the rates of kernels, or else the links; JSON has
+// everything.
 [[nodiscard]] std::string render(const CalibrationReport& report, Format format);
 
 }  // namespace trainyard

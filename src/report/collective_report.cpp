@@ -335,6 +335,10 @@ std::string render_report_json(const CollectiveReport& report) {
   json["ranks"] = report.ranks;
   json["nodes"] = report.node_gpus.size();
   json["gpus_per_node"] = node_gpus_json(report.node_gpus);
+  json["settings"] = report.inputs.settings;
+  for (const auto& [resource, value] : report.inputs.resources) {
+    json["resources"][resource] = value;
+  }
   json["rows"] = to_json(layout.table());
   if (report.measured_name) {
     const ComparisonSummary summary = error_summary(answers(report, layout.several()));

@@ -15,6 +15,7 @@
 #include "calibration/intervals.h"
 #include "calibration/measurement.h"
 #include "collectives/operation.h"
+#include "report/run_inputs.h"
 #include "report/table.h"
 #include "sim/units.h"
 
@@ -63,6 +64,7 @@ struct CollectiveReport {
   std::optional<std::string> measured_name;
   std::optional<std::string> measured_source;
   bool show_fingerprint = false;
+  RunInputs inputs = {};     // In JSON.
   bool show_bounds = false;  // Rows have bounds: adds them, and how close each row comes.
 };
 

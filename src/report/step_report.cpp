@@ -140,6 +140,10 @@ std::string json_of(const StepReport& report) {
                   {"micro_batch", plan.micro_batch},
                   {"global_batch", plan.global_batch},
                   {"sequence", plan.sequence}};
+  root["settings"] = report.inputs.settings;
+  for (const auto& [resource, value] : report.inputs.resources) {
+    root["resources"][resource] = value;
+  }
   for (const Figure& figure : figures_of(report)) {
     root[figure.key] = figure.value;
   }

@@ -9,6 +9,7 @@
 #include "parallelism/parallel_plan.h"
 #include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
+#include "report/run_inputs.h"
 #include "report/table.h"
 
 namespace trainyard {
@@ -30,6 +31,7 @@ struct StepReport {
   MemoryUse memory;   // At its peak, on the rank that holds most.
   Bytes memory_size;  // Of a GPU.
   std::vector<std::string> notes;
+  RunInputs inputs = {};  // In JSON.
 
   [[nodiscard]] double tokens_per_second() const;
   [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.

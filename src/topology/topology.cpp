@@ -30,6 +30,15 @@ std::optional<NodeId> Topology::find(std::string_view name) const {
   return NodeId(static_cast<std::uint32_t>(node - nodes_.begin()));
 }
 
+Topology Topology::with_bandwidths(std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const {
+  Topology changed = *this;
+  for (const auto& [link, bandwidth] : bandwidths) {
+    CHECK(bandwidth > Bandwidth(), "a link has no bandwidth");
+    changed.links_[link.value()].spec.bandwidth = bandwidth;
+  }
+  return changed;
+}
+
 NodeId TopologyBuilder::add_node(Node node) {
   CHECK(node.latency >= SimTime(), "the latency of a node is negative");
   CHECK(!node.server || node.server->value() < topology_.server_count(), "the server is unknown");

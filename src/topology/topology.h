@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/ids.h"
@@ -105,6 +106,9 @@ class Topology {
   [[nodiscard]] std::optional<NodeId> find(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes_[id.value()]; }
   [[nodiscard]] const Link& link(LinkId id) const { return links_[id.value()]; }
+  // The same graph with other rates of these links, which must be positive.
+  [[nodiscard]] Topology with_bandwidths(
+      std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const;
   // In the order in which they were added.
   [[nodiscard]] std::span<const LinkId> links_from(NodeId id) const {
     return std::span(outgoing_).subspan(offsets_[id.value()],

@@ -10,6 +10,7 @@
 #include "calibrate/fake_backend.h"
 #include "calibrate/result_set.h"
 #include "calibrate/session.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard::calibrate {
@@ -111,7 +112,7 @@ TEST_CASE("a measurement that fails in any way costs no other") {
 TEST_CASE("a run that is killed goes on where it was") {
   const HarnessRun run;
   // The third measurement hangs, and the whole run dies in it.
-  const ProgramResult killed = run("TRAINYARD_FAKE_HANG=gpu.graph '" TRAINYARD_PROGRAM
+  const ProgramResult killed = run("TRAINYARD_FAKE_HANG=gpu.graph '" + program_path() +
                                    "' -o a.json --only 'gpu.*' 2>log &\n"
                                    "run=$!\n"
                                    "until grep -q 'gpu.graph' log; do sleep 0.02; done\n"

@@ -21,12 +21,13 @@
 #include "calibration/measurement.h"
 #include "collectives/run.h"
 #include "hw/catalogue.h"
+#include "support/paths.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 struct Case {
   std::string table;

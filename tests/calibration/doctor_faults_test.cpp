@@ -8,12 +8,13 @@
 #include <string>
 
 #include "calibration/nccl_prediction.h"
+#include "support/paths.h"
 #include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 std::vector<MachineFault> faults_on(const std::string& name, int nodes,
                                     const ValidationCase& item = {}) {

@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.h"
 #include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 struct Limited {
   LimitShare small;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.h"
 #include "support/shipped.h"
 #include "topology/reach.h"
 #include "topology/routing.h"
@@ -15,9 +16,8 @@ namespace {
 
 Cluster shipped_cluster(const std::string& name, int nodes,
                         std::vector<std::string> settings = {}) {
-  return load_cluster(
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/clusters" / (name + ".yaml"),
-      shipped_catalogue(), {.nodes = nodes, .settings = std::move(settings)});
+  return load_cluster(source_dir() / "configs/clusters" / (name + ".yaml"), shipped_catalogue(),
+                      {.nodes = nodes, .settings = std::move(settings)});
 }
 
 NodeId node_of(const Cluster& cluster, const std::string& name) {

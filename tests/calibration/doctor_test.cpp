@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.h"
 #include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 Cluster one_server(const std::string& name) {
   return load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), {.nodes = 1});

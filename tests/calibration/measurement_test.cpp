@@ -10,13 +10,14 @@
 
 #include "calibration/measurement.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
 using namespace literals;
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 const std::string kSource =
     "source: {title: \"A page\", url: null, repo_or_site: \"site\", date_if_known: \"2025\"}\n";

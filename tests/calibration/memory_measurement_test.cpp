@@ -8,12 +8,12 @@
 
 #include "sim/config_error.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRows =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "validation" / "training" / "memory";
+const std::filesystem::path kRows = source_dir() / "validation" / "training" / "memory";
 
 struct Bar {
   std::string file;

@@ -10,13 +10,14 @@
 #include "calibration/measurement.h"
 #include "calibration/nccl_log.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
 using namespace literals;
 
-const std::string kData = std::string(TRAINYARD_SOURCE_DIR) + "/tests/calibration/data/";
+const std::string kData = source_dir().string() + "/tests/calibration/data/";
 
 const std::string kHeader =
     "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";

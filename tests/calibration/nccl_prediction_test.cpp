@@ -13,6 +13,7 @@
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/case_files.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -52,7 +53,7 @@ std::string graph_text(const Cluster& cluster, int channels) {
 }  // namespace
 
 TEST_CASE("a measured table is predicted within half of it", "[nccl][timing]") {
-  const std::filesystem::path root = TRAINYARD_SOURCE_DIR;
+  const std::filesystem::path root = source_dir();
   const LoadedCase loaded = load_validation_case(
       root / "validation" / "cases" / "nccl" / "h100-1x4-nvswitch-allreduce.yaml", root);
   const CaseResult result =

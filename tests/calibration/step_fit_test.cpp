@@ -8,11 +8,12 @@
 
 #include "support/built_clusters.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kProject = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kProject = source_dir();
 
 const FittedStepConstant& constant_of(const GenerationFit& fit, const std::string& name) {
   for (const FittedStepConstant& one : fit.constants) {

@@ -8,11 +8,12 @@
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 LoadedTrainingCase shipped_case(const std::string& name) {
   ModelFolder models(kConfigsFolder / "workloads" / "models");

@@ -13,11 +13,12 @@
 #include "calibration/validation_case.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 const std::filesystem::path kTables = kRoot / "validation" / "training";
 
 ModelFolder shipped_models() {

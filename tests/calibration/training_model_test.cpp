@@ -7,11 +7,12 @@
 
 #include "calibration/training_run.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 ModelResolution resolved(const ModelFields& fields) {
   ModelFolder models(kRoot / "configs" / "workloads" / "models");

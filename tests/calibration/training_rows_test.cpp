@@ -9,12 +9,12 @@
 #include "calibration/training_rows.h"
 #include "calibration/validation_case.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kTables =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "validation" / "training";
+const std::filesystem::path kTables = source_dir() / "validation" / "training";
 
 const std::string kSource = "source: {title: T, url: U, date: \"2024\", note: N}\n";
 

@@ -2,6 +2,7 @@
 // What a row ran: plans from its fields, what is missing, which numbers clash, and the time of a
 // step from each kind of figure.
 #include "calibration/training_run.h"
+#include "support/paths.h"
 
 #include <filesystem>
 #include <map>
@@ -13,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 const std::filesystem::path kModels = kRoot / "configs" / "workloads" / "models";
 
 // 32 ranks: TP 2 x PP 4 x DP 4, micro-batch 1, 8 micro-batches.

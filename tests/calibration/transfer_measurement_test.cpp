@@ -21,11 +21,12 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 constexpr const char* kBegin =
     "<!-- written by tests/calibration/transfer_measurement_test.cpp -->\n";
 constexpr const char* kEnd = "<!-- end of transfers -->\n";

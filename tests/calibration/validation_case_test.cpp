@@ -11,13 +11,14 @@
 #include "calibration/validation_case.h"
 #include "sim/config_error.h"
 #include "support/case_files.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
 using namespace literals;
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 std::string error_of(const std::string& more) {
   const CaseFolder folder;

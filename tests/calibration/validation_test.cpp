@@ -10,6 +10,7 @@
 #include "calibration/validation.h"
 #include "sim/config_error.h"
 #include "support/case_files.h"
+#include "support/paths.h"
 #include "support/shipped.h"
 
 namespace trainyard {
@@ -138,7 +139,7 @@ TEST_CASE("groups weigh tables alike, and rows alike") {
 }
 
 TEST_CASE("every shipped case describes a cluster of its ranks") {
-  const std::filesystem::path root = TRAINYARD_SOURCE_DIR;
+  const std::filesystem::path root = source_dir();
   for (const auto& file : validation_case_files(root / "validation/cases/nccl")) {
     CAPTURE(file.string());
     LoadedCase loaded = load_validation_case(file, root);

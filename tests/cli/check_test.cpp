@@ -7,12 +7,13 @@
 #include <sstream>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+const std::string kConfigs = source_dir().string() + "/configs/";
 
 struct Result {
   int status = 0;

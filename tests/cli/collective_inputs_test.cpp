@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "support/servers.h"
 
@@ -47,7 +48,7 @@ bool has_note(const CollectiveInputs& inputs, const std::string& note) {
 }
 
 std::string measured(const std::string& name) {
-  return std::string(TRAINYARD_SOURCE_DIR) + "/validation/nccl/" + name + ".yaml";
+  return source_dir().string() + "/validation/nccl/" + name + ".yaml";
 }
 
 // Eight bytes twice, with the given lines before.

@@ -13,6 +13,7 @@
 
 #include "cli/collective.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -176,9 +177,8 @@ TEST_CASE("an engine has nothing to do on one node, and no counters", "[nccl][en
 
 TEST_CASE("a measured table gives the sizes and the errors", "[nccl]") {
   const Json report = json_of(
-      "all_reduce",
-      {"--nodes", "1", "--against",
-       std::string(TRAINYARD_SOURCE_DIR) + "/validation/nccl/h100-1x8-nvswitch-allreduce.yaml"});
+      "all_reduce", {"--nodes", "1", "--against",
+                     source_dir().string() + "/validation/nccl/h100-1x8-nvswitch-allreduce.yaml"});
   REQUIRE(report["measured"]["from_64_kib"]["rows"] > 0);
   REQUIRE(report["rows"][0].contains("error_percent"));
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -43,7 +44,7 @@ bool has_note(const Json& report, const std::string& start) {
 }
 
 const std::string kMeasured =
-    std::string(TRAINYARD_SOURCE_DIR) + "/validation/nccl/h100-1x8-nvswitch-allreduce.yaml";
+    source_dir().string() + "/validation/nccl/h100-1x8-nvswitch-allreduce.yaml";
 
 }  // namespace
 
@@ -58,8 +59,7 @@ TEST_CASE("the help of collective shows every option and an example") {
 }
 
 TEST_CASE("an algorithm of a file runs beside the others, and alone if none is named") {
-  const std::string file =
-      std::string(TRAINYARD_SOURCE_DIR) + "/configs/algorithms/allreduce_ring_8.xml";
+  const std::string file = source_dir().string() + "/configs/algorithms/allreduce_ring_8.xml";
   const std::vector<std::string> common{"--ranks", "8",   "-b",          "64M",
                                         "-e",      "64M", "--algo-file", file};
   const Json alone = json_of("all_reduce", common);

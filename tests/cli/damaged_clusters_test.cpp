@@ -15,6 +15,7 @@
 #include "cli/common.h"
 #include "support/damage.h"
 #include "support/effort.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "topology/cluster.h"
 #include "topology/summary.h"
@@ -26,8 +27,7 @@ constexpr std::uint64_t kMutations = cases(12);  // Of each file.
 
 std::vector<std::filesystem::path> shipped_files(const std::string& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs" / folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "configs" / folder)) {
     files.push_back(entry.path());
   }
   std::ranges::sort(files);

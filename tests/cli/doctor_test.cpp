@@ -10,12 +10,13 @@
 
 #include "cli/collective.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kRoot = TRAINYARD_SOURCE_DIR;
+const std::string kRoot = source_dir().string();
 const std::string kA100 = kRoot + "/configs/clusters/dgx-a100.yaml";
 const std::string kCards = kRoot + "/configs/clusters/rtx4090-pcie.yaml";
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -63,7 +64,7 @@ vary:
     WARN("mpirun starts no processes on this machine: left out");
     return;
   }
-  const std::string trainyard = mpirun + "'" TRAINYARD_PROGRAM "' ";
+  const std::string trainyard = mpirun + "'" + program_path() + "' ";
   const ProgramResult one = run_program({"sweep", "sweep.yaml", "--output", "one"}, folder.path());
   REQUIRE(one.status == 1);
   const ProgramResult several =

@@ -5,6 +5,7 @@
 
 #include "sim/config_error.h"
 #include "support/fabrics.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -45,7 +46,7 @@ TEST_CASE("a transport gives all that the other options do not", "[cli]") {
       read({"--transport", "defaut"}), ConfigError,
       Catch::Matchers::Message(
           "expected a file or one of the transport "
-          "adaptive, classes, default, ecn, flowlets, found \"defaut\"; did you mean "
+          "adaptive, classes, credits, default, ecn, flowlets, found \"defaut\"; did you mean "
           "\"default\"?"));
 }
 
@@ -77,8 +78,7 @@ TEST_CASE("controls are those of the configs folder, or files", "[cli]") {
           "congestion control dctcp, ECN dctcp, PFC on, path MTU 4096");
   REQUIRE(describe(read({"--control", "dcqcn-simai", "--ecn", "sonic"})) ==
           "congestion control dcqcn-simai, ECN sonic, PFC on, path MTU 4096");
-  const std::string file =
-      std::string(TRAINYARD_SOURCE_DIR) + "/configs/transport/control/swift.yaml";
+  const std::string file = source_dir().string() + "/configs/transport/control/swift.yaml";
   REQUIRE(describe(read({"--control", file})) ==
           "congestion control swift, ECN off, PFC on, path MTU 4096");
 }

@@ -10,12 +10,13 @@
 
 #include "sim/config_error.h"
 #include "support/nccl_servers.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/clusters/";
+const std::string kConfigs = source_dir().string() + "/configs/clusters/";
 const std::string kH100 = kConfigs + "dgx-h100.yaml";
 
 // The least server that explains logs that are public: nccl-eBPF by yunwei37, NCCL 2.29.7, two

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -34,7 +35,7 @@ TEST_CASE("a report is drawn, or one line says what is missing") {
   const ProgramResult result =
       run_program({"collective", "all_gather", "--cluster", "dgx-a100", "--nodes", "1", "-b", "1M",
                    "-e", "4M", "--algo", "ring,bruck", "--compare", "--plot", picture},
-                  TRAINYARD_SOURCE_DIR);
+                  source_dir());
   const std::string missing = check("a.svg");
   if (!missing.empty()) {
     REQUIRE(missing.find("matplotlib") != std::string::npos);

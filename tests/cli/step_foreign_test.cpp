@@ -11,12 +11,13 @@
 
 #include "cli/step.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kFolder = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+const std::string kFolder = source_dir().string() + "/configs/";
 const std::string kGoal = kFolder + "workloads/foreign/dissemination-8.goal";
 
 std::string foreign_output(const std::string& workload, std::vector<std::string> arguments) {
@@ -82,7 +83,7 @@ TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is coun
           "[step-foreign]") {
   const ProgramResult result = run_program(
       {"step", "--cluster", "dgx-h100", "--workload", "configs/workloads/foreign/kineto-2"},
-      TRAINYARD_SOURCE_DIR);
+      source_dir());
   REQUIRE(result.status == 0);
   REQUIRE(result.error ==
           "trainyard: warning: left out: events that are no work of a GPU: 12 of cpu_op, 12 of "

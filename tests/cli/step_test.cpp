@@ -13,11 +13,12 @@
 
 #include "cli/calibrate.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+const std::string kConfigs = source_dir().string() + "/configs/";
 
 std::vector<std::string> with_files(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kConfigs + "clusters/dgx-h100.yaml", "--nodes",
@@ -116,7 +117,7 @@ TEST_CASE("a step takes the profile that it is given, and says what that does no
           "[step-command]") {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / "trainyard_step_profile_test.yaml";
-  const std::string logs = std::string(TRAINYARD_SOURCE_DIR) + "/tests/golden/calibrate/";
+  const std::string logs = source_dir().string() + "/tests/golden/calibrate/";
   std::ostringstream out;
   REQUIRE(run_calibrate(std::vector<std::string>{logs + "all_reduce.log", "--cluster",
                                                  kConfigs + "clusters/dgx-h100.yaml", "--log-level",

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kClusters = std::string(TRAINYARD_SOURCE_DIR) + "/configs/clusters/";
+const std::string kClusters = source_dir().string() + "/configs/clusters/";
 
 std::string run(const std::vector<std::string>& arguments) {
   std::ostringstream out;

@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs/";
+const std::string kConfigs = source_dir().string() + "/configs/";
 const std::string kHosts = kConfigs + "clusters/fat-tree-k8-100g.yaml";
 
 std::string run(std::vector<std::string> arguments) {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::string kRtx4090 =
-    std::string(TRAINYARD_SOURCE_DIR) + "/configs/clusters/rtx4090-pcie.yaml";
+const std::string kRtx4090 = source_dir().string() + "/configs/clusters/rtx4090-pcie.yaml";
 
 std::string run(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kRtx4090});

@@ -10,6 +10,7 @@
 
 #include "sim/config_error.h"
 #include "support/case_files.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -100,8 +101,7 @@ TEST_CASE("options of validate that cannot be met are refused") {
 }
 
 TEST_CASE("the page about the command validate names every option") {
-  const std::string page =
-      read_text_file(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "docs/validate-command.md");
+  const std::string page = read_text_file(source_dir() / "docs/validate-command.md");
   const boost::program_options::options_description described = validate_options();
   for (const auto& option : described.options()) {
     INFO(option->long_name());

@@ -12,11 +12,12 @@
 #include "cli/validate.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 const std::filesystem::path kCases = kRoot / "validation" / "cases";
 
 TrainingValidationRequest request_for(const std::vector<std::string>& only) {

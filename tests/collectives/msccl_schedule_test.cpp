@@ -15,6 +15,7 @@
 #include "sim/config_error.h"
 #include "support/collective_run.h"
 #include "support/msccl_files.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -31,8 +32,7 @@ SimTime time_of(const std::string& text, int ranks, std::int64_t size) {
 }
 
 TEST_CASE("the shipped algorithms are what the generators write") {
-  const std::filesystem::path folder =
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/algorithms";
+  const std::filesystem::path folder = source_dir() / "configs/algorithms";
   for (const auto& [file, text] : {std::pair{"allreduce_ring_8.xml", msccl_ring_all_reduce(8)},
                                    {"allreduce_allpairs_8.xml", msccl_all_pairs_all_reduce(8)},
                                    {"allgather_doubling_8.xml", msccl_doubling_all_gather(8)}}) {

@@ -9,12 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/servers.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 Cluster load(const std::string& name, int nodes, std::optional<int> gpus_per_node = {}) {
   static const Catalogue catalogue = Catalogue::load(kConfigs / "hardware");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collectives/aggregation.h"
+#include "support/paths.h"
 #include "support/servers.h"
 
 namespace trainyard {
@@ -15,7 +16,7 @@ namespace {
 
 using namespace literals;
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 Cluster load(const std::string& name, int nodes, std::optional<int> gpus_per_node = {}) {
   static const Catalogue catalogue = Catalogue::load(kConfigs / "hardware");

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "support/golden_errors.h"
+#include "support/paths.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
 TEST_CASE("each mistake in a cluster file gives its one line", "[golden]") {
-  const Catalogue catalogue =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware");
+  const Catalogue catalogue = Catalogue::load(source_dir() / "configs/hardware");
   const auto error_of = [&](const std::string& text, const std::string& name) -> std::string {
     try {
       ConfigDocument document = ConfigDocument::parse(text, name);

@@ -15,6 +15,7 @@
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -154,8 +155,7 @@ std::string fairness() {
 }
 
 void require_same(const std::string& name, const std::string& text) {
-  const std::filesystem::path file =
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "docs/figures" / (name + ".csv");
+  const std::filesystem::path file = source_dir() / "docs/figures" / (name + ".csv");
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;

@@ -14,15 +14,18 @@
 #include <vector>
 
 #include "cli/collective_request.h"
+#include "cli/cost.h"
 #include "cli/plan_request.h"
+#include "cli/search_request.h"
 #include "cli/step.h"
 #include "cli/traffic.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 struct Example {
   std::string place;  // "FILE:LINE".
@@ -144,6 +147,8 @@ TEST_CASE("the pages about commands name every option") {
   };
   require_named("collective-command.md", collective_options());
   require_named("plan-command.md", plan_options());
+  require_named("cost-command.md", cost_options());
+  require_named("search-command.md", search_options());
   require_named("step.md", step_options());
   require_named("traffic-command.md", traffic_options());
 }

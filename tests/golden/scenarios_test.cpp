@@ -17,15 +17,19 @@
 
 #include "cli/calibrate.h"
 #include "cli/collective.h"
+#include "cli/compare.h"
 #include "cli/doctor.h"
+#include "cli/explain.h"
 #include "cli/jobs.h"
 #include "cli/plan.h"
+#include "cli/search.h"
 #include "cli/step.h"
 #include "cli/sweep.h"
 #include "cli/topology.h"
 #include "cli/traffic.h"
 #include "cli/transfer.h"
 #include "support/effort.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -35,8 +39,7 @@ constexpr std::ptrdiff_t kMostLines = 48;
 
 std::vector<std::filesystem::path> scenarios() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(TRAINYARD_SOURCE_DIR) / "tests/golden")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/golden")) {
     if (entry.path().extension() == ".args") {
       files.push_back(entry.path());
     }
@@ -70,14 +73,21 @@ std::string run_here(std::vector<std::string> arguments, int expected_status) {
   arguments.erase(arguments.begin());
   std::ostringstream out;
   using Run = int (*)(std::span<const std::string>, std::ostream&);
-  const std::map<std::string, Run> commands{
-      {"calibrate", run_calibrate}, {"collective", run_collective_command},
-      {"doctor", run_doctor},       {"jobs", run_jobs},
-      {"plan", run_plan},           {"step", run_step},
-      {"sweep", run_sweep},         {"topology", run_topology},
-      {"transfer", run_transfer},   {"traffic", run_traffic_command}};
+  const std::map<std::string, Run> commands{{"calibrate", run_calibrate},
+                                            {"collective", run_collective_command},
+                                            {"compare", run_compare},
+                                            {"explain", run_explain},
+                                            {"doctor", run_doctor},
+                                            {"jobs", run_jobs},
+                                            {"plan", run_plan},
+                                            {"search", run_search},
+                                            {"step", run_step},
+                                            {"sweep", run_sweep},
+                                            {"topology", run_topology},
+                                            {"transfer", run_transfer},
+                                            {"traffic", run_traffic_command}};
   const Run run = commands.at(command);
-  const FolderForNow here(TRAINYARD_SOURCE_DIR);
+  const FolderForNow here(source_dir());
   const int status = run(arguments, out);
   REQUIRE(status == expected_status);
   return out.str();
@@ -91,7 +101,7 @@ TEST_CASE("every scenario prints what is expected, in every run", "[golden]") {
   for (const std::filesystem::path& file : scenarios()) {
     INFO(file.filename().string());
     const std::vector<std::string> arguments = arguments_of(file);
-    const ProgramResult fresh = run_program(arguments, TRAINYARD_SOURCE_DIR);
+    const ProgramResult fresh = run_program(arguments, source_dir());
     REQUIRE(fresh.error.empty());
     // That is how a doctor says that a log is not normal.
     const int status = file.stem().string().starts_with("doctor_ill") ? 1 : 0;

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "sim/config.h"
+#include "support/paths.h"
 #include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kShippedFolder =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs" / "hardware";
+const std::filesystem::path kShippedFolder = source_dir() / "configs" / "hardware";
 
 template <typename T>
 bool has_source(const Sourced<T>& value) {

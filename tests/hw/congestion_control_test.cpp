@@ -34,7 +34,7 @@ TEST_CASE("without control the rate is that of the line, and nothing limits what
   control.on_timeout(1_us);
   REQUIRE(control.rate(1_us) == kLine);
   REQUIRE(control.window() == kUnlimitedWindow);
-  REQUIRE(control.has_credit(mib(1)));
+  REQUIRE(control.has_credit());
   REQUIRE(control.deadline() == SimTime::max());
 }
 
@@ -120,11 +120,18 @@ TEST_CASE("receiver credit behind the common type is spent by what is sent", "[t
   const ControlSettings settings =
       with(CreditSettings{.line = kLine, .window = mib(1), .speculative = Bytes(5000)});
   SenderControl control(settings);
-  REQUIRE(control.has_credit(Bytes(4178)));
+  REQUIRE(!control.has_credit());
+  control.add(Bytes(8356), Bytes(0));
+  REQUIRE(control.has_credit());
   control.on_sent(1_us, Bytes(4178));
-  REQUIRE(!control.has_credit(Bytes(4178)));
-  control.on_credit(Bytes(4178));
-  REQUIRE(control.has_credit(Bytes(4178)));
+  REQUIRE(control.has_credit());
+  control.on_sent(2_us, Bytes(4178));
+  REQUIRE(!control.has_credit());
+  control.on_credit(Bytes(3356));
+  REQUIRE(!control.has_credit());
+  control.add(Bytes(5000), Bytes(8356));
+  control.on_credit(Bytes(5000));
+  REQUIRE(control.has_credit());
 }
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hw/control_profile.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using namespace literals;
 
 std::filesystem::path folder() {
-  return std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/transport/control";
+  return source_dir() / "configs/transport/control";
 }
 
 ControlProfile shipped(const std::string& name) {

@@ -19,6 +19,7 @@
 #include "hw/ecn.h"
 #include "hw/transport_profile.h"
 #include "sim/random.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -218,8 +219,7 @@ TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model",
 
 TEST_CASE("the shipped DCQCN settles after an incast from line rate, where PFC bounds the queue",
           "[transport]") {
-  const std::filesystem::path folder =
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/transport";
+  const std::filesystem::path folder = source_dir() / "configs/transport";
   const TransportProfile profile = TransportProfile::load(folder / "default.yaml", folder);
   const Bandwidth line = gigabits_per_second(100);
   const ControlSettings control =

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "hw/transport_profile.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using namespace literals;
 
 std::filesystem::path folder() {
-  return std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/transport";
+  return source_dir() / "configs/transport";
 }
 
 TransportProfile shipped(const ConfigSets& sets = {}) {

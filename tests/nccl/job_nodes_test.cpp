@@ -10,13 +10,14 @@
 #include "nccl/system.h"
 #include "sim/config_error.h"
 #include "support/nccl_servers.h"
+#include "support/paths.h"
 
 namespace trainyard::nccl {
 namespace {
 
 using Catch::Matchers::Equals;
 
-const std::filesystem::path kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs";
+const std::filesystem::path kConfigs = source_dir().string() + "/configs";
 
 JobNodes nodes_of(const std::string& cluster, const ClusterOverrides& overrides,
                   Domains domains = Domains::Joined) {

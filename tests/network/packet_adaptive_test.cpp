@@ -17,6 +17,7 @@
 #include "support/naive_lanes.h"
 #include "support/packet_runs.h"
 #include "support/recorder.h"
+#include "support/traced_run.h"
 
 namespace trainyard {
 namespace {
@@ -113,20 +114,6 @@ WaysRun run_ways(const TestFabric& fabric, const Traffic& traffic, const NaiveWa
   return run;
 }
 
-Traffic traffic_between(const TestFabric& fabric, RandomStream& random) {
-  Traffic traffic = random_traffic(fabric, random);
-  const auto hosts = static_cast<std::uint32_t>(fabric.hosts.size());
-  for (TestConnection& connection : traffic.connections) {
-    if (connection.source == connection.target) {
-      connection.target = (connection.source + 1) % hosts;
-    }
-  }
-  for (TestMessage& message : traffic.messages) {
-    message.size = Bytes(message.size.count() / 3);
-  }
-  return traffic;
-}
-
 PacketOptions random_options(RandomStream& random) {
   PacketOptions options = line_options();
   options.mtu = Bytes(std::int64_t{1024} << random.below(3));
@@ -166,7 +153,7 @@ TEST_CASE("where switches choose every packet begins when an ordinary simulation
     RandomStream random(seed, "adaptive");
     const Bandwidth rate = random_link(random).bandwidth;
     const TestFabric fabric = racks_of(random, random_link(random), rate);
-    const Traffic traffic = traffic_between(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 3);
     PacketOptions options = random_options(random);
     options.lanes.emplace();
     options.lanes->lossless = static_cast<std::uint8_t>(random.below(3) == 0 ? 0xFF : 0xF0);
@@ -208,7 +195,7 @@ TEST_CASE("switches without lanes and bounds choose as those with one lane in us
     INFO("seed=" << seed);
     RandomStream random(seed, "adaptive without lanes");
     const TestFabric fabric = racks_of(random, random_link(random), random_link(random).bandwidth);
-    const Traffic traffic = traffic_between(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 3);
     const PacketOptions options = random_options(random);
     const NaiveWays ways = ways_of(fabric, traffic);
     const std::vector<std::uint8_t> lanes(traffic.connections.size(), 3);
@@ -352,14 +339,15 @@ TEST_CASE("what does not go with switches that choose is refused", "[adaptive]")
   REQUIRE(error_with([](PacketOptions&) {}).empty());
   REQUIRE(error_with([](PacketOptions& options) {
             options.retransmission = Retransmission::GoBackN;
-          }).find("expected no retransmission where switches choose") != std::string::npos);
+          }).find("expected no go-back-N where switches choose") != std::string::npos);
   REQUIRE(error_with([](PacketOptions& options) {
             options.retransmission = Retransmission::SelectiveRepeat;
             options.adaptive->unit = Unit::Flowlet;
           }).empty());
   REQUIRE(error_with([](PacketOptions& options) {
-            set_control(options, shipped_control("swift"));
-          }).find("expected a congestion control that needs no ACKs") != std::string::npos);
+            set_control(options, shipped_control("hpcc"));
+          }).find("expected a congestion control that does not look at the links of a path") !=
+          std::string::npos);
   REQUIRE(error_with([](PacketOptions& options) {
             options.adaptive->entries = 3;
           }).find("expected a power of two") != std::string::npos);

@@ -301,7 +301,7 @@ TEST_CASE("HPCC is told of each hop what the packet found there", "[control]") {
   const std::array<PacketControl::Hop, 2> hops{
       PacketControl::Hop{.bits_per_second = 100'000'000'000, .link = 7, .position = 11},
       PacketControl::Hop{.bits_per_second = 400'000'000'000, .link = 9, .position = 13}};
-  control.add(gigabits_per_second(100), 10'000'000, hops);
+  control.add(gigabits_per_second(100), 10'000'000, 10, hops);
   Hpcc alone(std::get<HpccSettings>(control.settings(0).rules));
   constexpr std::uint32_t kPackets = 40;  // More than the rings begin with.
   const auto stamp = [](std::uint32_t packet, std::uint32_t hop) {
@@ -311,7 +311,7 @@ TEST_CASE("HPCC is told of each hop what the packet found there", "[control]") {
   };
   for (std::uint32_t i = 0; i < kPackets; ++i) {
     REQUIRE(control.in_flight(0) == 4220 * i);
-    control.on_sent(0, 4220, 340'000 * i);
+    control.on_sent(0, {.number = i, .wire = 4220, .position = 10, .time = 340'000 * i});
     control.stamp(0, i, 11, stamp(i, 0));
     control.stamp(0, i, 13, stamp(i, 1));
   }
@@ -344,23 +344,6 @@ TEST_CASE("TIMELY needs an ACK for a segment, controls with a window one for eac
   REQUIRE(packets("dcqcn-simai") == 1);
   REQUIRE(packets("dcqcn-nic") == 0);
   REQUIRE(packets("none") == 0);
-}
-
-TEST_CASE("what waits for ACKs goes neither with retransmission nor with spraying", "[control]") {
-  const LinkSpec link = fabric_link(gigabits_per_second(100), 1_us);
-  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 2}, link, link);
-  const auto paths =
-      paths_of(fabric, {.connections = {{.source = 0, .target = 1}}, .messages = {}});
-  PacketOptions options = controlled_packets("swift");
-  PacketEngine engine(fabric.topology, options);
-  REQUIRE(engine.add_connection(paths[0]) == 0);
-  REQUIRE_THROWS_AS(engine.add_alternative(0, paths[0]), ConfigError);
-  options.retransmission = Retransmission::GoBackN;
-  REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);
-  // DCQCN from a file has no use for ACKs.
-  PacketEngine sprayed(fabric.topology, controlled_packets("dcqcn-nic"));
-  REQUIRE(sprayed.add_connection(paths[0]) == 0);
-  sprayed.add_alternative(0, paths[0]);
 }
 
 TEST_CASE("samples show the pace of a control", "[control]") {

@@ -14,6 +14,7 @@
 #include "support/messages.h"
 #include "support/naive_lanes.h"
 #include "support/packet_runs.h"
+#include "support/traced_run.h"
 
 namespace trainyard {
 namespace {
@@ -52,21 +53,6 @@ LanesRun run_lanes(const TestFabric& fabric, const Traffic& traffic,
   run.exact_windows = engine.counts().exact_windows;
   run.deadlock = engine.deadlock();
   return run;
-}
-
-// Connections between different hosts.
-Traffic between_hosts(const TestFabric& fabric, RandomStream& random) {
-  Traffic traffic = random_traffic(fabric, random);
-  const auto hosts = static_cast<std::uint32_t>(fabric.hosts.size());
-  for (TestConnection& connection : traffic.connections) {
-    if (connection.source == connection.target) {
-      connection.target = (connection.source + 1) % hosts;
-    }
-  }
-  for (TestMessage& message : traffic.messages) {
-    message.size = Bytes(message.size.count() / 3);
-  }
-  return traffic;
 }
 
 std::vector<std::uint8_t> random_lanes(const Traffic& traffic, RandomStream& random) {
@@ -111,7 +97,7 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     INFO("seed=" << seed);
     RandomStream random(seed, "lanes");
     const TestFabric fabric = random_fabric(random);
-    const Traffic traffic = between_hosts(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 3);
     const std::vector<std::uint8_t> lanes = random_lanes(traffic, random);
     const auto& paths = paths_of(fabric, traffic);
     PacketOptions options = line_options();
@@ -154,7 +140,7 @@ TEST_CASE("with one lane in use nothing is different from having none") {
     INFO("seed=" << seed);
     RandomStream random(seed, "one lane");
     const TestFabric fabric = random_fabric(random);
-    const Traffic traffic = between_hosts(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 3);
     const auto& paths = paths_of(fabric, traffic);
     PacketOptions options = roce_options();
     options.control =

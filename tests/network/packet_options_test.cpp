@@ -83,9 +83,6 @@ TEST_CASE("controls that the engine does not have are refused") {
     set_control(options, std::move(profile));
     REQUIRE_THROWS_MATCHES(check_control(options), ConfigError, Catch::Matchers::Message(message));
   };
-  require_refused(shipped_control("receiver-credit"),
-                  "congestion control receiver-credit: expected one that acts at the sender, found "
-                  "receiver-credit, which the packet engine does not have");
   PacketOptions mixed;
   set_control(mixed, shipped_control("dcqcn-nic"));
   mixed.dcqcn = dcqcn_settings(CongestionControl::DcqcnNic, gigabits_per_second(100));

@@ -15,6 +15,7 @@
 #include "support/messages.h"
 #include "support/naive_lanes.h"
 #include "support/packet_runs.h"
+#include "support/traced_run.h"
 
 namespace trainyard {
 namespace {
@@ -107,21 +108,6 @@ TEST_CASE("a slow receiver gets what it drains, and its port is stopped for the 
   REQUIRE(run.paused.at(last) / *run.arrivals[0] == Approx(0.75).margin(0.04));
 }
 
-// Connections between different hosts, one after the other within some microseconds.
-Traffic random_storm(const TestFabric& fabric, RandomStream& random) {
-  Traffic traffic = random_traffic(fabric, random);
-  const auto hosts = static_cast<std::uint32_t>(fabric.hosts.size());
-  for (TestConnection& connection : traffic.connections) {
-    if (connection.source == connection.target) {
-      connection.target = (connection.source + 1) % hosts;
-    }
-  }
-  for (TestMessage& message : traffic.messages) {
-    message.size = Bytes(message.size.count() / 2);
-  }
-  return traffic;
-}
-
 PacketOptions random_pauses(const TestFabric& fabric, RandomStream& random) {
   PacketOptions options = lossless_options(Bytes(static_cast<std::int64_t>(400'000)));
   options.forwarding = random.below(2) == 0 ? Forwarding::StoreAndForward : Forwarding::CutThrough;
@@ -169,7 +155,7 @@ TEST_CASE(
     INFO("seed=" << seed);
     RandomStream random(seed, "pauses");
     const TestFabric fabric = random_fabric(random);
-    const Traffic traffic = random_storm(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 2);
     const auto paths = paths_of(fabric, traffic);
     PacketOptions options = random_pauses(fabric, random);
     options.alpha_exponent = -6;

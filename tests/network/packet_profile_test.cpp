@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -14,8 +15,7 @@ namespace {
 
 using namespace literals;
 
-const std::filesystem::path kFolder =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/transport";
+const std::filesystem::path kFolder = source_dir() / "configs/transport";
 
 // The shipped file with one text in it replaced.
 std::string changed(const std::string& what, const std::string& by) {
@@ -95,14 +95,19 @@ TEST_CASE("what a file says of buffers, marks, flow control and packets is taken
   REQUIRE(load_changed("value: 20,", "value: 14,").retry.timeout == retransmission_timeout(14));
 }
 
-TEST_CASE("a control that ACKs drive is taken where nothing is sent again", "[transport]") {
-  std::string text = changed("control: dcqcn-nic", "control: swift");
-  const std::string recovery = "value: go-back-n";
-  text.replace(text.find(recovery), recovery.size(), "value: none");
+TEST_CASE("controls that ACKs drive and receivers' credits are taken beside any recovery",
+          "[transport]") {
+  const PacketOptions credits = load_packet_options(kFolder / "credits.yaml", kFolder);
+  REQUIRE(credits.profile->has_credits());
+  REQUIRE(credits.retransmission == Retransmission::SelectiveRepeat);
+  REQUIRE(!credits.marking);
+  REQUIRE(credits.pfc);
+  const std::string text = changed("control: dcqcn-nic", "control: swift");
   const ScratchFolder folder;
   const PacketOptions options = load_packet_options(folder.write("mine.yaml", text), kFolder);
   REQUIRE(options.control == CongestionControl::Profile);
   REQUIRE(options.profile->name == "swift");
+  REQUIRE(options.retransmission == Retransmission::GoBackN);
   REQUIRE(options.marking->name == "hpcc");
 }
 
@@ -134,7 +139,7 @@ TEST_CASE("transports for adaptive fabrics say for what switches choose", "[tran
   };
   REQUIRE(error_with("32768", "32769") ==
           "mine.yaml:12:20: adaptive.entries.value: expected a power of two, found \"32769\"");
-  REQUIRE(error_with("value: flowlet", "value: packet").find("expected no retransmission") !=
+  REQUIRE(error_with("value: flowlet", "value: packet").find("expected no go-back-N") !=
           std::string::npos);
   REQUIRE(error_with("value: flowlet", "value: rock") ==
           "mine.yaml:7:17: adaptive.unit.value: expected one of connection, flowlet, packet, found "
@@ -178,9 +183,6 @@ TEST_CASE("what the packet engine does not have is refused at its place", "[tran
   REQUIRE(
       error_of("value: 6,", "value: 3,").find("rdma.control_priority.value: expected one above") !=
       std::string::npos);
-  REQUIRE(error_of("control: dcqcn-nic", "control: swift")
-              .find("mine.yaml:18:10: control: congestion control swift: expected no "
-                    "retransmission beside it") == 0);
 }
 
 }  // namespace trainyard

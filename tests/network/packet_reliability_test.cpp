@@ -14,6 +14,7 @@
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/naive_reliable.h"
+#include "support/traced_run.h"
 
 namespace trainyard {
 namespace {
@@ -46,21 +47,6 @@ LossyRun run_lossy(const TestFabric& fabric, const Traffic& traffic, const Packe
   run.stats = network.stats().packets;
   run.complaint = network.complaint();
   return run;
-}
-
-// Connections between different hosts, and messages of some hundred packets at most.
-Traffic lossy_traffic(const TestFabric& fabric, RandomStream& random) {
-  Traffic traffic = random_traffic(fabric, random);
-  const auto hosts = static_cast<std::uint32_t>(fabric.hosts.size());
-  for (TestConnection& connection : traffic.connections) {
-    if (connection.source == connection.target) {
-      connection.target = (connection.source + 1) % hosts;
-    }
-  }
-  for (TestMessage& message : traffic.messages) {
-    message.size = Bytes(message.size.count() / 16);
-  }
-  return traffic;
 }
 
 PacketOptions lossy_options(RandomStream& random) {
@@ -123,7 +109,7 @@ TEST_CASE("numbers of packets are told from their lower bits") {
 
 TEST_CASE("a message is complete when its packets are, and forgotten when they are acknowledged") {
   for (const Retransmission kind : {Retransmission::GoBackN, Retransmission::SelectiveRepeat}) {
-    ReliableConnection ends(line_of(kind), 100);
+    ReliableConnection ends(line_of(kind), {.window = 100});
     ends.add(10'000, 0, 0);
     ends.add(0, 5, 1);
     ends.post_due(0);
@@ -174,7 +160,7 @@ TEST_CASE("where nothing is lost, retransmission changes no packet") {
     INFO("seed=" << seed);
     RandomStream random(seed, "lossless");
     const TestFabric fabric = random_fabric(random);
-    const Traffic traffic = lossy_traffic(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 16);
     PacketOptions options = line_of(Retransmission::None);
     const LossyRun without = run_lossy(fabric, traffic, options);
     options.retransmission = Retransmission::GoBackN;
@@ -232,7 +218,7 @@ TEST_CASE("packets that links lose are sent again when an ordinary simulation sa
     INFO("seed=" << seed);
     RandomStream random(seed, "links");
     const TestFabric fabric = random_fabric(random);
-    const Traffic traffic = lossy_traffic(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 16);
     PacketOptions options = lossy_options(random);
     options.seed = seed;
     if (random.below(2) == 0) {
@@ -283,7 +269,7 @@ TEST_CASE("packets that no buffer holds are sent again when an ordinary simulati
     INFO("seed=" << seed);
     RandomStream random(seed, "overflow");
     const TestFabric fabric = random_fabric(random);
-    const Traffic traffic = lossy_traffic(fabric, random);
+    const Traffic traffic = traffic_between_hosts(fabric, random, 16);
     PacketOptions options = lossy_options(random);
     const NaiveReliableRun naive =
         run_naive_reliable(fabric, traffic, paths_of(fabric, traffic), options);

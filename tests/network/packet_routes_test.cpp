@@ -14,6 +14,7 @@
 #include "support/messages.h"
 #include "support/naive_reliable.h"
 #include "support/recorder.h"
+#include "support/traced_run.h"
 #include "topology/surviving_routes.h"
 
 namespace trainyard {
@@ -127,28 +128,6 @@ TEST_CASE("new paths without retransmission are refused") {
   REQUIRE_THROWS_AS(PacketNetwork(simulator, routing, options), ConfigError);
 }
 
-struct ReroutedRun {
-  std::vector<PacketStart> starts;
-  std::vector<std::optional<SimTime>> arrivals;
-  PacketStats stats;
-};
-
-ReroutedRun run_rerouted(const TestFabric& fabric, const Traffic& traffic,
-                         const PacketOptions& options) {
-  Simulator simulator;
-  Routing routing(fabric.topology, kTestRouting);
-  PacketNetwork network(simulator, routing, options);
-  ReroutedRun run;
-  network.engine().trace(&run.starts);
-  run.arrivals.resize(traffic.messages.size());
-  for (const Woken& event : play_until(simulator, network, fabric, traffic, SimTime::max())) {
-    run.arrivals[event.token] = event.time;
-  }
-  std::sort(run.starts.begin(), run.starts.end());
-  run.stats = network.stats().packets;
-  return run;
-}
-
 TEST_CASE("new paths after failures, packet by packet against an ordinary simulation") {
   std::uint64_t moved = 0;
   std::uint64_t lost = 0;
@@ -160,16 +139,7 @@ TEST_CASE("new paths after failures, packet by packet against an ordinary simula
                           .spines = 2 + static_cast<int>(random.below(3))};
     const LinkSpec host_link = random_link(random);
     const TestFabric fabric = clos(shape, host_link, random_link(random));
-    Traffic traffic = random_traffic(fabric, random);
-    const auto hosts = static_cast<std::uint32_t>(fabric.hosts.size());
-    for (TestConnection& connection : traffic.connections) {
-      if (connection.source == connection.target) {
-        connection.target = (connection.source + 1) % hosts;
-      }
-    }
-    for (TestMessage& message : traffic.messages) {
-      message.size = Bytes(message.size.count() / 16);
-    }
+    const Traffic traffic = traffic_between_hosts(fabric, random, 16);
     PacketOptions options =
         failing(random.below(2) == 0 ? Retransmission::GoBackN : Retransmission::SelectiveRepeat);
     options.packets_per_ack = static_cast<int>(random.below(3)) * 8;
@@ -210,7 +180,7 @@ TEST_CASE("new paths after failures, packet by packet against an ordinary simula
     const NaiveReliableRun naive =
         run_naive_reliable(fabric, traffic, paths, options, failures, reroutes);
 
-    const ReroutedRun run = run_rerouted(fabric, traffic, options);
+    const TracedRun run = run_traced(fabric, traffic, options);
     REQUIRE(run.starts == naive.starts);
     REQUIRE(run.arrivals == naive.arrivals);
     const PacketStats& stats = run.stats;
@@ -223,7 +193,7 @@ TEST_CASE("new paths after failures, packet by packet against an ordinary simula
     if (seed % 4 == 0) {
       options.threads = 3;
       options.least_shared = 1;
-      REQUIRE(run_rerouted(fabric, traffic, options).starts == run.starts);
+      REQUIRE(run_traced(fabric, traffic, options).starts == run.starts);
     }
     moved += reroutes.size();
     lost += stats.link_down;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -17,8 +18,7 @@ namespace {
 
 using namespace literals;
 
-const std::filesystem::path kShipped =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/traffic/sizes";
+const std::filesystem::path kShipped = source_dir() / "configs/traffic/sizes";
 
 FlowSizes read(const std::string& text, const std::filesystem::path& folder = ".") {
   ConfigDocument document = ConfigDocument::parse("size: " + text, "my.yaml");

@@ -8,13 +8,14 @@
 
 #include "hw/catalogue.h"
 #include "sim/config_error.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
 using namespace literals;
 
-const std::string kConfigs = std::string(TRAINYARD_SOURCE_DIR) + "/configs";
+const std::string kConfigs = source_dir().string() + "/configs";
 
 Cluster load(const std::string& name, const ClusterOverrides& overrides = {}) {
   return load_cluster(kConfigs + "/clusters/" + name + ".yaml",

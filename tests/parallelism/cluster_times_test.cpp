@@ -10,6 +10,7 @@
 
 #include "collectives/run.h"
 #include "network/transfers.h"
+#include "parallelism/rank_groups.h"
 #include "support/built_clusters.h"
 
 namespace trainyard {
@@ -101,6 +102,69 @@ TEST_CASE("the analytical fidelity is a lower bound, NCCL is slower than links",
   REQUIRE(flow.transfer(0, 9, mib(1)) ==
           run_transfers(cluster, std::vector<Transfer>{{cluster.gpus[0], cluster.gpus[9]}}, mib(1))
               .front());
+}
+
+TEST_CASE("groups that share no link take as long as alone, to the picosecond", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
+  const ParallelPlan plan{.tensor = 4, .pipeline = 2, .data = 4};
+  const ParallelPlan experts{.data = 32, .expert = 32};
+  std::vector<int> all(32);
+  std::iota(all.begin(), all.end(), 0);
+  for (const bool is_nccl : {false, true}) {
+    const auto runtime = is_nccl ? std::optional(nccl_runtime()) : std::nullopt;
+    ClusterTimes alone(cluster, runtime, Fidelity::Flow);
+    ClusterTimes beside(cluster, runtime, Fidelity::Flow);
+    beside.use_plan(plan);
+    for (const std::vector<int>& ranks :
+         {std::vector{0, 1, 2, 3}, group_of(plan, RankGroupKind::Gradient, 1)}) {
+      for (const Operation operation : {Operation::AllReduce, Operation::AllToAll}) {
+        REQUIRE(beside.collective(operation, ranks, mib(64)) ==
+                alone.collective(operation, ranks, mib(64)));
+      }
+    }
+    REQUIRE(beside.transfer(0, 16, mib(4)) == alone.transfer(0, 16, mib(4)));
+    beside.use_plan(experts);
+    REQUIRE(beside.collective(Operation::AllToAll, all, mib(64)) ==
+            alone.collective(Operation::AllToAll, all, mib(64)));
+    REQUIRE(beside.least_share() == 1.0);
+  }
+}
+
+// Two GPUs below one NIC: data ranks of two tensor ranks have half of it each.
+TEST_CASE("groups that share a NIC share its rate", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("aws-p4d", {.nodes = 4});
+  const ParallelPlan plan{.tensor = 8, .data = 4};
+  for (const bool is_nccl : {false, true}) {
+    const auto runtime = is_nccl ? std::optional(nccl_runtime()) : std::nullopt;
+    ClusterTimes times(cluster, runtime, Fidelity::Flow);
+    const std::vector<int> ranks = group_of(plan, RankGroupKind::Gradient, 0);
+    const SimTime alone = times.collective(Operation::AllReduce, ranks, mib(512));
+    times.use_plan(plan);
+    REQUIRE(times.collective(Operation::AllReduce, ranks, mib(512)) / alone > 1.7);
+    REQUIRE(times.least_share() == Approx(0.5));
+  }
+}
+
+// What the event model sees of a fabric: the same factor as the flow engine.
+TEST_CASE("sisters slow a group of NCCL's down as much as one of rings", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster(
+      "hgx-h100-clos", {.nodes = 4,
+                        .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=static",
+                                     "fabric.oversubscription=8"}});
+  const ParallelPlan plan{.tensor = 8, .data = 4};
+  const std::vector<int> ranks = group_of(plan, RankGroupKind::Gradient, 0);
+  std::vector<double> factors;
+  for (const bool is_nccl : {false, true}) {
+    const auto runtime = is_nccl ? std::optional(nccl_runtime()) : std::nullopt;
+    for (const Operation operation : {Operation::AllReduce, Operation::AllToAll}) {
+      ClusterTimes times(cluster, runtime, Fidelity::Flow);
+      const SimTime alone = times.collective(operation, ranks, gib(1));
+      times.use_plan(plan);
+      factors.push_back(times.collective(operation, ranks, gib(1)) / alone);
+      REQUIRE(factors.back() > 2.0);
+    }
+  }
+  REQUIRE(factors[2] / factors[0] == Approx(1.0).epsilon(0.15));
 }
 
 }  // namespace trainyard

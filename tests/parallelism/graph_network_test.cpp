@@ -4,10 +4,12 @@
 #include "parallelism/graph_network.h"
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "parallelism/cluster_times.h"
 #include "parallelism/graph_runner.h"
+#include "parallelism/rank_groups.h"
 #include "parallelism/step_graph.h"
 #include "support/step_rates.h"
 
@@ -95,6 +97,75 @@ TEST_CASE("a step on a shared network is the sum of its parts, and near what gro
     REQUIRE(parts.total() == shared.run.finish);
   }
   REQUIRE(shared.run.finish / alone.run.finish == Approx(1.0).epsilon(0.05));
+}
+
+TEST_CASE("a step on an oversubscribed fabric is what it is on the shared network",
+          "[graph_network]") {
+  const Cluster cluster = shipped_cluster(
+      "hgx-h100-clos",
+      {.nodes = 4, .settings = {"fabric.nodes_per_leaf=2", "fabric.oversubscription=4"}});
+  Model model = load_model(kConfigsFolder / "workloads/models/llama-3-8b.yaml");
+  model.layers.resize(2);
+  const ComputeRates rates = shipped_compute("H100-SXM", "nemo");
+  const SoftwareProfile software = shipped_software("nemo");
+  for (const int pipeline : {1, 2}) {
+    const ParallelPlan plan{.tensor = 4,
+                            .pipeline = pipeline,
+                            .data = 8 / pipeline,
+                            .zero_stage = 1,
+                            .global_batch = 16,
+                            .sequence = 1024};
+    ClusterTimes times(cluster, {}, Fidelity::Flow);
+    const StepJob job{.model = model,
+                      .plan = plan,
+                      .rates = rates,
+                      .software = software,
+                      .overlap = {},
+                      .server_of_rank = times.servers()};
+    const SimTime alone = run_step_graph(job, times, Folding::Folded).run.finish;
+    times.use_plan(plan);
+    const SimTime beside = run_step_graph(job, times, Folding::Folded).run.finish;
+    Simulator simulator;
+    SharedNetwork network(simulator, cluster, Fidelity::Flow);
+    NetworkTraffic traffic(simulator, cluster, network);
+    const SimTime shared = run_step_graph(job, simulator, traffic, Folding::Unfolded).run.finish;
+    INFO("pipeline " << pipeline << ": alone " << alone.microseconds() << " us, beside "
+                     << beside.microseconds() << " us, shared " << shared.microseconds() << " us");
+    // Stages reduce their gradients one after the other, which is seen on the network alone.
+    REQUIRE(beside / shared == Approx(1.0).epsilon(pipeline == 1 ? 0.001 : 0.03));
+    REQUIRE(beside > alone);
+  }
+}
+
+// All groups at once on the flow engine against one of them with what max-min leaves it.
+TEST_CASE("groups of a plan take as long as together on one network", "[graph_network]") {
+  for (const char* const routing : {"static", "ecmp", "spray"}) {
+    for (const int oversubscription : {1, 2, 4}) {
+      const Cluster cluster = shipped_cluster(
+          "hgx-h100-clos",
+          {.nodes = 4,
+           .settings = {"fabric.nodes_per_leaf=2", std::string("fabric.routing=") + routing,
+                        "fabric.oversubscription=" + std::to_string(oversubscription)}});
+      for (const int tensor : {1, 4, 8}) {
+        const ParallelPlan plan{.tensor = tensor, .data = 32 / tensor};
+        ClusterTimes times(cluster, {}, Fidelity::Flow);
+        const std::vector<int> first = group_of(plan, RankGroupKind::Gradient, 0);
+        const SimTime alone = times.collective(Operation::AllReduce, first, 64_MiB);
+        times.use_plan(plan);
+        std::vector<std::vector<int>> groups;
+        for (int rank = 0; rank < tensor; ++rank) {
+          groups.push_back(group_of(plan, RankGroupKind::Gradient, rank));
+        }
+        const SimTime shared = times.collective(Operation::AllReduce, first, 64_MiB);
+        const SimTime together =
+            run_groups(cluster, groups, Operation::AllReduce, Fidelity::Flow).finish;
+        INFO(routing << " " << oversubscription << " tensor " << tensor << ": alone "
+                     << alone.microseconds() << " us, shared " << shared.microseconds()
+                     << " us, together " << together.microseconds() << " us");
+        REQUIRE(shared / together == Approx(1.0).epsilon(1e-6));
+      }
+    }
+  }
 }
 
 }  // namespace trainyard

@@ -10,12 +10,13 @@
 
 #include "sim/config.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
 
 const std::filesystem::path kSchedules =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "validation" / "pipeline" / "schedules.yaml";
+    source_dir() / "validation" / "pipeline" / "schedules.yaml";
 
 const std::map<std::string, PipelineSchedule> kNames = {
     {"gpipe", PipelineSchedule::GPipe},

@@ -10,6 +10,7 @@
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 namespace trainyard {
 namespace {
@@ -134,8 +135,8 @@ TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
 }
 
 TEST_CASE("counts of living passes are those of the golden schedules", "[memory]") {
-  ConfigDocument document = ConfigDocument::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) /
-                                                 "validation" / "pipeline" / "schedules.yaml");
+  ConfigDocument document =
+      ConfigDocument::load(source_dir() / "validation" / "pipeline" / "schedules.yaml");
   const Model model = shipped("gpt-3-175b");
   int compared = 0;
   for (const ConfigNode& node : document.root().required("cases").items()) {

@@ -23,12 +23,13 @@
 #include "sim/random.h"
 #include "support/effort.h"
 #include "support/ledger_curves.h"
+#include "support/paths.h"
 #include "support/shipped.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 constexpr double kRowNoise = 0.03;
 
 enum class Bias { Plain, Biased, Curves };

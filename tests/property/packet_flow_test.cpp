@@ -11,6 +11,7 @@
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
+#include "support/paths.h"
 #include "support/shipped.h"
 #include "topology/cluster.h"
 
@@ -43,9 +44,8 @@ TEST_CASE("a long transfer alone takes what the flow engine says, within half a 
 Cluster dgx(int nodes) {
   ClusterOverrides overrides;
   overrides.nodes = nodes;
-  return load_cluster(
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/clusters/dgx-h100.yaml",
-      shipped_catalogue(), overrides);
+  return load_cluster(source_dir() / "configs/clusters/dgx-h100.yaml", shipped_catalogue(),
+                      overrides);
 }
 
 SimTime time_of(const Cluster& cluster, Operation operation, int channels, Fidelity fidelity) {

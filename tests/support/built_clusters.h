@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "support/fabrics.h"
+#include "support/paths.h"
 #include "support/shipped.h"
 #include "topology/cluster.h"
 
 namespace trainyard {
 
-inline const std::filesystem::path kConfigsFolder =
-    std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+inline const std::filesystem::path kConfigsFolder = source_dir() / "configs";
 
 [[nodiscard]] inline Cluster cluster_of(const std::string& text,
                                         const ClusterOverrides& overrides = {}) {

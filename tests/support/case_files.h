@@ -6,6 +6,7 @@
 #include <string>
 
 #include "calibration/validation_case.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -39,7 +40,7 @@ class CaseFolder {
                           "reference: table.txt\ncluster: dgx-h100\n" + more);
   }
   [[nodiscard]] LoadedCase load(const std::string& more) const {
-    return load_validation_case(add("one", more), TRAINYARD_SOURCE_DIR);
+    return load_validation_case(add("one", more), source_dir());
   }
 
  private:

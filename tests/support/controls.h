@@ -7,12 +7,12 @@
 
 #include "hw/control_profile.h"
 #include "network/packet_options.h"
+#include "support/paths.h"
 
 namespace trainyard {
 
 inline ControlProfile shipped_control(const std::string& name) {
-  return ControlProfile::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) /
-                              "configs/transport/control" / (name + ".yaml"));
+  return ControlProfile::load(source_dir() / "configs/transport/control" / (name + ".yaml"));
 }
 
 // Packets under one of them, without PFC and marks; rates are those of the line.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/damage.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -22,8 +23,8 @@ constexpr const char* kNoError = "no error";
 void require_golden_errors(const std::filesystem::path& folder, std::size_t least,
                            const ErrorOf& error_of) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(TRAINYARD_SOURCE_DIR) / "tests/golden" / folder)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_dir() / "tests/golden" / folder)) {
     if (entry.path().extension() == ".yaml") {
       files.push_back(entry.path());
     }

@@ -11,6 +11,7 @@
 
 #include "calibration/doctor_model.h"
 #include "calibration/intervals.h"
+#include "support/paths.h"
 
 namespace trainyard {
 
@@ -54,7 +55,7 @@ struct LedgerCurve {
 };
 
 inline std::vector<LedgerCurve> ledger_curves() {
-  std::ifstream file(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "validation/ledger.csv");
+  std::ifstream file(source_dir() / "validation/ledger.csv");
   std::vector<LedgerCurve> curves;
   std::string line;
   std::getline(file, line);  // The keys.

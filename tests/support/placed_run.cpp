@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/placed_run.h"
+#include "support/paths.h"
 
 #include <filesystem>
 #include <set>
@@ -10,7 +11,7 @@
 namespace trainyard {
 
 Cluster shipped_cluster(const std::string& name, const ClusterOverrides& overrides) {
-  const std::filesystem::path configs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+  const std::filesystem::path configs = source_dir() / "configs";
   static const Catalogue catalogue = Catalogue::load(configs / "hardware");
   return load_cluster(configs / "clusters" / (name + ".yaml"), catalogue, overrides);
 }

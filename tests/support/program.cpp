@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/program.h"
+#include "support/paths.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -84,14 +85,14 @@ std::filesystem::path ScratchFolder::write(const std::string& name, const std::s
 
 ProgramResult run_program(const std::vector<std::string>& arguments,
                           const std::filesystem::path& folder) {
-  std::vector<std::string> all{TRAINYARD_PROGRAM};
+  std::vector<std::string> all{program_path()};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return run(all, folder);
 }
 
 ProgramResult run_shell(const std::string& command, const std::filesystem::path& folder) {
   // After `set -e` a failing command ends the shell with its status.
-  return run({"/bin/sh", "-ec", "trainyard() { '" TRAINYARD_PROGRAM "' \"$@\"; }\n" + command},
+  return run({"/bin/sh", "-ec", "trainyard() { '" + program_path() + "' \"$@\"; }\n" + command},
              folder);
 }
 

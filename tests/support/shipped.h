@@ -5,12 +5,12 @@
 #include <filesystem>
 
 #include "hw/catalogue.h"
+#include "support/paths.h"
 
 namespace trainyard {
 
 inline const Catalogue& shipped_catalogue() {
-  static const Catalogue instance =
-      Catalogue::load(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware");
+  static const Catalogue instance = Catalogue::load(source_dir() / "configs/hardware");
   return instance;
 }
 

@@ -14,6 +14,7 @@
 #include "calibration/validation_case.h"
 #include "support/built_clusters.h"
 #include "support/case_files.h"
+#include "support/paths.h"
 
 namespace trainyard {
 
@@ -57,7 +58,7 @@ class SyntheticCases {
       rows += row(size, 1.0);
     }
     (void)scratch_.write("cases/" + system + ".txt", head + rows);
-    const LoadedCase loaded = load_validation_case(file, TRAINYARD_SOURCE_DIR);
+    const LoadedCase loaded = load_validation_case(file, source_dir());
     const Cluster machine = cluster_of(loaded.item, shipped_catalogue());
     const std::vector<PredictedTime> times = NcclPredictor(shipped_catalogue(), profile)(
         loaded.item, machine, loaded.operation, sizes());
@@ -66,7 +67,7 @@ class SyntheticCases {
       rows += row(sizes()[i], times[i].time.microseconds() * (i % 2 == 0 ? 1.01 : 0.99));
     }
     (void)scratch_.write("cases/" + system + ".txt", head + rows);
-    cases_.push_back(load_validation_case(file, TRAINYARD_SOURCE_DIR));
+    cases_.push_back(load_validation_case(file, source_dir()));
   }
 
   [[nodiscard]] static std::vector<Bytes> sizes() {

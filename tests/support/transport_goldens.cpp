@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/transport_goldens.h"
+#include "support/paths.h"
 
 #include "support/catch.h"
 
@@ -77,8 +78,8 @@ std::int64_t GoldenTable::integer(std::size_t row, std::string_view column) cons
 }
 
 ConfigNode transport_goldens(std::string_view section) {
-  static ConfigDocument document = ConfigDocument::load(
-      std::filesystem::path(TRAINYARD_SOURCE_DIR) / "validation/transport/goldens.yaml");
+  static ConfigDocument document =
+      ConfigDocument::load(source_dir() / "validation/transport/goldens.yaml");
   return document.root().required(section);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/described_servers.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "topology/cluster.h"
 #include "topology/routing.h"
@@ -185,8 +186,7 @@ class Configs {
  public:
   Configs() {
     std::filesystem::create_directories(folder_.path() / "servers");
-    std::filesystem::copy(std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs/hardware",
-                          folder_.path() / "hardware");
+    std::filesystem::copy(source_dir() / "configs/hardware", folder_.path() / "hardware");
     folder_.write("servers/box.yaml",
                   "source: A manual.\ntemplate: nvswitch\ngpu: H100-SXM\ngpus: 8\n"
                   "nic: ConnectX-7\nnics: 8\npcie_switches: 8\n");

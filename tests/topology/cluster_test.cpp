@@ -2,6 +2,7 @@
 // Cluster files as a user writes them: the shipped ones, overrides, and what each mistake says.
 #include "support/catch.h"
 
+#include "support/paths.h"
 #include "support/shipped.h"
 #include "topology/cluster.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 using namespace literals;
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 Cluster load(const std::string& name, const ClusterOverrides& overrides = {}) {
   return load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), overrides);

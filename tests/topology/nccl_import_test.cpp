@@ -9,6 +9,7 @@
 
 #include "support/damage.h"
 #include "support/imported.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "support/shipped.h"
 
@@ -25,7 +26,7 @@ std::string error_of(const std::string& text, const ImportOptions& options = {})
 
 // Two sockets; two levels of switches; a NIC of two functions; the GPUs not in file order.
 const std::string kMachine =
-    read_text_file(std::string(TRAINYARD_SOURCE_DIR) + "/tests/topology/data/two_sockets.xml");
+    read_text_file(source_dir().string() + "/tests/topology/data/two_sockets.xml");
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "sim/config_error.h"
 #include "support/damage.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace trainyard {
@@ -15,7 +16,7 @@ namespace {
 
 // Every element and every attribute, as NCCL and RCCL write them.
 const std::string kSample =
-    read_text_file(std::string(TRAINYARD_SOURCE_DIR) + "/tests/topology/data/every_element.xml");
+    read_text_file(source_dir().string() + "/tests/topology/data/every_element.xml");
 
 std::string error_of(const std::string& text) {
   try {

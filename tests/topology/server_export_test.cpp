@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/config_error.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "support/shipped.h"
 #include "topology/cluster.h"
@@ -22,7 +23,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = TRAINYARD_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 // Server 0 of a shipped cluster.
 ServerOutline server_of(const std::filesystem::path& file) {

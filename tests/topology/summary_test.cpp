@@ -9,12 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/servers.h"
 
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = std::filesystem::path(TRAINYARD_SOURCE_DIR) / "configs";
+const std::filesystem::path kConfigs = source_dir() / "configs";
 
 std::vector<SummaryRow> summary_of(const std::string& name, std::optional<int> nodes,
                                    const std::vector<std::string>& settings = {}) {

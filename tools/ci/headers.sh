@@ -21,10 +21,9 @@ headers_to_compile() {
   done < <(find src tests -name '*.h' -printf '%p\n' | sort)
 }
 
-# The build of the tests defines TRAINYARD_SOURCE_DIR. From standard input, because a header that is
-# compiled itself warns of its #pragma once.
+# From standard input, because a header that is compiled itself warns of its #pragma once.
 # shellcheck disable=SC2016  # The inner shell expands.
 headers_to_compile | xargs -r -P "$(nproc)" -I HEADER bash -c '
   printf "#include \"%s\"\n" "${0#*/}" |
     "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror \
-      -DTRAINYARD_SOURCE_DIR=\"\" -Isrc -Itests -x c++ - || { echo "$0: does not compile alone" >&2; exit 255; }' HEADER
+      -Isrc -Itests -x c++ - || { echo "$0: does not compile alone" >&2; exit 255; }' HEADER

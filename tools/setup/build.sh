@@ -11,8 +11,10 @@ target=${2:-all}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root"
 
-# The compiler cache lies in the build folder, so that nothing is written outside the checkout.
-export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache}
+# Where nothing may be written outside the checkout, the compiler cache lies in it.
+if [[ ! -w ${HOME:-/nonexistent} ]]; then
+  export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache}
+fi
 mkdir -p "build/$preset"
 log=build/$preset/build.log
 

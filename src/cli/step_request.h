@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `trainyard step` asks for, and what it is run on.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/html_output.h"
+#include "cli/options.h"
+#include "hw/catalogue.h"
+#include "network/network.h"
+#include "parallelism/graph_jitter.h"
+#include "parallelism/resources.h"
+#include "parallelism/step_run.h"
+#include "parallelism/workload.h"
+#include "report/run_inputs.h"
+#include "report/table.h"
+
+namespace trainyard {
+
+struct StepRequest {
+  std::string cluster;
+  std::string workload;
+  ClusterOverrides overrides;
+  std::vector<std::string> workload_settings;
+  bool is_nccl = true;
+  Fidelity fidelity = Fidelity::Flow;
+  bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
+  Format format = Format::Table;
+  std::optional<std::string> output;
+  std::optional<std::string> profile;    // Of NCCL's times, instead of the shipped one.
+  std::optional<std::string> gpu_rates;  // Of kernels, the same.
+  StepMethod method = StepMethod::ClosedForms;
+  std::optional<SlowRank> slow_rank;
+  ComputeJitter jitter;
+  bool shares_network = false;
+  std::optional<std::string> trace;
+  std::optional<HtmlTarget> report = {};
+};
+
+// Those of --set that are about the workload, in their order; the others stay.
+[[nodiscard]] std::vector<std::string> take_workload_settings(ClusterOverrides& overrides);
+
+// `reader` has the options of step_options(). Throws ConfigError.
+[[nodiscard]] StepRequest read_step_request(const OptionReader& reader);
+
+struct StepInputs {
+  Catalogue catalogue;
+  Workload workload;
+  MachineModel machine;
+};
+
+// Reads and checks the files that the request names. Throws ConfigError.
+[[nodiscard]] StepInputs load_step_inputs(const StepRequest& request, spdlog::logger& log);
+
+// With the workload and the machine of `inputs`, or with others in their place.
+[[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const StepInputs& inputs);
+[[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
+                                      const Workload& workload, const MachineModel& machine);
+
+// What the report says of them: all settings, and the resources of the machine.
+[[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs);
+
+}  // namespace trainyard

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fastest plans of a list that fit the memory, by branch and bound: plans are timed in the
+// order of a bound that no plan can undercut (plan_bound.h), and the search ends when the next
+// bound is above the time of the last plan that is wanted. What is not timed is proved to be
+// slower.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "parallelism/expert_routing.h"
+#include "parallelism/gpu_rates.h"
+#include "parallelism/group_times.h"
+#include "parallelism/model.h"
+#include "parallelism/parallel_plan.h"
+#include "parallelism/software_profile.h"
+#include "parallelism/step_memory.h"
+#include "parallelism/step_time.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// What does not change from plan to plan; all ranks of the servers take part.
+struct SearchTask {
+  const Model& model;
+  const ComputeRates& rates;
+  const SoftwareProfile& software;
+  Overlap overlap = {};
+  std::span<const int> server_of_rank;
+  std::span<const int> domain_of_rank = {};
+  ExpertLoads loads = {};
+  Bytes memory;  // That a plan may use on each GPU.
+};
+
+struct SearchOptions {
+  std::size_t best = 10;  // How many plans are wanted.
+  // Also wanted: plans that no other one beats in time, memory and network bytes together.
+  bool wants_front = false;
+  // Of lower bounds; false: every plan that fits is timed.
+  bool prunes = true;
+};
+
+// Plans by what became of them; the numbers add up to all.
+struct SearchCounts {
+  std::size_t all = 0;
+  std::map<std::string, std::size_t> invalid;  // By the rule that they break.
+  std::size_t out_of_memory = 0;
+  std::size_t pruned = 0;  // Fit, but their bound is above what is wanted.
+  std::size_t timed = 0;
+
+  [[nodiscard]] std::size_t all_invalid() const;
+};
+
+struct TimedPlan {
+  std::size_t index = 0;  // In the list.
+  ParallelPlan plan;
+  SimTime bound = {};
+  StepTime step = {};
+  MemoryUse memory = {};       // At its peak, on the rank that holds most.
+  double network_bytes = 0.0;  // plan_network.h
+};
+
+struct PlanSearch {
+  SearchCounts counts;
+  std::vector<TimedPlan> timed;  // The fastest first, of equal ones that of the lower index.
+};
+
+// Runs task(0) .. task(count - 1), in any order and on any threads.
+using PlanTaskRunner =
+    std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
+
+// `times` is asked from the threads of `run_tasks`. The same result whatever these are. A plan
+// whose collectives cannot run counts as invalid.
+[[nodiscard]] PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> plans,
+                                      GroupTimes& times, const SearchOptions& options,
+                                      const PlanTaskRunner& run_tasks);
+
+// Of the timed plans, those that no other one beats: at most as long, with at most as much memory
+// and network, and better in one of these; of equal ones the first. Indices into `timed`.
+[[nodiscard]] std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed);
+
+// The rule of an error about a plan: its text without what was found, and with N for its numbers.
+[[nodiscard]] std::string rule_of(const std::string& message);
+
+}  // namespace trainyard

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A result as one HTML file that opens without a network: figures, breakdown, timeline, links,
+// tables. Style, page and script are in src/report/html and built into the program; the charting
+// library (d3) is not part of it and is given as text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "report/html_links.h"
+#include "report/html_timeline.h"
+#include "report/table.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+struct HtmlTable {
+  std::string title;
+  std::string note;
+  Table table;  // Its texts are shown.
+};
+
+struct HtmlPoint {
+  Bytes size;
+  double busbw_gbps = 0.0;
+  std::optional<std::pair<double, double>> band = {};  // Least and greatest.
+  std::string remark = {};
+};
+
+struct HtmlCurve {
+  std::string name;
+  std::vector<HtmlPoint> points;
+};
+
+struct HtmlReport {
+  std::string title;
+  std::string subtitle;
+  std::vector<std::pair<std::string, std::string>> summary;     // Label and value.
+  std::vector<std::pair<std::string, SimTime>> breakdown = {};  // May be empty, as all below.
+  std::vector<HtmlCurve> curves = {};
+  HtmlTimeline timeline = {};
+  HtmlLinks links = {};
+  std::vector<HtmlTable> tables = {};
+  std::vector<std::string> notes = {};
+};
+
+struct HtmlTemplate {
+  std::string_view style;
+  std::string_view body;
+  std::string_view script;
+};
+[[nodiscard]] const HtmlTemplate& html_template();
+
+// The file. `library` is the text of d3, version 3.
+[[nodiscard]] std::string render_html(const HtmlReport& report, std::string_view library);
+
+}  // namespace trainyard

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recorded timeline, small enough to stand in a page: spans in whole nanoseconds, as base64 of
+// variable-length numbers (7 bits a byte, lowest first): for each span the start since that of the
+// one before it on the track, the length, and the number of the name.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/trace.h"
+
+namespace trainyard {
+
+struct HtmlTrack {
+  std::string group;
+  std::string name;
+  std::size_t spans = 0;
+};
+
+struct HtmlTimeline {
+  std::string note = {};
+  std::vector<HtmlTrack> tracks = {};
+  std::vector<std::string> names = {};
+  std::string encoded = {};  // The spans of all tracks, one track after the other.
+};
+
+// Groups in the order of their first track. Of more than `most` spans the longest are kept, and the
+// note says how many are not there. Tracks without spans are left out.
+[[nodiscard]] HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t most);
+
+// RFC 4648.
+[[nodiscard]] std::string base64(const std::string& bytes);
+
+}  // namespace trainyard

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches against the timing of every plan.
+#include "support/catch.h"
+
+#include "parallelism/plan_search.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "parallelism/shared_times.h"
+#include "sim/config_error.h"
+#include "support/effort.h"
+#include "support/search_cases.h"
+#include "support/step_times.h"
+
+namespace trainyard {
+namespace {
+
+struct TestSearch {
+  SearchCase drawn;
+  std::vector<ParallelPlan> plans;
+
+  explicit TestSearch(std::uint64_t seed)
+      : drawn(drawn_search(seed)),
+        plans(plans_of(drawn_axes(drawn, seed), drawn.workload.plan, drawn.gpus())) {}
+
+  [[nodiscard]] PlanSearch run(const SearchOptions& options,
+                               const PlanTaskRunner& runner = run_serially) const {
+    SharedTimes times([&] { return std::make_unique<SteadyGroupTimes>(drawn.traffic_rate); });
+    return search_plans(drawn.task(), plans, times, options, runner);
+  }
+};
+
+void require_same(const TimedPlan& a, const TimedPlan& b) {
+  REQUIRE(a.index == b.index);
+  REQUIRE(a.step.time == b.step.time);
+  REQUIRE(a.step.parts == b.step.parts);
+  REQUIRE(a.bound == b.bound);
+  REQUIRE(a.memory.by_class == b.memory.by_class);
+}
+
+// The last tasks first, on two threads.
+void run_backwards(std::size_t count, const std::function<void(std::size_t)>& task) {
+  const auto every_second = [&](std::size_t first) {
+    for (std::size_t index = first; index < count; index += 2) {
+      task(count - 1 - index);
+    }
+  };
+  const std::jthread other([&] { every_second(1); });
+  every_second(0);
+}
+
+}  // namespace
+
+TEST_CASE("a search finds what timing every plan finds", "[plan-search]") {
+  std::size_t fitting = 0;
+  std::size_t pruned = 0;
+  for (std::uint64_t seed = 0; seed < cases(50); ++seed) {
+    INFO("seed " << seed);
+    const TestSearch search(seed);
+    const PlanSearch all = search.run({.best = 1, .prunes = false});
+    REQUIRE(all.counts.pruned == 0);
+    for (const std::size_t best : {std::size_t{1}, std::size_t{5}}) {
+      const PlanSearch found = search.run({.best = best});
+      REQUIRE(found.counts.all == search.plans.size());
+      REQUIRE(found.counts.all_invalid() + found.counts.out_of_memory + found.counts.pruned +
+                  found.counts.timed ==
+              found.counts.all);
+      REQUIRE(found.counts.out_of_memory == all.counts.out_of_memory);
+      REQUIRE(found.counts.invalid == all.counts.invalid);
+      REQUIRE(found.timed.size() >= std::min(best, all.timed.size()));
+      for (std::size_t place = 0; place < std::min(best, all.timed.size()); ++place) {
+        require_same(found.timed[place], all.timed[place]);
+      }
+      if (best == 1) {
+        fitting += all.timed.size();
+        pruned += found.counts.pruned;
+      }
+    }
+  }
+  REQUIRE(fitting > cases(50) * 100);
+  REQUIRE(pruned * 2 > fitting);
+}
+
+TEST_CASE("trades of time, memory and network are those of all plans", "[plan-search]") {
+  for (std::uint64_t seed = 0; seed < cases(10); ++seed) {
+    INFO("seed " << seed);
+    const TestSearch search(seed);
+    const PlanSearch all = search.run({.best = 1, .prunes = false});
+    const PlanSearch found = search.run({.best = 1, .wants_front = true});
+    const std::vector<std::size_t> expected = best_trades(all.timed);
+    const std::vector<std::size_t> trades = best_trades(found.timed);
+    REQUIRE(trades.size() == expected.size());
+    for (std::size_t index = 0; index < trades.size(); ++index) {
+      require_same(found.timed[trades[index]], all.timed[expected[index]]);
+    }
+    // By its definition.
+    for (const TimedPlan& plan : all.timed) {
+      const bool is_beaten =
+          std::any_of(all.timed.begin(), all.timed.end(), [&](const TimedPlan& other) {
+            const bool is_no_worse = other.step.time <= plan.step.time &&
+                                     other.memory.device() <= plan.memory.device() &&
+                                     other.network_bytes <= plan.network_bytes;
+            const bool is_better = other.step.time < plan.step.time ||
+                                   other.memory.device() < plan.memory.device() ||
+                                   other.network_bytes < plan.network_bytes;
+            return is_no_worse && (is_better || other.index < plan.index);
+          });
+      const bool is_trade = std::any_of(expected.begin(), expected.end(), [&](std::size_t at) {
+        return all.timed[at].index == plan.index;
+      });
+      REQUIRE(is_trade != is_beaten);
+    }
+  }
+}
+
+TEST_CASE("threads change nothing", "[plan-search]") {
+  for (std::uint64_t seed = 0; seed < cases(5); ++seed) {
+    const TestSearch search(seed);
+    const PlanSearch one = search.run({.best = 3});
+    const PlanSearch two = search.run({.best = 3}, run_backwards);
+    REQUIRE(one.counts.timed == two.counts.timed);
+    REQUIRE(one.timed.size() == two.timed.size());
+    for (std::size_t place = 0; place < one.timed.size(); ++place) {
+      require_same(one.timed[place], two.timed[place]);
+    }
+  }
+}
+
+TEST_CASE("plans whose traffic cannot run are invalid", "[plan-search]") {
+  class Refusing final : public GroupTimes {
+   public:
+    SimTime collective(Operation, const std::vector<int>&, Bytes) override {
+      throw ConfigError("step: expected a way from 3 to 5, found none");
+    }
+    SimTime transfer(int, int, Bytes) override { return {}; }
+  };
+  const TestSearch search(3);
+  SharedTimes times([] { return std::make_unique<Refusing>(); });
+  const PlanSearch found = search_plans(search.drawn.task(), search.plans, times,
+                                        {.best = 1000, .prunes = false}, run_serially);
+  REQUIRE(found.counts.invalid.at("step: expected a way from N to N") > 0);
+  REQUIRE(found.counts.all_invalid() + found.counts.out_of_memory + found.counts.timed ==
+          found.counts.all);
+}
+
+TEST_CASE("a rule is an error without its numbers", "[plan-search]") {
+  REQUIRE(rule_of("plan: expected tensor to divide the heads, found 3 and 16") ==
+          "plan: expected tensor to divide the heads");
+  REQUIRE(rule_of("schedule interleaved: expected micro-batches that 16 ranks divide, found 24") ==
+          "schedule interleaved: expected micro-batches that N ranks divide");
+}
+
+}  // namespace trainyard
