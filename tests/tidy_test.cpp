@@ -225,13 +225,14 @@ Complaints check_each_source_has_a_test(const std::vector<std::string>& paths,
   return complaints;
 }
 
-// The header of each type, "namespace::Name", but for types inside others. Two of one name are one to
-// the linker, which takes either (the one-definition rule).
+// The header of each type, by "namespace::Name"; types inside others are left out. Two of one name
+// are one to the linker, which takes either (the one-definition rule).
 using TypePlaces = std::map<std::string, std::string>;
 
 Complaints check_unique_types(const SourceFile& file, TypePlaces& known) {
   static const std::regex space(R"re(^namespace ([\w:]+) \{)re");
-  static const std::regex type(R"re(^(?:struct|class) (?:alignas\(\d+\) )?(\w+)[^;]*(?:\{|$))re");
+  static const std::regex type(
+      R"re(^(?:struct|class) (?:alignas\(\d+\) )?(\w+)(?: final)?(?: : [^;]*)?(?: \{.*)?$)re");
   Complaints complaints;
   std::string inside;
   for (std::size_t i = 0; is_header(file) && i < file.code.size(); ++i) {
