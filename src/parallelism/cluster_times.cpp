@@ -100,10 +100,21 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
 
 void ClusterTimes::use_plan(const ParallelPlan& plan) {
   CHECK(plan.ranks() == static_cast<int>(whole_.gpus.size()), "a rank for each GPU");
-  sisters_.emplace(plan, domain_of_rank_);
-  answers_.clear();
-  message_answers_.clear();
   least_share_ = 1.0;
+  const auto known = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const PlanAnswers& one) { return one.plan == plan; });
+  if (known != plans_.end()) {
+    asked_ = &*known;
+    return;
+  }
+  // Fits ask for the same plans over and over, searches for thousands once each.
+  constexpr std::size_t kMostRanks = std::size_t{1} << 20;
+  if (plans_.size() * whole_.gpus.size() >= kMostRanks) {
+    plans_.pop_front();
+  }
+  asked_ = &plans_.emplace_back();
+  asked_->plan = plan;
+  asked_->sisters.emplace(plan, domain_of_rank_);
 }
 
 // Of each rank the kind of its server, which of the group's servers and domains it is in, and its
@@ -331,14 +342,14 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
   CHECK(ranks.size() > 1, "a collective has at least two ranks");
   ++calls_;
   const auto asked = std::make_tuple(operation, ranks, size);
-  const auto answer = answers_.find(asked);
-  if (answer != answers_.end()) {
+  const auto answer = asked_->collectives.find(asked);
+  if (answer != asked_->collectives.end()) {
     return answer->second;
   }
   const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
   std::optional<std::size_t> index;
-  if (sisters_ && aligned.count() > 0) {
-    const Groups& groups = sisters_->of(ranks);
+  if (asked_->sisters && aligned.count() > 0) {
+    const Groups& groups = asked_->sisters->of(ranks);
     if (groups.size() > 1) {
       std::vector<int> rising = ranks;
       std::sort(rising.begin(), rising.end());
@@ -353,20 +364,20 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
       time = std::max(time, simulated_once(operation, share->ranks, size, index));
     }
   }
-  answers_.emplace(asked, time);
+  asked_->collectives.emplace(asked, time);
   return time;
 }
 
 SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
   ++calls_;
   const auto asked = std::make_tuple(from, to, size);
-  const auto answer = message_answers_.find(asked);
-  if (answer != message_answers_.end()) {
+  const auto answer = asked_->messages.find(asked);
+  if (answer != asked_->messages.end()) {
     return answer->second;
   }
   std::optional<std::size_t> index;
-  if (sisters_) {
-    const Groups& messages = sisters_->of_message(from, to);
+  if (asked_->sisters) {
+    const Groups& messages = asked_->sisters->of_message(from, to);
     if (messages.size() > 1) {
       index = share_of_message(messages, {from, to});
     }
@@ -388,7 +399,7 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
     CHECK(!run.complaint, "a transfer that is alone did not end");
     entry->second = run.times.front();
   }
-  message_answers_.emplace(asked, entry->second);
+  asked_->messages.emplace(asked, entry->second);
   return entry->second;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -81,6 +82,14 @@ class ClusterTimes final : public GroupTimes {
     std::vector<int> ranks;  // Of the group.
   };
 
+  // What is known with a plan in use.
+  struct PlanAnswers {
+    std::optional<ParallelPlan> plan = {};
+    std::optional<SisterGroups> sisters = {};
+    std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives = {};
+    std::map<std::tuple<int, int, Bytes>, SimTime> messages = {};
+  };
+
   // These are of the ranks that group_ has been left.
   [[nodiscard]] const nccl::Communicator& communicator();
   [[nodiscard]] std::optional<nccl::CallPlan> call_plan(const nccl::Communicator& communicator,
@@ -120,7 +129,6 @@ class ClusterTimes final : public GroupTimes {
   std::optional<ServerKinds> kinds_;
   std::optional<Routing> routing_;  // Of whole_.
   std::optional<ConnectionLoads> connections_;
-  std::optional<SisterGroups> sisters_;
   // By the shape of the group: alike ones have the same.
   std::map<std::vector<int>, nccl::Communicator> communicators_;
   std::vector<Share> shares_;
@@ -130,9 +138,9 @@ class ClusterTimes final : public GroupTimes {
   std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
       collectives_;
   std::map<std::tuple<int, int, Bytes, std::optional<std::size_t>>, SimTime> transfers_;
-  // Of the plan in use.
-  std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> answers_;
-  std::map<std::tuple<int, int, Bytes>, SimTime> message_answers_;
+  PlanAnswers no_plan_;
+  std::deque<PlanAnswers> plans_;   // The latest ones.
+  PlanAnswers* asked_ = &no_plan_;  // The one in use.
   std::set<std::string> beyond_profile_;
   std::size_t calls_ = 0;
   double least_share_ = 1.0;
