@@ -100,10 +100,21 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
 
 void ClusterTimes::use_plan(const ParallelPlan& plan) {
   CHECK(plan.ranks() == static_cast<int>(whole_.gpus.size()), "a rank for each GPU");
-  sisters_.emplace(plan, domain_of_rank_);
-  answers_.clear();
-  message_answers_.clear();
   least_share_ = 1.0;
+  const auto known = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const PlanAnswers& one) { return one.plan == plan; });
+  if (known != plans_.end()) {
+    asked_ = &*known;
+    return;
+  }
+  // Fits ask for the same plans over and over, searches for thousands once each.
+  constexpr std::size_t kMostRanks = std::size_t{1} << 20;
+  if (plans_.size() * whole_.gpus.size() >= kMostRanks) {
+    plans_.pop_front();
+  }
+  asked_ = &plans_.emplace_back();
+  asked_->plan = plan;
+  asked_->sisters.emplace(plan, domain_of_rank_);
 }
 
 // Of each rank the kind of its server, which of the group's servers and domains it is in, and its
@@ -137,14 +148,15 @@ const nccl::Communicator& ClusterTimes::communicator() {
     return found->second;
   }
   const nccl::JobNodes nodes = nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
-  return communicators_.emplace(std::move(shape), nccl::make_communicator(nodes, {}).communicator)
+  return communicators_
+      .emplace(std::move(shape), nccl::make_communicator(nodes, init_options()).communicator)
       .first->second;
 }
 
 // Nothing for what is made of sends and receives.
 std::optional<nccl::CallPlan> ClusterTimes::call_plan(const nccl::Communicator& communicator,
                                                       Operation operation, Bytes size) const {
-  const nccl::InitOptions options;
+  const nccl::InitOptions options = init_options();
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (!function) {
     return std::nullopt;
@@ -179,7 +191,7 @@ std::vector<Load> ClusterTimes::loads(Operation operation, Bytes size) {
   if (!runtime_) {
     return {plain_load(group_, operation, size, *routing_, *connections_)};
   }
-  const nccl::InitOptions options;
+  const nccl::InitOptions options = init_options();
   const nccl::Communicator& communicator = this->communicator();
   nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {}, {},
                     &*routing_);
@@ -189,7 +201,7 @@ std::vector<Load> ClusterTimes::loads(Operation operation, Bytes size) {
 
 SimTime ClusterTimes::with_nccl(Operation operation, Bytes size, const Cluster& cluster,
                                 const GroupShare* share) {
-  const nccl::InitOptions options;
+  const nccl::InitOptions options = init_options();
   const nccl::Communicator& communicator = this->communicator();
   std::optional<nccl::EngineSettings> engine;
   if (runtime_->engine) {
@@ -308,30 +320,13 @@ Cluster ClusterTimes::with_links_left(const Cluster& cluster, const GroupShare& 
   return changed;
 }
 
-SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ranks, Bytes size) {
-  CHECK(ranks.size() > 1, "a collective has at least two ranks");
-  ++calls_;
-  const auto asked = std::make_tuple(operation, ranks, size);
-  const auto answer = answers_.find(asked);
-  if (answer != answers_.end()) {
-    return answer->second;
-  }
-  const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
-  std::optional<std::size_t> index;
-  if (sisters_ && aligned.count() > 0) {
-    const Groups& groups = sisters_->of(ranks);
-    if (groups.size() > 1) {
-      std::vector<int> rising = ranks;
-      std::sort(rising.begin(), rising.end());
-      index = share_of(operation, groups, rising, aligned);
-    }
-  }
-  const Share* share = share_at(index);
-  const std::vector<int>& slowest = share != nullptr ? share->ranks : ranks;
-  const auto [entry, fresh] = collectives_.try_emplace({operation, slowest, size, index});
-  if (fresh && aligned.count() > 0) {
-    keep_ranks(whole_, slowest, group_);
-    const GroupShare* left = share != nullptr ? &share->left : nullptr;
+SimTime ClusterTimes::simulated_once(Operation operation, const std::vector<int>& ranks, Bytes size,
+                                     std::optional<std::size_t> share) {
+  const auto [entry, fresh] = collectives_.try_emplace({operation, ranks, size, share});
+  if (fresh) {
+    keep_ranks(whole_, ranks, group_);
+    const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
+    const GroupShare* const left = share ? &shares_[*share].left : nullptr;
     std::optional<Cluster> changed;
     if (left != nullptr && left->is_limited && (!runtime_ || runtime_->engine)) {
       changed.emplace(with_links_left(group_, *left));
@@ -340,20 +335,49 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
     entry->second = runtime_ ? with_nccl(operation, aligned, cluster, left)
                              : plain(operation, aligned, cluster);
   }
-  answers_.emplace(asked, entry->second);
   return entry->second;
+}
+
+SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ranks, Bytes size) {
+  CHECK(ranks.size() > 1, "a collective has at least two ranks");
+  ++calls_;
+  const auto asked = std::make_tuple(operation, ranks, size);
+  const auto answer = asked_->collectives.find(asked);
+  if (answer != asked_->collectives.end()) {
+    return answer->second;
+  }
+  const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
+  std::optional<std::size_t> index;
+  if (asked_->sisters && aligned.count() > 0) {
+    const Groups& groups = asked_->sisters->of(ranks);
+    if (groups.size() > 1) {
+      std::vector<int> rising = ranks;
+      std::sort(rising.begin(), rising.end());
+      index = share_of(operation, groups, rising, aligned);
+    }
+  }
+  SimTime time;
+  if (aligned.count() > 0) {
+    // A group that is slower than this one by rates alone may yet be the faster one: of other ranks.
+    time = simulated_once(operation, ranks, size, std::nullopt);
+    if (const Share* const share = share_at(index)) {
+      time = std::max(time, simulated_once(operation, share->ranks, size, index));
+    }
+  }
+  asked_->collectives.emplace(asked, time);
+  return time;
 }
 
 SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
   ++calls_;
   const auto asked = std::make_tuple(from, to, size);
-  const auto answer = message_answers_.find(asked);
-  if (answer != message_answers_.end()) {
+  const auto answer = asked_->messages.find(asked);
+  if (answer != asked_->messages.end()) {
     return answer->second;
   }
   std::optional<std::size_t> index;
-  if (sisters_) {
-    const Groups& messages = sisters_->of_message(from, to);
+  if (asked_->sisters) {
+    const Groups& messages = asked_->sisters->of_message(from, to);
     if (messages.size() > 1) {
       index = share_of_message(messages, {from, to});
     }
@@ -375,7 +399,7 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
     CHECK(!run.complaint, "a transfer that is alone did not end");
     entry->second = run.times.front();
   }
-  message_answers_.emplace(asked, entry->second);
+  asked_->messages.emplace(asked, entry->second);
   return entry->second;
 }
 

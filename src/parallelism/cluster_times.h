@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@
 #include "hw/catalogue.h"
 #include "nccl/call_plan.h"
 #include "nccl/communicator.h"
+#include "nccl/init.h"
 #include "nccl/profile.h"
 #include "network/load_sharing.h"
 #include "network/network.h"
@@ -32,6 +34,10 @@ namespace trainyard {
 // The server that each rank's GPU is in.
 [[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
 
+// Of NCCL, for steps: measured ones are of years before 2.30, from which on a GPU that is the only
+// one of its group below a PCIe switch takes the first of two NICs there (nccl/machine.cpp).
+inline constexpr nccl::Version kStepVersion = nccl::Version::V2_28;
+
 class ClusterTimes final : public GroupTimes {
  public:
   // As NCCL would run collectives, by its event model.
@@ -39,14 +45,14 @@ class ClusterTimes final : public GroupTimes {
     const Catalogue& catalogue;
     const nccl::Profile& profile;
     std::optional<Fidelity> engine = {};  // Between nodes; none: the event model's own ports.
+    nccl::Version version = kStepVersion;
   };
   // `runtime`: NCCL; without it links and latencies only, at that fidelity: rings, and direct
   // messages for alltoall and sendrecv. The cluster and what `runtime` refers to must outlive this.
   ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity);
 
-  // From now on groups of this plan, one rank for each GPU, work at the same time as those of their
-  // kind. Without a plan each is alone.
-  void use_plan(const ParallelPlan& plan);
+  // A plan with one rank for each GPU.
+  void use_plan(const ParallelPlan& plan) override;
 
   // Throw ConfigError where NCCL or the routing cannot, and for what never ends.
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
@@ -76,6 +82,14 @@ class ClusterTimes final : public GroupTimes {
     std::vector<int> ranks;  // Of the group.
   };
 
+  // What is known with a plan in use.
+  struct PlanAnswers {
+    std::optional<ParallelPlan> plan = {};
+    std::optional<SisterGroups> sisters = {};
+    std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives = {};
+    std::map<std::tuple<int, int, Bytes>, SimTime> messages = {};
+  };
+
   // These are of the ranks that group_ has been left.
   [[nodiscard]] const nccl::Communicator& communicator();
   [[nodiscard]] std::optional<nccl::CallPlan> call_plan(const nccl::Communicator& communicator,
@@ -98,6 +112,10 @@ class ClusterTimes final : public GroupTimes {
                                                      SeesFabric sees_fabric);
   [[nodiscard]] const Share* share_at(std::optional<std::size_t> index);
   [[nodiscard]] Cluster with_links_left(const Cluster& cluster, const GroupShare& share) const;
+  [[nodiscard]] nccl::InitOptions init_options() const { return {.version = runtime_->version}; }
+  // Of a group, with what others leave it.
+  [[nodiscard]] SimTime simulated_once(Operation operation, const std::vector<int>& ranks,
+                                       Bytes size, std::optional<std::size_t> share);
   [[nodiscard]] std::vector<int> shape_of_group();
   void restart_loads();
 
@@ -111,7 +129,6 @@ class ClusterTimes final : public GroupTimes {
   std::optional<ServerKinds> kinds_;
   std::optional<Routing> routing_;  // Of whole_.
   std::optional<ConnectionLoads> connections_;
-  std::optional<SisterGroups> sisters_;
   // By the shape of the group: alike ones have the same.
   std::map<std::vector<int>, nccl::Communicator> communicators_;
   std::vector<Share> shares_;
@@ -121,9 +138,9 @@ class ClusterTimes final : public GroupTimes {
   std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
       collectives_;
   std::map<std::tuple<int, int, Bytes, std::optional<std::size_t>>, SimTime> transfers_;
-  // Of the plan in use.
-  std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> answers_;
-  std::map<std::tuple<int, int, Bytes>, SimTime> message_answers_;
+  PlanAnswers no_plan_;
+  std::deque<PlanAnswers> plans_;   // The latest ones.
+  PlanAnswers* asked_ = &no_plan_;  // The one in use.
   std::set<std::string> beyond_profile_;
   std::size_t calls_ = 0;
   double least_share_ = 1.0;

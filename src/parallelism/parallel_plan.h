@@ -64,6 +64,7 @@ struct ParallelPlan {
   }
   [[nodiscard]] int shards() const { return shard_group == 0 ? gradient_ranks() : shard_group; }
   [[nodiscard]] std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
+  friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
   // In a micro-batch on one rank.
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence / context; }
   [[nodiscard]] PipelineShape pipeline_shape() const {

@@ -65,7 +65,7 @@ bool is_faster(const TimedPlan& a, const TimedPlan& b) {
 
 class Searcher {
  public:
-  Searcher(const SearchTask& task, std::span<const ParallelPlan> plans, GroupTimes& times,
+  Searcher(const SearchTask& task, std::span<const ParallelPlan> plans, SharedTimes& times,
            const SearchOptions& options, const PlanTaskRunner& run_tasks)
       : task_(task), plans_(plans), times_(times), options_(options), run_tasks_(run_tasks) {}
 
@@ -142,7 +142,11 @@ class Searcher {
     std::vector<std::string> complaints(round.size());
     run_tasks_(round.size(), [&](std::size_t at) {
       try {
-        steps[at] = step_time(job_of(task_, plans_[round[at]]), times_);
+        const ParallelPlan& plan = plans_[round[at]];
+        times_.lend([&](GroupTimes& times) {
+          times.use_plan(plan);
+          steps[at] = step_time(job_of(task_, plan), times);
+        });
       } catch (const ConfigError& error) {
         complaints[at] = rule_of(error.what());
       }
@@ -167,7 +171,7 @@ class Searcher {
 
   const SearchTask& task_;
   std::span<const ParallelPlan> plans_;
-  GroupTimes& times_;
+  SharedTimes& times_;
   const SearchOptions& options_;
   const PlanTaskRunner& run_tasks_;
   std::vector<Assessment> assessments_;
@@ -182,7 +186,7 @@ std::size_t SearchCounts::all_invalid() const {
 }
 
 PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> plans,
-                        GroupTimes& times, const SearchOptions& options,
+                        SharedTimes& times, const SearchOptions& options,
                         const PlanTaskRunner& run_tasks) {
   return Searcher(task, plans, times, options, run_tasks).run();
 }

@@ -14,9 +14,9 @@
 
 #include "parallelism/expert_routing.h"
 #include "parallelism/gpu_rates.h"
-#include "parallelism/group_times.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
+#include "parallelism/shared_times.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
@@ -73,10 +73,11 @@ struct PlanSearch {
 using PlanTaskRunner =
     std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
 
-// `times` is asked from the threads of `run_tasks`. The same result whatever these are. A plan
-// whose collectives cannot run counts as invalid.
+// Bounds are with groups that are alone, steps with those of the plan beside each other, which
+// never makes them shorter. The same result whatever the threads of `run_tasks`. A plan whose
+// collectives cannot run counts as invalid.
 [[nodiscard]] PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> plans,
-                                      GroupTimes& times, const SearchOptions& options,
+                                      SharedTimes& times, const SearchOptions& options,
                                       const PlanTaskRunner& run_tasks);
 
 // Of the timed plans, those that no other one beats: at most as long, with at most as much memory

@@ -167,4 +167,64 @@ TEST_CASE("sisters slow a group of NCCL's down as much as one of rings", "[clust
   REQUIRE(factors[2] / factors[0] == Approx(1.0).epsilon(0.15));
 }
 
+// DGX A100: two GPUs and two NICs below a PCIe switch.
+TEST_CASE("until NCCL 2.28 the GPUs of a PCIe switch take one of its NICs each",
+          "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("dgx-a100", {.nodes = 4});
+  const ParallelPlan plan{.tensor = 8, .data = 4};
+  const std::vector<int> ranks = group_of(plan, RankGroupKind::Gradient, 0);
+  const auto least_share = [&](nccl::Version version) {
+    ClusterTimes::Nccl runtime = nccl_runtime();
+    runtime.version = version;
+    ClusterTimes times(cluster, runtime, Fidelity::Flow);
+    times.use_plan(plan);
+    REQUIRE(times.collective(Operation::AllReduce, ranks, mib(512)) > SimTime());
+    return times.least_share();
+  };
+  REQUIRE(least_share(nccl::Version::V2_28) == 1.0);
+  REQUIRE(least_share(nccl::Version::V2_30) == Approx(0.5));
+}
+
+// What the bounds of a search rest on.
+TEST_CASE("a plan makes no collective shorter", "[cluster-times]") {
+  const Cluster cluster =
+      shipped_cluster("aws-p4d", {.nodes = 4, .settings = {"fabric.routing=static"}});
+  for (const ParallelPlan& plan :
+       {ParallelPlan{.tensor = 16, .data = 2}, ParallelPlan{.tensor = 4, .data = 8},
+        ParallelPlan{.tensor = 2, .context = 2, .pipeline = 2, .data = 4}}) {
+    for (const bool is_nccl : {false, true}) {
+      const auto runtime = is_nccl ? std::optional(nccl_runtime()) : std::nullopt;
+      ClusterTimes alone(cluster, runtime, Fidelity::Flow);
+      ClusterTimes beside(cluster, runtime, Fidelity::Flow);
+      beside.use_plan(plan);
+      for (const RankGroupKind kind : {RankGroupKind::Tensor, RankGroupKind::Gradient}) {
+        const std::vector<int> ranks = group_of(plan, kind, 1);
+        for (const Operation operation :
+             {Operation::AllReduce, Operation::AllGather, Operation::AllToAll}) {
+          for (const Bytes size : {kib(64), mib(64)}) {
+            REQUIRE(beside.collective(operation, ranks, size) >=
+                    alone.collective(operation, ranks, size));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a plan that comes back has the answers that it had", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster("aws-p4d", {.nodes = 4});
+  const ParallelPlan sharing{.tensor = 8, .data = 4};
+  const ParallelPlan single{.data = 32};
+  const std::vector<int> ranks = group_of(sharing, RankGroupKind::Gradient, 0);
+  ClusterTimes times(cluster, {}, Fidelity::Flow);
+  times.use_plan(sharing);
+  const SimTime shared = times.collective(Operation::AllReduce, ranks, mib(64));
+  times.use_plan(single);  // Of which no kind has these ranks.
+  REQUIRE(times.collective(Operation::AllReduce, ranks, mib(64)) < shared);
+  const std::size_t simulated = times.simulated();
+  times.use_plan(sharing);
+  REQUIRE(times.collective(Operation::AllReduce, ranks, mib(64)) == shared);
+  REQUIRE(times.simulated() == simulated);
+}
+
 }  // namespace trainyard

@@ -67,4 +67,29 @@ TEST_CASE("one that throws leaves the others", "[shared-times]") {
   REQUIRE(times.known() == 1);
 }
 
+TEST_CASE("what was lent with a plan answers no one who asks without", "[shared-times]") {
+  class Planned final : public GroupTimes {
+   public:
+    void use_plan(const ParallelPlan& plan) override { time_ = nanoseconds(plan.tensor); }
+    SimTime collective(Operation, const std::vector<int>&, Bytes) override { return time_; }
+    SimTime transfer(int, int, Bytes) override { return time_; }
+
+   private:
+    SimTime time_;
+  };
+  int made = 0;
+  SharedTimes times([&] {
+    ++made;
+    return std::make_unique<Planned>();
+  });
+  for (const int tensor : {2, 4}) {
+    times.lend([&](GroupTimes& own) {
+      own.use_plan({.tensor = tensor});
+      REQUIRE(own.collective(Operation::AllReduce, {0, 1}, Bytes(8)) == nanoseconds(tensor));
+    });
+  }
+  REQUIRE(times.collective(Operation::AllReduce, {0, 1}, Bytes(8)) == SimTime());
+  REQUIRE(made == 2);
+}
+
 }  // namespace trainyard
