@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t kMostLines = 8;
 constexpr std::size_t kMostPoints = 1'500;  // Of a line: more than there are pixels.
 
+constexpr double kWide = 10.0;  // From there on a logarithm is easier to read.
+
 // Values of flows by group.
 using Values = std::map<std::uint32_t, std::vector<double>>;
 
@@ -45,15 +47,18 @@ HtmlChart shares_chart(const TrafficSpec& spec, const Values& values, const std:
                   .note = "Share of the flows that were complete at or below each value.",
                   .x_label = x_label,
                   .y_label = "share of flows",
-                  .is_x_log = true,
                   .has_steps = true,
                   .lines = {}};
+  double least = values.begin()->second.front();
+  double most = least;
   for (const auto& [group, of_group] : values) {
     if (chart.lines.size() < kMostLines) {
       chart.lines.push_back(shares_of(spec.groups[group].name, of_group));
     }
-    chart.is_x_log = chart.is_x_log && *std::min_element(of_group.begin(), of_group.end()) > 0.0;
+    least = std::min(least, *std::min_element(of_group.begin(), of_group.end()));
+    most = std::max(most, *std::max_element(of_group.begin(), of_group.end()));
   }
+  chart.is_x_log = least > 0.0 && most / least > kWide;
   if (values.size() > kMostLines) {
     chart.note += fmt::format(" The first {} of {} groups.", kMostLines, values.size());
   }
@@ -98,7 +103,9 @@ void add_sizes(const TrafficSummary& summary, HtmlReport& html) {
                             {.name = "99 %", .points = {}},
                             {.name = "most", .points = {}}}};
   for (const SizeBin& bin : summary.all.bins) {
-    const double size = std::max(1.0, static_cast<double>(bin.least.count()));
+    // The first bin begins at nothing: it is drawn where its last decade does.
+    const double size = bin.below ? static_cast<double>(bin.below->count()) / 10.0
+                                  : static_cast<double>(bin.least.count());
     const Distribution& slowdown = bin.slowdown;
     chart.lines[0].points.emplace_back(size, slowdown.mean);
     chart.lines[1].points.emplace_back(size, slowdown.p50);
@@ -179,13 +186,16 @@ void add_samples(const Topology& topology, const PacketSamples& samples, HtmlRep
     }
     const std::size_t all = lines.size();
     lines = highest(std::move(lines));
-    html.charts.push_back(
-        {.title = title,
-         .note = fmt::format("The {} {} of {} that go highest.", lines.size(), what, all),
-         .x_label = "time (us)",
-         .y_label = label,
-         .has_steps = true,
-         .lines = std::move(lines)});
+    const std::string note =
+        all > lines.size()
+            ? fmt::format("The {} {} of {} that go highest.", lines.size(), what, all)
+            : fmt::format("All {} {} that were sampled.", all, what);
+    html.charts.push_back({.title = title,
+                           .note = note,
+                           .x_label = "time (us)",
+                           .y_label = label,
+                           .has_steps = true,
+                           .lines = std::move(lines)});
   };
   add(queues, "Queues over time", "ports", "waiting (kB)");
   add(rates, "Rates over time", "connections", "sent (Gb/s)");

@@ -319,10 +319,10 @@ std::vector<std::pair<std::string, Table>> traffic_tables(const TrafficReport& r
                                                           const Topology& topology) {
   const TrafficSummary& summary = report.summary;
   std::vector<std::pair<std::string, Table>> tables{
-      {"Completion times of flows", stats_table(summary, Part::Times)},
-      {"Slowdown against running alone, goodput of a source", stats_table(summary, Part::Shares)}};
+      {"Times by group", stats_table(summary, Part::Times)},
+      {"Slowdown and goodput by group", stats_table(summary, Part::Shares)}};
   if (has_several_sizes(summary)) {
-    tables.emplace_back("Slowdown by size of flows", size_table(summary));
+    tables.emplace_back("Slowdown by group and size", size_table(summary));
   }
   if (!summary.links.empty()) {
     tables.emplace_back("Fullest links", link_table(summary, topology));

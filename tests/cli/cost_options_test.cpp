@@ -40,7 +40,7 @@ TEST_CASE("costs are asked for by either option", "[cost-options]") {
 TEST_CASE("a part that nobody has is a mistake in the prices", "[cost-options]") {
   const ScratchFolder folder;
   REQUIRE(price_complaint(folder, "currency: USD\nparts: {H100-SMX: {price: 5}}") ==
-          ":2:20: parts.H100-SMX: expected a part of the catalogue or of the cluster, found "
+          ":2:19: parts.H100-SMX: expected a part of the catalogue or of the cluster, found "
           "\"H100-SMX\"; did you mean \"H100-SXM\"?");
   REQUIRE(price_complaint(folder, "currency: USD\nparts: {A100-SXM-80GB: {price: 5}}").empty());
   REQUIRE_FALSE(price_complaint(folder, "kwh: 0.1").empty());

@@ -36,8 +36,12 @@ TrafficRun some_flows(const Cluster& cluster) {
 TrafficSpec one_group() {
   TrafficSpec spec;
   spec.name = "S";
-  spec.groups.emplace_back();
-  spec.groups.back().name = "g";
+  spec.groups.push_back({.name = "g",
+                         .kind = "list",
+                         .start = {},
+                         .priority = {},
+                         .endpoints = {},
+                         .pattern = ListedTraffic{}});
   return spec;
 }
 

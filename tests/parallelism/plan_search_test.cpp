@@ -167,7 +167,7 @@ TEST_CASE("trades of time, memory and network are those of all plans", "[plan-se
 TEST_CASE("with what groups take from each other a search finds what timing every plan finds",
           "[plan-search]") {
   std::size_t pruned = 0;
-  std::size_t slower = 0;
+  std::size_t other = 0;
   for (std::uint64_t seed = 0; seed < cases(50); ++seed) {
     INFO("seed " << seed);
     const TestSearch search(seed);
@@ -187,10 +187,11 @@ TEST_CASE("with what groups take from each other a search finds what timing ever
       require_same(found.timed[place], all.timed[place]);
     }
     pruned += found.counts.pruned;
-    slower += all.timed.front().index != alone.timed.front().index ? 1 : 0;
+    const bool has_any = !all.timed.empty();
+    other += has_any && all.timed.front().index != alone.timed.front().index ? 1 : 0;
   }
   REQUIRE(pruned > cases(50) * 50);
-  REQUIRE(slower > 0);  // Another plan wins than with groups alone.
+  REQUIRE(other > 0);  // Winners that are none with groups alone.
 }
 
 TEST_CASE("on an oversubscribed fabric a search finds what timing every plan finds",

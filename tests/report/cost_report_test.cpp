@@ -35,7 +35,7 @@ TEST_CASE("a line of costs has values where they are known, and the names of wha
   REQUIRE(csv ==
           "currency,without_watts,without_price,energy_of_step_kj,energy_of_token_j,"
           "energy_of_million_tokens_kwh,price_of_million_tokens,price_of_trillion_tokens\n"
-          "EUR,NIC CPU,,2,2,0.5555555555555556,4000,4000000000\n");
+          "EUR,NIC CPU,,2,2,0.5555555555555556,4000,4e+09\n");
   const std::string empty = render_csv(cost_table({}));
   REQUIRE(empty.substr(empty.find('\n') + 1) == ",,,,,,,\n");
 }

@@ -5,7 +5,7 @@
 // On `host`, a d3 selection of an element that is empty. Of `spec`: `label` for those who do not
 // see it, `xLabel`, `yLabel`, `xLog`, `yLog`, `xText` for numbers on x, `names` of the places on x
 // where these are no numbers, `steps` where y stays until the next x, and `series`, each with `name`
-// and `points`: [x, y, text]. `isBare`: lines of many points have no marks.
+// and `points`: [x, y, text]. `isBare`: many points have no marks.
 function lineChart(page, host, spec) {
   "use strict";
   var width = 1130, height = 380, left = 84, bottom = 46, top = 14, right = 250;
@@ -50,7 +50,8 @@ function lineChart(page, host, spec) {
     ? axis(x, false, "bottom").tickValues(null).tickFormat(function (i) {
       return page.cut(spec.names[i], 110 / Math.max(1, spec.names.length / 8));
     })
-    : axis(x, spec.xLog, "bottom", own.length <= 9 ? own : null);
+    : axis(x, spec.xLog, "bottom", own.length <= 9 || spec.xText === page.sizeText
+      ? own.filter(function (_, i) { return i % Math.ceil(own.length / 14) === 0; }) : null);
   svg.append("g").attr("class", "grid").attr("transform", "translate(" + left + ",0)")
     .call(axis(y, spec.yLog, "left").tickSize(-(width - left - right)).tickFormat(""));
   svg.append("g").attr("class", "axis").attr("transform", "translate(0," + (height - bottom) + ")")
@@ -71,7 +72,7 @@ function lineChart(page, host, spec) {
       .interpolate(spec.steps ? "step-after" : "linear");
     svg.append("path").attr("class", "line").attr("fill", "none").attr("stroke", colour)
       .attr("stroke-width", 2).attr("stroke-dasharray", dash).attr("d", path(one.points));
-    var shown = spec.isBare && one.points.length > 60 ? [] : one.points;
+    var shown = spec.isBare && points.length > 150 ? [] : one.points;
     one.points.forEach(function (p) {
       marks.push({ at: [x(p[0]), y(p[1])], text: one.name + "\n" + p[2] });
     });

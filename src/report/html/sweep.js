@@ -49,6 +49,7 @@ function drawSweep(page) {
   function placeOf(key, value) {
     return keys[key].numbers ? keys[key].numbers[value] : value;
   }
+  function isPower(number) { return /^1(\.0*)?e/.test(number.toExponential()); }
   function isWide(numbers) {
     var ends = d3.extent(numbers);
     return ends[0] > 0 && ends[1] / ends[0] >= 32;
@@ -131,10 +132,8 @@ function drawSweep(page) {
     });
     svg.append("text").attr("x", left + across.length * cell / 2).attr("y", height - 8)
       .attr("text-anchor", "middle").text(keys[at.x].name);
-    svg.append("text").attr("transform",
-      "translate(14," + (top + down.length * row / 2) + ") rotate(-90)")
-      .attr("text-anchor", "middle").text(page.cut(keys[at.y].name, 4 + down.length * 4))
-      .append("title").text(keys[at.y].name);
+    svg.append("text").attr("x", left - 8).attr("y", height - 8).attr("text-anchor", "end")
+      .text(page.cut(keys[at.y].name, 26)).append("title").text(keys[at.y].name);
     pickable(page, svg, detail, marks);
     page.legend(host.append("div").attr("class", "legend"), colour.domain().map(
       function (value) { return [page.numberText(value), colour(value)]; }));
@@ -162,6 +161,9 @@ function drawSweep(page) {
     });
     function scale(index, range) {
       var ends = d3.extent(points, function (p) { return p.values[index]; });
+      if (isWide(ends)) {
+        return d3.scale.log().domain([ends[0] / 1.5, ends[1] * 1.5]).range(range);
+      }
       var room = (ends[1] - ends[0]) * 0.06 || Math.abs(ends[0]) * 0.1 || 1;
       return d3.scale.linear().domain([ends[0] - room, ends[1] + room]).range(range);
     }
@@ -173,8 +175,9 @@ function drawSweep(page) {
     var detail = host.append("div").attr("class", "detail").attr("aria-live", "polite");
     [["bottom", x, "translate(0," + (height - bottom) + ")"],
       ["left", y, "translate(" + left + ",0)"]].forEach(function (side) {
-      svg.append("g").attr("class", "axis").attr("transform", side[2]).call(d3.svg.axis()
-        .scale(side[1]).orient(side[0]).ticks(7).tickFormat(page.numberText));
+      var axis = d3.svg.axis().scale(side[1]).orient(side[0]).ticks(7).tickFormat(page.numberText);
+      if (side[1].base) { axis.tickValues(side[1].ticks().filter(isPower)); }
+      svg.append("g").attr("class", "axis").attr("transform", side[2]).call(axis);
     });
     function label(figure) {
       return figures[figure].name + (figures[figure].isMore ? " (more is better)"
@@ -188,6 +191,8 @@ function drawSweep(page) {
       .attr("stroke-width", 2).attr("d", d3.svg.line()
         .x(function (p) { return x(p.values[0]); }).y(function (p) { return y(p.values[1]); })(
           best));
+    // The best above the others.
+    points.sort(function (a, b) { return best.indexOf(a) - best.indexOf(b); });
     points.forEach(function (point) {
       var isBest = best.indexOf(point) >= 0;
       svg.append("path").attr("class", isBest ? "best" : "beaten")
