@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -224,6 +225,31 @@ Complaints check_each_source_has_a_test(const std::vector<std::string>& paths,
   return complaints;
 }
 
+// The header of each type, by "namespace::Name"; types inside others are left out. Two of one name
+// are one to the linker, which takes either (the one-definition rule).
+using TypePlaces = std::map<std::string, std::string>;
+
+Complaints check_unique_types(const SourceFile& file, TypePlaces& known) {
+  static const std::regex space(R"re(^namespace ([\w:]+) \{)re");
+  static const std::regex type(
+      R"re(^(?:struct|class) (?:alignas\(\d+\) )?(\w+)(?: final)?(?: : [^;]*)?(?: \{.*)?$)re");
+  Complaints complaints;
+  std::string inside;
+  for (std::size_t i = 0; is_header(file) && i < file.code.size(); ++i) {
+    std::smatch match;
+    if (std::regex_search(file.code[i], match, space)) {
+      inside = match[1];
+    } else if (std::regex_search(file.code[i], match, type)) {
+      const std::string name = inside + "::" + match[1].str();
+      const auto [place, is_new] = known.try_emplace(name, file.path);
+      if (!is_new) {
+        complaints.push_back(complaint(file, i, name + " is also in " + place->second));
+      }
+    }
+  }
+  return complaints;
+}
+
 const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> files = read_source_tree(source_dir());
   return files;
@@ -315,6 +341,25 @@ TEST_CASE("no file uses what would make results differ between machines or hide 
   REQUIRE(check_bans(sample).size() == 5);
   REQUIRE(check_bans(parse_source("src/sim/a.h", "using namespace literals;\n")).size() == 1);
   require_none(check_cpp_files(check_bans));
+}
+
+TEST_CASE("no two headers define a type of one name", "[text]") {
+  TypePlaces sample;
+  REQUIRE(check_unique_types(parse_source("src/sim/a.h",
+                                          "namespace trainyard {\n"
+                                          "struct Wheel {\n};\n"
+                                          "struct Axle;\n"),
+                             sample)
+              .empty());
+  REQUIRE(check_unique_types(parse_source("src/hw/b.h",
+                                          "namespace trainyard {\n"
+                                          "struct Axle {};\n"
+                                          "class alignas(64) Wheel {\n"),
+                             sample) ==
+          Complaints{"src/hw/b.h:3: trainyard::Wheel is also in src/sim/a.h"});
+  TypePlaces known;
+  require_none(
+      check_cpp_files([&](const SourceFile& file) { return check_unique_types(file, known); }));
 }
 
 TEST_CASE("no test is named like an option", "[text]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/doctor_model.h"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/fisher_f.hpp>
@@ -85,31 +86,27 @@ ErrorDistribution::ErrorDistribution(const ErrorModel& model, std::span<const Lo
         regime_of(points[i].size) == SizeRegime::Between ? model.noise_between : model.noise;
     return i == j ? sum + noise * noise : sum;
   };
-  double log_determinant = 0.0;
+  const auto n = static_cast<Eigen::Index>(size_);
+  Eigen::MatrixXd matrix(n, n);
   for (std::size_t i = 0; i < size_; ++i) {
-    double* const row = &factor_[i * size_];
-    for (std::size_t j = 0; j <= i; ++j) {
-      const double* const other = &factor_[j * size_];
-      const double rest = covariance(i, j) - std::inner_product(row, row + j, other, 0.0);
-      row[j] = i == j ? std::sqrt(rest) : rest / other[j];
+    for (std::size_t j = 0; j < size_; ++j) {
+      matrix(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = covariance(i, j);
     }
-    log_determinant += 2.0 * std::log(row[i]);
   }
-  const auto n = static_cast<double>(size_);
-  constant_ = std::lgamma((degrees_ + n) / 2.0) - std::lgamma(degrees_ / 2.0) -
-              n / 2.0 * std::log(degrees_ * std::numbers::pi) - log_determinant / 2.0;
+  Eigen::Map<Eigen::MatrixXd> factor(factor_.data(), n, n);
+  factor = matrix.llt().matrixL();
+  const double log_determinant = 2.0 * factor.diagonal().array().log().sum();
+  const auto rows = static_cast<double>(size_);
+  constant_ = std::lgamma((degrees_ + rows) / 2.0) - std::lgamma(degrees_ / 2.0) -
+              rows / 2.0 * std::log(degrees_ * std::numbers::pi) - log_determinant / 2.0;
 }
 
 double ErrorDistribution::squared_distance(std::span<const double> residuals) const {
   CHECK(residuals.size() == size_, "one residual for each point");
-  std::vector<double> whitened(size_);
-  double sum = 0.0;
-  for (std::size_t i = 0; i < size_; ++i) {
-    const double* const row = &factor_[i * size_];
-    whitened[i] = (residuals[i] - std::inner_product(row, row + i, whitened.begin(), 0.0)) / row[i];
-    sum += whitened[i] * whitened[i];
-  }
-  return sum;
+  const auto n = static_cast<Eigen::Index>(size_);
+  const Eigen::Map<const Eigen::MatrixXd> factor(factor_.data(), n, n);
+  const Eigen::Map<const Eigen::VectorXd> errors(residuals.data(), n);
+  return factor.triangularView<Eigen::Lower>().solve(errors).squaredNorm();
 }
 
 double ErrorDistribution::log_density(std::span<const double> residuals) const {

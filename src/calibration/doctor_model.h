@@ -56,7 +56,7 @@ class ErrorDistribution {
 
   std::size_t size_;
   double degrees_;
-  std::vector<double> factor_;  // Of Cholesky, row by row.
+  std::vector<double> factor_;  // Of Cholesky, column by column.
   double constant_ = 0.0;       // Of log_density.
 };
 

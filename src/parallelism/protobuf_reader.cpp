@@ -1,30 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/protobuf_reader.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
 
 #include "parallelism/foreign_text.h"
 
 namespace trainyard {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+const std::uint8_t* bytes_of(std::string_view text) {
+  return reinterpret_cast<const std::uint8_t*>(text.data());
+}
+
+}  // namespace
 
 void ProtobufReader::fail(std::string_view expected, std::string_view found) const {
   fail_foreign(fmt::format("{}: byte {}", place_, at_), "", expected, found);
 }
 
 std::uint64_t ProtobufReader::varint() {
-  constexpr unsigned kMostBits = 64;
+  constexpr std::size_t kMostBytes = 10;  // Of 64 bits, 7 in each.
+  const std::string_view rest = text_.substr(at_, kMostBytes);
+  CodedInputStream stream(bytes_of(rest), static_cast<int>(rest.size()));
   std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < kMostBits; shift += 7) {
-    if (at_ == text_.size()) {
+  if (!stream.ReadVarint64(&value)) {
+    at_ += rest.size();
+    if (rest.size() < kMostBytes) {
       fail("a number", "the end of the message");
     }
-    const auto byte = static_cast<unsigned char>(text_[at_++]);
-    value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
-    if ((byte & 0x80U) == 0) {
-      return value;
-    }
+    fail("a number of at most 64 bits", "a longer one");
   }
-  fail("a number of at most 64 bits", "a longer one");
+  at_ += static_cast<std::size_t>(stream.CurrentPosition());
+  return value;
 }
 
 std::string_view ProtobufReader::take(std::uint64_t bytes) {
@@ -36,44 +50,40 @@ std::string_view ProtobufReader::take(std::uint64_t bytes) {
   return taken;
 }
 
-std::uint64_t ProtobufReader::fixed(std::size_t bytes) {
-  const std::string_view taken = take(bytes);
-  std::uint64_t value = 0;
-  for (std::size_t index = bytes; index-- > 0;) {
-    value = (value << 8U) | static_cast<unsigned char>(taken[index]);
-  }
-  return value;
-}
-
 std::optional<ProtobufField> ProtobufReader::next() {
   if (at_ == text_.size()) {
     return std::nullopt;
   }
-  const std::uint64_t key = varint();
+  const std::uint64_t tag = varint();
+  const std::uint64_t number = tag >> WireFormatLite::kTagTypeBits;
   constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << 29U) - 1;
-  ProtobufField field;
-  if ((key >> 3U) == 0 || (key >> 3U) > kMostNumber) {
-    fail("the number of a field", std::to_string(key >> 3U));
+  if (number == 0 || number > kMostNumber) {
+    fail("the number of a field", std::to_string(number));
   }
-  field.number = static_cast<std::uint32_t>(key >> 3U);
-  switch (key & 7U) {
-    case 0:
+  ProtobufField field;
+  field.number = static_cast<std::uint32_t>(number);
+  const auto wire = WireFormatLite::GetTagWireType(static_cast<std::uint32_t>(tag));
+  switch (wire) {
+    case WireFormatLite::WIRETYPE_VARINT:
       field.value = varint();
       return field;
-    case 1:
+    case WireFormatLite::WIRETYPE_FIXED64:
       field.wire = ProtobufWire::Fixed64;
-      field.value = fixed(8);
+      CodedInputStream::ReadLittleEndian64FromArray(bytes_of(take(8)), &field.value);
       return field;
-    case 2:
+    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
       field.wire = ProtobufWire::Bytes;
       field.bytes = take(varint());
       return field;
-    case 5:
+    case WireFormatLite::WIRETYPE_FIXED32: {
+      std::uint32_t value = 0;
       field.wire = ProtobufWire::Fixed32;
-      field.value = fixed(4);
+      CodedInputStream::ReadLittleEndian32FromArray(bytes_of(take(4)), &value);
+      field.value = value;
       return field;
+    }
     default:
-      fail("a wire type of 0, 1, 2 or 5", std::to_string(key & 7U));
+      fail("a wire type of 0, 1, 2 or 5", std::to_string(static_cast<int>(wire)));
   }
 }
 
@@ -82,6 +92,10 @@ std::optional<std::string_view> ProtobufReader::next_message() {
     return std::nullopt;
   }
   return take(varint());
+}
+
+std::int64_t protobuf_signed(std::uint64_t value) {
+  return WireFormatLite::ZigZagDecode64(value);
 }
 
 }  // namespace trainyard

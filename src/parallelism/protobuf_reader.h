@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wire format of protocol buffers, field by field
-// (protobuf.dev/programming-guides/encoding), so that one kind of file needs no library and no
-// generated code.
+// Messages of protocol buffers (protobuf.dev/programming-guides/encoding), field by field by the
+// protobuf library: no code is generated, so that damage is found at its byte and fields that later
+// schemas add can be named.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,6 @@ class ProtobufReader {
  private:
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const;
   std::uint64_t varint();
-  std::uint64_t fixed(std::size_t bytes);
   std::string_view take(std::uint64_t bytes);
 
   std::string_view text_;
@@ -47,8 +46,6 @@ class ProtobufReader {
 };
 
 // Of sint32 and sint64.
-[[nodiscard]] constexpr std::int64_t protobuf_signed(std::uint64_t value) {
-  return static_cast<std::int64_t>(value >> 1U) ^ -static_cast<std::int64_t>(value & 1U);
-}
+[[nodiscard]] std::int64_t protobuf_signed(std::uint64_t value);
 
 }  // namespace trainyard
