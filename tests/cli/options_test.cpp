@@ -161,7 +161,7 @@ TEST_CASE("every option for a file refuses one that cannot be written, before an
 TEST_CASE("a disk that is full at the end of a run leaves no half of a file") {
   const ScratchFolder folder;
   const ProgramResult full = run_shell(
-      "(trap '' XFSZ; ulimit -f 16; trainyard topology --cluster dgx-h100 --nodes 2 --format json "
+      "(trap '' XFSZ; ulimit -f 16; trainyard topology --cluster dgx-h100 --nodes 2 --json "
       "--output a.json || echo status $?) 2>&1 | cat",
       folder.path());
   REQUIRE(full.output.find("a.json: cannot be written: ") != std::string::npos);
