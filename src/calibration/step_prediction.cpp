@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "parallelism/sister_groups.h"
 #include "parallelism/workload.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -64,7 +63,6 @@ StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,
     Cluster cluster = load_cluster(item.cluster, constants_.catalogue, overrides);
     use_gpus(cluster, run);
     machine = std::make_unique<Machine>(std::move(cluster), constants_);
-    machine->sees_sisters = is_oversubscribed(machine->cluster);
   }
   return *machine;
 }
@@ -100,9 +98,7 @@ StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& ru
                              .data = run.software.overlaps_data,
                              .pipeline = run.software.overlaps_pipeline,
                              .expert = run.software.overlaps_experts};
-  if (machine.sees_sisters) {
-    machine.times.use_plan(run.plan);
-  }
+  machine.times.use_plan(run.plan);
   const StepJob job{.model = run.model,
                     .plan = run.plan,
                     .rates = rates,

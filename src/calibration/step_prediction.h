@@ -49,7 +49,6 @@ class StepPrediction {
     Machine(Cluster built, const StepConstants& constants);
     Cluster cluster;
     ClusterTimes times;
-    bool sees_sisters = false;  // As in StepRun.
   };
   [[nodiscard]] Machine& machine_of(const TrainingCase& item, const TrainingRun& run);
   [[nodiscard]] const SoftwareProfile& software_of(const TrainingRun& run);

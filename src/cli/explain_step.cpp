@@ -111,12 +111,8 @@ std::vector<std::string> limits_of(const StepRequest& request, const StepRun& ru
   std::vector<std::string> limits;
   if (!request.shares_network) {
     limits.emplace_back(
-        run.sees_sisters
-            ? "traffic of different kinds does not slow each other down: groups of one kind share "
-              "links, what else meets on a link is only counted"
-            : "groups do not slow each other down: each is timed alone on the cluster; what meets "
-              "on "
-              "a link is only counted");
+        "traffic of different kinds does not slow each other down: groups of one kind share "
+        "links, what else meets on a link is only counted");
   }
   if (!run.graph) {
     limits.emplace_back(

@@ -15,23 +15,6 @@ namespace options = boost::program_options;
 
 constexpr std::size_t kMostGraphBytes = std::size_t{4} << 20;
 
-void read_version(const OptionReader& reader, NcclOptions& read) {
-  const std::optional<std::string> text = reader.text("nccl-version");
-  if (!text) {
-    return;
-  }
-  const std::optional<nccl::ParsedVersion> version = nccl::parse_version(*text);
-  if (!version) {
-    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7", *text);
-  }
-  read.version = version->known;
-  if (!version->exact) {
-    read.notes.push_back(
-        fmt::format("NCCL {} is planned as {}, the nearest release whose rules are known", *text,
-                    to_string(version->known)));
-  }
-}
-
 // A file that an option and a variable can name.
 std::optional<std::string> file_of(const OptionReader& reader, std::string_view option,
                                    std::string_view variable, const std::string& value) {
@@ -56,6 +39,23 @@ nccl::InitOptions NcclOptions::init_options() const {
   return init;
 }
 
+void read_nccl_version(const OptionReader& reader, NcclOptions& read) {
+  const std::optional<std::string> text = reader.text("nccl-version");
+  if (!text) {
+    return;
+  }
+  const std::optional<nccl::ParsedVersion> version = nccl::parse_version(*text);
+  if (!version) {
+    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7", *text);
+  }
+  read.version = version->known;
+  if (!version->exact) {
+    read.notes.push_back(
+        fmt::format("NCCL {} is planned as {}, the nearest release whose rules are known", *text,
+                    to_string(version->known)));
+  }
+}
+
 void add_nccl_options(options::options_description& all) {
   const auto text = [](const char* name) {
     return options::value<std::string>()->value_name(name);
@@ -71,7 +71,7 @@ void add_nccl_options(options::options_description& all) {
 NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology,
                               std::span<const std::string> more) {
   NcclOptions read;
-  read_version(reader, read);
+  read_nccl_version(reader, read);
   std::vector<std::string> assignments = reader.texts("env");
   assignments.insert(assignments.end(), more.begin(), more.end());
   read.environment = nccl::Environment::parse(assignments);

@@ -29,6 +29,9 @@ struct NcclOptions {
 // --nccl-version, --env, --graph-file, --tuner-csv.
 void add_nccl_options(boost::program_options::options_description& options);
 
+// --nccl-version alone: the nearest release that is known, and a note where it is another one.
+void read_nccl_version(const OptionReader& reader, NcclOptions& read);
+
 // `more` are assignments NAME=VALUE that other options stand for. Throws ConfigError; `topology`
 // says what to give instead of NCCL_TOPO_FILE, which is refused.
 [[nodiscard]] NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology,

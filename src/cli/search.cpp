@@ -4,11 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -23,7 +21,6 @@
 #include "parallelism/gpu_rates.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/shared_times.h"
-#include "parallelism/sister_groups.h"
 #include "parallelism/software_memory.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_cost.h"
@@ -50,8 +47,6 @@ Examples:
   trainyard search --cluster dgx-h100 --nodes 8 --workload mixtral-8x7b --keep sp,recompute \
       --method graph --best-plan best.yaml
 )";
-
-constexpr std::string_view kBeside = ", groups beside those of their kind";
 
 struct Inputs {
   Catalogue catalogue;
@@ -115,40 +110,6 @@ int largest_domain(std::span<const int> domain_of_rank) {
   return most;
 }
 
-// Times of plans with what groups of one kind take from each other, as step has them. Each plan is
-// timed by one of several that remember what plans before had: as many as threads ask at once.
-class PlanTimes {
- public:
-  using Maker = std::function<std::unique_ptr<ClusterTimes>()>;
-  explicit PlanTimes(Maker make) : make_(std::move(make)) {}
-
-  [[nodiscard]] StepTime time(const StepJob& job) {
-    std::unique_ptr<ClusterTimes> own = take();
-    own->use_plan(job.plan);
-    const StepTime step = step_time(job, *own);
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(own));
-    return step;
-  }
-
- private:
-  [[nodiscard]] std::unique_ptr<ClusterTimes> take() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        std::unique_ptr<ClusterTimes> own = std::move(idle_.back());
-        idle_.pop_back();
-        return own;
-      }
-    }
-    return make_();
-  }
-
-  Maker make_;
-  std::mutex mutex_;  // Of idle_.
-  std::vector<std::unique_ptr<ClusterTimes>> idle_;
-};
-
 class SizeSearch {
  public:
   SizeSearch(const SearchRequest& request, const Inputs& inputs, const Cluster& cluster)
@@ -160,8 +121,6 @@ class SizeSearch {
         rates_(compute_rates(gpu_, inputs.rates, inputs.software, inputs.workload.precision)),
         places_(cluster, std::nullopt, Fidelity::Analytical),
         times_([this] { return make_times(); }),
-        plan_times_([this] { return make_times(); }),
-        has_sisters_(is_oversubscribed(cluster)),
         task_{.model = inputs.workload.model,
               .rates = rates_,
               .software = inputs.software,
@@ -199,8 +158,6 @@ class SizeSearch {
 
   [[nodiscard]] double peak() const { return rates_.peak; }
   [[nodiscard]] Bytes memory_size() const { return gpu_.memory.value; }
-  // Whether groups of one kind share links.
-  [[nodiscard]] bool has_sisters() const { return has_sisters_; }
 
  private:
   [[nodiscard]] static std::optional<ClusterCosts> costs_of(const SearchRequest& request,
@@ -215,14 +172,11 @@ class SizeSearch {
     if (costs_) {
       options.power = step_power(costs_->totals);
     }
-    if (has_sisters_) {
-      options.retimes = [this](const StepJob& job) { return plan_times_.time(job); };
-    }
     return options;
   }
 
   // Of the first look: those of the runtime that cost least.
-  [[nodiscard]] std::unique_ptr<ClusterTimes> make_times() const {
+  [[nodiscard]] std::unique_ptr<GroupTimes> make_times() const {
     std::optional<ClusterTimes::Nccl> runtime;
     if (request_.is_nccl) {
       runtime.emplace(
@@ -416,9 +370,6 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
     report.cluster = cluster.name;
     report.peak = one.peak();
     report.memory_size = one.memory_size();
-    if (one.has_sisters() && report.method.find(kBeside) == std::string::npos) {
-      report.method += kBeside;
-    }
   }
   if (request.wants_front) {
     drop_beaten_by_smaller(report.sizes);

@@ -82,15 +82,17 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
       method_note(run, request.jitter.has_any()),
       request.shares_network
           ? "collectives run as plain rings, all groups at once on one network"
-          : fmt::format(
-                "collectives run {}, each group {}: {} of {} simulated, the others are equal "
-                "ones",
-                request.is_nccl ? "as NCCL would by its event model" : "as plain rings",
-                run.sees_sisters ? "beside the others of its kind" : "alone on the cluster",
-                run.simulated, run.calls)};
+          : fmt::format("collectives run {}, each group beside the others of its kind: {} of {} "
+                        "simulated, the "
+                        "others are equal ones",
+                        request.is_nccl ? fmt::format("as NCCL {} would by its event model",
+                                                      to_string(request.nccl_version))
+                                        : "as plain rings",
+                        run.simulated, run.calls)};
   if (const auto note = request.shares_network ? std::nullopt : sharing_note(run)) {
     notes.push_back(*note);
   }
+  notes.insert(notes.end(), request.nccl_notes.begin(), request.nccl_notes.end());
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
@@ -176,6 +178,7 @@ options::options_description step_options() {
   add("runtime", text("NAME"),
       "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
       "latencies only");
+  add("nccl-version", text("V"), "nccl: 2.28.9 (the default), 2.30.7 or 2.27.7");
   add("profile", text("FILE"),
       "nccl: constants of the event model, as trainyard calibrate writes them");
   add("gpu-rates", text("FILE"), "rates of kernels, as trainyard calibrate writes them");

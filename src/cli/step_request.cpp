@@ -11,6 +11,7 @@
 
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/nccl_options.h"
 #include "cli/step_noise.h"
 #include "nccl/profile.h"
 #include "sim/config_error.h"
@@ -46,6 +47,19 @@ void read_method(const OptionReader& reader, StepRequest& request) {
         "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
         request.is_nccl ? "nccl" : "analytical"));
   }
+}
+
+void read_nccl_version(const OptionReader& reader, StepRequest& request) {
+  if (!reader.given("nccl-version")) {
+    return;
+  }
+  if (!request.is_nccl) {
+    throw ConfigError("--nccl-version: expected --runtime nccl, found plain");
+  }
+  NcclOptions read;
+  read_nccl_version(reader, read);
+  request.nccl_version = read.version;
+  request.nccl_notes = std::move(read.notes);
 }
 
 }  // namespace
@@ -89,6 +103,7 @@ StepRequest read_step_request(const OptionReader& reader) {
   if (request.profile && !request.is_nccl) {
     throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
   }
+  read_nccl_version(reader, request);
   read_method(reader, request);
   return request;
 }
@@ -129,6 +144,7 @@ StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                        .nccl = request.is_nccl ? &machine.nccl : nullptr,
                        .fidelity = request.fidelity,
                        .engine = engine,
+                       .nccl_version = request.nccl_version,
                        .method = request.method,
                        .slow_rank = request.slow_rank,
                        .jitter = request.jitter,

@@ -28,6 +28,8 @@ struct StepRequest {
   ClusterOverrides overrides;
   std::vector<std::string> workload_settings;
   bool is_nccl = true;
+  nccl::Version nccl_version = kStepVersion;
+  std::vector<std::string> nccl_notes = {};  // What a reader should know about that version.
   Fidelity fidelity = Fidelity::Flow;
   bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
   Format format = Format::Table;

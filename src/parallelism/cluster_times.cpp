@@ -137,14 +137,15 @@ const nccl::Communicator& ClusterTimes::communicator() {
     return found->second;
   }
   const nccl::JobNodes nodes = nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
-  return communicators_.emplace(std::move(shape), nccl::make_communicator(nodes, {}).communicator)
+  return communicators_
+      .emplace(std::move(shape), nccl::make_communicator(nodes, init_options()).communicator)
       .first->second;
 }
 
 // Nothing for what is made of sends and receives.
 std::optional<nccl::CallPlan> ClusterTimes::call_plan(const nccl::Communicator& communicator,
                                                       Operation operation, Bytes size) const {
-  const nccl::InitOptions options;
+  const nccl::InitOptions options = init_options();
   const std::optional<nccl::Function> function = nccl::function_of(operation);
   if (!function) {
     return std::nullopt;
@@ -179,7 +180,7 @@ std::vector<Load> ClusterTimes::loads(Operation operation, Bytes size) {
   if (!runtime_) {
     return {plain_load(group_, operation, size, *routing_, *connections_)};
   }
-  const nccl::InitOptions options;
+  const nccl::InitOptions options = init_options();
   const nccl::Communicator& communicator = this->communicator();
   nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {}, {},
                     &*routing_);
@@ -189,7 +190,7 @@ std::vector<Load> ClusterTimes::loads(Operation operation, Bytes size) {
 
 SimTime ClusterTimes::with_nccl(Operation operation, Bytes size, const Cluster& cluster,
                                 const GroupShare* share) {
-  const nccl::InitOptions options;
+  const nccl::InitOptions options = init_options();
   const nccl::Communicator& communicator = this->communicator();
   std::optional<nccl::EngineSettings> engine;
   if (runtime_->engine) {
@@ -308,6 +309,24 @@ Cluster ClusterTimes::with_links_left(const Cluster& cluster, const GroupShare& 
   return changed;
 }
 
+SimTime ClusterTimes::simulated_once(Operation operation, const std::vector<int>& ranks, Bytes size,
+                                     std::optional<std::size_t> share) {
+  const auto [entry, fresh] = collectives_.try_emplace({operation, ranks, size, share});
+  if (fresh) {
+    keep_ranks(whole_, ranks, group_);
+    const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
+    const GroupShare* const left = share ? &shares_[*share].left : nullptr;
+    std::optional<Cluster> changed;
+    if (left != nullptr && left->is_limited && (!runtime_ || runtime_->engine)) {
+      changed.emplace(with_links_left(group_, *left));
+    }
+    const Cluster& cluster = changed ? *changed : group_;
+    entry->second = runtime_ ? with_nccl(operation, aligned, cluster, left)
+                             : plain(operation, aligned, cluster);
+  }
+  return entry->second;
+}
+
 SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ranks, Bytes size) {
   CHECK(ranks.size() > 1, "a collective has at least two ranks");
   ++calls_;
@@ -326,22 +345,16 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
       index = share_of(operation, groups, rising, aligned);
     }
   }
-  const Share* share = share_at(index);
-  const std::vector<int>& slowest = share != nullptr ? share->ranks : ranks;
-  const auto [entry, fresh] = collectives_.try_emplace({operation, slowest, size, index});
-  if (fresh && aligned.count() > 0) {
-    keep_ranks(whole_, slowest, group_);
-    const GroupShare* left = share != nullptr ? &share->left : nullptr;
-    std::optional<Cluster> changed;
-    if (left != nullptr && left->is_limited && (!runtime_ || runtime_->engine)) {
-      changed.emplace(with_links_left(group_, *left));
+  SimTime time;
+  if (aligned.count() > 0) {
+    // A group that is slower than this one by rates alone may yet be the faster one: of other ranks.
+    time = simulated_once(operation, ranks, size, std::nullopt);
+    if (const Share* const share = share_at(index)) {
+      time = std::max(time, simulated_once(operation, share->ranks, size, index));
     }
-    const Cluster& cluster = changed ? *changed : group_;
-    entry->second = runtime_ ? with_nccl(operation, aligned, cluster, left)
-                             : plain(operation, aligned, cluster);
   }
-  answers_.emplace(asked, entry->second);
-  return entry->second;
+  answers_.emplace(asked, time);
+  return time;
 }
 
 SimTime ClusterTimes::transfer(int from, int to, Bytes size) {

@@ -19,6 +19,7 @@
 #include "hw/catalogue.h"
 #include "nccl/call_plan.h"
 #include "nccl/communicator.h"
+#include "nccl/init.h"
 #include "nccl/profile.h"
 #include "network/load_sharing.h"
 #include "network/network.h"
@@ -32,6 +33,10 @@ namespace trainyard {
 // The server that each rank's GPU is in.
 [[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
 
+// Of NCCL, for steps: measured ones are of years before 2.30, from which on a GPU that is the only
+// one of its group below a PCIe switch takes the first of two NICs there (nccl/machine.cpp).
+inline constexpr nccl::Version kStepVersion = nccl::Version::V2_28;
+
 class ClusterTimes final : public GroupTimes {
  public:
   // As NCCL would run collectives, by its event model.
@@ -39,14 +44,14 @@ class ClusterTimes final : public GroupTimes {
     const Catalogue& catalogue;
     const nccl::Profile& profile;
     std::optional<Fidelity> engine = {};  // Between nodes; none: the event model's own ports.
+    nccl::Version version = kStepVersion;
   };
   // `runtime`: NCCL; without it links and latencies only, at that fidelity: rings, and direct
   // messages for alltoall and sendrecv. The cluster and what `runtime` refers to must outlive this.
   ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, Fidelity fidelity);
 
-  // From now on groups of this plan, one rank for each GPU, work at the same time as those of their
-  // kind. Without a plan each is alone.
-  void use_plan(const ParallelPlan& plan);
+  // A plan with one rank for each GPU.
+  void use_plan(const ParallelPlan& plan) override;
 
   // Throw ConfigError where NCCL or the routing cannot, and for what never ends.
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
@@ -98,6 +103,10 @@ class ClusterTimes final : public GroupTimes {
                                                      SeesFabric sees_fabric);
   [[nodiscard]] const Share* share_at(std::optional<std::size_t> index);
   [[nodiscard]] Cluster with_links_left(const Cluster& cluster, const GroupShare& share) const;
+  [[nodiscard]] nccl::InitOptions init_options() const { return {.version = runtime_->version}; }
+  // Of a group, with what others leave it.
+  [[nodiscard]] SimTime simulated_once(Operation operation, const std::vector<int>& ranks,
+                                       Bytes size, std::optional<std::size_t> share);
   [[nodiscard]] std::vector<int> shape_of_group();
   void restart_loads();
 

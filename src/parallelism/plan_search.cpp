@@ -65,7 +65,7 @@ bool is_faster(const TimedPlan& a, const TimedPlan& b) {
 
 class Searcher {
  public:
-  Searcher(const SearchTask& task, std::span<const ParallelPlan> plans, GroupTimes& times,
+  Searcher(const SearchTask& task, std::span<const ParallelPlan> plans, SharedTimes& times,
            const SearchOptions& options, const PlanTaskRunner& run_tasks)
       : task_(task), plans_(plans), times_(times), options_(options), run_tasks_(run_tasks) {}
 
@@ -141,14 +141,15 @@ class Searcher {
     });
   }
 
-  // Those of a round that are still wanted, or what is wrong with them.
+  // Times of some plans, or what is wrong with them.
   struct Round {
     std::vector<std::size_t> plans;
     std::vector<std::optional<StepTime>> steps = {};
     std::vector<std::string> complaints = {};
   };
 
-  void run_round(Round& round, const PlanTimer& timer) {
+  template <typename Timer>
+  void run_round(Round& round, const Timer& timer) {
     round.steps.assign(round.plans.size(), std::nullopt);
     round.complaints.assign(round.plans.size(), "");
     run_tasks_(round.plans.size(), [&](std::size_t at) {
@@ -165,22 +166,35 @@ class Searcher {
     }
   }
 
-  // Of groups alone, then of those that are wanted yet what they take from each other.
-  void time_all(const std::vector<std::size_t>& plans) {
+  // Those that are wanted even if they took as long as with groups alone. That is never longer, and
+  // most of it was asked for by other plans before.
+  [[nodiscard]] std::vector<std::size_t> wanted_alone(const std::vector<std::size_t>& plans) {
+    if (!options_.prunes || result_.timed.size() < options_.best) {
+      return plans;
+    }
     Round round{.plans = plans};
     run_round(round, [&](const StepJob& job) { return step_time(job, times_); });
-    if (options_.retimes) {
-      Round again;
-      for (std::size_t at = 0; at < round.plans.size(); ++at) {
-        if (round.steps[at] && is_wanted(round.plans[at], round.steps[at]->time)) {
-          again.plans.push_back(round.plans[at]);
-        } else if (round.steps[at]) {
-          ++result_.counts.pruned;
-        }
+    std::vector<std::size_t> wanted;
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (round.steps[at] && is_wanted(plans[at], round.steps[at]->time)) {
+        wanted.push_back(plans[at]);
+      } else if (round.steps[at]) {
+        ++result_.counts.pruned;
       }
-      run_round(again, options_.retimes);
-      round = std::move(again);
     }
+    return wanted;
+  }
+
+  void time_all(const std::vector<std::size_t>& plans) {
+    Round round{.plans = wanted_alone(plans)};
+    run_round(round, [&](const StepJob& job) {
+      StepTime step;
+      times_.lend([&](GroupTimes& times) {
+        times.use_plan(job.plan);
+        step = step_time(job, times);
+      });
+      return step;
+    });
     for (std::size_t at = 0; at < round.plans.size(); ++at) {
       if (round.steps[at]) {
         add(round.plans[at], *round.steps[at]);
@@ -204,7 +218,7 @@ class Searcher {
 
   const SearchTask& task_;
   std::span<const ParallelPlan> plans_;
-  GroupTimes& times_;
+  SharedTimes& times_;
   const SearchOptions& options_;
   const PlanTaskRunner& run_tasks_;
   std::vector<Assessment> assessments_;
@@ -219,7 +233,7 @@ std::size_t SearchCounts::all_invalid() const {
 }
 
 PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> plans,
-                        GroupTimes& times, const SearchOptions& options,
+                        SharedTimes& times, const SearchOptions& options,
                         const PlanTaskRunner& run_tasks) {
   return Searcher(task, plans, times, options, run_tasks).run();
 }

@@ -14,9 +14,9 @@
 
 #include "parallelism/expert_routing.h"
 #include "parallelism/gpu_rates.h"
-#include "parallelism/group_times.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
+#include "parallelism/shared_times.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_cost.h"
 #include "parallelism/step_memory.h"
@@ -37,18 +37,13 @@ struct SearchTask {
   Bytes memory;  // That a plan may use on each GPU.
 };
 
-// Of a step of that plan, with what its groups take from each other: at least as long as with the
-// times of groups alone. From any thread; throws ConfigError as step_time() does.
-using PlanTimer = std::function<StepTime(const StepJob& job)>;
-
 struct SearchOptions {
   std::size_t best = 10;  // How many plans are wanted.
   // Also wanted: plans that no other one beats in time, memory, network bytes and energy together.
   bool wants_front = false;
   // Of lower bounds; false: every plan that fits is timed.
   bool prunes = true;
-  StepPower power = {};    // Of the cluster; zero where energy does not matter.
-  PlanTimer retimes = {};  // None: groups take nothing from each other.
+  StepPower power = {};  // Of the cluster; zero where energy does not matter.
 };
 
 // Plans by what became of them; the numbers add up to all.
@@ -82,10 +77,11 @@ struct PlanSearch {
 using PlanTaskRunner =
     std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
 
-// `times`, of groups alone, is asked from the threads of `run_tasks`. The same result whatever these are. A plan
-// whose collectives cannot run counts as invalid.
+// Bounds are with groups that are alone, steps with those of the plan beside each other, which
+// never makes them shorter. The same result whatever the threads of `run_tasks`. A plan whose
+// collectives cannot run counts as invalid.
 [[nodiscard]] PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> plans,
-                                      GroupTimes& times, const SearchOptions& options,
+                                      SharedTimes& times, const SearchOptions& options,
                                       const PlanTaskRunner& run_tasks);
 
 // Whether the first takes at most as long, with at most as much memory, network and energy.

@@ -5,23 +5,28 @@
 
 namespace trainyard {
 
+std::unique_ptr<GroupTimes> SharedTimes::take(std::vector<std::unique_ptr<GroupTimes>>& from) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!from.empty()) {
+      std::unique_ptr<GroupTimes> own = std::move(from.back());
+      from.pop_back();
+      return own;
+    }
+  }
+  return make_();
+}
+
 template <typename Key, typename Ask>
 SimTime SharedTimes::remembered(std::map<Key, SimTime>& known, const Key& key, const Ask& ask) {
-  std::unique_ptr<GroupTimes> own;
   {
     const std::lock_guard lock(mutex_);
     const auto found = known.find(key);
     if (found != known.end()) {
       return found->second;
     }
-    if (!idle_.empty()) {
-      own = std::move(idle_.back());
-      idle_.pop_back();
-    }
   }
-  if (!own) {
-    own = make_();
-  }
+  std::unique_ptr<GroupTimes> own = take(idle_);
   const SimTime time = ask(*own);  // If it throws, `own` is gone: another one is made when needed.
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(own));
@@ -37,6 +42,13 @@ SimTime SharedTimes::collective(Operation operation, const std::vector<int>& ran
 SimTime SharedTimes::transfer(int from, int to, Bytes size) {
   return remembered(transfers_, std::make_tuple(from, to, size),
                     [&](GroupTimes& times) { return times.transfer(from, to, size); });
+}
+
+void SharedTimes::lend(const std::function<void(GroupTimes&)>& ask) {
+  std::unique_ptr<GroupTimes> own = take(returned_);
+  ask(*own);
+  const std::lock_guard lock(mutex_);
+  returned_.push_back(std::move(own));
 }
 
 std::size_t SharedTimes::known() const {

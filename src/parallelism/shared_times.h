@@ -27,16 +27,22 @@ class SharedTimes final : public GroupTimes {
                                    Bytes size) override;
   [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override;
 
+  // Runs `ask` with times for the calling thread alone, which may use a plan. From any thread.
+  void lend(const std::function<void(GroupTimes&)>& ask);
+
   // Different ones that were asked for.
   [[nodiscard]] std::size_t known() const;
 
  private:
+  // One of those, or a new one. Throws what `make` throws.
+  [[nodiscard]] std::unique_ptr<GroupTimes> take(std::vector<std::unique_ptr<GroupTimes>>& from);
   template <typename Key, typename Ask>
   SimTime remembered(std::map<Key, SimTime>& known, const Key& key, const Ask& ask);
 
   Maker make_;
   mutable std::mutex mutex_;  // Of everything below.
   std::vector<std::unique_ptr<GroupTimes>> idle_;
+  std::vector<std::unique_ptr<GroupTimes>> returned_;  // Were lent, and may have a plan.
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;
   std::map<std::tuple<int, int, Bytes>, SimTime> transfers_;
 };

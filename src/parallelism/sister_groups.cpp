@@ -6,9 +6,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "topology/metrics.h"
-#include "topology/switch_graph.h"
-
 namespace trainyard {
 namespace {
 
@@ -122,14 +119,6 @@ const SisterGroups::Groups& SisterGroups::of_message(int from, int to) {
     return entry->second;
   }
   return none_;
-}
-
-bool is_oversubscribed(const Cluster& cluster) {
-  constexpr double kNotWorthTelling = 1.05;
-  const std::vector<TierLoad> tiers = tier_loads(SwitchGraph(cluster.topology));
-  return std::any_of(tiers.begin(), tiers.end(), [](const TierLoad& tier) {
-    return tier.most_oversubscription >= kNotWorthTelling;
-  });
 }
 
 }  // namespace trainyard

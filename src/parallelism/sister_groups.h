@@ -10,7 +10,6 @@
 
 #include "parallelism/parallel_plan.h"
 #include "parallelism/rank_groups.h"
-#include "topology/cluster.h"
 
 namespace trainyard {
 
@@ -48,9 +47,5 @@ class SisterGroups {
   std::map<std::pair<int, bool>, Groups> messages_;
   Groups none_;
 };
-
-// Whether switches have less above than below them, so that groups that are timed alone would each
-// have what all of them share.
-[[nodiscard]] bool is_oversubscribed(const Cluster& cluster);
 
 }  // namespace trainyard

@@ -9,10 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "parallelism/cluster_times.h"
 #include "parallelism/graph_network.h"
 #include "parallelism/rank_groups.h"
-#include "parallelism/sister_groups.h"
 #include "parallelism/software_memory.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
@@ -119,14 +117,13 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
   run.peak = rates.peak;
   std::optional<ClusterTimes::Nccl> runtime;
   if (tables.nccl != nullptr) {
-    runtime.emplace(ClusterTimes::Nccl{
-        .catalogue = tables.catalogue, .profile = *tables.nccl, .engine = tables.engine});
+    runtime.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue,
+                                       .profile = *tables.nccl,
+                                       .engine = tables.engine,
+                                       .version = tables.nccl_version});
   }
   ClusterTimes times(cluster, runtime, tables.fidelity);
-  run.sees_sisters = is_oversubscribed(cluster);
-  if (run.sees_sisters) {
-    times.use_plan(run.plan);
-  }
+  times.use_plan(run.plan);
   run_method(cluster,
              {.model = workload.model,
               .plan = run.plan,

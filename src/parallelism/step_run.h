@@ -12,6 +12,7 @@
 #include "hw/catalogue.h"
 #include "nccl/profile.h"
 #include "network/network.h"
+#include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_graph.h"
@@ -44,6 +45,7 @@ struct StepTables {
   const nccl::Profile* nccl = nullptr;
   Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
   std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
+  nccl::Version nccl_version = kStepVersion;
   StepMethod method = StepMethod::ClosedForms;
   // For StepMethod::Graph:
   std::optional<SlowRank> slow_rank = {};
@@ -68,9 +70,6 @@ struct StepRun {
   // The least share of its rate that a group, or a message between stages, has beside those of its
   // kind.
   double least_share = 1.0;
-  // Whether groups of one kind share links: where the fabric is oversubscribed. Elsewhere each is
-  // timed alone (docs/step.md says why).
-  bool sees_sisters = false;
   // In what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
   std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.

@@ -12,7 +12,6 @@
 
 #include "parallelism/cluster_times.h"
 #include "parallelism/shared_times.h"
-#include "parallelism/sister_groups.h"
 #include "parallelism/step_cost.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
@@ -50,10 +49,12 @@ void require_same(const TimedPlan& a, const TimedPlan& b) {
 // Groups of a plan take from each other: each call takes one to four times as long, by chance.
 class DividedTimes final : public GroupTimes {
  public:
-  DividedTimes(double rate, std::uint64_t seed, const ParallelPlan& plan)
-      : alone_(rate),
-        seed_(hash64(seed ^ hash64(static_cast<std::uint64_t>(plan.tensor + 100 * plan.pipeline +
-                                                              10'000 * plan.context)))) {}
+  DividedTimes(double rate, std::uint64_t seed) : alone_(rate), seed_(seed) {}
+
+  void use_plan(const ParallelPlan& plan) override {
+    plan_ = hash64(seed_ ^ hash64(static_cast<std::uint64_t>(plan.tensor + 100 * plan.pipeline +
+                                                             10'000 * plan.context)));
+  }
 
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
                                    Bytes size) override {
@@ -66,11 +67,30 @@ class DividedTimes final : public GroupTimes {
 
  private:
   [[nodiscard]] std::int64_t factor(std::uint64_t group) const {
-    return 1 + static_cast<std::int64_t>(hash64(seed_ ^ group) % 4);
+    return plan_ ? 1 + static_cast<std::int64_t>(hash64(*plan_ ^ group) % 4) : 1;
   }
 
   SteadyGroupTimes alone_;
   std::uint64_t seed_;
+  std::optional<std::uint64_t> plan_ = {};
+};
+
+// Of a cluster whose groups are alone, whatever the plan.
+class LonelyTimes final : public GroupTimes {
+ public:
+  explicit LonelyTimes(const Cluster& cluster)
+      : alone_(cluster, std::nullopt, Fidelity::Analytical) {}
+
+  [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
+                                   Bytes size) override {
+    return alone_.collective(operation, ranks, size);
+  }
+  [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override {
+    return alone_.transfer(from, to, size);
+  }
+
+ private:
+  ClusterTimes alone_;
 };
 
 SimTime time_of(const PlanSearch& search, std::size_t index) {
@@ -172,14 +192,15 @@ TEST_CASE("with what groups take from each other a search finds what timing ever
     INFO("seed " << seed);
     const TestSearch search(seed);
     const PlanSearch alone = search.run({.best = 1, .prunes = false});
-    const PlanTimer retimes = [&](const StepJob& job) {
-      DividedTimes times(search.drawn.traffic_rate, seed, job.plan);
-      return step_time(job, times);
+    const auto run = [&](const SearchOptions& options) {
+      SharedTimes times(
+          [&] { return std::make_unique<DividedTimes>(search.drawn.traffic_rate, seed); });
+      return search_plans(search.drawn.task(), search.plans, times, options, run_serially);
     };
-    const PlanSearch all = search.run({.best = 1, .prunes = false, .retimes = retimes});
+    const PlanSearch all = run({.best = 1, .prunes = false});
     REQUIRE(all.timed.size() == alone.timed.size());
     require_no_faster(all, alone);
-    const PlanSearch found = search.run({.best = 3, .retimes = retimes});
+    const PlanSearch found = run({.best = 3});
     REQUIRE(found.counts.all_invalid() + found.counts.out_of_memory + found.counts.pruned +
                 found.counts.timed ==
             found.counts.all);
@@ -200,8 +221,6 @@ TEST_CASE("on an oversubscribed fabric a search finds what timing every plan fin
       "hgx-h100-clos", {.nodes = 4,
                         .gpus_per_node = 2,
                         .settings = {"fabric.nodes_per_leaf=2", "fabric.oversubscription=4"}});
-  REQUIRE(is_oversubscribed(cluster));
-  ClusterTimes beside(cluster, std::nullopt, Fidelity::Analytical);
   std::size_t searches = 0;
   std::size_t shared = 0;
   for (std::uint64_t seed = 0; seed < cases(50); ++seed) {
@@ -210,22 +229,21 @@ TEST_CASE("on an oversubscribed fabric a search finds what timing every plan fin
     if (search.drawn.gpus() != static_cast<int>(cluster.gpus.size())) {
       continue;
     }
-    search.drawn.server_of_rank = beside.servers();
-    const PlanTimer retimes = [&](const StepJob& job) {
-      beside.use_plan(job.plan);
-      return step_time(job, beside);
-    };
-    const auto run = [&](bool prunes, const PlanTimer& timer) {
-      SharedTimes times([&] {
+    search.drawn.server_of_rank = servers_of_gpus(cluster);
+    const auto run = [&](bool prunes, bool is_alone) {
+      SharedTimes times([&]() -> std::unique_ptr<GroupTimes> {
+        if (is_alone) {
+          return std::make_unique<LonelyTimes>(cluster);
+        }
         return std::make_unique<ClusterTimes>(cluster, std::nullopt, Fidelity::Analytical);
       });
-      return search_plans(search.drawn.task(), search.plans, times,
-                          {.best = 2, .prunes = prunes, .retimes = timer}, run_serially);
+      return search_plans(search.drawn.task(), search.plans, times, {.best = 2, .prunes = prunes},
+                          run_serially);
     };
-    const PlanSearch all = run(false, retimes);
-    const PlanSearch alone = run(false, {});
+    const PlanSearch all = run(false, false);
+    const PlanSearch alone = run(false, true);
     require_no_faster(all, alone);
-    const PlanSearch found = run(true, retimes);
+    const PlanSearch found = run(true, false);
     for (std::size_t place = 0; place < std::min<std::size_t>(2, all.timed.size()); ++place) {
       require_same(found.timed[place], all.timed[place]);
     }
