@@ -167,7 +167,7 @@ class SizeSearch {
                          : std::nullopt;
   }
 
-  [[nodiscard]] SearchOptions search_options_of(std::size_t best) {
+  [[nodiscard]] SearchOptions search_options_of(std::size_t best) const {
     SearchOptions options{.best = best};
     if (costs_) {
       options.power = step_power(costs_->totals);
@@ -256,9 +256,7 @@ class SizeSearch {
   const GpuModel& gpu_;
   ComputeRates rates_;
   ClusterTimes places_;  // Asked for the servers of ranks alone.
-  SharedTimes times_;    // Of groups alone.
-  PlanTimes plan_times_;
-  bool has_sisters_ = false;
+  SharedTimes times_;
   SearchTask task_;
 };
 

@@ -123,6 +123,9 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
   const SoftwareProfile& software = inputs.machine.software;
+  const std::optional<ClusterCosts> costs =
+      request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
+                    : std::nullopt;
   const StepRun run = run_step_inputs(request, inputs);
   if (request.trace && run.graph) {
     TraceRecorder recorder;
@@ -149,13 +152,12 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   add_estimate_note(cluster, report.notes);
-  if (request.costs) {
-    ClusterCosts costs = load_costs(*request.costs, cluster, inputs.catalogue);
-    for (std::string& note : cost_notes(costs)) {
+  if (costs) {
+    for (std::string& note : cost_notes(*costs)) {
       report.notes.push_back(std::move(note));
     }
-    const StepCost cost = step_cost(costs, run.plan, run.step);
-    report.priced = {.cluster = std::move(costs), .step = cost};
+    const StepCost cost = step_cost(*costs, run.plan, run.step);
+    report.priced = {.cluster = *costs, .step = cost};
   }
   if (request.report) {
     write_html(*request.report, step_html(request, inputs, run, report));
