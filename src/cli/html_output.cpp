@@ -2,7 +2,6 @@
 #include "cli/html_output.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -49,11 +48,6 @@ std::optional<HtmlTarget> html_target(const OptionReader& reader) {
   const std::optional<std::string> file = output_file(reader, "report");
   if (!file) {
     return std::nullopt;
-  }
-  const std::filesystem::path path(*file);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (access(folder.c_str(), W_OK) != 0) {
-    fail_option("report", "a file in a folder that can be written", *file);
   }
   return HtmlTarget{.file = *file, .library = load_library()};
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "report/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 
@@ -277,6 +278,10 @@ std::optional<std::string> output_file(const OptionReader& reader, std::string_v
   if (value->empty() || !std::filesystem::is_directory(folder, error) ||
       std::filesystem::is_directory(file, error)) {
     fail_option(name, "a file in a folder that exists", *value);
+  }
+  if (const std::optional<std::string> reason = unwritable_reason(file)) {
+    throw ConfigError(fmt::format("--{}: expected a file that can be written, found {}: {}", name,
+                                  in_quotes(*value), *reason));
   }
   return value;
 }

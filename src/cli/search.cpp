@@ -23,7 +23,9 @@
 #include "parallelism/shared_times.h"
 #include "parallelism/software_memory.h"
 #include "parallelism/software_profile.h"
+#include "parallelism/step_cost.h"
 #include "parallelism/workload_text.h"
+#include "report/cost_report.h"
 #include "report/output.h"
 #include "report/search_report.h"
 #include "sim/config_error.h"
@@ -114,6 +116,7 @@ class SizeSearch {
       : request_(request),
         inputs_(inputs),
         cluster_(cluster),
+        costs_(costs_of(request, inputs, cluster)),
         gpu_(gpu_of(cluster, inputs.catalogue)),
         rates_(compute_rates(gpu_, inputs.rates, inputs.software, inputs.workload.precision)),
         places_(cluster, std::nullopt, Fidelity::Analytical),
@@ -138,13 +141,16 @@ class SizeSearch {
           "search: expected tensor x context x pipeline ranks that divide {} GPUs, found none",
           gpus));
     }
-    const PlanSearch found = search_plans(
-        task_, plans, times_,
-        {.best = request_.best, .wants_front = request_.wants_front, .prunes = request_.prunes},
-        [&](std::size_t count, const std::function<void(std::size_t)>& task) {
-          run_tasks(count, request_.threads, "search", task);
-        });
-    SearchOfSize result{.gpus = gpus, .counts = found.counts, .plans = chosen(found), .given = {}};
+    SearchOptions options = search_options_of(request_.best);
+    options.wants_front = request_.wants_front;
+    options.prunes = request_.prunes;
+    const PlanSearch found =
+        search_plans(task_, plans, times_, options,
+                     [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+                       run_tasks(count, request_.threads, "search", task);
+                     });
+    SearchOfSize result{
+        .gpus = gpus, .counts = found.counts, .plans = chosen(found), .given = {}, .costs = costs_};
     result.given = given_plan(gpus, plans);
     refine(result);
     return result;
@@ -154,6 +160,21 @@ class SizeSearch {
   [[nodiscard]] Bytes memory_size() const { return gpu_.memory.value; }
 
  private:
+  [[nodiscard]] static std::optional<ClusterCosts> costs_of(const SearchRequest& request,
+                                                            const Inputs& inputs,
+                                                            const Cluster& cluster) {
+    return request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
+                         : std::nullopt;
+  }
+
+  [[nodiscard]] SearchOptions search_options_of(std::size_t best) const {
+    SearchOptions options{.best = best};
+    if (costs_) {
+      options.power = step_power(costs_->totals);
+    }
+    return options;
+  }
+
   // Of the first look: those of the runtime that cost least.
   [[nodiscard]] std::unique_ptr<GroupTimes> make_times() const {
     std::optional<ClusterTimes::Nccl> runtime;
@@ -188,7 +209,7 @@ class SizeSearch {
       SearchTask task = task_;
       task.memory = Bytes(std::numeric_limits<std::int64_t>::max());
       const PlanSearch found =
-          search_plans(task, one, times_, {.best = 1},
+          search_plans(task, one, times_, search_options_of(1),
                        [](std::size_t count, const std::function<void(std::size_t)>& run) {
                          for (std::size_t index = 0; index < count; ++index) {
                            run(index);
@@ -231,6 +252,7 @@ class SizeSearch {
   const SearchRequest& request_;
   const Inputs& inputs_;
   const Cluster& cluster_;
+  std::optional<ClusterCosts> costs_;
   const GpuModel& gpu_;
   ComputeRates rates_;
   ClusterTimes places_;  // Asked for the servers of ranks alone.
@@ -245,6 +267,33 @@ std::string refined_method(const SearchRequest& request) {
   return fmt::format(
       "{}{}", request.method == StepMethod::Graph ? "graph of operations" : "closed forms",
       request.fidelity ? fmt::format(", fidelity {}", to_string(*request.fidelity)) : "");
+}
+
+// A trade is none if a plan on fewer GPUs is no worse in anything: it is left out, unless it is one
+// of the fastest.
+void drop_beaten_by_smaller(std::vector<SearchOfSize>& sizes) {
+  const auto is_beaten = [&](const SearchOfSize& size, const FoundPlan& plan) {
+    return std::any_of(sizes.begin(), sizes.end(), [&](const SearchOfSize& smaller) {
+      return smaller.gpus < size.gpus &&
+             std::any_of(smaller.plans.begin(), smaller.plans.end(), [&](const FoundPlan& other) {
+               return is_no_worse(other.timed, plan.timed);
+             });
+    });
+  };
+  // From the largest, so that what beats others is still there.
+  std::vector<SearchOfSize*> order;
+  for (SearchOfSize& size : sizes) {
+    order.push_back(&size);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const SearchOfSize* a, const SearchOfSize* b) { return a->gpus > b->gpus; });
+  for (SearchOfSize* const size : order) {
+    for (FoundPlan& plan : size->plans) {
+      plan.is_trade = plan.is_trade && !is_beaten(*size, plan);
+    }
+    std::erase_if(size->plans,
+                  [](const FoundPlan& plan) { return !plan.is_best && !plan.is_trade; });
+  }
 }
 
 // Of the plans that cannot be had, for a search that has found none.
@@ -277,8 +326,15 @@ std::vector<std::string> notes_of(const SearchRequest& request, const SearchRepo
         report.method, report.refined_method));
   }
   if (request.wants_front) {
-    notes.emplace_back(
-        "*: no other plan is at most as long with at most as much memory and network");
+    notes.push_back(fmt::format(
+        "*: no other plan is at most as long with at most as much memory and network{}{}",
+        request.costs ? ", with as little energy" : "",
+        report.sizes.size() > 1 ? ", on as few GPUs" : ""));
+  }
+  if (request.costs && !report.sizes.empty()) {
+    for (std::string& note : cost_notes(*report.sizes.front().costs)) {
+      notes.push_back(std::move(note));
+    }
   }
   return notes;
 }
@@ -312,6 +368,9 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
     report.cluster = cluster.name;
     report.peak = one.peak();
     report.memory_size = one.memory_size();
+  }
+  if (request.wants_front) {
+    drop_beaten_by_smaller(report.sizes);
   }
   report.notes = notes_of(request, report);
   return report;

@@ -197,7 +197,8 @@ options::options_description search_options() {
   add("keep", text("LIST"), "of these axes, those that stay as the workload has them");
   add("memory-percent", text("N"), "of the memory of a GPU that a plan may use (default: 100)");
   add("best", text("N"), "how many plans are wanted (default: 10)");
-  add("trades", "also plans that no other one beats in time, memory and network together");
+  add("trades",
+      "also plans that no other one beats in time, GPUs, memory, network and energy together");
   add("exhaustive", "time every plan that fits, whatever its bound");
   add("runtime", text("NAME"), "of collectives: nccl (the default) or plain, as for step");
   add("profile", text("FILE"), "nccl: constants of the event model");
@@ -206,6 +207,7 @@ options::options_description search_options() {
   add("traffic", text("NAME"), "with graph: alone (the default) or shared, as for step");
   add("threads", text("N"), "as many as the machine has; never changes a result");
   add("best-plan", text("FILE"), "write the workload with the fastest plan there");
+  add_cost_options(all);
   add_output_options(all);
   add_log_option(all);
   return all;
@@ -226,7 +228,8 @@ SearchRequest read_search_request(const OptionReader& reader) {
       .threads = static_cast<unsigned>(reader.integer("threads", 1, 1024).value_or(0)),
       .format = output_format(reader),
       .output = output_file(reader, "output"),
-      .best_file = output_file(reader, "best-plan")};
+      .best_file = output_file(reader, "best-plan"),
+      .costs = read_cost_options(reader)};
   request.workload_settings = take_workload_settings(request.overrides);
   if (!request.gpus.empty() && request.overrides.nodes) {
     throw ConfigError("--gpus: expected no --nodes beside it, found both");

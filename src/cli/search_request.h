@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/cost_options.h"
 #include "cli/options.h"
 #include "parallelism/plan_space.h"
 #include "parallelism/step_run.h"
@@ -55,6 +56,7 @@ struct SearchRequest {
   Format format = Format::Table;
   std::optional<std::string> output;
   std::optional<std::string> best_file;
+  std::optional<CostRequest> costs = {};
 };
 
 [[nodiscard]] boost::program_options::options_description search_options();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/collective_rows.h"
@@ -19,8 +20,10 @@
 #include "cli/step_request.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/software_profile.h"
+#include "parallelism/step_cost.h"
 #include "parallelism/step_run.h"
 #include "parallelism/workload.h"
+#include "report/cost_report.h"
 #include "report/output.h"
 #include "report/step_report.h"
 #include "report/step_trace.h"
@@ -120,6 +123,9 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
   const SoftwareProfile& software = inputs.machine.software;
+  const std::optional<ClusterCosts> costs =
+      request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
+                    : std::nullopt;
   const StepRun run = run_step_inputs(request, inputs);
   if (request.trace && run.graph) {
     TraceRecorder recorder;
@@ -146,6 +152,13 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   add_estimate_note(cluster, report.notes);
+  if (costs) {
+    for (std::string& note : cost_notes(*costs)) {
+      report.notes.push_back(std::move(note));
+    }
+    const StepCost cost = step_cost(*costs, run.plan, run.step);
+    report.priced = {.cluster = *costs, .step = cost};
+  }
   if (request.report) {
     write_html(*request.report, step_html(request, inputs, run, report));
   }
@@ -181,6 +194,7 @@ options::options_description step_options() {
       "with graph: alone (the default), each group beside those of its kind; shared, every rank is "
       "simulated, with all traffic on one network");
   add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
+  add_cost_options(all);
   add_report_option(all);
   add_output_options(all);
   add_log_option(all);
@@ -196,6 +210,12 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
     return 0;
   }
   if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
+    for (const char* const name : {"costs", "prices"}) {
+      if (reader.given(name)) {
+        throw ConfigError(fmt::format(
+            "--{}: expected a workload of Trainyard's own, found one of another tool", name));
+      }
+    }
     if (reader.given("report")) {
       throw ConfigError(
           "--report: expected a workload of Trainyard's own, found one of another tool; --trace "

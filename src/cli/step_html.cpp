@@ -28,15 +28,28 @@ std::vector<std::pair<std::string, std::string>> summary_of(const StepReport& re
     return static_cast<double>(size.count()) / static_cast<double>(gib(1).count());
   };
   const double memory = gib_of(report.memory.device());
-  return {{"step", short_time(report.step.time)},
-          {"tokens/s", fmt::format("{:.0f}", report.tokens_per_second())},
-          {"model FLOP/s of a GPU", fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12)},
-          {fmt::format("MFU of {:.1f} T", report.peak / 1e12),
-           fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak)},
-          {"memory at its peak",
-           fmt::format("{:.1f} of {:.1f} GiB{}", memory, gib_of(report.memory_size),
-                       report.memory.device() > report.memory_size ? ": does not fit" : "")},
-          {"GPUs", std::to_string(report.plan.ranks())}};
+  std::vector<std::pair<std::string, std::string>> summary{
+      {"step", short_time(report.step.time)},
+      {"tokens/s", fmt::format("{:.0f}", report.tokens_per_second())},
+      {"model FLOP/s of a GPU", fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12)},
+      {fmt::format("MFU of {:.1f} T", report.peak / 1e12),
+       fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak)},
+      {"memory at its peak",
+       fmt::format("{:.1f} of {:.1f} GiB{}", memory, gib_of(report.memory_size),
+                   report.memory.device() > report.memory_size ? ": does not fit" : "")},
+      {"GPUs", std::to_string(report.plan.ranks())}};
+  if (report.priced) {
+    const StepCost& cost = report.priced->step;
+    const auto million = cost.price_of_tokens(1e6);
+    summary.emplace_back("energy of a token", cost.joules
+                                                  ? fmt::format("{:.3g} J", *cost.joules_of_token())
+                                                  : "unknown");
+    summary.emplace_back(
+        "a million tokens",
+        million ? fmt::format("{:.4g} {}", *million, report.priced->cluster.costs.currency)
+                : "cost unknown");
+  }
+  return summary;
 }
 
 // Calls and messages of the graph, those that are alike in one line.

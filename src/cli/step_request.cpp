@@ -87,7 +87,8 @@ StepRequest read_step_request(const OptionReader& reader) {
                       .slow_rank = read_slow_rank(reader),
                       .jitter = read_jitter(reader),
                       .trace = output_file(reader, "trace"),
-                      .report = html_target(reader)};
+                      .report = html_target(reader),
+                      .costs = read_cost_options(reader)};
   request.workload_settings = take_workload_settings(request.overrides);
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   if (request.is_nccl) {

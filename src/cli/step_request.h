@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/cost_options.h"
 #include "cli/html_output.h"
 #include "cli/options.h"
 #include "hw/catalogue.h"
@@ -41,6 +42,7 @@ struct StepRequest {
   bool shares_network = false;
   std::optional<std::string> trace;
   std::optional<HtmlTarget> report = {};
+  std::optional<CostRequest> costs = {};
 };
 
 // Those of --set that are about the workload, in their order; the others stay.

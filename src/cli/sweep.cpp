@@ -19,14 +19,18 @@
 #include "cli/collective_request.h"
 #include "cli/common.h"
 #include "cli/cost.h"
+#include "cli/html_output.h"
 #include "cli/jobs.h"
 #include "cli/options.h"
 #include "cli/step.h"
+#include "cli/step_request.h"
+#include "cli/sweep_html.h"
 #include "cli/traffic.h"
 #include "cli/transfer.h"
 #include "report/csv.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
+#include "topology/cluster.h"
 
 namespace trainyard {
 namespace {
@@ -50,6 +54,7 @@ column, and the status is then 1. With --output, what is finished is kept in FIL
 Examples:
   trainyard sweep oversubscription --output oversubscription.csv
   trainyard sweep my-sweep.yaml --output points.csv --resume --threads 8
+  trainyard sweep all-reduce-crossovers --output points.csv --report points.html
 )";
 
 struct SweepCommand {
@@ -83,6 +88,7 @@ struct Request {
   bool only_lists = false;
   unsigned threads = 0;
   std::optional<std::string> log_level = {};
+  std::optional<HtmlTarget> report = {};
 };
 
 const SweepCommand& command_of(const SweepSpec& spec) {
@@ -199,6 +205,24 @@ SweepResults run_points(const Request& request, const SweepSpec& spec, const Swe
   return by_point;
 }
 
+// That of the first point, if it can be had.
+std::optional<Cluster> first_cluster(const SweepSpec& spec) {
+  const SweepCommand& command = command_of(spec);
+  try {
+    const options::variables_map values =
+        parse_options(command.name, spec.arguments_at(0), command.describe(),
+                      spec.positional.empty() ? std::vector<std::string>()
+                                              : std::vector<std::string>{spec.positional});
+    const OptionReader reader(command.name, values);
+    ClusterOverrides overrides = cluster_overrides(reader);
+    (void)take_workload_settings(overrides);
+    return load_cluster(find_config("clusters", reader.required_text("cluster")),
+                        load_default_catalogue(), overrides);
+  } catch (const ConfigError&) {
+    return std::nullopt;  // The point has failed and says why.
+  }
+}
+
 // What a shell would be told to get the same.
 std::string list_points(const SweepSpec& spec) {
   std::string text;
@@ -223,6 +247,7 @@ options::options_description described_options() {
   add("output", text("FILE"),
       "write there, whole or not at all, instead of to standard output; points that are finished "
       "are kept in FILE.partial until then");
+  add_report_option(all);
   add("log-level", text("LEVEL"), "of all points: warn (the default), off, info or debug");
   return all;
 }
@@ -236,7 +261,9 @@ Request read_request(const OptionReader& reader) {
                   .only_lists = reader.given("list"),
                   .threads = static_cast<unsigned>(
                       reader.integer("threads", 1, static_cast<int>(kMostThreads)).value_or(0)),
-                  .log_level = reader.text("log-level")};
+                  .log_level = reader.text("log-level"),
+                  .report = html_target(reader)};
+  check_distinct_files({{"output", request.output}, {"report", reader.text("report")}});
   if (request.resumes && !request.output) {
     throw ConfigError("--resume: expected --output, beside which results are kept, found none");
   }
@@ -353,7 +380,11 @@ int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::o
   if (team.rank() != 0) {
     return 0;
   }
-  write_output(request.output, render(sweep_table(spec, results), request.format), out);
+  const Table table = sweep_table(spec, results);
+  if (request.report) {
+    write_html(*request.report, sweep_html(spec, table, first_cluster(spec)));
+  }
+  write_output(request.output, render(table, request.format), out);
   if (request.output) {
     remove_journals(*request.output);
   }

@@ -10,19 +10,23 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "cli/collective_rows.h"
 #include "cli/common.h"
+#include "cli/html_output.h"
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/packet_options.h"
+#include "cli/traffic_html.h"
 #include "network/network.h"
 #include "network/traffic_run.h"
 #include "network/traffic_spec.h"
 #include "network/traffic_summary.h"
 #include "report/output.h"
+#include "report/run_inputs.h"
 #include "report/traffic_report.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
@@ -42,6 +46,7 @@ and the fullest links are printed. The status is 1 if a flow was never complete.
 Examples:
   trainyard traffic permutation --cluster fat-tree-k8-100g
   trainyard traffic web-search --cluster fat-tree-k8-100g --set-traffic groups.0.load=0.8
+  trainyard traffic incast --cluster fat-tree-k8-100g --fidelity packet --report incast.html
   trainyard traffic my-flows.yaml --cluster my-cluster.yaml --format json
 )";
 
@@ -59,6 +64,7 @@ struct Request {
   Format format = Format::Table;
   std::optional<std::string> output;
   std::optional<std::string> flows_file;
+  std::optional<HtmlTarget> report = {};
 };
 
 Request read_request(const OptionReader& reader) {
@@ -87,7 +93,9 @@ Request read_request(const OptionReader& reader) {
   request.format = output_format(reader);
   request.output = output_file(reader, "output");
   request.flows_file = output_file(reader, "flows-out");
+  request.report = html_target(reader);
   check_distinct_files({{"output", request.output},
+                        {"report", reader.text("report")},
                         {"flows-out", request.flows_file},
                         {"counters", request.packet.counters_file},
                         {"samples", request.packet.samples_file}});
@@ -164,6 +172,15 @@ void write_files(const Request& request, const Topology& topology, const Traffic
   write_packet_files(request.packet, topology, run.port_counters, network.samples());
 }
 
+// Of the cluster and of the traffic.
+RunInputs traffic_inputs(const Request& request, const Cluster& cluster) {
+  std::vector<std::string> settings = request.overrides.settings;
+  for (const std::string& setting : request.settings) {
+    settings.push_back(setting + " (traffic)");
+  }
+  return run_inputs(cluster, std::move(settings));
+}
+
 }  // namespace
 
 options::options_description traffic_options() {
@@ -183,6 +200,7 @@ options::options_description traffic_options() {
   add("threads", text("N"),
       "with packets: cut the fabric into so many parts and work through them side by side "
       "(default: 1); never changes a result");
+  add_report_option(all);
   add_packet_options(all);
   add_failure_options(all);
   add_output_options(all);
@@ -231,6 +249,12 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
   add_notes(request, spec, run, report.notes);
   add_estimate_note(cluster, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
+  if (request.report) {
+    HtmlReport page = traffic_html(report, cluster, spec, run, network->samples());
+    page.tables.push_back(html_inputs(traffic_inputs(request, cluster)));
+    page.tables.push_back(html_estimates(cluster));
+    write_html(*request.report, page);
+  }
   write_output(request.output, render(report, cluster.topology, request.format), out);
   std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMostPromiseLines);
   if (const auto complaint = network->complaint()) {

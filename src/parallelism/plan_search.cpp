@@ -74,7 +74,7 @@ class Searcher {
     assess_all();
     std::vector<std::size_t> round;
     for (const std::size_t index : by_bound()) {
-      if (!is_wanted(index)) {
+      if (!is_wanted(index, assessments_[index].bound)) {
         ++result_.counts.pruned;
         continue;
       }
@@ -120,53 +120,100 @@ class Searcher {
     return order;
   }
 
-  // What is pruned once stays so: times only fall.
-  [[nodiscard]] bool is_wanted(std::size_t index) const {
-    const Assessment& plan = assessments_[index];
+  // A plan that takes at least so long. What is pruned once stays so: times only fall.
+  [[nodiscard]] bool is_wanted(std::size_t index, SimTime least) const {
     const std::vector<TimedPlan>& timed = result_.timed;
     if (!options_.prunes || timed.size() < options_.best ||
-        plan.bound <= timed[options_.best - 1].step.time) {
+        least <= timed[options_.best - 1].step.time) {
       return true;
     }
-    return options_.wants_front &&
-           std::none_of(timed.begin(), timed.end(), [&](const TimedPlan& other) {
-             return other.step.time <= plan.bound &&
-                    other.memory.device() <= plan.memory.device() &&
-                    other.network_bytes <= plan.network_bytes &&
-                    (other.step.time < plan.bound || other.index < index);
-           });
+    if (!options_.wants_front) {
+      return false;
+    }
+    const Assessment& known = assessments_[index];
+    TimedPlan plan{.index = index, .plan = {}};
+    plan.step.time = least;
+    plan.memory = known.memory;
+    plan.network_bytes = known.network_bytes;
+    plan.joules = options_.power.joules(least, SimTime());
+    return std::none_of(timed.begin(), timed.end(), [&](const TimedPlan& other) {
+      return is_no_worse(other, plan) && (other.step.time < least || other.index < index);
+    });
   }
 
-  void time_all(const std::vector<std::size_t>& round) {
-    std::vector<std::optional<StepTime>> steps(round.size());
-    std::vector<std::string> complaints(round.size());
-    run_tasks_(round.size(), [&](std::size_t at) {
+  // Times of some plans, or what is wrong with them.
+  struct Round {
+    std::vector<std::size_t> plans;
+    std::vector<std::optional<StepTime>> steps = {};
+    std::vector<std::string> complaints = {};
+  };
+
+  template <typename Timer>
+  void run_round(Round& round, const Timer& timer) {
+    round.steps.assign(round.plans.size(), std::nullopt);
+    round.complaints.assign(round.plans.size(), "");
+    run_tasks_(round.plans.size(), [&](std::size_t at) {
       try {
-        const ParallelPlan& plan = plans_[round[at]];
-        times_.lend([&](GroupTimes& times) {
-          times.use_plan(plan);
-          steps[at] = step_time(job_of(task_, plan), times);
-        });
+        round.steps[at] = timer(job_of(task_, plans_[round.plans[at]]));
       } catch (const ConfigError& error) {
-        complaints[at] = rule_of(error.what());
+        round.complaints[at] = rule_of(error.what());
       }
     });
-    std::vector<TimedPlan>& timed = result_.timed;
-    for (std::size_t at = 0; at < round.size(); ++at) {
-      if (!steps[at]) {
-        ++result_.counts.invalid[complaints[at]];
-        continue;
+    for (std::size_t at = 0; at < round.plans.size(); ++at) {
+      if (!round.steps[at]) {
+        ++result_.counts.invalid[round.complaints[at]];
       }
-      const Assessment& known = assessments_[round[at]];
-      timed.push_back({.index = round[at],
-                       .plan = plans_[round[at]],
-                       .bound = known.bound,
-                       .step = *steps[at],
-                       .memory = known.memory,
-                       .network_bytes = known.network_bytes});
     }
-    std::sort(timed.begin(), timed.end(), is_faster);
-    result_.counts.timed = timed.size();
+  }
+
+  // Those that are wanted even if they took as long as with groups alone. That is never longer, and
+  // most of it was asked for by other plans before.
+  [[nodiscard]] std::vector<std::size_t> wanted_alone(const std::vector<std::size_t>& plans) {
+    if (!options_.prunes || result_.timed.size() < options_.best) {
+      return plans;
+    }
+    Round round{.plans = plans};
+    run_round(round, [&](const StepJob& job) { return step_time(job, times_); });
+    std::vector<std::size_t> wanted;
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (round.steps[at] && is_wanted(plans[at], round.steps[at]->time)) {
+        wanted.push_back(plans[at]);
+      } else if (round.steps[at]) {
+        ++result_.counts.pruned;
+      }
+    }
+    return wanted;
+  }
+
+  void time_all(const std::vector<std::size_t>& plans) {
+    Round round{.plans = wanted_alone(plans)};
+    run_round(round, [&](const StepJob& job) {
+      StepTime step;
+      times_.lend([&](GroupTimes& times) {
+        times.use_plan(job.plan);
+        step = step_time(job, times);
+      });
+      return step;
+    });
+    for (std::size_t at = 0; at < round.plans.size(); ++at) {
+      if (round.steps[at]) {
+        add(round.plans[at], *round.steps[at]);
+      }
+    }
+    std::sort(result_.timed.begin(), result_.timed.end(), is_faster);
+    result_.counts.timed = result_.timed.size();
+  }
+
+  void add(std::size_t index, const StepTime& step) {
+    const Assessment& known = assessments_[index];
+    result_.timed.push_back(
+        {.index = index,
+         .plan = plans_[index],
+         .bound = known.bound,
+         .step = step,
+         .memory = known.memory,
+         .network_bytes = known.network_bytes,
+         .joules = options_.power.joules(step.time, computing_time(step.parts))});
   }
 
   const SearchTask& task_;
@@ -191,22 +238,26 @@ PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> pl
   return Searcher(task, plans, times, options, run_tasks).run();
 }
 
+bool is_no_worse(const TimedPlan& one, const TimedPlan& other) {
+  return one.step.time <= other.step.time && one.memory.device() <= other.memory.device() &&
+         one.network_bytes <= other.network_bytes && one.joules <= other.joules;
+}
+
 std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed) {
   std::vector<std::size_t> order(timed.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto figures = [&](std::size_t index) {
     const TimedPlan& plan = timed[index];
-    return std::make_tuple(plan.step.time, plan.memory.device(), plan.network_bytes, plan.index);
+    return std::make_tuple(plan.step.time, plan.memory.device(), plan.network_bytes, plan.joules,
+                           plan.index);
   };
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return figures(a) < figures(b); });
   std::vector<std::size_t> best;
   for (const std::size_t index : order) {
     // Whatever beats it comes before it, and is there or is beaten by one that is.
-    const TimedPlan& plan = timed[index];
     const bool is_beaten = std::any_of(best.begin(), best.end(), [&](std::size_t other) {
-      return timed[other].memory.device() <= plan.memory.device() &&
-             timed[other].network_bytes <= plan.network_bytes;
+      return is_no_worse(timed[other], timed[index]);
     });
     if (!is_beaten) {
       best.push_back(index);

@@ -18,6 +18,7 @@
 #include "parallelism/parallel_plan.h"
 #include "parallelism/shared_times.h"
 #include "parallelism/software_profile.h"
+#include "parallelism/step_cost.h"
 #include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
 #include "sim/units.h"
@@ -38,10 +39,11 @@ struct SearchTask {
 
 struct SearchOptions {
   std::size_t best = 10;  // How many plans are wanted.
-  // Also wanted: plans that no other one beats in time, memory and network bytes together.
+  // Also wanted: plans that no other one beats in time, memory, network bytes and energy together.
   bool wants_front = false;
   // Of lower bounds; false: every plan that fits is timed.
   bool prunes = true;
+  StepPower power = {};  // Of the cluster; zero where energy does not matter.
 };
 
 // Plans by what became of them; the numbers add up to all.
@@ -49,7 +51,8 @@ struct SearchCounts {
   std::size_t all = 0;
   std::map<std::string, std::size_t> invalid;  // By the rule that they break.
   std::size_t out_of_memory = 0;
-  std::size_t pruned = 0;  // Fit, but their bound is above what is wanted.
+  // Fit, but their bound is above what is wanted, or their time with groups alone.
+  std::size_t pruned = 0;
   std::size_t timed = 0;
 
   [[nodiscard]] std::size_t all_invalid() const;
@@ -62,6 +65,7 @@ struct TimedPlan {
   StepTime step = {};
   MemoryUse memory = {};       // At its peak, on the rank that holds most.
   double network_bytes = 0.0;  // plan_network.h
+  double joules = 0.0;
 };
 
 struct PlanSearch {
@@ -80,8 +84,11 @@ using PlanTaskRunner =
                                       SharedTimes& times, const SearchOptions& options,
                                       const PlanTaskRunner& run_tasks);
 
-// Of the timed plans, those that no other one beats: at most as long, with at most as much memory
-// and network, and better in one of these; of equal ones the first. Indices into `timed`.
+// Whether the first takes at most as long, with at most as much memory, network and energy.
+[[nodiscard]] bool is_no_worse(const TimedPlan& one, const TimedPlan& other);
+
+// Of the timed plans, those that no other one beats: is_no_worse(), and better in one of these; of
+// equal ones the first. Indices into `timed`.
 [[nodiscard]] std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed);
 
 // The rule of an error about a plan: its text without what was found, and with N for its numbers.

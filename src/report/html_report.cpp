@@ -63,6 +63,54 @@ Json json_of(const HtmlCurve& curve) {
   return {{"name", curve.name}, {"points", std::move(points)}};
 }
 
+// Six digits are more than a pixel.
+double short_number(double value) {
+  constexpr double kDigits = 6.0;
+  if (value == 0.0 || !std::isfinite(value)) {
+    return value;
+  }
+  const double factor = std::pow(10.0, kDigits - 1.0 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * factor) / factor;
+}
+
+Json json_of(const HtmlChart& chart) {
+  Json json{{"title", chart.title},    {"note", chart.note},     {"xLabel", chart.x_label},
+            {"yLabel", chart.y_label}, {"xLog", chart.is_x_log}, {"steps", chart.has_steps}};
+  json["series"] = Json::array();
+  for (const HtmlLine& line : chart.lines) {
+    Json points = Json::array();
+    for (const auto& [x, y] : line.points) {
+      points.push_back(Json::array({short_number(x), short_number(y)}));
+    }
+    json["series"].push_back({{"name", line.name}, {"points", std::move(points)}});
+  }
+  return json;
+}
+
+Json json_of(const HtmlSweep& sweep) {
+  Json json{{"x", sweep.x}, {"y", sweep.y}, {"first", sweep.first}, {"second", sweep.second}};
+  json["keys"] = Json::array();
+  for (const HtmlSweep::Key& key : sweep.keys) {
+    json["keys"].push_back({{"name", key.name}, {"values", key.values}});
+    if (!key.numbers.empty()) {
+      json["keys"].back()["numbers"] = key.numbers;
+    }
+  }
+  json["figures"] = Json::array();
+  for (const HtmlSweep::Figure& figure : sweep.figures) {
+    json["figures"].push_back({{"name", figure.name}, {"isMore", figure.is_more_better}});
+  }
+  json["rows"] = Json::array();
+  for (const HtmlSweep::Row& row : sweep.rows) {
+    Json figures = Json::array();
+    for (const std::optional<double>& figure : row.figures) {
+      figures.push_back(figure ? Json(*figure) : Json());
+    }
+    json["rows"].push_back({{"keys", row.keys}, {"figures", std::move(figures)}});
+  }
+  return json;
+}
+
 Json json_of(const HtmlTable& table) {
   Json json;
   json["title"] = table.title;
@@ -102,6 +150,11 @@ Json json_of(const HtmlReport& report) {
   for (const HtmlCurve& curve : report.curves) {
     json["curves"].push_back(json_of(curve));
   }
+  json["charts"] = Json::array();
+  for (const HtmlChart& chart : report.charts) {
+    json["charts"].push_back(json_of(chart));
+  }
+  json["sweep"] = json_of(report.sweep);
   json["timeline"] = json_of(report.timeline);
   json["links"] = json_of(report.links);
   json["tables"] = Json::array();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "report/html_links.h"
+#include "report/html_sweep.h"
 #include "report/html_timeline.h"
 #include "report/table.h"
 #include "sim/units.h"
@@ -35,12 +36,30 @@ struct HtmlCurve {
   std::vector<HtmlPoint> points;
 };
 
+// Lines over one axis.
+struct HtmlLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // By x, rising.
+};
+
+struct HtmlChart {
+  std::string title;
+  std::string note;
+  std::string x_label;
+  std::string y_label;
+  bool is_x_log = false;   // Then no x is zero or less.
+  bool has_steps = false;  // y stays until the next x.
+  std::vector<HtmlLine> lines;
+};
+
 struct HtmlReport {
   std::string title;
   std::string subtitle;
   std::vector<std::pair<std::string, std::string>> summary;     // Label and value.
   std::vector<std::pair<std::string, SimTime>> breakdown = {};  // May be empty, as all below.
   std::vector<HtmlCurve> curves = {};
+  std::vector<HtmlChart> charts = {};
+  HtmlSweep sweep = {};
   HtmlTimeline timeline = {};
   HtmlLinks links = {};
   std::vector<HtmlTable> tables = {};

@@ -121,6 +121,11 @@ void replace_file(const fs::path& target, const fs::path& shown, std::string_vie
   }
 }
 
+// Through symbolic links.
+fs::path target_of(const fs::path& file, const fs::file_status& status, std::error_code& error) {
+  return fs::exists(status) ? fs::canonical(file, error) : file;
+}
+
 }  // namespace
 
 void write_file(const fs::path& file, const std::string& text) {
@@ -136,7 +141,7 @@ void write_file(const fs::path& file, const std::string& text) {
     write_directly(file, text);
     return;
   }
-  const fs::path target = fs::exists(status) ? fs::canonical(file, error) : file;
+  const fs::path target = target_of(file, status, error);
   if (error && fs::exists(status)) {
     fail(file, error.message());
   }
@@ -146,6 +151,28 @@ void write_file(const fs::path& file, const std::string& text) {
   }
   replace_file(target, file, text);
   flush_folder(folder);
+}
+
+std::optional<std::string> unwritable_reason(const fs::path& file) {
+  constexpr std::size_t kBlock = 4096;
+  const auto words = [](int error) { return std::generic_category().message(error); };
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    // Opening a pipe would wait for its reader.
+    return ::access(file.c_str(), W_OK) == 0 ? std::nullopt : std::optional(words(errno));
+  }
+  const fs::path target = target_of(file, status, error);
+  try {
+    const NewFile probe(target, file);
+    if (write_all(probe.descriptor(), std::string(kBlock, '\0'))) {
+      return std::nullopt;
+    }
+    return words(errno);
+  } catch (const ConfigError& problem) {
+    const std::string text = problem.what();
+    return text.substr(text.rfind(": ") + 2);
+  }
 }
 
 }  // namespace trainyard

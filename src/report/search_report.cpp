@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "parallelism/plan_space.h"
+#include "parallelism/step_cost.h"
+#include "report/cost_report.h"
 #include "report/json.h"
 
 namespace trainyard {
@@ -49,6 +52,53 @@ bool has_experts(const SearchReport& report) {
   });
 }
 
+bool has_costs(const SearchReport& report) {
+  return !report.sizes.empty() && report.sizes.front().costs.has_value();
+}
+
+PricedStep priced_step(const SearchOfSize& size, const FoundPlan& found) {
+  return {.cluster = *size.costs, .step = step_cost(*size.costs, found.timed.plan, found.step())};
+}
+
+// Energy of a step, and the price of a million tokens where there are prices; all keys but in text.
+void add_cost_columns(const SearchReport& report, bool is_text, std::vector<Column>& columns) {
+  if (!has_costs(report)) {
+    return;
+  }
+  const ClusterCosts& costs = *report.sizes.front().costs;
+  if (!is_text) {
+    for (const auto& [key, cell] : cost_cells({.cluster = costs, .step = {}})) {
+      columns.push_back({.name = key, .key = key});
+    }
+    return;
+  }
+  columns.push_back({.name = "energy", .key = "energy_of_step_kj", .unit = "(kJ)"});
+  if (!costs.costs.currency.empty()) {
+    columns.push_back({.name = "Mtoken",
+                       .key = "price_of_million_tokens",
+                       .unit = "(" + costs.costs.currency + ")"});
+  }
+}
+
+void add_cost_cells(const SearchOfSize& size, const FoundPlan& found, bool is_text,
+                    std::vector<Cell>& row) {
+  if (!size.costs) {
+    return;
+  }
+  const PricedStep priced = priced_step(size, found);
+  if (!is_text) {
+    for (auto& [key, cell] : cost_cells(priced)) {
+      row.push_back(std::move(cell));
+    }
+    return;
+  }
+  const std::optional<double>& joules = priced.step.joules;
+  row.push_back(cost_figure(joules ? std::optional(*joules / 1e3) : std::nullopt, 2));
+  if (!size.costs->costs.currency.empty()) {
+    row.push_back(cost_figure(priced.step.price_of_tokens(1e6), 4));
+  }
+}
+
 std::vector<Column> columns_of(const SearchReport& report, bool is_text) {
   std::vector<Column> columns{{.name = "GPUs", .key = "gpus"}, {.name = "#", .key = "place"},
                               {.name = "TP", .key = "tp"},     {.name = "SP", .key = "sp"},
@@ -78,6 +128,7 @@ std::vector<Column> columns_of(const SearchReport& report, bool is_text) {
     columns.push_back({.name = "bound", .key = "bound_s"});
     columns.push_back({.name = "trade", .key = "is_trade"});
   }
+  add_cost_columns(report, is_text, columns);
   return columns;
 }
 
@@ -86,8 +137,8 @@ struct Place {
   CellValue value;
 };
 
-std::vector<Cell> row_of(const SearchReport& report, const FoundPlan& found, const Place& place,
-                         bool is_text) {
+std::vector<Cell> row_of(const SearchReport& report, const SearchOfSize& size,
+                         const FoundPlan& found, const Place& place, bool is_text) {
   const ParallelPlan& plan = found.timed.plan;
   const auto count = [](std::int64_t value) { return Cell::of(value); };
   std::vector<Cell> row{
@@ -124,6 +175,7 @@ std::vector<Cell> row_of(const SearchReport& report, const FoundPlan& found, con
     row.push_back(number(found.timed.bound.seconds(), 4));
     row.push_back({found.is_trade ? "yes" : "no", found.is_trade});
   }
+  add_cost_cells(size, found, is_text, row);
   return row;
 }
 
@@ -134,10 +186,11 @@ Table table_of(const SearchReport& report, bool is_text) {
     for (const FoundPlan& found : size.plans) {
       ++place;
       const std::string mark = is_text && found.is_trade ? "*" : "";
-      table.add_row(row_of(report, found, {fmt::format("{}{}", place, mark), place}, is_text));
+      table.add_row(
+          row_of(report, size, found, {fmt::format("{}{}", place, mark), place}, is_text));
     }
     if (size.given) {
-      table.add_row(row_of(report, *size.given, {"given", std::monostate()}, is_text));
+      table.add_row(row_of(report, size, *size.given, {"given", std::monostate()}, is_text));
     }
   }
   return table;

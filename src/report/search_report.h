@@ -9,6 +9,7 @@
 
 #include "parallelism/plan_search.h"
 #include "report/table.h"
+#include "topology/part_costs.h"
 
 namespace trainyard {
 
@@ -27,6 +28,7 @@ struct SearchOfSize {
   SearchCounts counts;
   std::vector<FoundPlan> plans;         // The fastest first.
   std::optional<FoundPlan> given = {};  // The workload's own plan, if it runs there.
+  std::optional<ClusterCosts> costs = {};
 };
 
 struct SearchReport {

@@ -66,9 +66,11 @@ std::string text_of(const StepReport& report) {
       "{})\n",
       report.flops_per_gpu() / 1e12, 100.0 * report.flops_per_gpu() / report.peak,
       report.peak / 1e12, to_string(report.convention));
-  text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n\n",
+  text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n",
                       gibibytes(report.memory.device()), gibibytes(report.memory_size),
                       report.memory.device() > report.memory_size ? ": DOES NOT FIT" : "");
+  text += report.priced ? cost_text(*report.priced) : "";
+  text += "\n";
   Table table(
       {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
        {.name = "time", .key = "time_s", .align = Align::Right, .unit = "(s)", .min_width = 10},
@@ -108,6 +110,11 @@ std::string csv_of(const StepReport& report) {
   for (std::size_t index = 0; index < kStepParts; ++index) {
     add(fmt::format("{}_s", to_string(static_cast<StepPart>(index))),
         {"", report.step.parts.times[index].seconds()});
+  }
+  if (report.priced) {
+    for (auto& [key, cell] : cost_cells(*report.priced)) {
+      add(key, std::move(cell));
+    }
   }
   Table table(std::move(columns));
   table.add_row(std::move(cells));
@@ -153,6 +160,9 @@ std::string json_of(const StepReport& report) {
   root["memory_fits"] = report.memory.device() <= report.memory_size;
   for (const MemoryClass each : kMemoryClasses) {
     root["memory_peak_by_class_gib"][std::string(to_string(each))] = gibibytes(report.memory[each]);
+  }
+  if (report.priced) {
+    root["cost"] = to_json(cost_table(*report.priced)).front();
   }
   root["step_time_ps"] = report.step.time.picoseconds();
   for (std::size_t index = 0; index < kStepParts; ++index) {

@@ -2,6 +2,7 @@
 // The prediction of a training step, as text, CSV and JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "parallelism/parallel_plan.h"
 #include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
+#include "report/cost_report.h"
 #include "report/run_inputs.h"
 #include "report/table.h"
 
@@ -32,6 +34,7 @@ struct StepReport {
   Bytes memory_size;  // Of a GPU.
   std::vector<std::string> notes;
   RunInputs inputs = {};  // In JSON.
+  std::optional<PricedStep> priced = {};
 
   [[nodiscard]] double tokens_per_second() const;
   [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.

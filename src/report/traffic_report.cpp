@@ -315,6 +315,21 @@ std::string render(const TrafficReport& report, const Topology& topology, Format
   CHECK(false, "unknown format");
 }
 
+std::vector<std::pair<std::string, Table>> traffic_tables(const TrafficReport& report,
+                                                          const Topology& topology) {
+  const TrafficSummary& summary = report.summary;
+  std::vector<std::pair<std::string, Table>> tables{
+      {"Times by group", stats_table(summary, Part::Times)},
+      {"Slowdown and goodput by group", stats_table(summary, Part::Shares)}};
+  if (has_several_sizes(summary)) {
+    tables.emplace_back("Slowdown by group and size", size_table(summary));
+  }
+  if (!summary.links.empty()) {
+    tables.emplace_back("Fullest links", link_table(summary, topology));
+  }
+  return tables;
+}
+
 std::string flows_csv(const Topology& topology, const TrafficSpec& spec,
                       std::span<const FlowRecord> flows,
                       std::span<const ConnectionCounters> counters) {

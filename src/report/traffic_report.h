@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "network/traffic_summary.h"
@@ -28,6 +29,10 @@ struct TrafficReport {
 // and of links. CSV: one line for each group, and one for all. JSON: everything.
 [[nodiscard]] std::string render(const TrafficReport& report, const Topology& topology,
                                  Format format);
+
+// The tables of the text form, each with its title.
+[[nodiscard]] std::vector<std::pair<std::string, Table>> traffic_tables(const TrafficReport& report,
+                                                                        const Topology& topology);
 
 // One line for each flow, in the order in which they began. With `counters`, those of their
 // connections: as many as there are flows.

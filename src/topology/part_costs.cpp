@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/part_costs.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "hw/sourced_reader.h"
+#include "sim/printable.h"
 
 namespace trainyard {
 namespace {
@@ -29,9 +32,19 @@ void read_number(const ConfigNode& parent, std::string_view key,
   }
 }
 
+void check_known(const ConfigNode& part, const std::string& name,
+                 std::span<const std::string> known) {
+  if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::optional<std::string> nearest = nearest_word(name, known);
+    part.fail(fmt::format("expected a part of the catalogue or of the cluster, found {}{}",
+                          in_quotes(name),
+                          nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+  }
+}
+
 }  // namespace
 
-void PartCosts::read(ConfigDocument& document) {
+void PartCosts::read(ConfigDocument& document, std::span<const std::string> known) {
   const ConfigNode root = document.root();
   std::optional<SourcedReader> sources;
   if (root.optional("sources")) {
@@ -44,6 +57,7 @@ void PartCosts::read(ConfigDocument& document) {
   read_number(root, "years", std::nullopt, kMostYears, years);
   if (const auto list = root.optional("parts")) {
     for (const auto& [name, node] : list->entries()) {
+      check_known(node, name, known);
       PartCost& part = parts[name];
       read_number(node, "watts", sources, kMostWatts, part.watts);
       read_number(node, "idle_watts", sources, kMostWatts, part.idle_watts);
@@ -110,9 +124,11 @@ CostTotals totals_of(const std::vector<CountedPart>& parts) {
   return totals;
 }
 
-double step_joules(const CostTotals& totals, double seconds, double busy) {
-  const double gpus = busy * totals.gpu_watts + (1.0 - busy) * totals.gpu_idle_watts;
-  return seconds * (gpus + totals.watts - totals.gpu_watts);
+ClusterCosts cluster_costs(const Topology& topology, PartCosts costs) {
+  ClusterCosts made{.costs = std::move(costs), .parts = {}, .totals = {}};
+  made.parts = counted_parts(topology, made.costs);
+  made.totals = totals_of(made.parts);
+  return made;
 }
 
 }  // namespace trainyard

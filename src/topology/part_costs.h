@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,10 @@ struct PartCosts {
   std::optional<double> kwh = {};         // Price of a kWh,
   std::optional<double> years = {};       // and time over which parts are paid off.
 
-  // Values of the document replace those that are there. Strict; a price needs a currency. Where
-  // the document has sources, each value of a part names one. Throws ConfigError with the place of
-  // the mistake.
-  void read(ConfigDocument& document);
+  // Values of the document replace those that are there. Strict; a price needs a currency, and a
+  // part is one of `known`, if these are given. Where the document has sources, each value of a
+  // part names one. Throws ConfigError with the place of the mistake.
+  void read(ConfigDocument& document, std::span<const std::string> known = {});
 };
 
 // GPUs, CPUs, NICs, NVSwitches and switches of one part. The NVSwitch chips of a server are one,
@@ -58,8 +59,13 @@ struct CostTotals {
 
 [[nodiscard]] CostTotals totals_of(const std::vector<CountedPart>& parts);
 
-// Joules of a step of `seconds`: GPUs draw their limit for the share `busy` of it and what they
-// draw idle for the rest, everything else its limit.
-[[nodiscard]] double step_joules(const CostTotals& totals, double seconds, double busy);
+// All of it, of one cluster.
+struct ClusterCosts {
+  PartCosts costs;
+  std::vector<CountedPart> parts;
+  CostTotals totals;
+};
+
+[[nodiscard]] ClusterCosts cluster_costs(const Topology& topology, PartCosts costs);
 
 }  // namespace trainyard

@@ -28,7 +28,7 @@ std::string cost_of(const std::vector<std::string>& more) {
 
 TEST_CASE("a cluster's power is that of the parts that say it", "[cli][cost]") {
   const std::string text = cost_of({});
-  REQUIRE(text.find("power           5.60 kW at the limits") != std::string::npos);
+  REQUIRE(text.find("power                          5.60 kW at the limits") != std::string::npos);
   REQUIRE(text.find("not in the power, as nobody says their watts: ") != std::string::npos);
   REQUIRE(text.find("ConnectX-7") != std::string::npos);
   REQUIRE(text.find("price   ") == std::string::npos);
@@ -54,6 +54,9 @@ TEST_CASE("a token costs its share of parts and energy", "[cli][cost]") {
   const double parts = 8 * 20'000.0 / (2 * 365.25 * 86'400.0) * step / tokens * 1e6;
   REQUIRE(totals["price_of_million_tokens"] == Approx(parts + 0.1 * joules / 3.6e6 / tokens * 1e6));
   REQUIRE(totals["price"] == 160'000.0);
+  REQUIRE(totals["energy_of_token_j"] == Approx(joules / tokens));
+  REQUIRE(totals["price_of_trillion_tokens"] ==
+          Approx(1e6 * totals["price_of_million_tokens"].get<double>()));
 }
 
 TEST_CASE("nothing is priced that has no price", "[cli][cost]") {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "support/built_clusters.h"
 #include "support/paths.h"
@@ -61,6 +62,60 @@ TEST_CASE("inputs and estimates are tables", "[html-output]") {
   REQUIRE(estimates.table.rows().size() == cluster.estimates.size());
   REQUIRE(estimates.table.rows()[0][0].text == "NVLink4");
   REQUIRE(short_time(microseconds(1234)) == "1.234 ms");
+}
+
+TEST_CASE("a browser draws the charts of a sweep and of traffic, and says what is chosen",
+          "[html-output]") {
+  const ScratchFolder folder;
+  if (run_shell("command -v chromium >/dev/null", folder.path()).status != 0 || !has_library()) {
+    WARN("no chromium or no libjs-d3: pages are not looked at");
+    return;
+  }
+  folder.write("sweep.yaml",
+               "title: t\ncommand: collective\noptions: {operation: all_reduce, cluster: dgx-h100, "
+               "minbytes: 1M, maxbytes: 8M, runtime: plain, fidelity: analytical}\n"
+               "vary: {nodes: [1, 2], algo: [ring, tree]}\n");
+  REQUIRE(run_shell("trainyard sweep sweep.yaml --report sweep.html", folder.path()).status == 0);
+  REQUIRE(run_shell("trainyard traffic incast --cluster fat-tree-k8-100g --fidelity packet "
+                    "--samples s.csv --sample-every 10us --report traffic.html",
+                    folder.path())
+              .status == 0);
+  // Of the first chart: keys choose a mark, the pointer finds one; then how much is drawn.
+  const std::string probe = R"(<script>
+    var seen = [], svg = document.querySelector("svg"), tip = document.getElementById("tip");
+    svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    seen.push(svg.parentNode.querySelector(".detail").textContent ? "chosen" : "not chosen");
+    var box = svg.getBoundingClientRect(), ring = svg.querySelector("circle.ring");
+    svg.dispatchEvent(new MouseEvent("mousemove", { bubbles: true,
+      clientX: box.left + (+ring.getAttribute("cx")) + 3,
+      clientY: box.top + (+ring.getAttribute("cy")) }));
+    seen.push(tip.style.display === "block" && tip.textContent ? "tip" : "no tip");
+    var count = function (what) { return document.querySelectorAll(what).length; };
+    seen.push(count("#lines-chart path.line"), count("#map-chart rect.field"),
+      count("#trade-chart path.best") > 0, count("#charts section") > 3);
+    var select = document.querySelector("#lines select");
+    if (select) {
+      var before = document.getElementById("lines-chart").innerHTML;
+      select.value = "1";
+      select.dispatchEvent(new Event("change"));
+      seen.push(document.getElementById("lines-chart").innerHTML !== before ? "other" : "same");
+    }
+    document.title = "probe: " + document.body.dataset.drawn + " " + seen.join(" ");
+  </script></body>)";
+  for (const auto& [name, expected] : {std::pair{"sweep.html", "chosen tip 4 8 true false other"},
+                                       std::pair{"traffic.html", "chosen tip 0 0 false true"}}) {
+    INFO(name);
+    std::string page = read_text_file(folder.path() / name);
+    page.replace(page.rfind("</body>"), 7, probe);
+    folder.write("probe.html", page);
+    const ProgramResult browser = run_shell(
+        "timeout 50 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "
+        "--enable-logging=stderr --dump-dom probe.html",
+        folder.path());
+    REQUIRE(browser.output.find(std::string("<title>probe: yes ") + expected + "</title>") !=
+            std::string::npos);
+    REQUIRE(browser.error.find("CONSOLE") == std::string::npos);
+  }
 }
 
 TEST_CASE("a browser draws the page, zooms with the wheel and says what is below the pointer",

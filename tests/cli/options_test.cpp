@@ -3,7 +3,9 @@
 
 #include "cli/options.h"
 
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/config_error.h"
@@ -116,6 +118,57 @@ TEST_CASE("an output file is refused before the run if it could not be written a
     REQUIRE(output_error(wrong).rfind("--output: expected a file in a folder that exists, found ",
                                       0) == 0);
   }
+}
+
+TEST_CASE("every option for a file refuses one that cannot be written, before anything is read") {
+  const ScratchFolder folder;
+  const std::vector<std::pair<std::string, std::string>> commands{
+      {"sweep x", "output"},
+      {"search --cluster x --workload x", "output"},
+      {"search --cluster x --workload x", "best-plan"},
+      {"compare x y", "output"},
+      {"explain step --cluster x --workload x", "output"},
+      {"explain collective all_reduce --cluster x", "output"},
+      {"cost --cluster x", "output"},
+      {"step --cluster x --workload x", "output"},
+      {"step --cluster x --workload x --method graph", "trace"},
+      {"step --cluster x --workload x", "report"},
+      {"collective all_reduce --cluster x", "report"},
+      {"traffic x.yaml --cluster x", "report"},
+      {"traffic x.yaml --cluster x", "flows-out"},
+      {"sweep x", "report"}};
+  for (const auto& [command, option] : commands) {
+    INFO(command << " --" << option);
+    // A folder in which nobody may make files, root included.
+    const ProgramResult nowhere =
+        run_shell("trainyard " + command + " --" + option + " /proc/a.x", folder.path());
+    REQUIRE(nowhere.status == 2);
+    REQUIRE(nowhere.output.empty());
+    REQUIRE(nowhere.error.find("trainyard: --" + option +
+                               ": expected a file that can be written, found \"/proc/a.x\": ") ==
+            0);
+    // As on a full disk: a file may have no byte.
+    const ProgramResult full = run_shell("(trap '' XFSZ; ulimit -f 0; trainyard " + command +
+                                             " --" + option + " a.x || echo status $?) 2>&1 | cat",
+                                         folder.path());
+    REQUIRE(full.output.find("trainyard: --" + option + ": expected a file that can be written") ==
+            0);
+    REQUIRE(full.output.find("status 2") != std::string::npos);
+    REQUIRE(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST_CASE("a disk that is full at the end of a run leaves no half of a file") {
+  const ScratchFolder folder;
+  const ProgramResult full = run_shell(
+      "(trap '' XFSZ; ulimit -f 16; trainyard topology --cluster dgx-h100 --nodes 2 --json "
+      "--output a.json || echo status $?) 2>&1 | cat",
+      folder.path());
+  REQUIRE(full.output.find("a.json: cannot be written: ") != std::string::npos);
+  REQUIRE(full.output.find("status 2") != std::string::npos);
+  REQUIRE(std::filesystem::is_empty(folder.path()));
+  REQUIRE(run_shell("trainyard cost --cluster dgx-h100 --output /dev/full", folder.path()).status ==
+          2);
 }
 
 TEST_CASE("lists are split at every comma") {

@@ -85,6 +85,79 @@ TEST_CASE("the best plan is a workload that takes as long", "[cli][search]") {
   }
 }
 
+TEST_CASE("on an oversubscribed fabric the best plan is a workload that takes as long",
+          "[cli][search]") {
+  const ScratchFolder folder;
+  const std::string best = (folder.path() / "best.yaml").string();
+  const std::vector<std::string> fabric{"--set", "fabric.nodes_per_leaf=1", "--set",
+                                        "fabric.oversubscription=4"};
+  std::vector<std::string> arguments{
+      "--cluster",   (kConfigsFolder / "clusters/hgx-h100-clos.yaml").string(),
+      "--workload",  (kConfigsFolder / "workloads/llama-3-8b.yaml").string(),
+      "--nodes",     "2",
+      "--cp",        "1",
+      "--sp",        "on",
+      "--tp",        "1,2,4",
+      "--pp",        "1",
+      "--best",      "2",
+      "--best-plan", best,
+      "--format",    "json"};
+  arguments.insert(arguments.end(), fabric.begin(), fabric.end());
+  std::ostringstream out;
+  REQUIRE(run_search(arguments, out) == 0);
+  const auto found = nlohmann::json::parse(out.str());
+  std::vector<std::string> step{
+      "--cluster",  (kConfigsFolder / "clusters/hgx-h100-clos.yaml").string(),
+      "--workload", best,
+      "--nodes",    "2",
+      "--format",   "json"};
+  step.insert(step.end(), fabric.begin(), fabric.end());
+  std::ostringstream timed;
+  REQUIRE(run_step(step, timed) == 0);
+  REQUIRE(nlohmann::json::parse(timed.str())["step_time_s"] == found["plans"][0]["step_time_s"]);
+}
+
+TEST_CASE("plans have energy and cost when asked", "[cli][search]") {
+  const ScratchFolder folder;
+  const std::string prices = folder
+                                 .write("prices.yaml",
+                                        "currency: EUR\nkwh: 0.1\nyears: 4\n"
+                                        "parts: {H100-SXM: {price: 10000, idle_watts: 100}}\n")
+                                 .string();
+  REQUIRE_FALSE(searched_json({"--nodes", "1"})["plans"][0].contains("energy_of_token_j"));
+  const auto json = searched_json({"--nodes", "1", "--prices", prices, "--trades"});
+  for (const auto& plan : json["plans"]) {
+    const double tokens = plan["tokens_per_s"].get<double>() * plan["step_time_s"].get<double>();
+    REQUIRE(plan["energy_of_token_j"].get<double>() * tokens / 1e3 ==
+            Approx(plan["energy_of_step_kj"].get<double>()));
+    REQUIRE(plan["price_of_million_tokens"] > 0.0);
+    REQUIRE(plan["currency"] == "EUR");
+  }
+  const std::string text = searched({"--nodes", "1", "--costs", "--trades"});
+  REQUIRE(text.find("energy") != std::string::npos);
+  REQUIRE(text.find("with as little energy") != std::string::npos);
+}
+
+TEST_CASE("no trade is on more GPUs than one that is no worse", "[cli][search]") {
+  const auto json = searched_json({"--gpus", "4,8,16", "--best", "1", "--trades"});
+  std::vector<nlohmann::json> trades;
+  for (const auto& plan : json["plans"]) {
+    if (!plan["place"].is_null() && plan["is_trade"]) {
+      trades.push_back(plan);
+    }
+  }
+  REQUIRE(trades.size() > 3);
+  for (const auto& plan : trades) {
+    for (const auto& other : trades) {
+      const bool beats = other["gpus"] < plan["gpus"] &&
+                         other["step_time_s"] <= plan["step_time_s"] &&
+                         other["memory_peak_gib"] <= plan["memory_peak_gib"] &&
+                         other["network_gib_per_gpu"] <= plan["network_gib_per_gpu"];
+      REQUIRE_FALSE(beats);
+    }
+  }
+}
+
 TEST_CASE("threads change nothing in what is printed", "[cli][search]") {
   const std::string one = searched({"--nodes", "1", "--threads", "1", "--format", "json"});
   REQUIRE(searched({"--nodes", "1", "--threads", "3", "--format", "json"}) == one);

@@ -132,6 +132,41 @@ TEST_CASE("the commands of a sweep can be listed", "[sweep]") {
   REQUIRE(std::count(text.begin(), text.end(), '\n') == 2);
 }
 
+TEST_CASE("a sweep of steps has energy and cost as columns", "[sweep]") {
+  const ScratchFolder folder;
+  const std::string prices = folder.write("p.yaml", "currency: EUR\nkwh: 0.2\n").string();
+  const std::string file =
+      folder
+          .write("sweep.yaml",
+                 "title: t\ncommand: step\noptions:\n  cluster: dgx-h100\n  nodes: 1\n"
+                 "  workload: llama-3-8b\n  prices: " +
+                     prices + "\nvary:\n  set.batch.global: [16, 32]\n")
+          .string();
+  std::string text;
+  REQUIRE(run({file, "--format", "json"}, text) == 0);
+  const auto rows = nlohmann::json::parse(text);
+  REQUIRE(rows.size() == 2);
+  for (const auto& row : rows) {
+    const double joules = row["energy_of_token_j"];
+    REQUIRE(row["price_of_million_tokens"] == Approx(0.2 * joules * 1e6 / 3.6e6));
+    REQUIRE(row["currency"] == "EUR");
+  }
+}
+
+TEST_CASE("the page of a sweep goes beside its table", "[sweep]") {
+  if (!std::filesystem::exists("/usr/share/javascript/d3/d3.min.js")) {
+    WARN("no libjs-d3: no page is made");
+    return;
+  }
+  const SweepFolder folder;
+  const std::string page = folder.file("out.html");
+  std::string text;
+  REQUIRE(run({folder.sweep("[0, 2]"), "--report", page, "--output", folder.file("out.csv")},
+              text) == 1);
+  REQUIRE(read_text_file(page).find("\"points that failed\",\"2\"") != std::string::npos);
+  REQUIRE(refusal({folder.sweep("[1]"), "--report", page, "--output", page}).find("--report") == 0);
+}
+
 TEST_CASE("shipped sweeps name options that there are", "[sweep]") {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kConfigsFolder / "sweeps")) {

@@ -18,6 +18,7 @@
 #include "cli/calibrate.h"
 #include "cli/collective.h"
 #include "cli/compare.h"
+#include "cli/cost.h"
 #include "cli/doctor.h"
 #include "cli/explain.h"
 #include "cli/jobs.h"
@@ -73,19 +74,14 @@ std::string run_here(std::vector<std::string> arguments, int expected_status) {
   arguments.erase(arguments.begin());
   std::ostringstream out;
   using Run = int (*)(std::span<const std::string>, std::ostream&);
-  const std::map<std::string, Run> commands{{"calibrate", run_calibrate},
-                                            {"collective", run_collective_command},
-                                            {"compare", run_compare},
-                                            {"explain", run_explain},
-                                            {"doctor", run_doctor},
-                                            {"jobs", run_jobs},
-                                            {"plan", run_plan},
-                                            {"search", run_search},
-                                            {"step", run_step},
-                                            {"sweep", run_sweep},
-                                            {"topology", run_topology},
-                                            {"transfer", run_transfer},
-                                            {"traffic", run_traffic_command}};
+  const std::map<std::string, Run> commands{
+      {"calibrate", run_calibrate}, {"collective", run_collective_command},
+      {"compare", run_compare},     {"cost", run_cost},
+      {"explain", run_explain},     {"doctor", run_doctor},
+      {"jobs", run_jobs},           {"plan", run_plan},
+      {"search", run_search},       {"step", run_step},
+      {"sweep", run_sweep},         {"topology", run_topology},
+      {"transfer", run_transfer},   {"traffic", run_traffic_command}};
   const Run run = commands.at(command);
   const FolderForNow here(source_dir());
   const int status = run(arguments, out);

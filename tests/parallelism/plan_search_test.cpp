@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "parallelism/cluster_times.h"
 #include "parallelism/shared_times.h"
+#include "parallelism/step_cost.h"
 #include "sim/config_error.h"
+#include "sim/random.h"
+#include "support/built_clusters.h"
 #include "support/effort.h"
 #include "support/search_cases.h"
 #include "support/step_times.h"
@@ -39,6 +44,69 @@ void require_same(const TimedPlan& a, const TimedPlan& b) {
   REQUIRE(a.step.parts == b.step.parts);
   REQUIRE(a.bound == b.bound);
   REQUIRE(a.memory.by_class == b.memory.by_class);
+}
+
+// Groups of a plan take from each other: each call takes one to four times as long, by chance.
+class DividedTimes final : public GroupTimes {
+ public:
+  DividedTimes(double rate, std::uint64_t seed) : alone_(rate), seed_(seed) {}
+
+  void use_plan(const ParallelPlan& plan) override {
+    plan_ = hash64(seed_ ^ hash64(static_cast<std::uint64_t>(plan.tensor + 100 * plan.pipeline +
+                                                             10'000 * plan.context)));
+  }
+
+  [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
+                                   Bytes size) override {
+    const auto group = static_cast<std::uint64_t>(operation) * 1000 + ranks.size();
+    return alone_.collective(operation, ranks, size) * factor(group);
+  }
+  [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override {
+    return alone_.transfer(from, to, size) * factor(77);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t factor(std::uint64_t group) const {
+    return plan_ ? 1 + static_cast<std::int64_t>(hash64(*plan_ ^ group) % 4) : 1;
+  }
+
+  SteadyGroupTimes alone_;
+  std::uint64_t seed_;
+  std::optional<std::uint64_t> plan_ = {};
+};
+
+// Of a cluster whose groups are alone, whatever the plan.
+class LonelyTimes final : public GroupTimes {
+ public:
+  explicit LonelyTimes(const Cluster& cluster)
+      : alone_(cluster, std::nullopt, Fidelity::Analytical) {}
+
+  [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
+                                   Bytes size) override {
+    return alone_.collective(operation, ranks, size);
+  }
+  [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override {
+    return alone_.transfer(from, to, size);
+  }
+
+ private:
+  ClusterTimes alone_;
+};
+
+SimTime time_of(const PlanSearch& search, std::size_t index) {
+  const auto found = std::find_if(search.timed.begin(), search.timed.end(),
+                                  [&](const TimedPlan& plan) { return plan.index == index; });
+  REQUIRE(found != search.timed.end());
+  return found->step.time;
+}
+
+// What the pruning by times of groups alone rests on.
+void require_no_faster(const PlanSearch& beside, const PlanSearch& alone) {
+  for (const TimedPlan& plan : beside.timed) {
+    INFO("plan " << plan.index);
+    REQUIRE(plan.step.time >= time_of(alone, plan.index));
+    REQUIRE(plan.bound <= plan.step.time);
+  }
 }
 
 // The last tasks first, on two threads.
@@ -112,6 +180,97 @@ TEST_CASE("trades of time, memory and network are those of all plans", "[plan-se
         return all.timed[at].index == plan.index;
       });
       REQUIRE(is_trade != is_beaten);
+    }
+  }
+}
+
+TEST_CASE("with what groups take from each other a search finds what timing every plan finds",
+          "[plan-search]") {
+  std::size_t pruned = 0;
+  std::size_t other = 0;
+  for (std::uint64_t seed = 0; seed < cases(50); ++seed) {
+    INFO("seed " << seed);
+    const TestSearch search(seed);
+    const PlanSearch alone = search.run({.best = 1, .prunes = false});
+    const auto run = [&](const SearchOptions& options) {
+      SharedTimes times(
+          [&] { return std::make_unique<DividedTimes>(search.drawn.traffic_rate, seed); });
+      return search_plans(search.drawn.task(), search.plans, times, options, run_serially);
+    };
+    const PlanSearch all = run({.best = 1, .prunes = false});
+    REQUIRE(all.timed.size() == alone.timed.size());
+    require_no_faster(all, alone);
+    const PlanSearch found = run({.best = 3});
+    REQUIRE(found.counts.all_invalid() + found.counts.out_of_memory + found.counts.pruned +
+                found.counts.timed ==
+            found.counts.all);
+    for (std::size_t place = 0; place < std::min<std::size_t>(3, all.timed.size()); ++place) {
+      require_same(found.timed[place], all.timed[place]);
+    }
+    pruned += found.counts.pruned;
+    const bool has_any = !all.timed.empty();
+    other += has_any && all.timed.front().index != alone.timed.front().index ? 1 : 0;
+  }
+  REQUIRE(pruned > cases(50) * 50);
+  REQUIRE(other > 0);  // Winners that are none with groups alone.
+}
+
+TEST_CASE("on an oversubscribed fabric a search finds what timing every plan finds",
+          "[plan-search]") {
+  const Cluster cluster = shipped_cluster(
+      "hgx-h100-clos", {.nodes = 4,
+                        .gpus_per_node = 2,
+                        .settings = {"fabric.nodes_per_leaf=2", "fabric.oversubscription=4"}});
+  std::size_t searches = 0;
+  std::size_t shared = 0;
+  for (std::uint64_t seed = 0; seed < cases(50); ++seed) {
+    INFO("seed " << seed);
+    TestSearch search(seed);
+    if (search.drawn.gpus() != static_cast<int>(cluster.gpus.size())) {
+      continue;
+    }
+    search.drawn.server_of_rank = servers_of_gpus(cluster);
+    const auto run = [&](bool prunes, bool is_alone) {
+      SharedTimes times([&]() -> std::unique_ptr<GroupTimes> {
+        if (is_alone) {
+          return std::make_unique<LonelyTimes>(cluster);
+        }
+        return std::make_unique<ClusterTimes>(cluster, std::nullopt, Fidelity::Analytical);
+      });
+      return search_plans(search.drawn.task(), search.plans, times, {.best = 2, .prunes = prunes},
+                          run_serially);
+    };
+    const PlanSearch all = run(false, false);
+    const PlanSearch alone = run(false, true);
+    require_no_faster(all, alone);
+    const PlanSearch found = run(true, false);
+    for (std::size_t place = 0; place < std::min<std::size_t>(2, all.timed.size()); ++place) {
+      require_same(found.timed[place], all.timed[place]);
+    }
+    for (const TimedPlan& plan : all.timed) {
+      shared += plan.step.time > time_of(alone, plan.index) ? 1 : 0;
+    }
+    ++searches;
+  }
+  REQUIRE(searches >= cases(50) / 4);
+  REQUIRE(shared > searches);
+}
+
+TEST_CASE("energy is a figure of trades", "[plan-search]") {
+  for (std::uint64_t seed = 0; seed < cases(10); ++seed) {
+    INFO("seed " << seed);
+    const TestSearch search(seed);
+    const StepPower power{.always = 100.0, .computing = 700.0};
+    const PlanSearch all = search.run({.best = 1, .prunes = false, .power = power});
+    const PlanSearch found = search.run({.best = 1, .wants_front = true, .power = power});
+    const std::vector<std::size_t> expected = best_trades(all.timed);
+    const std::vector<std::size_t> trades = best_trades(found.timed);
+    REQUIRE(trades.size() == expected.size());
+    for (std::size_t index = 0; index < trades.size(); ++index) {
+      require_same(found.timed[trades[index]], all.timed[expected[index]]);
+    }
+    for (const TimedPlan& plan : all.timed) {
+      REQUIRE(plan.joules == power.joules(plan.step.time, computing_time(plan.step.parts)));
     }
   }
 }

@@ -92,5 +92,19 @@ TEST_CASE("what cannot be written is an error that names the file") {
   REQUIRE(folder.entries() == 1);
 }
 
+TEST_CASE("whether a file can be written is found out without leaving anything") {
+  const Folder folder;
+  REQUIRE_FALSE(unwritable_reason(folder / "a").has_value());
+  REQUIRE(folder.entries() == 0);
+  write_file(folder / "a", "old");
+  REQUIRE_FALSE(unwritable_reason(folder / "a").has_value());
+  REQUIRE(content(folder / "a") == "old");
+  REQUIRE(folder.entries() == 1);
+  REQUIRE_FALSE(unwritable_reason("/dev/null").has_value());
+  // A folder in which nobody may make files, root included.
+  REQUIRE(unwritable_reason("/proc/a.csv").has_value());
+  REQUIRE(unwritable_reason(folder / "none/a") == "No such file or directory");
+}
+
 }  // namespace
 }  // namespace trainyard

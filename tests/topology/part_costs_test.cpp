@@ -60,21 +60,24 @@ TEST_CASE("parts are counted, and what nobody says is named", "[part-costs]") {
   REQUIRE(totals.without_idle.empty());
 }
 
-TEST_CASE("GPUs draw their limit while they compute", "[part-costs]") {
-  const CostTotals totals{
-      .watts = 1100.0, .idle_watts = 300.0, .gpu_watts = 1000.0, .gpu_idle_watts = 200.0};
-  REQUIRE(step_joules(totals, 2.0, 1.0) == Approx(2200.0));
-  REQUIRE(step_joules(totals, 2.0, 0.0) == Approx(600.0));
-  REQUIRE(step_joules(totals, 2.0, 0.5) == Approx(1400.0));
-}
-
-TEST_CASE("without its idle power a GPU draws its limit all the time", "[part-costs]") {
+TEST_CASE("without its idle power a GPU counts at its limit", "[part-costs]") {
   PartCosts costs;
   read_costs(costs, "parts: {H100-SXM: {watts: 700}}");
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 1});
-  const CostTotals totals = totals_of(counted_parts(cluster.topology, costs));
-  REQUIRE(totals.without_idle == std::vector<std::string>{"H100-SXM"});
-  REQUIRE(step_joules(totals, 1.0, 0.0) == Approx(8 * 700.0));
+  const ClusterCosts all = cluster_costs(cluster.topology, costs);
+  REQUIRE(all.totals.without_idle == std::vector<std::string>{"H100-SXM"});
+  REQUIRE(all.totals.gpu_idle_watts == 8 * 700.0);
+  REQUIRE(all.parts.front().part == "H100-SXM");
+}
+
+TEST_CASE("parts can be held to those that are known", "[part-costs]") {
+  const std::vector<std::string> known{"A", "B"};
+  PartCosts costs;
+  ConfigDocument good = ConfigDocument::parse("parts: {A: {watts: 5}}", "costs.yaml");
+  costs.read(good, known);
+  REQUIRE(costs.parts.at("A").watts == 5.0);
+  ConfigDocument bad = ConfigDocument::parse("parts: {Q: {watts: 5}}", "costs.yaml");
+  REQUIRE_THROWS_AS(costs.read(bad, known), ConfigError);
 }
 
 TEST_CASE("one file of costs replaces values of another", "[part-costs]") {

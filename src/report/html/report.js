@@ -49,8 +49,9 @@
     return context;
   }
 
-  function legend(id, items) {
-    var entry = d3.select("#" + id).selectAll("span.entry").data(items).enter().append("span")
+  // In a selection or the element of an id.
+  function legend(host, items) {
+    var entry = (host.append ? host : d3.select("#" + host)).selectAll("span.entry").data(items).enter().append("span")
       .attr("class", "entry");
     entry.append("span").attr("class", "swatch")
       .style("background", function (item) { return item[1]; });
@@ -156,6 +157,19 @@
     var units = ["", "K", "M", "G", "T"], at = 0;
     while (bytes >= 1024 && at < units.length - 1) { bytes /= 1024; at += 1; }
     return +bytes.toPrecision(4) + units[at];
+  }
+
+  // Four digits with the prefix of a thousand. Ticks come with their place, which does not matter.
+  function numberText(value) {
+    var size = Math.abs(value), prefixes = ["", "k", "M", "G", "T", "P"], at = 0;
+    if (size > 0 && size < 1e-3) { return value.toExponential(2); }
+    if (size >= 1e4) {
+      while (size >= 1e3 && at < prefixes.length - 1) { size /= 1e3; at += 1; }
+    }
+    return (value < 0 ? "-" : "") + +size.toPrecision(4) + prefixes[at];
+  }
+  function cut(text, most) {
+    return text.length > most ? text.slice(0, Math.max(1, most - 1)) + "\u2026" : text;
   }
 
   // Viridis, which is even in lightness, from nothing to the busiest link.
@@ -316,8 +330,12 @@
   drawHead();
   drawBreakdown();
   drawCurves();
-  drawTimeline({ data: data, show: show, byId: byId, sized: sized, legend: legend, tip: tip,
-    timeText: timeText, colours: kColours });
+  var page = { data: data, show: show, byId: byId, sized: sized, legend: legend, tip: tip,
+    timeText: timeText, colours: kColours, numberText: numberText, sizeText: sizeText, cut: cut,
+    list: function (id, title) { shown.push([id, title]); } };
+  drawCharts(page);
+  drawSweep(page);
+  drawTimeline(page);
   drawLinks();
   drawTables();
   drawNotes();
