@@ -13,6 +13,6 @@ done
 plot torus study-torus --kind bars --x algo --y efficiency --scale 100 --log y \
   --where nodes=128,512 --by cluster,set.fabric.routing --where set.fabric.routing=ecmp,static \
   --name "cluster=tpu-v5p=torus 8 x 8 x 8" --name "cluster=fat-tree-k16-100g=fat tree" \
-  --name "algo=ring=all-reduce: ring" --name "algo=multi-ring=all-reduce: rings of\nall dimensions" \
-  --name "algo=pairwise=alltoall: pairwise" --name "algo=direct=alltoall: all at once" \
+  --name "algo=ring=reduce, ring" --name "algo=multi-ring=reduce, multi-ring" \
+  --name "algo=pairwise=alltoall, pairwise" --name "algo=direct=alltoall, direct" \
   --x-label "512 accelerators, 1 GiB" --y-label "share of the bound (%)"
