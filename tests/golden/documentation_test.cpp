@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of README.md and docs/ are run. In a block marked `console` whose first line begins
-// with "$ trainyard" or "$ docs/studies/run", every line that begins with "$ " is a command, continued after a backslash;
-// the lines after it, if any, are what it prints, else it only has to succeed. UPDATE_GOLDEN=1
-// rewrites those lines.
+// with "$ trainyard" or "$ docs/studies/run", every line that begins with "$ " is a command,
+// continued after a backslash; the lines after it, if any, are what it prints, else it only has to
+// succeed. UPDATE_GOLDEN=1 rewrites those lines.
 #include "support/catch.h"
 
 #include <algorithm>

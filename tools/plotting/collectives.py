@@ -58,7 +58,7 @@ def draw_bandwidth(report, figure, options):
     if has_bandwidth:
         times, rates = column_of(table, "time_us"), column_of(table, "busbw_gb_per_s")
         low, high = column_of(table, "time_low_us"), column_of(table, "time_high_us")
-        if low and len(lines) == 1:
+        if low and len(times) == len(table.rows):
             least = [rates[size] * times[size] / high[size] for size in low]
             most = [rates[size] * times[size] / low[size] for size in low]
             axes.fill_between(list(low), least, most, color=style.colour(0), alpha=0.15, lw=0,

@@ -57,7 +57,7 @@ def draw_timeline(report, figure, options):
     for index, (kind, each) in enumerate(spans.items()):
         for lane, event in each:
             axes.broken_barh([(event["ts"] / 1000, event["dur"] / 1000)], (lane - 0.4, 0.8),
-                             facecolors=style.colour(index), edgecolor="white", linewidth=0.3,
+                             facecolors=style.colour(index), edgecolor="white", linewidth=0.1,
                              label=kind if event is each[0][1] else None)
             number = re.search(r"micro-batch (\d+)", event["name"])
             if number and event["dur"] > 0.012 * longest:
