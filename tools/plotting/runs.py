@@ -74,16 +74,15 @@ def draw_timeline(report, figure, options):
 
 
 def draw_memory(report, figure, options):
-    """The table of `step --memory`: classes stacked, over the passes of a rank or over time."""
+    """The table of `step --memory`: classes stacked, over the passes of a rank."""
     if not isinstance(report, Table):
         raise expected("input", "the CSV of step --memory", "JSON")
     report.require("rank", "position", "moment")
     wanted = options.where or {"rank": [report.rows[0]["rank"]]}
     table = report.where(wanted)
-    has_time = "time_s" in table.columns
     classes = [name for name in table.columns if name.endswith("_gib")]
     indices = range(len(table.rows))
-    xs = [table.number(index, "time_s" if has_time else "position") for index in indices]
+    xs = [table.number(index, "position") for index in indices]
     axes = figure.subplots()
     stack = {name: [table.number(index, name) for index in indices] for name in classes}
     stack = {name: values for name, values in stack.items() if max(values) > 0}
@@ -92,7 +91,7 @@ def draw_memory(report, figure, options):
     axes.stackplot(xs, *stack.values(), labels=labels, colors=colours, step="mid", linewidth=0.4,
                    edgecolor="white")
     axes.set_xlim(xs[0], xs[-1])
-    axes.set_xlabel("time (s)" if has_time else "pass of the rank")
+    axes.set_xlabel("passes of the rank, in their order")
     axes.set_ylabel("memory of a GPU (GiB)")
     axes.set_title(options.title or f"rank {table.rows[0]['rank']} of the pipeline",
                    fontsize="medium")
