@@ -23,7 +23,7 @@ TEST_CASE("the profile of a step's memory has a line for each pass of each rank"
   REQUIRE(csv.rfind("rank,position,moment,weights_gib,gradients_gib,optimizer_states_gib,"
                     "gathered_weights_gib,activations_gib,",
                     0) == 0);
-  const std::string sizes = "4.0,0.0,0.0,0.5,0.0,0.0,0.0,0.0,0.0,0.0,0.0\n";
+  const std::string sizes = "4,0,0,0.5,0,0,0,0,0,0,0\n";
   const auto line = [&](const char* place, const MemoryMoment& moment) {
     return std::string(place) +
            (moment.where().find(',') == std::string::npos ? moment.where()

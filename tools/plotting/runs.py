@@ -6,6 +6,8 @@ import re
 from . import style
 from .data import Table, expected, quoted, table_of
 
+# Of memory, which has more classes than there are colours for lines.
+MORE_COLOURS = ["#BBBBBB", "#882255", "#117733"]
 MOST_LINES = 40
 MOST_QUEUES = 6
 
@@ -86,7 +88,7 @@ def draw_memory(report, figure, options):
     axes = figure.subplots()
     stack = {name: [table.number(index, name) for index in indices] for name in classes}
     stack = {name: values for name, values in stack.items() if max(values) > 0}
-    colours = [style.colour(index) for index in range(len(stack))]
+    colours = [*style.COLOURS, *MORE_COLOURS][:len(stack)]
     labels = [name.removesuffix("_gib").replace("_", " ") for name in stack]
     axes.stackplot(xs, *stack.values(), labels=labels, colors=colours, step="mid", linewidth=0.4,
                    edgecolor="white")
