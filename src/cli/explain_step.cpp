@@ -193,7 +193,7 @@ int explain_step(std::span<const std::string> arguments, std::ostream& out) {
     throw ConfigError(
         "explain: expected a workload in YAML, found one of another tool, whose times are given");
   }
-  constexpr std::array<std::string_view, 2> kRefused{"report", "trace"};
+  constexpr std::array<std::string_view, 3> kRefused{"memory", "report", "trace"};
   refuse_options(reader, "step", kRefused);
   const StepRequest request = read_step_request(reader);
   const unsigned threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));

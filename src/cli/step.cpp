@@ -19,11 +19,13 @@
 #include "cli/step_noise.h"
 #include "cli/step_request.h"
 #include "parallelism/model_flops.h"
+#include "parallelism/software_memory.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_cost.h"
 #include "parallelism/step_run.h"
 #include "parallelism/workload.h"
 #include "report/cost_report.h"
+#include "report/memory_profile.h"
 #include "report/output.h"
 #include "report/step_report.h"
 #include "report/step_trace.h"
@@ -132,6 +134,10 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
     record_step(*run.graph, recorder);
     write_file(*request.trace, chrome_trace(recorder));
   }
+  if (request.memory) {
+    write_file(*request.memory,
+               memory_profile_csv(step_memory(workload.model, run.plan, software)));
+  }
   StepReport report{
       .cluster = cluster.name,
       .workload = workload.name,
@@ -195,6 +201,7 @@ options::options_description step_options() {
       "simulated, with all traffic on one network");
   add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
   add_cost_options(all);
+  add("memory", text("FILE"), "CSV: what each rank of a pipeline holds in each of its passes");
   add_report_option(all);
   add_output_options(all);
   add_log_option(all);
@@ -220,6 +227,11 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
       throw ConfigError(
           "--report: expected a workload of Trainyard's own, found one of another tool; --trace "
           "has its time line");
+    }
+    if (reader.given("memory")) {
+      throw ConfigError(
+          "--memory: expected a workload of Trainyard's own, found one of another tool, of which "
+          "nobody says what it holds");
     }
     return run_foreign_step(reader, *format, out);
   }

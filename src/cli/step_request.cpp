@@ -30,8 +30,10 @@ bool is_of_workload(const std::string& setting) {
 void read_method(const OptionReader& reader, StepRequest& request) {
   constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
   request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
-  check_distinct_files(
-      {{"output", request.output}, {"trace", request.trace}, {"report", reader.text("report")}});
+  check_distinct_files({{"output", request.output},
+                        {"trace", request.trace},
+                        {"memory", request.memory},
+                        {"report", reader.text("report")}});
   if (request.method == StepMethod::ClosedForms) {
     for (const std::string_view name : {"trace", "slow-rank", "jitter", "traffic"}) {
       if (reader.given(name)) {
@@ -87,6 +89,7 @@ StepRequest read_step_request(const OptionReader& reader) {
                       .slow_rank = read_slow_rank(reader),
                       .jitter = read_jitter(reader),
                       .trace = output_file(reader, "trace"),
+                      .memory = output_file(reader, "memory"),
                       .report = html_target(reader),
                       .costs = read_cost_options(reader)};
   request.workload_settings = take_workload_settings(request.overrides);

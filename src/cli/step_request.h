@@ -41,6 +41,7 @@ struct StepRequest {
   ComputeJitter jitter;
   bool shares_network = false;
   std::optional<std::string> trace;
+  std::optional<std::string> memory = {};  // Of each rank, over its passes.
   std::optional<HtmlTarget> report = {};
   std::optional<CostRequest> costs = {};
 };

@@ -74,8 +74,9 @@ constexpr std::array kSweepCommands{
 };
 
 // Options of a command that say where its results go: those are the sweep's.
-const std::set<std::string, std::less<>> kOwnOptions{
-    "counters", "flows-out", "format", "help", "output", "plot", "report", "samples", "trace"};
+const std::set<std::string, std::less<>> kOwnOptions{"counters", "flows-out", "format", "help",
+                                                     "memory",   "output",    "plot",   "report",
+                                                     "samples",  "trace"};
 
 constexpr unsigned kMostThreads = 1024;
 

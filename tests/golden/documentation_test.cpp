@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of README.md and docs/ are run. In a block marked `console` whose first line begins
-// with "$ trainyard", every line that begins with "$ " is a command, continued after a backslash;
-// the lines after it, if any, are what it prints, else it only has to succeed. UPDATE_GOLDEN=1
-// rewrites those lines.
+// with "$ trainyard" or "$ docs/studies/run", every line that begins with "$ " is a command,
+// continued after a backslash; the lines after it, if any, are what it prints, else it only has to
+// succeed. UPDATE_GOLDEN=1 rewrites those lines.
 #include "support/catch.h"
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "cli/search_request.h"
 #include "cli/step.h"
 #include "cli/traffic.h"
+#include "support/effort.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -65,7 +66,8 @@ std::vector<Example> examples_of(const std::string& name, const std::string& tex
   }
   std::vector<Example> examples;
   for (std::size_t index = 0; index + 1 < lines.size(); ++index) {
-    if (lines[index] == "```console" && starts_with(lines[index + 1], "$ trainyard")) {
+    if (lines[index] == "```console" && (starts_with(lines[index + 1], "$ trainyard") ||
+                                         starts_with(lines[index + 1], "$ docs/studies/run "))) {
       const std::vector<Example> block = block_examples(name, lines, ++index);
       examples.insert(examples.end(), block.begin(), block.end());
     }
@@ -82,15 +84,44 @@ void rewrite(const std::filesystem::path& page, const Example& example, const st
   std::ofstream(page, std::ios::binary) << text;
 }
 
-std::vector<std::filesystem::path> pages() {
-  std::vector<std::filesystem::path> files{kRoot / "README.md"};
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "docs")) {
+// In order.
+std::vector<std::filesystem::path> pages_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".md") {
       files.push_back(entry.path());
     }
   }
   std::ranges::sort(files);
   return files;
+}
+
+// Runs their examples; how many of them say what they print.
+int compare_pages(const std::vector<std::filesystem::path>& pages) {
+  // Examples name files of the repository, and may write files of their own.
+  const ScratchFolder folder;
+  for (const std::string name : {"configs", "docs", "tests", "tools", "validation"}) {
+    std::filesystem::create_directory_symlink(kRoot / name, folder.path() / name);
+  }
+  const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
+  int compared = 0;
+  for (const std::filesystem::path& page : pages) {
+    for (Example& example : examples_of(page.filename().string(), read_text_file(page))) {
+      INFO(example.place << ": " << example.command);
+      const ProgramResult result = run_shell(example.command, folder.path());
+      REQUIRE(result.error.empty());
+      REQUIRE(result.status == 0);
+      if (!example.output.empty()) {
+        if (update && result.output != example.output) {
+          rewrite(page, example, result.output);
+          example.output = result.output;
+        }
+        REQUIRE(result.output == example.output);
+        ++compared;
+      }
+    }
+  }
+  return compared;
 }
 
 }  // namespace
@@ -111,30 +142,34 @@ TEST_CASE("examples are told from other blocks, commands from their output") {
 }
 
 TEST_CASE("the examples of the documentation print what it says", "[golden]") {
-  // Examples name files of the repository, and may write files of their own.
-  const ScratchFolder folder;
-  for (const std::string name : {"configs", "tests", "validation"}) {
-    std::filesystem::create_directory_symlink(kRoot / name, folder.path() / name);
+  std::vector<std::filesystem::path> pages = pages_of(kRoot / "docs");
+  pages.push_back(kRoot / "README.md");
+  REQUIRE(compare_pages(pages) >= 2);
+}
+
+TEST_CASE("each worked study prints what its page says, and has its figures", "[golden][studies]") {
+  for (const std::filesystem::path& page : pages_of(kRoot / "docs/studies")) {
+    if (page.filename() == "README.md") {
+      continue;
+    }
+    INFO(page.filename().string());
+    REQUIRE(std::filesystem::exists(kRoot / "docs/studies" / page.stem().concat(".sh")));
+    // Minutes under sanitizers, which have run all commands in use here elsewhere.
+    REQUIRE((kIsSanitized || compare_pages({page}) == 1));
   }
-  const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
-  int compared = 0;
-  for (const std::filesystem::path& page : pages()) {
-    for (Example& example : examples_of(page.filename().string(), read_text_file(page))) {
-      INFO(example.place << ": " << example.command);
-      const ProgramResult result = run_shell(example.command, folder.path());
-      REQUIRE(result.error.empty());
-      REQUIRE(result.status == 0);
-      if (!example.output.empty()) {
-        if (update && result.output != example.output) {
-          rewrite(page, example, result.output);
-          example.output = result.output;
-        }
-        REQUIRE(result.output == example.output);
-        ++compared;
+  const std::string index = read_text_file(kRoot / "docs/studies/README.md");
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "docs/figures")) {
+    const std::string name = entry.path().filename().string();
+    if (starts_with(name, "study-")) {
+      INFO(name);
+      std::string pages = index;
+      for (const std::filesystem::path& page : pages_of(kRoot / "docs/studies")) {
+        pages += read_text_file(page);
       }
+      REQUIRE(pages.find("../figures/" + name) != std::string::npos);
+      REQUIRE(std::filesystem::file_size(entry.path()) < 100'000);
     }
   }
-  REQUIRE(compared >= 2);
 }
 
 TEST_CASE("the pages about commands name every option") {
