@@ -19,6 +19,7 @@
 #include "nccl/profile.h"
 #include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
+#include "parallelism/host_copies.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/shared_times.h"
 #include "parallelism/software_memory.h"
@@ -125,6 +126,7 @@ class SizeSearch {
               .server_of_rank = places_.servers(),
               .domain_of_rank = places_.domains(),
               .loads = inputs.workload.routing,
+              .host = host_rates_for(inputs.workload.plan, cluster),
               .memory = Bytes(static_cast<std::int64_t>(
                   request.memory_share * static_cast<double>(gpu_.memory.value.count())))} {}
 
