@@ -128,7 +128,7 @@ class SizeSearch {
               .loads = inputs.workload.routing,
               .host = host_rates_for(inputs.workload.plan, cluster),
               .memory = Bytes(static_cast<std::int64_t>(
-                  request.memory_share * static_cast<double>(gpu_.memory.value.count())))} {}
+                  request.memory_share * static_cast<double>(memory_size().count())))} {}
 
   [[nodiscard]] SearchOfSize run() {
     const auto gpus = static_cast<int>(cluster_.gpus.size());
@@ -153,7 +153,7 @@ class SizeSearch {
   }
 
   [[nodiscard]] double peak() const { return rates_.peak; }
-  [[nodiscard]] Bytes memory_size() const { return gpu_.memory.value; }
+  [[nodiscard]] Bytes memory_size() const { return device_capacity(gpu_.memory.value); }
 
  private:
   // Of the first look: those of the runtime that cost least.

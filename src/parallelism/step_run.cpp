@@ -25,7 +25,7 @@ void add_memory(const Cluster& cluster, const Workload& workload, const Software
                 const GpuModel& gpu, StepRun& run) {
   const StepMemory memory = step_memory(workload.model, run.plan, software);
   run.memory = memory.highest().highest().use;
-  run.memory_size = gpu.memory.value;
+  run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
   if (run.plan.offload.any()) {
     run.host_memory = host_memory_use(cluster, run.plan, memory);
@@ -133,7 +133,7 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
   held.offload.optimizer = true;
   const StepMemory memory = step_memory(workload.model, held, software);
   run.memory = memory.highest().highest().use;
-  run.memory_size = gpu.memory.value;
+  run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
   const std::vector<int> hosts = servers_of_gpus(places.workers);
   run.servers = run_servers({.model = workload.model,
