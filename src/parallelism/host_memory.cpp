@@ -71,6 +71,7 @@ HostMemoryUse host_memory_use(const Cluster& cluster, const ParallelPlan& plan,
     use.hosted.optimizer += of_rank.optimizer;
     use.hosted.gradients += of_rank.gradients;
     use.hosted.activations += of_rank.activations;
+    use.size = topology.server(*server).host_memory;
   }
   HostMemoryUse worst;
   for (const auto& [server, use] : servers) {

@@ -3,6 +3,7 @@
 
 #include "parallelism/host_memory.h"
 
+#include <string>
 #include <vector>
 
 #include "support/built_clusters.h"
@@ -36,11 +37,13 @@ TEST_CASE("host memory of a server is the sum over its ranks", "[host-memory]") 
 }
 
 TEST_CASE("a server that has less than its ranks need is named with its parts", "[host-memory]") {
-  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 1});
-  HostMemoryUse large = host_memory_use(cluster, {.tensor = 8}, hosted({gigabytes(100)}));
-  HostMemoryUse small = large;
-  large.size = gigabytes(2000);
-  small.size = gigabytes(512);
+  const auto use_of = [](const std::string& size) {
+    const Cluster cluster =
+        shipped_cluster("dgx-h100", {.nodes = 1, .settings = {"server.host_memory=" + size}});
+    return host_memory_use(cluster, {.tensor = 8}, hosted({gigabytes(100)}));
+  };
+  const HostMemoryUse large = use_of("2 TB");
+  const HostMemoryUse small = use_of("512 GB");
   REQUIRE(large.fits());
   REQUIRE(large.verdict() ==
           "fits: a server needs 808.59 of 2000.00 GB of host memory: optimizer states 800.00, "
