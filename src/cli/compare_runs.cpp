@@ -314,7 +314,7 @@ RunComparison compare_with_trace(const std::string& result, const std::string& t
       sum_of(step, {StepPart::Linear, StepPart::Attention, StepPart::MemoryBound, StepPart::Casts,
                     StepPart::Head, StepPart::Recompute, StepPart::Optimizer});
   const SimTime traffic = sum_of(step, {StepPart::Tensor, StepPart::Context, StepPart::Expert,
-                                        StepPart::Data, StepPart::Pipeline});
+                                        StepPart::Data, StepPart::Offload, StepPart::Pipeline});
   RunComparison comparison{
       .what = "a predicted step and a measured one",
       .before = result,

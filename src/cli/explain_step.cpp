@@ -38,7 +38,9 @@ struct StepToExplain {
 std::optional<SimTime> time_with(const StepToExplain& step, const Workload& workload,
                                  const MachineModel& machine) {
   const StepRun run = run_step_inputs(step.request, step.inputs.catalogue, workload, machine);
-  return run.memory.device() > run.memory_size ? std::nullopt : std::optional(run.step.time);
+  const bool fits_host = !run.host_memory || run.host_memory->fits();
+  const bool fits = run.memory.device() <= run.memory_size && fits_host;
+  return fits ? std::optional(run.step.time) : std::nullopt;
 }
 
 using Change = std::function<void(Workload&, SoftwareProfile&)>;

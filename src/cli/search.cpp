@@ -19,6 +19,7 @@
 #include "nccl/profile.h"
 #include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
+#include "parallelism/host_copies.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/shared_times.h"
 #include "parallelism/software_memory.h"
@@ -128,8 +129,9 @@ class SizeSearch {
               .server_of_rank = places_.servers(),
               .domain_of_rank = places_.domains(),
               .loads = inputs.workload.routing,
+              .host = host_rates_for(inputs.workload.plan, cluster),
               .memory = Bytes(static_cast<std::int64_t>(
-                  request.memory_share * static_cast<double>(gpu_.memory.value.count())))} {}
+                  request.memory_share * static_cast<double>(memory_size().count())))} {}
 
   [[nodiscard]] SearchOfSize run() {
     const auto gpus = static_cast<int>(cluster_.gpus.size());
@@ -157,7 +159,7 @@ class SizeSearch {
   }
 
   [[nodiscard]] double peak() const { return rates_.peak; }
-  [[nodiscard]] Bytes memory_size() const { return gpu_.memory.value; }
+  [[nodiscard]] Bytes memory_size() const { return device_capacity(gpu_.memory.value); }
 
  private:
   [[nodiscard]] static std::optional<ClusterCosts> costs_of(const SearchRequest& request,

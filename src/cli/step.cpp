@@ -52,7 +52,21 @@ Examples:
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
+std::string servers_note(const ServerRun& run, const ParameterServers& servers) {
+  const std::string consistency = !servers.bound       ? "asynchronous"
+                                  : *servers.bound > 0 ? fmt::format("bound {}", *servers.bound)
+                                                       : "synchronous";
+  return fmt::format(
+      "{} workers and {} parameter servers on {}, {}: the mean of {} steps; weights are {:.2f} "
+      "steps old on average and {} at most (docs/parameter-servers.md)",
+      run.workers, run.servers, servers.on_workers ? "their hosts" : "hosts of their own",
+      consistency, run.steps, run.staleness.mean, run.staleness.most);
+}
+
 std::string method_note(const StepRun& run, bool has_jitter) {
+  if (run.servers) {
+    return servers_note(*run.servers, *run.plan.servers);
+  }
   if (!run.graph) {
     return "closed forms: overlap of gradients and weights with passes, of tensor and context "
            "traffic with products; jitter; optimizer (docs/step.md)";
@@ -78,19 +92,25 @@ std::optional<std::string> sharing_note(const StepRun& run) {
       run.least_share);
 }
 
+std::string collectives_note(const StepRequest& request, const StepRun& run) {
+  const std::string runtime = request.is_nccl ? fmt::format("as NCCL {} would by its event model",
+                                                            to_string(request.nccl_version))
+                                              : "as plain rings";
+  return fmt::format(
+      "collectives run {}, each group beside the others of its kind: {} of {} simulated, the "
+      "others "
+      "are equal ones",
+      runtime, run.simulated, run.calls);
+}
+
 std::vector<std::string> notes_of(const StepRequest& request, const Workload& workload,
                                   const SoftwareProfile& software, const StepRun& run) {
-  std::vector<std::string> notes{
-      method_note(run, request.jitter.has_any()),
-      request.shares_network
-          ? "collectives run as plain rings, all groups at once on one network"
-          : fmt::format("collectives run {}, each group beside the others of its kind: {} of {} "
-                        "simulated, the "
-                        "others are equal ones",
-                        request.is_nccl ? fmt::format("as NCCL {} would by its event model",
-                                                      to_string(request.nccl_version))
-                                        : "as plain rings",
-                        run.simulated, run.calls)};
+  std::vector<std::string> notes{method_note(run, request.jitter.has_any())};
+  if (!run.servers) {
+    notes.push_back(request.shares_network
+                        ? "collectives run as plain rings, all groups at once on one network"
+                        : collectives_note(request, run));
+  }
   if (const auto note = request.shares_network ? std::nullopt : sharing_note(run)) {
     notes.push_back(*note);
   }
@@ -111,6 +131,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
                                 fmt::join(run.beyond_profile, "; ")));
   }
   notes.push_back(run.memory_verdict);
+  if (run.host_memory) {
+    notes.push_back(run.host_memory->verdict());
+  }
   const bool has_experts =
       std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
                   [](const ModelLayer& layer) { return layer.experts.has_value(); });
@@ -154,6 +177,7 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
       .peak = run.peak,
       .memory = run.memory,
       .memory_size = run.memory_size,
+      .host_memory = run.host_memory,
       .notes = {}};
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);

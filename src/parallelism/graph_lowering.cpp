@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "parallelism/bucket_size.h"
+#include "parallelism/lowered_copies.h"
 #include "parallelism/lowered_rank.h"
 #include "parallelism/lowered_units.h"
 #include "parallelism/rank_groups.h"
@@ -44,13 +46,15 @@ class StepLowering {
  private:
   // While a rank is written.
   struct Writing {
-    LoweredRank rank;
+    LoweredRank& rank;
+    LoweredCopies copies;
     std::vector<int> pipeline;  // Ranks of its pipeline.
     int place = 0;              // In it.
     std::vector<UnitOfPass> units;
     std::size_t next_unit = 0;
     std::optional<OperationId> gathered;  // ZeRO 3: weights of the next unit.
     std::optional<PendingReduce> reduce;  // ZeRO 3: gradients of the last unit.
+    std::optional<OperationId> reduced;   // The last reduction that is written.
     RankParameters bucket;                // Gradients that are complete and not yet reduced.
     // ZeRO 1 and 2: gathers that the first forward pass of a unit waits for, by chunk and unit.
     std::map<std::pair<int, UnitIndex>, OperationId> weights;
@@ -68,6 +72,7 @@ class StepLowering {
   void add_gradients(Writing& writing, const UnitOfPass& of_pass);
   void reduce_bucket(Writing& writing, std::string_view name);
   void add_end(Writing& writing);
+  void add_optimizer(Writing& writing, const RankParameters& parameters);
 
   // Messages of a pass: from the stage before it, or to the one behind.
   [[nodiscard]] int place_of(int stage, const Pass& pass) const;
@@ -98,12 +103,15 @@ std::vector<UnitCall> StepLowering::data_traffic(const std::vector<GroupCall>& c
 void StepLowering::add_rank(int rank) {
   std::vector<int> pipeline = group_of(plan_, RankGroupKind::Pipeline, rank);
   const auto place = std::find(pipeline.begin(), pipeline.end(), rank) - pipeline.begin();
-  Writing writing{.rank = LoweredRank(rank, result_.graph, communicators_),
+  LoweredRank lowered(rank, result_.graph, communicators_);
+  Writing writing{.rank = lowered,
+                  .copies = LoweredCopies(job_, units_, lowered),
                   .pipeline = std::move(pipeline),
                   .place = static_cast<int>(place),
                   .units = {},
                   .gathered = {},
                   .reduce = {},
+                  .reduced = {},
                   .bucket = {},
                   .weights = {}};
   const std::vector<Pass> passes = passes_of(shape_, writing.place);
@@ -214,7 +222,10 @@ void StepLowering::add_unit(Writing& writing, const UnitOfPass& of_pass) {
       writing.rank.require(found->second);
     }
   }
+  const bool is_last = writing.next_unit == writing.units.size();
+  writing.copies.begin_unit(of_pass, is_last ? nullptr : &writing.units[writing.next_unit]);
   writing.rank.unit(units_.unit(of_pass.unit, of_pass.kind));
+  writing.copies.end_unit(of_pass);
   if (shards_weights() && makes_weight_gradients(of_pass.kind)) {
     add_sharded_reduce(writing, of_pass);
   }
@@ -243,7 +254,8 @@ void StepLowering::gather_weights(Writing& writing, const UnitOfPass& of_pass, b
 
 void StepLowering::write_reduce(Writing& writing) {
   if (writing.reduce) {
-    writing.rank.calls_beside(writing.reduce->calls, writing.reduce->name, writing.reduce->before);
+    writing.reduced = writing.rank.calls_beside(writing.reduce->calls, writing.reduce->name,
+                                                writing.reduce->before);
     writing.reduce.reset();
   }
 }
@@ -277,9 +289,10 @@ void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
 
 void StepLowering::reduce_bucket(Writing& writing, std::string_view name) {
   const DataCalls calls = data_calls(writing.bucket, plan_, job_.software.gradient_bytes);
+  const std::optional<OperationId> reduced = writing.rank.calls_beside(
+      data_traffic(calls.reduce), fmt::format("gradients to {}", name), writing.rank.front());
+  writing.copies.send_gradients(writing.bucket, name, reduced ? reduced : writing.reduced);
   writing.bucket = {};
-  writing.rank.calls_beside(data_traffic(calls.reduce), fmt::format("gradients to {}", name),
-                            writing.rank.front());
 }
 
 void StepLowering::add_end(Writing& writing) {
@@ -290,6 +303,7 @@ void StepLowering::add_end(Writing& writing) {
     for (const UnitCall& call : data_traffic(calls.reduce)) {
       writing.rank.call(call, "gradients");
     }
+    writing.copies.send_all_gradients(parameters);
   }
   const bool is_end =
       writing.place == 0 || writing.place == static_cast<int>(writing.pipeline.size()) - 1;
@@ -303,17 +317,25 @@ void StepLowering::add_end(Writing& writing) {
   if (plan_.ranks() > 1) {
     writing.rank.barrier("norm of gradients");
   }
+  add_optimizer(writing, parameters);
+  if (!job_.overlap.data) {
+    for (const UnitCall& call : data_traffic(calls.gather)) {
+      writing.rank.call(call, "weights");
+    }
+  }
+}
+
+void StepLowering::add_optimizer(Writing& writing, const RankParameters& parameters) {
+  if (plan_.offload.optimizer) {
+    writing.copies.update(parameters);
+    return;
+  }
   const double shards = plan_.zero_stage > 0 ? plan_.shards() : 1;
   const double expert_shards = plan_.zero_stage > 0 ? plan_.expert_gradient_ranks() : 1;
   const double owned = static_cast<double>(parameters.dense) / shards +
                        static_cast<double>(parameters.expert) / expert_shards;
   writing.rank.compute("optimizer", StepPart::Optimizer,
                        units_.operators().memory(owned * job_.software.optimizer_bytes));
-  if (!job_.overlap.data) {
-    for (const UnitCall& call : data_traffic(calls.gather)) {
-      writing.rank.call(call, "weights");
-    }
-  }
 }
 
 int StepLowering::place_of(int stage, const Pass& pass) const {
@@ -354,12 +376,6 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
 }
 
 }  // namespace
-
-std::int64_t bucket_parameters(const ParallelPlan& plan) {
-  constexpr std::int64_t kLeast = 40'000'000;
-  constexpr std::int64_t kOfRank = 1'000'000;
-  return std::max(kLeast, kOfRank * plan.gradient_ranks());
-}
 
 StepGraph lower_step(const StepJob& job, Folding folding) {
   check_modelled(job);

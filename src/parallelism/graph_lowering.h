@@ -50,9 +50,4 @@ struct StepGraph {
 // For a plan that passed check(); throws as check_modelled().
 [[nodiscard]] StepGraph lower_step(const StepJob& job, Folding folding);
 
-// Parameters of a bucket of gradients or weights, as Megatron-LM has them with overlap: 40 million,
-// or one million for each rank that shares gradients, so that rings of many ranks are not bound by
-// latency (megatron/core/distributed/distributed_data_parallel.py: bucket_size).
-[[nodiscard]] std::int64_t bucket_parameters(const ParallelPlan& plan);
-
 }  // namespace trainyard

@@ -70,7 +70,8 @@ class PlacedJob {
                        .overlap = overlap_of(workload.overlap, job.software),
                        .server_of_rank = places.servers(),
                        .domain_of_rank = places.domains(),
-                       .loads = workload.routing};
+                       .loads = workload.routing,
+                       .host = host_rates_for(plan, part_)};
     graph_ = lower_step(step, Folding::Unfolded).graph;
     check(graph_, job.name);
   }

@@ -164,6 +164,20 @@ void LoweredRank::barrier(std::string_view name) {
       {.communicator = communicators_.all(), .operation = Operation::Barrier}));
 }
 
+OperationId LoweredRank::host(const std::string& on, std::string_view name, StepPart part,
+                              SimTime time) {
+  const OperationId id = graph_.add_host(stream(on), name, part, time);
+  follow(id);
+  return id;
+}
+
+OperationId LoweredRank::host_beside(const std::string& on, std::string_view name, StepPart part,
+                                     SimTime time, const std::vector<OperationId>& before) {
+  const OperationId id = graph_.add_host(stream(on), name, part, time);
+  link(before, id);
+  return id;
+}
+
 std::optional<OperationId> LoweredRank::calls_beside(const std::vector<UnitCall>& calls,
                                                      std::string_view name,
                                                      const std::vector<OperationId>& before) {

@@ -87,6 +87,11 @@ class LoweredRank {
   void unit(const NamedUnit& unit);
   void call(const UnitCall& call, std::string_view name);
   void barrier(std::string_view name);
+  // On another stream than computation, without the GPU: after everything before, or beside what
+  // follows, after `before`.
+  OperationId host(const std::string& on, std::string_view name, StepPart part, SimTime time);
+  OperationId host_beside(const std::string& on, std::string_view name, StepPart part, SimTime time,
+                          const std::vector<OperationId>& before);
   // Beside what follows, after `before`; the last of them.
   std::optional<OperationId> calls_beside(const std::vector<UnitCall>& calls, std::string_view name,
                                           const std::vector<OperationId>& before);

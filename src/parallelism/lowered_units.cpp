@@ -138,6 +138,7 @@ std::vector<UnitOfPass> StepUnits::units_of_rank(const std::vector<Pass>& passes
           {.unit = each,
            .kind = pass.kind,
            .chunk = pass.chunk,
+           .micro_batch = pass.micro_batch,
            .is_first_forward = first[chunk] == index,
            .is_last_gradient = makes_weight_gradients(pass.kind) && last[chunk] == index});
     }

@@ -28,6 +28,7 @@ struct UnitOfPass {
   UnitIndex unit = 0;
   PassKind kind = PassKind::Forward;
   int chunk = 0;
+  int micro_batch = 0;
   bool is_first_forward = false;  // Of the chunk.
   bool is_last_gradient = false;  // Of the weights of the chunk.
   bool ends_pass = false;         // The last unit of its pass.

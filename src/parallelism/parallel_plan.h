@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,24 @@ enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
                                            PlanAxis::Pipeline};
 
+// What is in host memory instead of on the GPU (offload.h).
+struct PlanOffload {
+  bool optimizer = false;    // Its states, and gradients for it; the CPU updates the weights.
+  bool activations = false;  // Of layers, between forward and backward.
+
+  [[nodiscard]] bool any() const { return optimizer || activations; }
+};
+
+// Servers add gradients to weights, instead of collectives that sum them up
+// (parameter_servers.h).
+struct ParameterServers {
+  int count = 1;
+  bool on_workers = false;  // On the hosts of workers; otherwise on hosts of their own.
+  // Steps by which the weights of a worker may lack what others have done; nothing: any number.
+  std::optional<int> bound = 0;
+  int steps = 8;  // That are run one after the other.
+};
+
 // Ranks are tensor * context * pipeline * data; each GPU is one.
 struct ParallelPlan {
   int tensor = 1;
@@ -49,6 +68,8 @@ struct ParallelPlan {
   std::int64_t global_batch = 1;  // Sequences.
   std::int64_t sequence = 2048;   // Tokens.
   Recompute recompute = Recompute::None;
+  PlanOffload offload = {};
+  std::optional<ParameterServers> servers = {};
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
   // From the axis whose ranks are neighbours to the one whose ranks are furthest apart; each once.

@@ -38,7 +38,8 @@ StepJob job_of(const SearchTask& task, const ParallelPlan& plan) {
           .overlap = task.overlap,
           .server_of_rank = task.server_of_rank,
           .domain_of_rank = task.domain_of_rank,
-          .loads = task.loads};
+          .loads = task.loads,
+          .host = task.host};
 }
 
 Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& times) {

@@ -8,12 +8,14 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "parallelism/expert_routing.h"
 #include "parallelism/gpu_rates.h"
+#include "parallelism/host_copies.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
 #include "parallelism/shared_times.h"
@@ -34,7 +36,8 @@ struct SearchTask {
   std::span<const int> server_of_rank;
   std::span<const int> domain_of_rank = {};
   ExpertLoads loads = {};
-  Bytes memory;  // That a plan may use on each GPU.
+  std::optional<HostRates> host = {};  // For plans with offload.
+  Bytes memory;                        // That a plan may use on each GPU.
 };
 
 struct SearchOptions {

@@ -73,12 +73,22 @@ struct MemoryMoment {
   [[nodiscard]] std::string where() const;
 };
 
+// In host memory, for plans with offload.
+struct HostedMemory {
+  Bytes optimizer = {};    // States, and weights where those are the master copy.
+  Bytes gradients = {};    // Of the rank's shard.
+  Bytes activations = {};  // The most at once.
+
+  [[nodiscard]] Bytes total() const { return optimizer + gradients + activations; }
+};
+
 struct RankMemory {
   int rank = 0;                       // Of the pipeline.
   std::vector<MemoryMoment> profile;  // For each pass, and the optimizer, its highest moment.
   std::size_t peak = 0;               // Index of the highest of them, the first of equal ones.
   // Most forward passes alive at once, all chunks together; from the schedule.
   int most_activations = 0;
+  HostedMemory host = {};
 
   [[nodiscard]] const MemoryMoment& highest() const { return profile[peak]; }
 };

@@ -23,6 +23,7 @@ enum class StepPart : std::uint8_t {
   Context,      // of context ranks,
   Expert,       // of expert ranks,
   Data,         // of ranks that share gradients or weights.
+  Offload,      // Copies to and from host memory, as far as they show.
   Pipeline,     // Transfers between stages.
   Bubble,       // Waiting for other stages.
   Optimizer,
@@ -30,7 +31,7 @@ enum class StepPart : std::uint8_t {
   Fixed,   // Of a step, whatever its size.
 };
 
-inline constexpr std::size_t kStepParts = 16;
+inline constexpr std::size_t kStepParts = 17;
 
 // "linear", "memory_bound", ...
 [[nodiscard]] std::string_view to_string(StepPart part);

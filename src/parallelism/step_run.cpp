@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "parallelism/graph_network.h"
+#include "parallelism/host_copies.h"
 #include "parallelism/rank_groups.h"
 #include "parallelism/software_memory.h"
 #include "sim/config_error.h"
@@ -18,12 +19,15 @@
 namespace trainyard {
 namespace {
 
-void add_memory(const Workload& workload, const SoftwareProfile& software, const GpuModel& gpu,
-                StepRun& run) {
+void add_memory(const Cluster& cluster, const Workload& workload, const SoftwareProfile& software,
+                const GpuModel& gpu, StepRun& run) {
   const StepMemory memory = step_memory(workload.model, run.plan, software);
   run.memory = memory.highest().highest().use;
-  run.memory_size = gpu.memory.value;
+  run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+  if (run.plan.offload.any()) {
+    run.host_memory = host_memory_use(cluster, run.plan, memory);
+  }
 }
 
 // In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it
@@ -106,14 +110,55 @@ const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
   return catalogue.gpus().at(name);
 }
 
+namespace {
+
+// The workers hold no states of the optimizer, as with one on the host.
+StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
+                         const SoftwareProfile& software, const StepTables& tables) {
+  if (tables.method != StepMethod::Graph || !tables.shares_network || tables.slow_rank) {
+    throw ConfigError(
+        "parameter servers: expected --method graph --runtime plain --traffic shared, without a "
+        "slow rank, as messages meet at servers, found another way");
+  }
+  const ServerPlaces places = server_places(cluster, *workload.plan.servers);
+  StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
+              .step = {},
+              .overlap = overlap_of(workload.overlap, software)};
+  const GpuModel& gpu = gpu_of(places.workers, tables.catalogue);
+  const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
+  run.peak = rates.peak;
+  ParallelPlan held = run.plan;
+  held.offload.optimizer = true;
+  const StepMemory memory = step_memory(workload.model, held, software);
+  run.memory = memory.highest().highest().use;
+  run.memory_size = device_capacity(gpu.memory.value);
+  run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+  const std::vector<int> hosts = servers_of_gpus(places.workers);
+  run.servers = run_servers({.model = workload.model,
+                             .plan = run.plan,
+                             .rates = rates,
+                             .software = software,
+                             .overlap = run.overlap,
+                             .server_of_rank = hosts,
+                             .loads = workload.routing},
+                            places, tables.fidelity, tables.jitter);
+  run.step = run.servers->step;
+  return run;
+}
+
+}  // namespace
+
 StepRun run_workload(const Cluster& cluster, const Workload& workload,
                      const SoftwareProfile& software, const StepTables& tables) {
+  if (workload.plan.servers) {
+    return run_with_servers(cluster, workload, software, tables);
+  }
   StepRun run{.plan = plan_for(workload, static_cast<int>(cluster.gpus.size())),
               .step = {},
               .overlap = overlap_of(workload.overlap, software)};
   const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
-  add_memory(workload, software, gpu, run);
+  add_memory(cluster, workload, software, gpu, run);
   run.peak = rates.peak;
   std::optional<ClusterTimes::Nccl> runtime;
   if (tables.nccl != nullptr) {
@@ -132,7 +177,8 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
               .overlap = run.overlap,
               .server_of_rank = times.servers(),
               .domain_of_rank = times.domains(),
-              .loads = workload.routing},
+              .loads = workload.routing,
+              .host = host_rates_for(run.plan, cluster)},
              tables, times, run);
   run.calls = times.calls();
   run.simulated = times.simulated();

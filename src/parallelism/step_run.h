@@ -14,6 +14,8 @@
 #include "network/network.h"
 #include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
+#include "parallelism/host_memory.h"
+#include "parallelism/parameter_servers.h"
 #include "parallelism/software_profile.h"
 #include "parallelism/step_graph.h"
 #include "parallelism/step_memory.h"
@@ -59,10 +61,11 @@ struct StepRun {
   ParallelPlan plan;
   StepTime step;
   Overlap overlap;
-  MemoryUse memory = {};            // At its peak, on the rank that holds most.
-  Bytes memory_size = {};           // Of a GPU.
-  std::string memory_verdict = {};  // Which rank, when, and what it holds; one line.
-  double peak = 0.0;                // Dense, of one GPU in the precision of the workload; FLOP/s.
+  MemoryUse memory = {};                          // At its peak, on the rank that holds most.
+  Bytes memory_size = {};                         // Of a GPU, as it reports it.
+  std::string memory_verdict = {};                // Which rank, when, and what it holds; one line.
+  std::optional<HostMemoryUse> host_memory = {};  // Of a plan with offload.
+  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
   // Collectives and transfers that were asked for, and those that were simulated: the others are
   // equal ones.
   std::size_t calls = 0;
@@ -73,6 +76,7 @@ struct StepRun {
   // In what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
   std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.
+  std::optional<ServerRun> servers = {};   // Of a plan with parameter servers, instead.
   std::optional<SimTime> usual_time = {};  // Of the step without slow rank and jitter.
 };
 

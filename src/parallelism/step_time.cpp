@@ -10,7 +10,9 @@
 #include <optional>
 #include <utility>
 
+#include "parallelism/bucket_size.h"
 #include "parallelism/layer_time.h"
+#include "parallelism/offload.h"
 #include "parallelism/operator_time.h"
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/pipeline_timeline.h"
@@ -21,10 +23,6 @@
 
 namespace trainyard {
 namespace {
-
-// Of a step for each doubling of the servers, beside what latency explains: weak scaling of the
-// dgxc-benchmarking tables from 8 to 2,048 GPUs.
-constexpr double kJitterOfDoubling = 0.004;
 
 SimTime scaled(SimTime time, double factor) {
   return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
@@ -69,6 +67,7 @@ class StepModel {
   // What shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
   void add_sharded(const RankParameters& parameters, Passes& passes);
+  void add_activation_copies(const ModelLayer& layer, Passes& passes) const;
   [[nodiscard]] Passes layer(int of_model);
   // The same, worked out once for layers that follow one another and are alike.
   [[nodiscard]] const Passes& same_layer(int of_model);
@@ -81,7 +80,12 @@ class StepModel {
   // All stages of the model that a rank of the pipeline has.
   [[nodiscard]] Passes of_rank(int rank) const;
   [[nodiscard]] RankParameters parameters_of_rank(int rank) const;
+  // Micro-batches whose passes hide the traffic of gradients and weights.
+  [[nodiscard]] double window() const;
   [[nodiscard]] SimTime exposed_data();
+  // Gradients on their way to the host that show.
+  [[nodiscard]] SimTime exposed_gradients(int rank);
+  void add_optimizer(StepParts& parts);
   [[nodiscard]] SimTime optimizer() const;
 
   const StepJob& job_;
@@ -211,6 +215,17 @@ void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
   passes.input_gradient[StepPart::Data] += exposed(time_of(calls.backward), passes.backward());
 }
 
+void StepModel::add_activation_copies(const ModelLayer& layer, Passes& passes) const {
+  if (!plan_.offload.activations) {
+    return;
+  }
+  const Bytes size = layer_activations(job_.model, layer, plan_, job_.software);
+  passes.forward[StepPart::Offload] +=
+      difference_or_zero(job_.host->copy_to_host(size), passes.forward.total());
+  passes.input_gradient[StepPart::Offload] +=
+      difference_or_zero(job_.host->copy_to_gpu(size), passes.backward());
+}
+
 Passes StepModel::layer(int of_model) {
   const ModelLayer& layer = job_.model.layers[static_cast<std::size_t>(of_model)];
   const double load =
@@ -241,6 +256,7 @@ Passes StepModel::layer(int of_model) {
   passes.input_gradient[StepPart::Host] = std::max(
       scaled(waits, launches), difference_or_zero(scaled(host, launches), passes.backward()));
   add_sharded(rank_parameters(job_.model, layer, plan_), passes);
+  add_activation_copies(layer, passes);
   return passes;
 }
 
@@ -364,11 +380,15 @@ RankParameters StepModel::parameters_of_rank(int rank) const {
 // gathering weights behind the forward passes before the last are needed: without chunks the pass
 // of one micro-batch, with v chunks min(p, m) (v - 1) / v of the passes of a micro-batch, as the
 // chunks finish one after the other.
-SimTime StepModel::exposed_data() {
+double StepModel::window() const {
   const double chunks = plan_.chunks;
   const auto in_flight =
       static_cast<double>(std::min<std::int64_t>(plan_.pipeline, plan_.micro_batches()));
-  const double micro_batches = chunks > 1.0 ? in_flight * (chunks - 1.0) / chunks : 1.0;
+  return chunks > 1.0 ? in_flight * (chunks - 1.0) / chunks : 1.0;
+}
+
+SimTime StepModel::exposed_data() {
+  const double micro_batches = window();
   SimTime most;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     const DataCalls calls =
@@ -401,6 +421,43 @@ SimTime StepModel::optimizer() const {
   return operators_.memory(most * job_.software.optimizer_bytes);
 }
 
+// Buckets go down one after the other once they are reduced: what is longer than that and the
+// window shows, and the last bucket in any case.
+SimTime StepModel::exposed_gradients(int rank) {
+  const RankParameters parameters = parameters_of_rank(rank);
+  const auto down = [&](std::int64_t owned) {
+    return job_.host->copy_to_host(Bytes(owned) * job_.software.gradient_bytes);
+  };
+  const std::int64_t owned = owned_parameters(parameters, plan_);
+  if (!job_.overlap.data) {
+    return down(owned);
+  }
+  const std::int64_t bucket = bucket_parameters(plan_);
+  const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / bucket);
+  const DataCalls calls = data_calls(parameters, plan_, job_.software.gradient_bytes);
+  const SimTime hidden =
+      std::max(scaled(of_rank(rank).backward(), window()), time_of(calls.reduce));
+  return std::max(down(owned / buckets), difference_or_zero(down(owned), hidden));
+}
+
+void StepModel::add_optimizer(StepParts& parts) {
+  if (!plan_.offload.optimizer) {
+    parts[StepPart::Optimizer] = optimizer();
+    return;
+  }
+  HostUpdate most;
+  for (int rank = 0; rank < plan_.pipeline; ++rank) {
+    HostUpdate update = host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
+                                               job_.software.optimizer_bytes, *job_.host));
+    update.copies += exposed_gradients(rank);
+    if (update.total() > most.total()) {
+      most = update;
+    }
+  }
+  parts[StepPart::Optimizer] = most.optimizer;
+  parts[StepPart::Offload] += most.copies;
+}
+
 StepTime StepModel::run() {
   stages_ = pipeline_stages(plan_, job_.model);
   for (const PipelineStage& one : stages_) {
@@ -420,7 +477,7 @@ StepTime StepModel::run() {
   parts[StepPart::Bubble] = without_transfers.makespan() - parts.total();
   parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
   parts[StepPart::Data] += exposed_data();
-  parts[StepPart::Optimizer] = optimizer();
+  add_optimizer(parts);
   parts[StepPart::Fixed] = job_.software.fixed;
   parts[StepPart::Jitter] = jitter_of(parts.total(), job_.server_of_rank);
   result.time = parts.total();
@@ -431,43 +488,6 @@ StepTime StepModel::run() {
 }
 
 }  // namespace
-
-Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software) {
-  return {.tensor = choice.tensor.value_or(software.overlap_tensor),
-          .data = choice.data.value_or(software.overlap_data),
-          .pipeline = choice.pipeline.value_or(software.overlap_pipeline),
-          .expert = choice.expert.value_or(software.overlap_expert)};
-}
-
-SimTime jitter_of(SimTime step, std::span<const int> server_of_rank) {
-  std::vector<int> servers(server_of_rank.begin(), server_of_rank.end());
-  std::sort(servers.begin(), servers.end());
-  const auto count = std::unique(servers.begin(), servers.end()) - servers.begin();
-  return scaled(step, kJitterOfDoubling * std::log2(static_cast<double>(count)));
-}
-
-void check_modelled(const StepJob& job) {
-  const ParallelPlan& plan = job.plan;
-  const bool has_experts =
-      std::any_of(job.model.layers.begin(), job.model.layers.end(),
-                  [](const ModelLayer& layer) { return layer.experts.has_value(); });
-  if (!job.rates.has_fused_attention && plan.context > 1) {
-    throw ConfigError(fmt::format(
-        "step: expected fused attention with context ranks, found {} of them and software {}",
-        plan.context, job.software.name));
-  }
-  if (has_experts && plan.tensor > 1 && !plan.has_sequence_parallelism) {
-    throw ConfigError(
-        fmt::format("step: expected sequence_parallel for experts on {} tensor ranks, found none",
-                    plan.tensor));
-  }
-  if (has_experts && plan.shard_group != 0) {
-    throw ConfigError(fmt::format(
-        "step: expected no shard_group with experts, which shard over all ranks with the same, "
-        "found {}",
-        plan.shard_group));
-  }
-}
 
 StepTime step_time(const StepJob& job, GroupTimes& times) {
   CHECK(job.server_of_rank.size() == static_cast<std::size_t>(job.plan.ranks()),

@@ -7,41 +7,12 @@
 // over the times of collectives alone; docs/step.md has all of them.
 #pragma once
 
-#include <span>
-#include <string>
-#include <vector>
-
-#include "parallelism/expert_routing.h"
-#include "parallelism/gpu_rates.h"
 #include "parallelism/group_times.h"
-#include "parallelism/model.h"
-#include "parallelism/parallel_plan.h"
-#include "parallelism/software_profile.h"
+#include "parallelism/step_job.h"
 #include "parallelism/step_parts.h"
-#include "parallelism/workload.h"
+#include "sim/units.h"
 
 namespace trainyard {
-
-// What runs beside computation, after the workload had its say.
-struct Overlap {
-  bool tensor = false;
-  bool data = false;
-  bool pipeline = false;
-  bool expert = false;
-};
-[[nodiscard]] Overlap overlap_of(const OverlapChoice& choice, const SoftwareProfile& software);
-
-struct StepJob {
-  const Model& model;
-  const ParallelPlan& plan;  // That passed check().
-  const ComputeRates& rates;
-  const SoftwareProfile& software;
-  Overlap overlap;
-  std::span<const int> server_of_rank;  // A number for each rank.
-  // The NVLink domain of each rank; empty: servers are domains.
-  std::span<const int> domain_of_rank = {};
-  ExpertLoads loads = {};
-};
 
 struct StepTime {
   SimTime time;
@@ -54,13 +25,6 @@ struct StepTime {
 
 // Launching a layer backward over forward: fitted to the small models of vTrain's tables.
 inline constexpr double kBackwardHost = 1.3;
-
-// Throws ConfigError, one line, for what is not modelled.
-void check_modelled(const StepJob& job);
-
-// What the ranks of so many servers lose by waiting for each other in a step that takes so long
-// without it.
-[[nodiscard]] SimTime jitter_of(SimTime step, std::span<const int> server_of_rank);
 
 // Throws as check_modelled().
 [[nodiscard]] StepTime step_time(const StepJob& job, GroupTimes& times);

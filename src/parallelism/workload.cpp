@@ -18,6 +18,8 @@ constexpr std::int64_t kMostLayers = 100'000;
 constexpr std::array<std::string_view, 4> kPrecisions{"bf16", "fp16", "fp8", "nvfp4"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
+constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
+constexpr std::array<std::string_view, 3> kConsistencies{"synchronous", "stale", "asynchronous"};
 constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
 
 int ranks(const ConfigNode& node, std::string_view key, int otherwise) {
@@ -72,6 +74,26 @@ std::array<PlanAxis, 4> read_order(const ConfigNode& node) {
   return order;
 }
 
+ParameterServers read_servers(const ConfigNode& node) {
+  constexpr std::int64_t kMostSteps = 1000;
+  ParameterServers servers{.count = ranks(node, "count", 1)};
+  servers.on_workers = choice(node, "place", kServerPlaces) == 1;
+  const std::size_t consistency = choice(node, "consistency", kConsistencies);
+  const auto bound = node.optional("bound");
+  if (consistency == 1) {
+    servers.bound = static_cast<int>(node.required("bound").as_integer(0, kMostSteps));
+  } else if (bound) {
+    bound->fail("a bound with consistency: stale only", bound->found());
+  }
+  if (consistency == 2) {
+    servers.bound.reset();
+  }
+  if (const auto steps = node.optional("steps")) {
+    servers.steps = static_cast<int>(steps->as_integer(1, kMostSteps));
+  }
+  return servers;
+}
+
 ParallelPlan read_plan(const ConfigNode& node) {
   ParallelPlan plan{.tensor = ranks(node, "tensor", 1),
                     .has_sequence_parallelism = flag(node, "sequence_parallel"),
@@ -89,6 +111,13 @@ ParallelPlan read_plan(const ConfigNode& node) {
     plan.zero_stage = static_cast<int>(stage->as_integer(0, 3));
   }
   plan.shard_group = ranks(node, "shard_group", 0);
+  if (const auto offload = node.optional("offload")) {
+    plan.offload = {.optimizer = flag(*offload, "optimizer"),
+                    .activations = flag(*offload, "activations")};
+  }
+  if (const auto servers = node.optional("servers")) {
+    plan.servers = read_servers(*servers);
+  }
   if (const auto layers = node.optional("stage_layers")) {
     for (const ConfigNode& item : layers->items()) {
       plan.stage_layers.push_back(static_cast<int>(item.as_integer(0, kMostLayers)));

@@ -35,6 +35,10 @@ std::string plan_yaml(const ParallelPlan& plan) {
   if (plan.shard_group != 0) {
     text += fmt::format(", shard_group: {}", plan.shard_group);
   }
+  if (plan.offload.any()) {
+    text += fmt::format(", offload: {{optimizer: {}, activations: {}}}", plan.offload.optimizer,
+                        plan.offload.activations);
+  }
   if (!plan.stage_layers.empty()) {
     text += fmt::format(", stage_layers: [{}]", fmt::join(plan.stage_layers, ", "));
   }

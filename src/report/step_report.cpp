@@ -3,7 +3,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "report/json.h"
 
@@ -28,6 +31,17 @@ std::vector<Figure> figures_of(const StepReport& report) {
           {"memory_peak_gib", gibibytes(report.memory.device())}};
 }
 
+std::vector<std::string> offloaded_parts(const ParallelPlan& plan) {
+  std::vector<std::string> parts;
+  if (plan.offload.optimizer) {
+    parts.emplace_back("optimizer");
+  }
+  if (plan.offload.activations) {
+    parts.emplace_back("activations");
+  }
+  return parts;
+}
+
 // "tensor 8, pipeline 16 (interleaved, 2 chunks), data 8".
 std::string plan_text(const ParallelPlan& plan) {
   std::string text = fmt::format("tensor {}{}", plan.tensor,
@@ -46,7 +60,28 @@ std::string plan_text(const ParallelPlan& plan) {
   if (plan.zero_stage > 0) {
     text += fmt::format(", ZeRO {} over {}", plan.zero_stage, plan.shards());
   }
+  const std::vector<std::string> offloaded = offloaded_parts(plan);
+  if (!offloaded.empty()) {
+    text += fmt::format(", {} on the host", fmt::join(offloaded, " and "));
+  }
   return text;
+}
+
+std::string_view fit_text(const StepReport& report) {
+  const Bytes needed = report.memory.device();
+  if (needed <= report.memory_size) {
+    return "";
+  }
+  return needed - report.memory[MemoryClass::Fragmentation] <= report.memory_size
+             ? ": FITS WITHOUT FRAGMENTATION ALONE"
+             : ": DOES NOT FIT";
+}
+
+std::string host_memory_text(const HostMemoryUse& host) {
+  return fmt::format("host memory            {:>12.2f} GiB {}of a server{}\n",
+                     gibibytes(host.hosted.total()),
+                     host.size ? fmt::format("of the {:.2f} ", gibibytes(*host.size)) : "",
+                     host.fits() ? "" : ": DOES NOT FIT");
 }
 
 std::string text_of(const StepReport& report) {
@@ -68,7 +103,10 @@ std::string text_of(const StepReport& report) {
       report.peak / 1e12, to_string(report.convention));
   text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n",
                       gibibytes(report.memory.device()), gibibytes(report.memory_size),
-                      report.memory.device() > report.memory_size ? ": DOES NOT FIT" : "");
+                      fit_text(report));
+  if (report.host_memory) {
+    text += host_memory_text(*report.host_memory);
+  }
   text += report.priced ? cost_text(*report.priced) : "";
   text += "\n";
   Table table(
@@ -105,7 +143,9 @@ std::string csv_of(const StepReport& report) {
     add(figure.key, {"", figure.value});
   }
   add("memory_size_gib", {"", gibibytes(report.memory_size)});
-  add("memory_fits", {"", report.memory.device() <= report.memory_size});
+  add("memory_fits", {"", report.fits()});
+  add("host_memory_gib",
+      {"", report.host_memory ? gibibytes(report.host_memory->hosted.total()) : 0.0});
   add("mfu_convention", Cell::of(std::string(to_string(report.convention))));
   for (std::size_t index = 0; index < kStepParts; ++index) {
     add(fmt::format("{}_s", to_string(static_cast<StepPart>(index))),
@@ -157,7 +197,17 @@ std::string json_of(const StepReport& report) {
   root["mfu_convention"] = std::string(to_string(report.convention));
   root["mfu_peak_tflops"] = report.peak / 1e12;
   root["memory_size_gib"] = gibibytes(report.memory_size);
-  root["memory_fits"] = report.memory.device() <= report.memory_size;
+  root["memory_fits"] = report.fits();
+  if (report.host_memory) {
+    const HostedMemory& hosted = report.host_memory->hosted;
+    root["plan"]["offload"] = offloaded_parts(plan);
+    root["host_memory_gib"] = {{"optimizer", gibibytes(hosted.optimizer)},
+                               {"gradients", gibibytes(hosted.gradients)},
+                               {"activations", gibibytes(hosted.activations)}};
+    if (report.host_memory->size) {
+      root["host_memory_size_gib"] = gibibytes(*report.host_memory->size);
+    }
+  }
   for (const MemoryClass each : kMemoryClasses) {
     root["memory_peak_by_class_gib"][std::string(to_string(each))] = gibibytes(report.memory[each]);
   }
@@ -178,6 +228,10 @@ std::string json_of(const StepReport& report) {
 }
 
 }  // namespace
+
+bool StepReport::fits() const {
+  return memory.device() <= memory_size && (!host_memory || host_memory->fits());
+}
 
 double StepReport::tokens_per_second() const {
   return static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence) /

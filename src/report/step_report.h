@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/host_memory.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/parallel_plan.h"
 #include "parallelism/step_memory.h"
@@ -29,13 +30,15 @@ struct StepReport {
   // What the model needs for one token, by the convention that MFU is printed with.
   double flops_of_token = 0.0;
   FlopsConvention convention = FlopsConvention::Model;
-  double peak = 0.0;  // Dense, of one GPU at that precision; FLOP/s.
-  MemoryUse memory;   // At its peak, on the rank that holds most.
-  Bytes memory_size;  // Of a GPU.
+  double peak = 0.0;                              // Dense, of one GPU at that precision; FLOP/s.
+  MemoryUse memory;                               // At its peak, on the rank that holds most.
+  Bytes memory_size;                              // Of a GPU.
+  std::optional<HostMemoryUse> host_memory = {};  // Of a plan with offload.
   std::vector<std::string> notes;
   RunInputs inputs = {};  // In JSON.
   std::optional<PricedStep> priced = {};
 
+  [[nodiscard]] bool fits() const;  // On GPUs and hosts.
   [[nodiscard]] double tokens_per_second() const;
   [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.
 };

@@ -67,7 +67,7 @@ void read_socket_link(const ConfigNode& node, const Catalogue& catalogue, const 
   spec.socket_link = physical_link(socket_link(node, catalogue, cpu), parts).bundle(links);
 }
 
-// Keys `peer_access`, `gpudirect` and `pxn`.
+// Keys `peer_access`, `gpudirect`, `pxn` and `host_memory`.
 ServerTraits read_traits(const ConfigNode& node) {
   ServerTraits traits;
   if (const auto distance = node.optional("peer_access")) {
@@ -78,6 +78,9 @@ ServerTraits read_traits(const ConfigNode& node) {
   }
   if (const auto pxn = node.optional("pxn")) {
     traits.pxn = pxn->as_bool();
+  }
+  if (const auto memory = node.optional("host_memory")) {
+    traits.host_memory = memory->as_bytes();
   }
   return traits;
 }

@@ -65,7 +65,7 @@ struct Node {
 // PCIe switch, below several, through one CPU, through the link between CPUs.
 enum class Distance : std::uint8_t { None, Pix, Pxb, Phb, Sys };
 
-// What the software of a server allows.
+// What the software of a server allows, and what its devices do not say.
 struct ServerTraits {
   // The farthest two GPUs that access each other directly; others stage through host memory.
   Distance peer_access = Distance::Sys;
@@ -80,6 +80,8 @@ struct ServerTraits {
   // between RTX 4090 with peer access off run at 18.4 to 20.6 GB/s, to and from the host alone at
   // 25.9 to 26.2 (docs/topology.md, Staging).
   double staging_share = 0.75;
+  // Of all sockets together; nothing where the file does not say.
+  std::optional<Bytes> host_memory = {};
 };
 
 struct Link {

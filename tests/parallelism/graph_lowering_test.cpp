@@ -94,11 +94,6 @@ TEST_CASE("with ZeRO 3 the next weights are gathered while a layer runs", "[grap
   REQUIRE(waits_for(lowered.graph, after.front(), gathers.front()));
 }
 
-TEST_CASE("buckets grow with the ranks that share gradients", "[graph_lowering]") {
-  REQUIRE(bucket_parameters({.data = 8}) == 40'000'000);
-  REQUIRE(bucket_parameters({.context = 2, .data = 64}) == 128'000'000);
-}
-
 TEST_CASE("tied embeddings are summed between the ends of the pipeline", "[graph_lowering]") {
   LoweringCase step{.plan = {.pipeline = 4, .global_batch = 8}};
   REQUIRE(named(step.lower(Folding::Folded).graph, "tied").empty());

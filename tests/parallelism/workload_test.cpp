@@ -76,6 +76,30 @@ TEST_CASE("a workload names its model and says how it is spread", "[workload]") 
   REQUIRE(plan.micro_batches() == 32);
 }
 
+TEST_CASE("a workload says what is on the host, and what servers do", "[workload]") {
+  const auto plan_of = [](const std::string& plan) {
+    return workload_of(kText, {"plan=" + plan}).plan;
+  };
+  REQUIRE_FALSE(plan_of("{tensor: 8}").offload.any());
+  REQUIRE_FALSE(plan_of("{tensor: 8}").servers);
+  const PlanOffload offload = plan_of("{offload: {optimizer: true}}").offload;
+  REQUIRE(offload.optimizer);
+  REQUIRE_FALSE(offload.activations);
+  const ParameterServers plain = *plan_of("{servers: {count: 3}}").servers;
+  REQUIRE(plain.count == 3);
+  REQUIRE(plain.bound == 0);
+  REQUIRE_FALSE(plain.on_workers);
+  const ParameterServers stale =
+      *plan_of("{servers: {place: workers, consistency: stale, bound: 4, steps: 2}}").servers;
+  REQUIRE(stale.bound == 4);
+  REQUIRE(stale.on_workers);
+  REQUIRE(stale.steps == 2);
+  REQUIRE_FALSE(plan_of("{servers: {consistency: asynchronous}}").servers->bound);
+  require_refused(kText, {"plan={servers: {bound: 1}}"},
+                  "--set plan={servers: {bound: 1}}: plan.servers.bound: expected a bound with "
+                  "consistency: stale only, found \"1\"");
+}
+
 TEST_CASE("settings change a workload and its model", "[workload]") {
   const Workload changed = workload_of(
       kText, {"plan.tensor=4", "model.layers.0.count=8", "batch.global=128", "precision=fp16"});

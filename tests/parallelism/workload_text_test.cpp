@@ -38,6 +38,7 @@ ParallelPlan other_plan() {
           .global_batch = 128,
           .sequence = 1024,
           .recompute = Recompute::Selective,
+          .offload = {.activations = true},
           .stage_layers = {1, 2, 3},
           .order = {PlanAxis::Data, PlanAxis::Tensor, PlanAxis::Pipeline, PlanAxis::Context}};
 }
@@ -61,6 +62,8 @@ void require_plan(const Workload& workload, const ParallelPlan& plan) {
   REQUIRE(read.global_batch == plan.global_batch);
   REQUIRE(read.sequence == plan.sequence);
   REQUIRE(read.recompute == plan.recompute);
+  REQUIRE(read.offload.optimizer == plan.offload.optimizer);
+  REQUIRE(read.offload.activations == plan.offload.activations);
   REQUIRE(read.stage_layers == plan.stage_layers);
   REQUIRE(read.order == plan.order);
 }
