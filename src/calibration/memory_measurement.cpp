@@ -18,13 +18,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kLevels{"allocated", "reserved", "device"};
 constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-constexpr std::array kSchedules{PipelineSchedule::OneForwardOneBackward,
-                                PipelineSchedule::GPipe,
-                                PipelineSchedule::Interleaved,
-                                PipelineSchedule::ZeroBubbleH1,
-                                PipelineSchedule::ZeroBubbleH2,
-                                PipelineSchedule::ZeroBubbleV,
-                                PipelineSchedule::DualPipe};
 constexpr std::int64_t kMost = 1 << 24;
 
 std::int64_t integer_or(const ConfigNode& node, std::string_view key, std::int64_t otherwise) {
@@ -40,12 +33,12 @@ int degree(const ConfigNode& node, std::string_view key) {
 PipelineSchedule schedule_of(const ConfigNode& node) {
   const auto found = node.optional("schedule");
   if (!found) {
-    return kSchedules.front();
+    return kPipelineSchedules.front();
   }
-  std::array<std::string_view, kSchedules.size()> names;
-  std::transform(kSchedules.begin(), kSchedules.end(), names.begin(),
+  std::array<std::string_view, kPipelineSchedules.size()> names;
+  std::transform(kPipelineSchedules.begin(), kPipelineSchedules.end(), names.begin(),
                  [](PipelineSchedule schedule) { return to_string(schedule); });
-  return kSchedules.at(found->as_choice(names));
+  return kPipelineSchedules.at(found->as_choice(names));
 }
 
 ParallelPlan read_plan(const ConfigNode& node) {

@@ -21,13 +21,6 @@ namespace options = boost::program_options;
 constexpr int kMostRanks = 50'000;
 constexpr int kMostGpus = 1'000'000;
 constexpr int kMostBest = 1'000;
-constexpr std::array kSchedules{PipelineSchedule::OneForwardOneBackward,
-                                PipelineSchedule::GPipe,
-                                PipelineSchedule::Interleaved,
-                                PipelineSchedule::ZeroBubbleH1,
-                                PipelineSchedule::ZeroBubbleH2,
-                                PipelineSchedule::ZeroBubbleV,
-                                PipelineSchedule::DualPipe};
 constexpr std::array<std::string_view, 3> kRecomputeNames{"none", "selective", "full"};
 constexpr std::array<std::string_view, 12> kAxisNames{"tp",          "sp",        "cp",   "pp",
                                                       "schedule",    "vpp",       "ep",   "etp",
@@ -104,13 +97,13 @@ AxisChoices read_axes(const OptionReader& reader) {
   if (const auto found = words(reader, "sp", kOffOn)) {
     axes.sequence_parallel.emplace(found->begin(), found->end());
   }
-  std::array<std::string_view, kSchedules.size()> schedules;
-  std::transform(kSchedules.begin(), kSchedules.end(), schedules.begin(),
+  std::array<std::string_view, kPipelineSchedules.size()> schedules;
+  std::transform(kPipelineSchedules.begin(), kPipelineSchedules.end(), schedules.begin(),
                  [](PipelineSchedule schedule) { return to_string(schedule); });
   if (const auto found = words(reader, "schedule", schedules)) {
     axes.schedules.emplace();
     for (const std::size_t index : *found) {
-      axes.schedules->push_back(kSchedules.at(index));
+      axes.schedules->push_back(kPipelineSchedules.at(index));
     }
   }
   if (const auto found = words(reader, "recompute", kRecomputeNames)) {

@@ -36,6 +36,7 @@ struct PlanOffload {
   bool activations = false;  // Of layers, between forward and backward.
 
   [[nodiscard]] bool any() const { return optimizer || activations; }
+  friend bool operator==(const PlanOffload&, const PlanOffload&) = default;
 };
 
 // Servers add gradients to weights, instead of collectives that sum them up
@@ -46,6 +47,7 @@ struct ParameterServers {
   // Steps by which the weights of a worker may lack what others have done; nothing: any number.
   std::optional<int> bound = 0;
   int steps = 8;  // That are run one after the other.
+  friend bool operator==(const ParameterServers&, const ParameterServers&) = default;
 };
 
 // Ranks are tensor * context * pipeline * data; each GPU is one.

@@ -8,6 +8,7 @@
 // latter.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,15 @@ enum class PipelineSchedule : std::uint8_t {
   // p - 1 - i. DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe.
   DualPipe,
 };
+
+// All of them, the usual one first.
+inline constexpr std::array kPipelineSchedules{PipelineSchedule::OneForwardOneBackward,
+                                               PipelineSchedule::GPipe,
+                                               PipelineSchedule::Interleaved,
+                                               PipelineSchedule::ZeroBubbleH1,
+                                               PipelineSchedule::ZeroBubbleH2,
+                                               PipelineSchedule::ZeroBubbleV,
+                                               PipelineSchedule::DualPipe};
 
 [[nodiscard]] std::string_view to_string(PipelineSchedule schedule);
 

@@ -39,18 +39,11 @@ std::size_t choice(const ConfigNode& node, std::string_view key,
 }
 
 PipelineSchedule read_schedule(const ConfigNode& node) {
-  constexpr std::array kSchedules{PipelineSchedule::OneForwardOneBackward,
-                                  PipelineSchedule::GPipe,
-                                  PipelineSchedule::Interleaved,
-                                  PipelineSchedule::ZeroBubbleH1,
-                                  PipelineSchedule::ZeroBubbleH2,
-                                  PipelineSchedule::ZeroBubbleV,
-                                  PipelineSchedule::DualPipe};
   std::vector<std::string_view> names;
-  for (const PipelineSchedule schedule : kSchedules) {
+  for (const PipelineSchedule schedule : kPipelineSchedules) {
     names.push_back(to_string(schedule));
   }
-  return kSchedules[choice(node, "schedule", names)];
+  return kPipelineSchedules[choice(node, "schedule", names)];
 }
 
 std::array<PlanAxis, 4> read_order(const ConfigNode& node) {

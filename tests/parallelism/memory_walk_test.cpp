@@ -94,11 +94,7 @@ TEST_CASE("of offloaded activations two layers are on the GPU", "[memory-walk]")
 
 TEST_CASE("offloaded activations come back under every schedule", "[memory-walk]") {
   const WalkCase test;
-  for (const PipelineSchedule schedule :
-       {PipelineSchedule::GPipe, PipelineSchedule::OneForwardOneBackward,
-        PipelineSchedule::Interleaved, PipelineSchedule::ZeroBubbleH1,
-        PipelineSchedule::ZeroBubbleH2, PipelineSchedule::ZeroBubbleV,
-        PipelineSchedule::DualPipe}) {
+  for (const PipelineSchedule schedule : kPipelineSchedules) {
     const bool has_two = schedule == PipelineSchedule::Interleaved ||
                          schedule == PipelineSchedule::ZeroBubbleV ||
                          schedule == PipelineSchedule::DualPipe;

@@ -115,12 +115,7 @@ class PlanDraw {
 
   // Each schedule in its turn; of pipelines as few of one rank as can be.
   void draw_pipeline(int left, ParallelPlan& plan) {
-    constexpr std::array kSchedules{
-        PipelineSchedule::GPipe,        PipelineSchedule::OneForwardOneBackward,
-        PipelineSchedule::Interleaved,  PipelineSchedule::ZeroBubbleH1,
-        PipelineSchedule::ZeroBubbleH2, PipelineSchedule::ZeroBubbleV,
-        PipelineSchedule::DualPipe};
-    plan.schedule = kSchedules[seed_ % kSchedules.size()];
+    plan.schedule = kPipelineSchedules[seed_ % kPipelineSchedules.size()];
     const bool has_two = plan.schedule == PipelineSchedule::Interleaved ||
                          plan.schedule == PipelineSchedule::ZeroBubbleV ||
                          plan.schedule == PipelineSchedule::DualPipe;

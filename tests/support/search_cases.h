@@ -94,16 +94,10 @@ inline SearchCase drawn_search(std::uint64_t seed) {
 // Few values of each axis; over many seeds all of them.
 inline PlanAxes drawn_axes(const SearchCase& drawn, std::uint64_t seed) {
   RandomStream random(seed, "axes");
-  constexpr std::array kAll{PipelineSchedule::OneForwardOneBackward,
-                            PipelineSchedule::GPipe,
-                            PipelineSchedule::Interleaved,
-                            PipelineSchedule::ZeroBubbleH1,
-                            PipelineSchedule::ZeroBubbleH2,
-                            PipelineSchedule::ZeroBubbleV,
-                            PipelineSchedule::DualPipe};
   PlanAxes axes = default_axes(drawn.workload, drawn.gpus(), 4);
-  const auto first = random.below(kAll.size());
-  axes.schedules = {kAll[first], kAll[(first + 2) % kAll.size()]};
+  const auto first = random.below(kPipelineSchedules.size());
+  axes.schedules = {kPipelineSchedules[first],
+                    kPipelineSchedules[(first + 2) % kPipelineSchedules.size()]};
   axes.context = {1, 2};
   axes.chunks = {2};
   axes.micro_batch = {1, 2};
