@@ -133,6 +133,9 @@ TEST_CASE("what a foreign workload cannot have is refused", "[step-foreign]") {
           "--slow-rank: expected a rank that is in the workload, found 8");
   REQUIRE(refused(kFolder + "workloads/gpt-3-175b.yaml", {"--compute-scale", "2"}) ==
           "--compute-scale: expected a workload of another tool, found one of Trainyard's own");
+  REQUIRE(refused(kGoal, {"--memory", "a.csv"}) ==
+          "--memory: expected a workload of Trainyard's own, found one of another tool, of which "
+          "nobody says what it holds");
   REQUIRE(refused(kGoal, {"--comm-groups", "a.json"}) ==
           "--comm-groups: expected chakra traces, found a goal file");
 }

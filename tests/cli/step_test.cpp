@@ -3,6 +3,7 @@
 
 #include "cli/step.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -12,8 +13,10 @@
 #include <vector>
 
 #include "cli/calibrate.h"
+#include "parallelism/step_memory.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
+#include "support/program.h"
 
 namespace trainyard {
 namespace {
@@ -111,6 +114,33 @@ TEST_CASE("a slow rank makes a step longer, and a trace shows it", "[step-comman
   const auto trace = nlohmann::json::parse(input);
   REQUIRE(trace["traceEvents"].size() > 1000);
   std::filesystem::remove(file);
+}
+
+TEST_CASE("the memory of every pass is written, and its highest moment is the peak",
+          "[step-command]") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "memory.csv").string();
+  const nlohmann::json step = json_of({"--memory", file, "--set", "plan.pipeline=2"});
+  std::istringstream lines(read_text_file(file));
+  std::string line;
+  std::getline(lines, line);
+  REQUIRE(line.rfind("rank,position,moment,weights_gib,", 0) == 0);
+  double highest = 0.0;
+  int optimizers = 0;
+  while (std::getline(lines, line)) {
+    optimizers += line.find(",optimizer,") == std::string::npos ? 0 : 1;
+    // Moments have commas, sizes come last.
+    double sum = 0.0;
+    std::size_t end = line.size();
+    for (std::size_t index = 0; index < kMemoryClasses.size(); ++index) {
+      const std::size_t comma = line.rfind(',', end - 1);
+      sum += std::stod(line.substr(comma + 1, end - comma - 1));
+      end = comma;
+    }
+    highest = std::max(highest, sum);
+  }
+  REQUIRE(optimizers == 2);
+  REQUIRE(highest == Approx(step["memory_peak_gib"].get<double>()).epsilon(1e-12));
 }
 
 TEST_CASE("a step takes the profile that it is given, and says what that does not rest on",
