@@ -163,6 +163,14 @@ std::uint64_t ReliableConnection::order() const {
   return source_.spans.empty() ? 0 : source_.spans.at(place_of(source_.sent)).order;
 }
 
+std::int64_t ReliableConnection::begun() const {
+  if (source_.sent == source_.end) {
+    return 0;
+  }
+  const Span& span = source_.spans.at(place_of(source_.sent));
+  return static_cast<std::int64_t>(source_.sent - span.first) * mtu_;
+}
+
 ReliableConnection::Answer ReliableConnection::on_packet(std::uint32_t lower, bool ends_message,
                                                          int packets_per_ack) {
   if (auto* const receiver = std::get_if<GoBackNReceiver>(&target_.rules)) {

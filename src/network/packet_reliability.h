@@ -79,6 +79,8 @@ class ReliableConnection {
   [[nodiscard]] bool has_failed() const;
   // Of the message whose packets go out for the first time, or of the last one.
   [[nodiscard]] std::uint64_t order() const;
+  // Payload of that message that went out so far, once; nothing between messages.
+  [[nodiscard]] std::int64_t begun() const;
   // Everything before this has come, as far as the source knows.
   [[nodiscard]] Psn acked() const { return source_.acked; }
 

@@ -233,6 +233,9 @@ std::optional<Packet> PacketSenders::on_notice(const Packet& packet, Picoseconds
 
 std::int64_t PacketSenders::payload_sent(std::uint32_t id) const {
   const SendingEnd& end = ends_[id];
+  if (!reliable_.empty()) {
+    return end.sent_bytes + reliable_[id].begun();
+  }
   const bool is_sending = end.sending != kNoIndex;
   return end.sent_bytes + (is_sending ? messages_[end.sending].size - end.unsent : 0);
 }

@@ -64,9 +64,11 @@ TEST_CASE("a queue that rises and falls is seen rising and falling") {
   REQUIRE(queues[queues.size() - 2].bytes > 0_B);
 }
 
-TEST_CASE("rates over time add up to what was sent") {
+TEST_CASE("rates over time add up to what was sent, with retransmission too") {
   PacketOptions options = line_options();
   options.sample_every = 50_us;
+  options.retransmission =
+      GENERATE(Retransmission::None, Retransmission::GoBackN, Retransmission::SelectiveRepeat);
   const TwoToOne run(options);
   std::array<double, 2> sent{};
   std::array<SimTime, 2> before{};
@@ -82,6 +84,7 @@ TEST_CASE("rates over time add up to what was sent") {
                     (sample.time - before[number]).seconds() / 8;
     before[number] = sample.time;
   }
+  REQUIRE(samples.rates.size() >= 14);  // 668 us, two flows.
   for (const double bytes : sent) {
     REQUIRE(bytes == Approx(4'096.0 * kPackets).epsilon(1e-6));
   }
