@@ -6,7 +6,7 @@ sweep plan-175b-64
 for key in model_tflops_per_gpu memory_peak_gib; do
   case $key in
     model*) echo "1,024 A100: TFLOP/s of the model for each GPU, pipeline ranks across" ;;
-    *) echo "1,024 A100: highest memory of a GPU in GiB (74.5 are there)" ;;
+    *) echo "1,024 A100: highest memory of a GPU in GiB (79.6 are there)" ;;
   esac
   pivot plan-175b --rows set.plan.tensor --columns set.plan.pipeline --values $key --digits 3 \
     --name set.plan.tensor=tensor

@@ -122,6 +122,9 @@ std::vector<std::string> limits_of(const StepRequest& request, const StepRun& ru
   } else {
     limits.emplace_back("traffic and computation slow each other down by fixed factors alone");
   }
+  if (run.plan.offload.any()) {
+    limits.emplace_back("copies to and from the host are not counted on links");
+  }
   if (!request.shares_network) {
     limits.emplace_back("congestion, PFC and ECN between groups, and traffic of other jobs");
   }
@@ -137,6 +140,9 @@ std::vector<std::string> limits_of(const StepRequest& request, const StepRun& ru
 
 RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::logger& log) {
   const StepInputs inputs = load_step_inputs(request, log);
+  if (inputs.workload.plan.servers) {
+    throw ConfigError("explain: expected a plan without parameter servers, found plan.servers");
+  }
   const StepRun run = run_step_inputs(request, inputs);
   const StepToExplain step{.request = request, .inputs = inputs, .run = run};
   const Topology& topology = inputs.machine.cluster.topology;
@@ -195,7 +201,8 @@ int explain_step(std::span<const std::string> arguments, std::ostream& out) {
     throw ConfigError(
         "explain: expected a workload in YAML, found one of another tool, whose times are given");
   }
-  constexpr std::array<std::string_view, 3> kRefused{"memory", "report", "trace"};
+  constexpr std::array<std::string_view, 5> kRefused{"costs", "memory", "prices", "report",
+                                                     "trace"};
   refuse_options(reader, "step", kRefused);
   const StepRequest request = read_step_request(reader);
   const unsigned threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));

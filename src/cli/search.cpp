@@ -131,7 +131,8 @@ class SizeSearch {
               .loads = inputs.workload.routing,
               .host = host_rates_for(inputs.workload.plan, cluster),
               .memory = Bytes(static_cast<std::int64_t>(
-                  request.memory_share * static_cast<double>(memory_size().count())))} {}
+                  request.memory_share * static_cast<double>(memory_size().count()))),
+              .hosts = &cluster} {}
 
   [[nodiscard]] SearchOfSize run() {
     const auto gpus = static_cast<int>(cluster_.gpus.size());
@@ -210,6 +211,7 @@ class SizeSearch {
       const std::vector<ParallelPlan> one{plan};
       SearchTask task = task_;
       task.memory = Bytes(std::numeric_limits<std::int64_t>::max());
+      task.hosts = nullptr;
       const PlanSearch found =
           search_plans(task, one, times_, search_options_of(1),
                        [](std::size_t count, const std::function<void(std::size_t)>& run) {
@@ -318,7 +320,8 @@ std::vector<std::string> notes_of(const SearchRequest& request, const SearchRepo
   }
   if (request.prunes) {
     notes.push_back(fmt::format(
-        "no plan that was not timed is faster than the {} best: its bound is above them",
+        "no plan that was not timed is faster than the {} best: its bound, or its time with groups "
+        "alone, is above them",
         request.best));
   }
   if (request.refines) {

@@ -52,7 +52,7 @@ Examples:
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
-std::string servers_note(const ServerRun& run, const ParameterServers& servers) {
+std::string servers_note(const ParameterServerRun& run, const ParameterServers& servers) {
   const std::string consistency = !servers.bound       ? "asynchronous"
                                   : *servers.bound > 0 ? fmt::format("bound {}", *servers.bound)
                                                        : "synchronous";
@@ -122,6 +122,9 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
                   software.name, software.attention, software.fusion, word(run.overlap.tensor),
                   word(run.overlap.data), word(run.overlap.pipeline)));
   const auto noise = describe_noise(request.slow_rank, request.jitter);
+  if (noise && run.servers) {
+    notes.push_back(*noise);
+  }
   if (noise && run.usual_time) {
     notes.push_back(
         fmt::format("{}: without it the step takes {:.4f} s", *noise, run.usual_time->seconds()));
@@ -148,6 +151,9 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
   const SoftwareProfile& software = inputs.machine.software;
+  if (workload.plan.servers && request.trace) {
+    throw ConfigError("--trace: expected a plan without parameter servers, found plan.servers");
+  }
   const std::optional<ClusterCosts> costs =
       request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
                     : std::nullopt;
@@ -159,7 +165,7 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   }
   if (request.memory) {
     write_file(*request.memory,
-               memory_profile_csv(step_memory(workload.model, run.plan, software)));
+               memory_profile_csv(step_memory(workload.model, run.held, software)));
   }
   StepReport report{
       .cluster = cluster.name,

@@ -107,6 +107,12 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
         "their times",
         to_string(format)));
   }
+  if (reader.given("nccl-version")) {
+    throw ConfigError(
+        fmt::format("--nccl-version: expected a workload in YAML, found a {} file, "
+                    "whose collectives are planned as NCCL {}",
+                    to_string(format), to_string(kStepVersion)));
+  }
   Request request{.cluster = reader.required_text("cluster"),
                   .workload = reader.required_text("workload"),
                   .format = format,

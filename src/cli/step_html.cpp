@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, std::string>> summary_of(const StepReport& re
        fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak)},
       {"memory at its peak",
        fmt::format("{:.1f} of {:.1f} GiB{}", memory, gib_of(report.memory_size),
-                   report.memory.device() > report.memory_size ? ": does not fit" : "")},
+                   report.fits() ? "" : ": does not fit")},
       {"GPUs", std::to_string(report.plan.ranks())}};
   if (report.priced) {
     const StepCost& cost = report.priced->step;
@@ -133,6 +133,10 @@ void add_timeline(const StepRequest& request, const StepInputs& inputs, const St
     add_graph(*run.graph, true, html);
     return;
   }
+  if (run.servers) {
+    html.timeline.note = "None: not drawn for parameter servers.";
+    return;
+  }
   StepRequest other = request;
   other.method = StepMethod::Graph;
   try {
@@ -159,7 +163,9 @@ HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const
                                 report.step.parts.times[index]);
   }
   add_timeline(request, inputs, run, html);
-  if (run.plan.ranks() <= kMostCountedRanks) {
+  if (run.servers) {
+    html.links.note = "Links are not counted for parameter servers.";
+  } else if (run.plan.ranks() <= kMostCountedRanks) {
     const std::vector<LinkTraffic> traffic =
         step_link_traffic(cluster, inputs.workload.model, run.plan, inputs.machine.software,
                           request.is_nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
@@ -170,6 +176,8 @@ HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const
             : "Share of the step in which links are busy at their full rate, all groups counted "
               "with their bytes of a step as rings and messages on their routes; the busiest link "
               "of each pair and kind. Strips of a server are its own links, by kind.";
+    html.links.note +=
+        run.plan.offload.any() ? " Copies to and from the host are not counted." : "";
   } else {
     html.links.note =
         fmt::format("Links are not counted for more than {} GPUs.", kMostCountedRanks);

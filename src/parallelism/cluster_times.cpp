@@ -100,7 +100,6 @@ ClusterTimes::ClusterTimes(const Cluster& cluster, std::optional<Nccl> runtime, 
 
 void ClusterTimes::use_plan(const ParallelPlan& plan) {
   CHECK(plan.ranks() == static_cast<int>(whole_.gpus.size()), "a rank for each GPU");
-  least_share_ = 1.0;
   const auto known = std::find_if(plans_.begin(), plans_.end(),
                                   [&](const PlanAnswers& one) { return one.plan == plan; });
   if (known != plans_.end()) {
@@ -310,7 +309,7 @@ const ClusterTimes::Share* ClusterTimes::share_at(std::optional<std::size_t> ind
   if (!index) {
     return nullptr;
   }
-  least_share_ = std::min(least_share_, shares_[*index].left.share);
+  asked_->least_share = std::min(asked_->least_share, shares_[*index].left.share);
   return &shares_[*index];
 }
 
@@ -358,7 +357,7 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
   }
   SimTime time;
   if (aligned.count() > 0) {
-    // A group that is slower than this one by rates alone may yet be the faster one: of other ranks.
+    // A group that is slower than this one by rates alone may yet be faster: of other ranks.
     time = simulated_once(operation, ranks, size, std::nullopt);
     if (const Share* const share = share_at(index)) {
       time = std::max(time, simulated_once(operation, share->ranks, size, index));
@@ -382,24 +381,30 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
       index = share_of_message(messages, {from, to});
     }
   }
-  const Share* share = share_at(index);
-  const std::array<int, 2> ends =
-      share != nullptr ? std::array{share->ranks[0], share->ranks[1]} : std::array{from, to};
-  const auto [entry, fresh] = transfers_.try_emplace({ends[0], ends[1], size, index});
+  SimTime time = transferred_once(from, to, size, std::nullopt);
+  if (const Share* const share = share_at(index)) {  // As for collectives.
+    time = std::max(time, transferred_once(share->ranks[0], share->ranks[1], size, index));
+  }
+  asked_->messages.emplace(asked, time);
+  return time;
+}
+
+SimTime ClusterTimes::transferred_once(int from, int to, Bytes size,
+                                       std::optional<std::size_t> share) {
+  const auto [entry, fresh] = transfers_.try_emplace({from, to, size, share});
   if (fresh) {
     const std::array<Transfer, 1> one{
-        Transfer{.source = whole_.gpus[static_cast<std::size_t>(ends[0])],
-                 .target = whole_.gpus[static_cast<std::size_t>(ends[1])]}};
+        Transfer{.source = whole_.gpus[static_cast<std::size_t>(from)],
+                 .target = whole_.gpus[static_cast<std::size_t>(to)]}};
     std::optional<Cluster> changed;
-    if (share != nullptr && share->left.is_limited) {
-      changed.emplace(with_links_left(whole_, share->left));
+    if (share && shares_[*share].left.is_limited) {
+      changed.emplace(with_links_left(whole_, shares_[*share].left));
     }
     const TransferTimes run =
         time_transfers(changed ? *changed : whole_, one, {.size = size, .fidelity = fidelity_});
     CHECK(!run.complaint, "a transfer that is alone did not end");
     entry->second = run.times.front();
   }
-  asked_->messages.emplace(asked, entry->second);
   return entry->second;
 }
 

@@ -64,7 +64,7 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] std::size_t simulated() const { return collectives_.size() + transfers_.size(); }
   // The least share of its own rate that a group of the plan, or a message, has beside the others
   // of its kind; 1 where none of those asked for shares a link that it fills.
-  [[nodiscard]] double least_share() const { return least_share_; }
+  [[nodiscard]] double least_share() const { return asked_->least_share; }
   // In what these were beyond the rows of the profile, where it was fitted to those of one machine.
   [[nodiscard]] const std::set<std::string>& beyond_profile() const { return beyond_profile_; }
   // By rank.
@@ -88,6 +88,7 @@ class ClusterTimes final : public GroupTimes {
     std::optional<SisterGroups> sisters = {};
     std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives = {};
     std::map<std::tuple<int, int, Bytes>, SimTime> messages = {};
+    double least_share = 1.0;
   };
 
   // These are of the ranks that group_ has been left.
@@ -116,6 +117,8 @@ class ClusterTimes final : public GroupTimes {
   // Of a group, with what others leave it.
   [[nodiscard]] SimTime simulated_once(Operation operation, const std::vector<int>& ranks,
                                        Bytes size, std::optional<std::size_t> share);
+  [[nodiscard]] SimTime transferred_once(int from, int to, Bytes size,
+                                         std::optional<std::size_t> share);
   [[nodiscard]] std::vector<int> shape_of_group();
   void restart_loads();
 
@@ -143,7 +146,6 @@ class ClusterTimes final : public GroupTimes {
   PlanAnswers* asked_ = &no_plan_;  // The one in use.
   std::set<std::string> beyond_profile_;
   std::size_t calls_ = 0;
-  double least_share_ = 1.0;
 };
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <span>
@@ -42,20 +43,6 @@ CopyRates rates_of(const Cluster& cluster, std::span<const Transfer> copies) {
   return result;
 }
 
-// Each memory has one link, to its CPU.
-Bandwidth least_memory(const Topology& topology, std::span<const Transfer> to_host) {
-  std::map<NodeId, int> users;
-  for (const Transfer& copy : to_host) {
-    ++users[copy.target];
-  }
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (const auto& [memory, count] : users) {
-    const Link& link = topology.link(topology.links_from(memory).front());
-    least = std::min(least, link.spec.bandwidth.bits_per_second() / count);
-  }
-  return Bandwidth(least);
-}
-
 }  // namespace
 
 SimTime HostRates::copy_to_host(Bytes size) const {
@@ -66,13 +53,31 @@ SimTime HostRates::copy_to_gpu(Bytes size) const {
   return size.count() == 0 ? SimTime() : latency + transfer_time(size, to_gpu);
 }
 
+// Each memory has one link, to its CPU.
+Bandwidth least_memory(const Topology& topology, std::span<const NodeId> memories) {
+  std::map<NodeId, std::int64_t> users;
+  for (const NodeId memory : memories) {
+    ++users[memory];
+  }
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [memory, count] : users) {
+    const Link& link = topology.link(topology.links_from(memory).front());
+    least = std::min(least, link.spec.bandwidth.bits_per_second() / count);
+  }
+  return Bandwidth(least);
+}
+
 HostRates host_rates(const Cluster& cluster) {
   const std::vector<Transfer> down = host_transfers(cluster, HostDirection::FromGpu);
+  std::vector<NodeId> memories;
+  for (const Transfer& copy : down) {
+    memories.push_back(copy.target);
+  }
   const CopyRates to_host = rates_of(cluster, down);
   const CopyRates to_gpu = rates_of(cluster, host_transfers(cluster, HostDirection::ToGpu));
   return {.to_host = to_host.least,
           .to_gpu = to_gpu.least,
-          .memory = least_memory(cluster.topology, down),
+          .memory = least_memory(cluster.topology, memories),
           .latency = std::max(to_host.latency, to_gpu.latency)};
 }
 

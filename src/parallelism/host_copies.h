@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "parallelism/parallel_plan.h"
 #include "sim/units.h"
@@ -22,6 +23,9 @@ struct HostRates {
   [[nodiscard]] SimTime copy_to_host(Bytes size) const;
   [[nodiscard]] SimTime copy_to_gpu(Bytes size) const;
 };
+
+// What the slowest of these host memories leaves each of its users; each stands once for each use.
+[[nodiscard]] Bandwidth least_memory(const Topology& topology, std::span<const NodeId> memories);
 
 // Throws ConfigError where a GPU reaches no host memory.
 [[nodiscard]] HostRates host_rates(const Cluster& cluster);

@@ -12,6 +12,7 @@
 #include "parallelism/bucket_size.h"
 #include "parallelism/graph_blame.h"
 #include "parallelism/graph_network.h"
+#include "parallelism/host_copies.h"
 #include "parallelism/lowered_rank.h"
 #include "parallelism/lowered_units.h"
 #include "parallelism/offload.h"
@@ -30,6 +31,19 @@ struct ServerBucket {
   std::int64_t shard = 0;  // Parameters of one server, rounded up.
 };
 
+// Messages each take memory until the end of the run.
+void check_size(const ServerGraph& lowered) {
+  constexpr std::int64_t kMostMessages = 2'000'000;
+  const std::int64_t messages = std::int64_t{2} * lowered.workers * lowered.servers *
+                                lowered.steps * static_cast<std::int64_t>(lowered.buckets);
+  if (messages > kMostMessages) {
+    throw ConfigError(fmt::format(
+        "parameter servers: expected at most {} messages, found {} of {} workers, {} servers, {} "
+        "buckets and {} steps: fewer of plan.servers.steps make fewer",
+        kMostMessages, messages, lowered.workers, lowered.servers, lowered.buckets, lowered.steps));
+  }
+}
+
 class ServerLowering {
  public:
   ServerLowering(const StepJob& job, Bandwidth memory, ServerGraph& result)
@@ -42,6 +56,7 @@ class ServerLowering {
         units_(job, graph_) {
     list_buckets();
     result.buckets = buckets_.size();
+    check_size(result);
     result.turns.assign(static_cast<std::size_t>(result.servers) * buckets_.size() *
                             static_cast<std::size_t>(result.workers) *
                             static_cast<std::size_t>(result.steps),
@@ -208,34 +223,6 @@ void ServerLowering::add_turns(int server, std::size_t bucket, int step) {
   }
 }
 
-// Messages each take memory until the end of the run.
-void check_size(const ServerGraph& lowered, std::size_t buckets) {
-  constexpr std::int64_t kMostMessages = 2'000'000;
-  const std::int64_t messages = std::int64_t{2} * lowered.workers * lowered.servers *
-                                lowered.steps * static_cast<std::int64_t>(buckets);
-  if (messages > kMostMessages) {
-    throw ConfigError(fmt::format(
-        "parameter servers: expected at most {} messages, found {} of {} workers, {} servers, {} "
-        "buckets and {} steps: fewer of plan.servers.steps make fewer",
-        kMostMessages, messages, lowered.workers, lowered.servers, buckets, lowered.steps));
-  }
-}
-
-// What the slowest memory leaves each server on it.
-Bandwidth memory_of(const Topology& topology, const std::vector<NodeId>& servers) {
-  std::map<NodeId, std::int64_t> users;
-  for (const NodeId memory : servers) {
-    ++users[memory];
-  }
-  std::optional<std::int64_t> least;
-  for (const auto& [memory, count] : users) {
-    const Link& link = topology.link(topology.links_from(memory).front());
-    const std::int64_t rate = link.spec.bandwidth.bits_per_second() / count;
-    least = least ? std::min(*least, rate) : rate;
-  }
-  return Bandwidth(*least);
-}
-
 void check_servers(const StepJob& job) {
   const ParallelPlan& plan = job.plan;
   const int others = plan.tensor * plan.context * plan.pipeline * plan.expert;
@@ -285,7 +272,6 @@ ServerGraph lower_servers(const StepJob& job, Bandwidth memory) {
                      .buckets = 0,
                      .turns = {}};
   ServerLowering lowering(job, memory, result);
-  check_size(result, result.buckets);
   for (int worker = 0; worker < workers; ++worker) {
     lowering.add_worker(worker);
   }
@@ -375,10 +361,10 @@ ServerPlaces server_places(const Cluster& cluster, const ParameterServers& serve
   return places;
 }
 
-ServerRun run_servers(const StepJob& job, const ServerPlaces& places, Fidelity fidelity,
-                      const ComputeJitter& jitter) {
+ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places, Fidelity fidelity,
+                               const ComputeJitter& jitter) {
   const ServerGraph lowered =
-      lower_servers(job, memory_of(places.workers.topology, places.servers));
+      lower_servers(job, least_memory(places.workers.topology, places.servers));
   check(lowered.graph, "parameter servers");
   Cluster all = places.workers;
   all.gpus.insert(all.gpus.end(), places.servers.begin(), places.servers.end());

@@ -54,7 +54,7 @@ struct Staleness {
 };
 [[nodiscard]] Staleness staleness_of(const ServerGraph& lowered, const GraphResult& result);
 
-struct ServerRun {
+struct ParameterServerRun {
   int workers = 0;
   int servers = 0;
   int steps = 0;
@@ -74,7 +74,7 @@ struct ServerPlaces {
 
 // All traffic on one network, at `fidelity`, but not Fidelity::Analytical. Throws ConfigError for
 // plans with anything but data ranks.
-[[nodiscard]] ServerRun run_servers(const StepJob& job, const ServerPlaces& places,
-                                    Fidelity fidelity, const ComputeJitter& jitter);
+[[nodiscard]] ParameterServerRun run_servers(const StepJob& job, const ServerPlaces& places,
+                                             Fidelity fidelity, const ComputeJitter& jitter);
 
 }  // namespace trainyard

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "parallelism/host_memory.h"
 #include "parallelism/plan_bound.h"
 #include "parallelism/plan_network.h"
 #include "parallelism/software_memory.h"
@@ -48,8 +49,11 @@ Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& 
     check(plan, task.model, static_cast<int>(task.server_of_rank.size()));
     const StepJob job = job_of(task, plan);
     check_modelled(job);
-    result.memory = step_memory(task.model, plan, task.software).highest().highest().use;
-    result.fits = result.memory.device() <= task.memory;
+    const StepMemory memory = step_memory(task.model, plan, task.software);
+    result.memory = memory.highest().highest().use;
+    result.fits = result.memory.device() <= task.memory &&
+                  (task.hosts == nullptr || !plan.offload.any() ||
+                   host_memory_use(*task.hosts, plan, memory).fits());
     if (result.fits) {
       result.bound = plan_bound(job, times);
       result.network_bytes = network_bytes(task.model, plan, task.software, task.server_of_rank);
@@ -214,7 +218,7 @@ class Searcher {
          .step = step,
          .memory = known.memory,
          .network_bytes = known.network_bytes,
-         .joules = options_.power.joules(step.time, computing_time(step.parts))});
+         .joules = options_.power.joules(step.time, computing_time(step.parts, plans_[index]))});
   }
 
   const SearchTask& task_;

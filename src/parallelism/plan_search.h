@@ -24,6 +24,7 @@
 #include "parallelism/step_memory.h"
 #include "parallelism/step_time.h"
 #include "sim/units.h"
+#include "topology/cluster.h"
 
 namespace trainyard {
 
@@ -38,6 +39,7 @@ struct SearchTask {
   ExpertLoads loads = {};
   std::optional<HostRates> host = {};  // For plans with offload.
   Bytes memory;                        // That a plan may use on each GPU.
+  const Cluster* hosts = nullptr;      // Whose host memory it may use; nothing: any amount.
 };
 
 struct SearchOptions {

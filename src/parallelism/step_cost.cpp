@@ -28,14 +28,14 @@ std::optional<double> StepCost::price_of_tokens(double count) const {
   return (capital.value_or(0.0) + energy.value_or(0.0)) / tokens * count;
 }
 
-SimTime computing_time(const StepParts& parts) {
+SimTime computing_time(const StepParts& parts, const ParallelPlan& plan) {
   SimTime sum;
-  for (const StepPart part :
-       {StepPart::Linear, StepPart::Attention, StepPart::MemoryBound, StepPart::Casts,
-        StepPart::Head, StepPart::Recompute, StepPart::Optimizer}) {
+  for (const StepPart part : {StepPart::Linear, StepPart::Attention, StepPart::MemoryBound,
+                              StepPart::Casts, StepPart::Head, StepPart::Recompute}) {
     sum += parts[part];
   }
-  return sum;
+  const bool is_on_host = plan.offload.optimizer || plan.servers.has_value();
+  return is_on_host ? sum : sum + parts[StepPart::Optimizer];
 }
 
 StepPower step_power(const CostTotals& totals) {
@@ -46,7 +46,7 @@ StepPower step_power(const CostTotals& totals) {
 StepCost step_cost(const ClusterCosts& costs, const ParallelPlan& plan, const StepTime& step) {
   const PartCosts& prices = costs.costs;
   const CostTotals& totals = costs.totals;
-  const SimTime computes = computing_time(step.parts);
+  const SimTime computes = computing_time(step.parts, plan);
   StepCost cost{
       .tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence),
       .busy = computes / step.time};

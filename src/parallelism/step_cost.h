@@ -26,8 +26,8 @@ struct StepCost {
   [[nodiscard]] std::optional<double> price_of_tokens(double count) const;
 };
 
-// Time of the parts in which GPUs compute.
-[[nodiscard]] SimTime computing_time(const StepParts& parts);
+// Time of the parts in which GPUs compute: of the optimizer too, unless CPUs do it.
+[[nodiscard]] SimTime computing_time(const StepParts& parts, const ParallelPlan& plan);
 
 // What a cluster draws in a step: everything but the GPUs its limit and the GPUs what they draw
 // idle, all the time; and the GPUs the rest of their limit while they compute.

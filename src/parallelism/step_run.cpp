@@ -21,12 +21,20 @@ namespace {
 
 void add_memory(const Cluster& cluster, const Workload& workload, const SoftwareProfile& software,
                 const GpuModel& gpu, StepRun& run) {
-  const StepMemory memory = step_memory(workload.model, run.plan, software);
+  run.held = run.plan;
+  const StepMemory memory = step_memory(workload.model, run.held, software);
   run.memory = memory.highest().highest().use;
   run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
   if (run.plan.offload.any()) {
     run.host_memory = host_memory_use(cluster, run.plan, memory);
+  }
+}
+
+void check_unfolded(std::size_t gpus, std::string_view why) {
+  if (gpus > static_cast<std::size_t>(kMostUnfoldedRanks)) {
+    throw ConfigError(fmt::format("step: expected at most {} GPUs for {}, found {}",
+                                  kMostUnfoldedRanks, why, gpus));
   }
 }
 
@@ -60,10 +68,9 @@ StepGraphRun run_graph_of(const Cluster& cluster, const StepJob& job, const Step
                           GroupTimes& times, const GraphRunOptions& options,
                           const ComputeJitter& jitter) {
   const Folding folding = folding_of(tables);
-  if (folding == Folding::Unfolded && job.plan.ranks() > kMostUnfoldedRanks) {
-    throw ConfigError(fmt::format(
-        "step: expected at most {} GPUs for {}, found {}", kMostUnfoldedRanks,
-        tables.shares_network ? "all traffic on one network" : "jitter", job.plan.ranks()));
+  if (folding == Folding::Unfolded) {
+    check_unfolded(static_cast<std::size_t>(job.plan.ranks()),
+                   tables.shares_network ? "all traffic on one network" : "jitter");
   }
   if (!tables.shares_network) {
     return run_step_graph(job, times, folding, options, jitter);
@@ -121,15 +128,16 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
         "slow rank, as messages meet at servers, found another way");
   }
   const ServerPlaces places = server_places(cluster, *workload.plan.servers);
+  check_unfolded(places.workers.gpus.size(), "parameter servers");
   StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
               .step = {},
               .overlap = overlap_of(workload.overlap, software)};
   const GpuModel& gpu = gpu_of(places.workers, tables.catalogue);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
   run.peak = rates.peak;
-  ParallelPlan held = run.plan;
-  held.offload.optimizer = true;
-  const StepMemory memory = step_memory(workload.model, held, software);
+  run.held = run.plan;
+  run.held.offload.optimizer = true;
+  const StepMemory memory = step_memory(workload.model, run.held, software);
   run.memory = memory.highest().highest().use;
   run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;

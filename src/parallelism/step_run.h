@@ -61,6 +61,7 @@ struct StepRun {
   ParallelPlan plan;
   StepTime step;
   Overlap overlap;
+  ParallelPlan held = {};                         // What GPUs hold in memory is as of this one.
   MemoryUse memory = {};                          // At its peak, on the rank that holds most.
   Bytes memory_size = {};                         // Of a GPU, as it reports it.
   std::string memory_verdict = {};                // Which rank, when, and what it holds; one line.
@@ -75,9 +76,9 @@ struct StepRun {
   double least_share = 1.0;
   // In what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
-  std::optional<StepGraphRun> graph = {};  // Of StepMethod::Graph.
-  std::optional<ServerRun> servers = {};   // Of a plan with parameter servers, instead.
-  std::optional<SimTime> usual_time = {};  // Of the step without slow rank and jitter.
+  std::optional<StepGraphRun> graph = {};          // Of StepMethod::Graph.
+  std::optional<ParameterServerRun> servers = {};  // Of a plan with parameter servers, instead.
+  std::optional<SimTime> usual_time = {};          // Of the step without slow rank and jitter.
 };
 
 // The one kind of GPU that all ranks have. Throws ConfigError if there are several.

@@ -57,6 +57,10 @@ std::string plan_text(const ParallelPlan& plan) {
   if (plan.expert * plan.expert_tensor > 1) {
     text += fmt::format(", expert {} x {}", plan.expert, plan.expert_tensor);
   }
+  if (plan.servers) {
+    text += fmt::format(", {} parameter servers{}", plan.servers->count,
+                        plan.servers->on_workers ? " on their hosts" : "");
+  }
   if (plan.zero_stage > 0) {
     text += fmt::format(", ZeRO {} over {}", plan.zero_stage, plan.shards());
   }
@@ -187,6 +191,12 @@ std::string json_of(const StepReport& report) {
                   {"micro_batch", plan.micro_batch},
                   {"global_batch", plan.global_batch},
                   {"sequence", plan.sequence}};
+  if (plan.servers) {
+    root["plan"]["servers"] = {{"count", plan.servers->count},
+                               {"place", plan.servers->on_workers ? "workers" : "own"},
+                               {"steps", plan.servers->steps}};
+    root["plan"]["servers"]["bound"] = plan.servers->bound ? Json(*plan.servers->bound) : Json();
+  }
   root["settings"] = report.inputs.settings;
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;

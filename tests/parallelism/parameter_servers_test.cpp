@@ -26,7 +26,7 @@ struct ServerCase {
   ComputeRates rates = shipped_compute("H100-SXM", "nemo");
   SoftwareProfile software = shipped_software("nemo");
 
-  [[nodiscard]] ServerRun run() const {
+  [[nodiscard]] ParameterServerRun run() const {
     Model small = model;
     small.layers.resize(2);
     small.vocabulary = 16384;
@@ -46,7 +46,7 @@ struct ServerCase {
                        places, fidelity, jitter);
   }
   // The same with another bound.
-  [[nodiscard]] ServerRun with(std::optional<int> bound) const {
+  [[nodiscard]] ParameterServerRun with(std::optional<int> bound) const {
     ServerCase other = *this;
     other.servers.bound = bound;
     return other.run();
@@ -59,7 +59,7 @@ const ComputeJitter kNoise{.rank_ppm = 100'000, .operation_ppm = 300'000, .seed 
 
 TEST_CASE("a step with one worker and one server is the sum of what it does", "[servers]") {
   ServerCase one{.servers = {.count = 1, .steps = 1}, .nodes = 2, .gpus = 1};
-  const ServerRun run = one.run();
+  const ParameterServerRun run = one.run();
   REQUIRE(run.workers == 1);
   REQUIRE(run.staleness.most == 0);
   // Embedding and head of 16384 x 4096 each, two layers of 218,112,000 and the last norm: buckets
@@ -83,10 +83,10 @@ TEST_CASE("a step with one worker and one server is the sum of what it does", "[
 
 TEST_CASE("the bound 0 is synchronous, and one beyond all steps is asynchronous", "[servers]") {
   ServerCase step{.servers = {.count = 2, .steps = 4}, .gpus = 4, .jitter = kNoise};
-  const ServerRun synchronous = step.with(0);
+  const ParameterServerRun synchronous = step.with(0);
   REQUIRE(synchronous.staleness.most == 0);
-  const ServerRun free = step.with(std::nullopt);
-  const ServerRun far = step.with(4);
+  const ParameterServerRun free = step.with(std::nullopt);
+  const ParameterServerRun far = step.with(4);
   REQUIRE(far.finish == free.finish);
   REQUIRE(far.step.parts == free.step.parts);
   REQUIRE(far.staleness.mean == free.staleness.mean);
@@ -99,7 +99,7 @@ TEST_CASE("weights are never older than the bound, and waiting falls with it", "
   const SimTime synchronous = step.with(0).finish;
   for (const int bound : {1, 2, 3}) {
     INFO("bound " << bound);
-    const ServerRun run = step.with(bound);
+    const ParameterServerRun run = step.with(bound);
     REQUIRE(run.staleness.most <= bound);
     REQUIRE(run.finish < synchronous);
     REQUIRE(run.step.parts.total() == run.step.time);
@@ -141,9 +141,9 @@ TEST_CASE("servers may stand on the hosts of workers", "[servers]") {
 TEST_CASE("packets take about as long as flows, and the same twice", "[servers]") {
   ServerCase step{.servers = {.count = 1, .steps = 1}, .nodes = 2, .gpus = 2};
   step.model.hidden = 1024;
-  const ServerRun flow = step.run();
+  const ParameterServerRun flow = step.run();
   step.fidelity = Fidelity::Packet;
-  const ServerRun packet = step.run();
+  const ParameterServerRun packet = step.run();
   REQUIRE(packet.finish / flow.finish == Approx(1.0).epsilon(0.1));
   REQUIRE(step.run().finish == packet.finish);
 }

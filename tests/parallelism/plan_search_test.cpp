@@ -270,7 +270,8 @@ TEST_CASE("energy is a figure of trades", "[plan-search]") {
       require_same(found.timed[trades[index]], all.timed[expected[index]]);
     }
     for (const TimedPlan& plan : all.timed) {
-      REQUIRE(plan.joules == power.joules(plan.step.time, computing_time(plan.step.parts)));
+      REQUIRE(plan.joules ==
+              power.joules(plan.step.time, computing_time(plan.step.parts, plan.plan)));
     }
   }
 }
