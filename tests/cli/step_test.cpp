@@ -50,6 +50,26 @@ std::string error_of(const std::vector<std::string>& arguments) {
   return "no error";
 }
 
+// GiB, of the moments in a file of --memory.
+double highest_of(const std::string& file) {
+  std::istringstream lines(read_text_file(file));
+  std::string line;
+  std::getline(lines, line);
+  double highest = 0.0;
+  while (std::getline(lines, line)) {
+    // Moments have commas, sizes come last.
+    double sum = 0.0;
+    std::size_t end = line.size();
+    for (std::size_t index = 0; index < kMemoryClasses.size(); ++index) {
+      const std::size_t comma = line.rfind(',', end - 1);
+      sum += std::stod(line.substr(comma + 1, end - comma - 1));
+      end = comma;
+    }
+    highest = std::max(highest, sum);
+  }
+  return highest;
+}
+
 }  // namespace
 
 TEST_CASE("a step of the shipped workload has parts that add up", "[step-command]") {
@@ -121,26 +141,12 @@ TEST_CASE("the memory of every pass is written, and its highest moment is the pe
   const ScratchFolder folder;
   const std::string file = (folder.path() / "memory.csv").string();
   const nlohmann::json step = json_of({"--memory", file, "--set", "plan.pipeline=2"});
-  std::istringstream lines(read_text_file(file));
-  std::string line;
-  std::getline(lines, line);
-  REQUIRE(line.rfind("rank,position,moment,weights_gib,", 0) == 0);
-  double highest = 0.0;
-  int optimizers = 0;
-  while (std::getline(lines, line)) {
-    optimizers += line.find(",optimizer,") == std::string::npos ? 0 : 1;
-    // Moments have commas, sizes come last.
-    double sum = 0.0;
-    std::size_t end = line.size();
-    for (std::size_t index = 0; index < kMemoryClasses.size(); ++index) {
-      const std::size_t comma = line.rfind(',', end - 1);
-      sum += std::stod(line.substr(comma + 1, end - comma - 1));
-      end = comma;
-    }
-    highest = std::max(highest, sum);
-  }
-  REQUIRE(optimizers == 2);
-  REQUIRE(highest == Approx(step["memory_peak_gib"].get<double>()).epsilon(1e-12));
+  const std::string text = read_text_file(file);
+  REQUIRE(text.rfind("rank,position,moment,weights_gib,", 0) == 0);
+  const std::size_t optimizer = text.find(",optimizer,");
+  REQUIRE(optimizer != std::string::npos);
+  REQUIRE(text.find(",optimizer,", optimizer + 1) != std::string::npos);  // Of both ranks.
+  REQUIRE(highest_of(file) == Approx(step["memory_peak_gib"].get<double>()).epsilon(1e-12));
 }
 
 TEST_CASE("a step takes the profile that it is given, and says what that does not rest on",
@@ -195,6 +201,33 @@ TEST_CASE("options of the graph want the graph", "[step-command]") {
           "--traffic shared: expected --runtime plain with --fidelity flow or packet, found nccl");
   REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "1"})) ==
           "--slow-rank: expected RANK=FACTOR, a factor from 0.001 to 1000, found \"1\"");
+}
+
+TEST_CASE("a step with parameter servers has the memory of its workers, and no trace",
+          "[step-command]") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "memory.csv").string();
+  std::vector<std::string> arguments{"--cluster",       kConfigs + "clusters/dgx-h100.yaml",
+                                     "--nodes",         "2",
+                                     "--gpus-per-node", "1",
+                                     "--workload",      kConfigs + "workloads/llama-3-8b.yaml",
+                                     "--set",           "plan={servers: {count: 1, steps: 1}}",
+                                     "--set",           "batch.global=1",
+                                     "--method",        "graph",
+                                     "--runtime",       "plain",
+                                     "--traffic",       "shared",
+                                     "--format",        "json"};
+  const auto with = [&](const std::string& option) {
+    std::vector<std::string> more = arguments;
+    more.insert(more.end(), {option, file});
+    return more;
+  };
+  const nlohmann::json step = nlohmann::json::parse(output_of(with("--memory")));
+  REQUIRE(step["plan"]["servers"] ==
+          nlohmann::json{{"count", 1}, {"place", "own"}, {"steps", 1}, {"bound", 0}});
+  REQUIRE(highest_of(file) == Approx(step["memory_peak_gib"].get<double>()).epsilon(1e-12));
+  REQUIRE(error_of(with("--trace")) ==
+          "--trace: expected a plan without parameter servers, found plan.servers");
 }
 
 TEST_CASE("plans that do not fit are refused with their numbers", "[step-command]") {

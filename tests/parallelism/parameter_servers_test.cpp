@@ -167,4 +167,15 @@ TEST_CASE("parameter servers are for data ranks alone", "[servers]") {
                                "zero_stage 1"));
 }
 
+TEST_CASE("runs with more messages than memory are refused before they take any", "[servers]") {
+  ServerCase test{.servers = {.count = 1000, .on_workers = true, .steps = 1000}};
+  std::string error;
+  try {
+    static_cast<void>(test.run());
+  } catch (const ConfigError& problem) {
+    error = problem.what();
+  }
+  REQUIRE(error.find("parameter servers: expected at most 2000000 messages, found") == 0);
+}
+
 }  // namespace trainyard

@@ -82,4 +82,14 @@ TEST_CASE("what nobody says is no value", "[step-cost]") {
   REQUIRE_FALSE(cost.price_of_tokens(1.0).has_value());
 }
 
+TEST_CASE("an optimizer on the host is no work of GPUs", "[step-cost]") {
+  ParallelPlan plan = some_plan();
+  REQUIRE(computing_time(some_step().parts, plan) == seconds(5));
+  plan.offload.optimizer = true;
+  REQUIRE(computing_time(some_step().parts, plan) == seconds(4));
+  plan.offload = {};
+  plan.servers = ParameterServers{};
+  REQUIRE(computing_time(some_step().parts, plan) == seconds(4));
+}
+
 }  // namespace trainyard
