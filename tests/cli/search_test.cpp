@@ -202,4 +202,14 @@ TEST_CASE("a search that finds nothing says why", "[cli][search]") {
           "search: expected tensor x context x pipeline ranks that divide 8 GPUs, found none");
 }
 
+TEST_CASE("plans that need more host memory than a server has do not fit", "[cli][search]") {
+  const std::vector<std::string> offload{"--nodes", "1", "--set", "plan.offload.optimizer=true"};
+  REQUIRE(!searched_json(offload)["plans"].empty());
+  std::vector<std::string> small = offload;
+  small.insert(small.end(), {"--set", "server.host_memory=1GiB"});
+  for (const nlohmann::json& plan : searched_json(small)["plans"]) {
+    REQUIRE(plan["rank"] == "given");
+  }
+}
+
 }  // namespace trainyard
