@@ -92,8 +92,12 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
 
 ProgramResult run_shell(const std::string& command, const std::filesystem::path& folder) {
   // After `set -e` a failing command ends the shell with its status.
+  // Scripts that it calls find the programs by their path, what it says itself the one under test.
   const std::string programs = std::filesystem::path(program_path()).parent_path();
-  return run({"/bin/sh", "-ec", "PATH='" + programs + "':\"$PATH\"\n" + command}, folder);
+  return run({"/bin/sh", "-ec",
+              "PATH='" + programs + "':\"$PATH\"\ntrainyard() { '" + program_path() +
+                  "' \"$@\"; }\n" + command},
+             folder);
 }
 
 std::string read_text_file(const std::filesystem::path& file) {
