@@ -94,8 +94,9 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
     const PipelineStage& stage = stages[static_cast<std::size_t>(shape.stage_of(place, chunk))];
     parameters += stage_parameters(model, stage, plan);
-    for (int index = 0; index < stage.layers; ++index) {
-      const ModelLayer& layer = model.layers[static_cast<std::size_t>(stage.first_layer + index)];
+    const auto first = static_cast<std::size_t>(stage.first_layer);
+    for (std::size_t index = 0; index < static_cast<std::size_t>(stage.layers); ++index) {
+      const ModelLayer& layer = model.layers[first + index];
       add_passes(layer_calls(model, layer, plan), plan, sum);
       add_sharded(rank_parameters(model, layer, plan));
     }
