@@ -167,6 +167,9 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
       .memory_rate = generation.memory *
                      static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0,
       .memory_bound = memory_bound->second,
+      .accumulate_bytes = software.accumulate_bytes,
+      .scatter_bytes = software.scatter_bytes,
+      .gather_bytes = software.gather_bytes,
       .host_layer = SimTime(static_cast<std::int64_t>(
           static_cast<double>(generation.host_layer.picoseconds()) * software.host)),
       .overlapped_tensor = generation.overlapped_tensor,

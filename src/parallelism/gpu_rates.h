@@ -69,6 +69,10 @@ struct ComputeRates {
   double memory_rate = 0.0;         // B/s.
   double memory_bound = 1.0;
   double fp8_cast = 0.0;  // 0: none, as nothing is cast.
+  // SoftwareProfile.
+  double accumulate_bytes = 0.0;
+  double scatter_bytes = 0.0;
+  double gather_bytes = 0.0;
   SimTime host_layer;
   double overlapped_tensor = 1.0;
   double overlapped_data = 1.0;

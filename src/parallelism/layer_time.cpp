@@ -138,6 +138,27 @@ AttentionShape attention_shape(const Attention& attention, const ParallelPlan& p
           .is_causal = attention.is_causal};
 }
 
+// Copies of weights and gradients that come with a layer, or an end of the model, of that many
+// weights on this rank. What is computed again needs no second copy of weights.
+void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& operators,
+                 PassTimes& times) {
+  const bool is_sharded = plan.zero_stage >= 3;
+  times.weight_gradient[StepPart::MemoryBound] += operators.weight_gradients(weights, is_sharded);
+  if (is_sharded) {
+    const SimTime gathered = operators.gathered_weights(weights);
+    times.forward[StepPart::MemoryBound] += gathered;
+    if (plan.recompute != Recompute::Full) {
+      times.input_gradient[StepPart::MemoryBound] += gathered;
+    }
+  }
+}
+
+// Of a tensor rank.
+std::int64_t vocabulary_of(const Model& model, const ParallelPlan& plan) {
+  const std::int64_t unit = kVocabularyUnit * plan.tensor;
+  return (model.vocabulary + unit - 1) / unit * kVocabularyUnit;
+}
+
 double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
   return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(count);
 }
@@ -161,15 +182,18 @@ void add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes&
 PassTimes layer_times(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
                       const OperatorTimes& operators, double load) {
   PassTimes times;
+  double weights = 0.0;
   for (const Linear& linear : linears_of(model, layer, plan, load)) {
     add_linear(linear, operators, times);
+    weights += elements(linear.gemm.n, linear.gemm.k, linear.gemm.count);
   }
+  add_weights(weights, plan, operators, times);
   const AttentionShape shape = attention_shape(layer.attention, plan);
   times.forward[StepPart::Attention] = operators.attention_forward(shape);
   times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
   const double bytes = memory_bound_bytes(model, layer, plan, load);
-  times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
-  times.input_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
+  times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes);
+  times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * bytes);
   return times;
 }
 
@@ -179,13 +203,12 @@ PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
   PassTimes times;
   times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
   times.weight_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
+  add_weights(elements(vocabulary_of(model, plan), model.hidden, 1), plan, operators, times);
   return times;
 }
 
 PassTimes head_times(const Model& model, const ParallelPlan& plan, const OperatorTimes& operators) {
-  const std::int64_t unit = kVocabularyUnit * plan.tensor;
-  const std::int64_t vocabulary = (model.vocabulary + unit - 1) / unit * kVocabularyUnit;
-  const Gemm logits{.m = plan.tokens(), .n = vocabulary, .k = model.hidden};
+  const Gemm logits{.m = plan.tokens(), .n = vocabulary_of(model, plan), .k = model.hidden};
   const double count = elements(logits.m, logits.n, 1);
   PassTimes times;
   times.forward[StepPart::Head] =
@@ -195,6 +218,7 @@ PassTimes head_times(const Model& model, const ParallelPlan& plan, const Operato
       operators.memory_bound(kLogitBytesBackward * count);
   times.weight_gradient[StepPart::Head] =
       operators.product({.m = logits.n, .n = logits.k, .k = logits.m});
+  add_weights(elements(logits.n, logits.k, 1), plan, operators, times);
   return times;
 }
 

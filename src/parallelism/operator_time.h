@@ -57,6 +57,15 @@ class OperatorTimes {
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   // Casts of one FP8 linear layer; none in 16 bits.
   [[nodiscard]] SimTime casts(double bytes) const;
+  // Of a layer's weights in one backward pass: their gradients are added to those of earlier
+  // micro-batches, or with ZeRO 3 laid out for their reduction.
+  [[nodiscard]] SimTime weight_gradients(double weights, bool is_sharded) const {
+    return memory(weights * (is_sharded ? rates_.scatter_bytes : rates_.accumulate_bytes));
+  }
+  // Of a layer's weights, that ZeRO 3 has gathered: brought from the buffer to their places.
+  [[nodiscard]] SimTime gathered_weights(double weights) const {
+    return memory(weights * rates_.gather_bytes);
+  }
   // At the rate of memory alone.
   [[nodiscard]] SimTime memory(double bytes) const;
 

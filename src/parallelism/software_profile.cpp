@@ -9,6 +9,8 @@
 namespace trainyard {
 namespace {
 
+constexpr double kMostBytes = 1000.0;  // For each parameter.
+
 bool read_selective(const SourcedReader& reader, const ConfigNode& root) {
   static constexpr std::array<std::string_view, 2> kChoices{"attention", "products"};
   return reader.value(root, "selective").as_choice(kChoices) == 1;
@@ -30,6 +32,9 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
   const ConfigNode root = document.root();
   const SourcedReader reader(root);
   const auto flag = [&](std::string_view key) { return reader.value(root, key).as_bool(); };
+  const auto bytes = [&](std::string_view key) {
+    return reader.value(root, key).as_number(0.0, kMostBytes);
+  };
   SoftwareProfile profile{
       .name = std::filesystem::path(document.name()).stem().string(),
       .title = root.required("title").as_string(),
@@ -47,7 +52,10 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .dispatches_fp8 = flag("dispatch_fp8"),
       .host_expert = reader.value(root, "host_expert").as_number(0.0, 100.0),
       .host_expert_sync = reader.value(root, "host_expert_sync").as_number(0.0, 100.0),
-      .optimizer_bytes = reader.value(root, "optimizer_bytes").as_number(0.0, 1000.0),
+      .accumulate_bytes = bytes("accumulate_bytes"),
+      .scatter_bytes = bytes("scatter_bytes"),
+      .gather_bytes = bytes("gather_bytes"),
+      .optimizer_bytes = bytes("optimizer_bytes"),
       .fixed = reader.value(root, "fixed").as_time()};
   document.finish();
   return profile;

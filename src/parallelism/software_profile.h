@@ -33,6 +33,12 @@ struct SoftwareProfile {
   // show whatever the GPU has to do, as the host waits for the counts of tokens before them.
   double host_expert = 4.0;
   double host_expert_sync = 0.0;
+  // Read and written for each weight of a layer in a backward pass, to add its gradient to those of
+  // other micro-batches, beside what the product itself writes; with ZeRO 3 `scatter_bytes`, to lay
+  // it out for its reduction, and `gather_bytes` each time that it was gathered.
+  double accumulate_bytes = 0.0;
+  double scatter_bytes = 0.0;
+  double gather_bytes = 0.0;
   double optimizer_bytes = 0.0;  // Read and written by the optimizer, for each parameter.
   SimTime fixed;                 // Of a step, whatever its size.
 
