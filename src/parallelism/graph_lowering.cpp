@@ -80,6 +80,9 @@ class StepLowering {
                                                     bool is_received) const;
   [[nodiscard]] bool has_transfer_streams() const { return job_.overlap.pipeline; }
   [[nodiscard]] bool shards_weights() const { return plan_.zero_stage == 3; }
+  [[nodiscard]] bool gathers_beside() const {
+    return job_.overlap.data && !job_.software.deals_out_matrices;
+  }
 
   const StepJob& job_;
   const ParallelPlan& plan_;
@@ -127,7 +130,7 @@ void StepLowering::add_rank(int rank) {
 
 // With ZeRO 1 and 2 and overlap: what the last step's optimizer left in shards.
 void StepLowering::gather_first_weights(Writing& writing) {
-  if (!job_.overlap.data || plan_.zero_stage < 1 || shards_weights()) {
+  if (!gathers_beside() || plan_.zero_stage < 1 || shards_weights()) {
     return;
   }
   RankParameters bucket;
@@ -142,7 +145,7 @@ void StepLowering::gather_first_weights(Writing& writing) {
     if (bucket.total() < bucket_parameters(plan_) && !each.ends_pass) {
       continue;
     }
-    const DataCalls calls = data_calls(bucket, plan_, job_.software.gradient_bytes);
+    const DataCalls calls = data_calls(bucket, plan_, job_.software);
     const std::optional<OperationId> last = writing.rank.calls_beside(
         data_traffic(calls.gather), fmt::format("weights {}", number++), {});
     for (const auto& member : members) {
@@ -288,7 +291,7 @@ void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
 }
 
 void StepLowering::reduce_bucket(Writing& writing, std::string_view name) {
-  const DataCalls calls = data_calls(writing.bucket, plan_, job_.software.gradient_bytes);
+  const DataCalls calls = data_calls(writing.bucket, plan_, job_.software);
   const std::optional<OperationId> reduced = writing.rank.calls_beside(
       data_traffic(calls.reduce), fmt::format("gradients to {}", name), writing.rank.front());
   writing.copies.send_gradients(writing.bucket, name, reduced ? reduced : writing.reduced);
@@ -297,7 +300,7 @@ void StepLowering::reduce_bucket(Writing& writing, std::string_view name) {
 
 void StepLowering::add_end(Writing& writing) {
   const RankParameters parameters = units_.parameters_of_rank(writing.place);
-  const DataCalls calls = data_calls(parameters, plan_, job_.software.gradient_bytes);
+  const DataCalls calls = data_calls(parameters, plan_, job_.software);
   write_reduce(writing);
   if (!job_.overlap.data) {
     for (const UnitCall& call : data_traffic(calls.reduce)) {
@@ -318,7 +321,7 @@ void StepLowering::add_end(Writing& writing) {
     writing.rank.barrier("norm of gradients");
   }
   add_optimizer(writing, parameters);
-  if (!job_.overlap.data) {
+  if (!gathers_beside()) {
     for (const UnitCall& call : data_traffic(calls.gather)) {
       writing.rank.call(call, "weights");
     }

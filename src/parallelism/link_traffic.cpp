@@ -110,7 +110,7 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
     }
   }
   if (plan.zero_stage < 3) {
-    const DataCalls calls = data_calls(parameters, plan, software.gradient_bytes);
+    const DataCalls calls = data_calls(parameters, plan, software);
     add(calls.reduce, 1.0, sum);
     add(calls.gather, 1.0, sum);
   }

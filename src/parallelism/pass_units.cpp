@@ -288,7 +288,7 @@ void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& comp
     const SimTime forward = scaled(job.rates.host_layer, factor);
     return kind == PassKind::Forward ? forward : scaled(forward, launches_of(job, kind));
   };
-  unit.sync = launched(layer.experts ? job.software.host_expert_sync : 0.0);
+  unit.sync = launched(layer.experts ? job.software.host_expert_sync : job.software.host_sync);
   unit.host = launched(layer.experts ? job.software.host_expert : 1.0);
   if (kind == PassKind::InputGradient) {
     unit.host = difference_or_zero(unit.host, compute.weight_gradient.total());

@@ -89,7 +89,7 @@ class PlanBound {
     // The host launches for so long; where it waits for the GPU, launches come on top.
     const SimTime host = scaled(job_.rates.host_layer, has_experts ? software.host_expert : 1.0);
     const SimTime waits =
-        scaled(job_.rates.host_layer, has_experts ? software.host_expert_sync : 0.0);
+        scaled(job_.rates.host_layer, has_experts ? software.host_expert_sync : software.host_sync);
     least.forward = std::max(host, least.forward + waits);
     least.backward = std::max(scaled(host, launches), least.backward + scaled(waits, launches));
     return least;

@@ -69,7 +69,7 @@ class NetworkBytes {
       if (plan_.zero_stage == 3) {
         of_micro_batch += pass_bytes(sharded_calls(held, plan_, software_.gradient_bytes));
       }
-      const DataCalls calls = data_calls(held, plan_, software_.gradient_bytes);
+      const DataCalls calls = data_calls(held, plan_, software_);
       of_step += bytes_of(calls.reduce) + bytes_of(calls.gather);
     }
     return of_step + micro_batches * (of_micro_batch + transfer_bytes());

@@ -88,6 +88,8 @@ std::int64_t feed_forward_biases(const Model& model, const FeedForward& layer, s
 RankParameters& RankParameters::operator+=(const RankParameters& other) {
   dense += other.dense;
   expert += other.expert;
+  dense_matrices += other.dense_matrices;
+  expert_matrices += other.expert_matrices;
   return *this;
 }
 
@@ -115,6 +117,7 @@ RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
                                 attention_vectors(model, layer.attention, plan.tensor)};
   for (const WeightMatrix& matrix : rank_matrices(model, layer, plan)) {
     (matrix.is_expert ? total.expert : total.dense) += matrix.count * matrix.elements();
+    (matrix.is_expert ? total.expert_matrices : total.dense_matrices) += matrix.count;
   }
   if (layer.feed_forward) {
     total.dense += feed_forward_biases(model, *layer.feed_forward, plan.tensor);

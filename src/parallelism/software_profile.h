@@ -19,7 +19,10 @@ struct SoftwareProfile {
   // Recompute::Selective is every second product, not the core of attention.
   bool recomputes_products = false;
   double host = 1.0;            // Factor on the time for which the host launches a layer.
-  int gradient_bytes = 2;       // Of an element in the sum of gradients.
+  // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts what
+  // it has updated, after the step; instead of even slices, scattered and gathered.
+  bool deals_out_matrices = false;
+  int gradient_bytes = 2;  // Of an element in the sum of gradients.
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
   bool overlap_tensor = false;
   bool overlap_data = false;
@@ -29,6 +32,9 @@ struct SoftwareProfile {
   // of once for each of its experts.
   bool dispatches_by_domain = false;
   bool dispatches_fp8 = false;  // Tokens to experts, and gradients to them, in 8 bits.
+  // Launches of a layer that show whatever the GPU has to do, over those of its forward pass: all
+  // of them where the host waits for each kernel (CUDA_LAUNCH_BLOCKING).
+  double host_sync = 0.0;
   // Of a layer with experts, over the launches of one without: all of its launches; and those that
   // show whatever the GPU has to do, as the host waits for the counts of tokens before them.
   double host_expert = 4.0;

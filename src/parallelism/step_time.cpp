@@ -250,7 +250,7 @@ Passes StepModel::layer(int of_model) {
   const SimTime host =
       scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert : 1.0);
   const SimTime waits =
-      scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert_sync : 0.0);
+      scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert_sync : job_.software.host_sync);
   passes.forward[StepPart::Host] =
       std::max(waits, difference_or_zero(host, passes.forward.total()));
   passes.input_gradient[StepPart::Host] = std::max(
@@ -392,11 +392,13 @@ SimTime StepModel::exposed_data() {
   SimTime most;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     const DataCalls calls =
-        data_calls(parameters_of_rank(rank), plan_, job_.software.gradient_bytes);
+        data_calls(parameters_of_rank(rank), plan_, job_.software);
     const Passes passes = of_rank(rank);
     const SimTime shown =
         exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
-        exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches));
+        (job_.software.deals_out_matrices
+             ? time_of(calls.gather)
+             : exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches)));
     most = std::max(most, shown);
   }
   if (job_.model.has_tied_embeddings && plan_.pipeline > 1) {
@@ -434,7 +436,7 @@ SimTime StepModel::exposed_gradients(int rank) {
   }
   const std::int64_t bucket = bucket_parameters(plan_);
   const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / bucket);
-  const DataCalls calls = data_calls(parameters, plan_, job_.software.gradient_bytes);
+  const DataCalls calls = data_calls(parameters, plan_, job_.software);
   const SimTime hidden =
       std::max(scaled(of_rank(rank).backward(), window()), time_of(calls.reduce));
   return std::max(down(owned / buckets), difference_or_zero(down(owned), hidden));

@@ -101,6 +101,17 @@ void add_call(RankGroupKind group, Operation operation, std::int64_t elements, i
   }
 }
 
+// Each rank sends what it owns; those beyond the number of matrices own none.
+void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
+                    const ParallelPlan& plan, std::vector<GroupCall>& calls) {
+  const std::int64_t owners =
+      std::min<std::int64_t>(std::max<std::int64_t>(matrices, 1), group_size(plan, group));
+  add_call(group, Operation::Broadcast, divided_up(elements, owners), kWeightBytes, plan, calls);
+  if (!calls.empty()) {
+    calls.back().times = static_cast<int>(owners);
+  }
+}
+
 }  // namespace
 
 double sent_elements(const GroupCall& call, int ranks) {
@@ -114,6 +125,7 @@ double sent_elements(const GroupCall& call, int ranks) {
     case Operation::AllToAll:
       return all * others;
     case Operation::SendReceive:
+    case Operation::Broadcast:
       return all;
     default:
       CHECK(false, "no step makes this operation");
@@ -169,24 +181,34 @@ RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
     sum += rank_parameters(model, model.layers[static_cast<std::size_t>(of_model)], plan);
   }
   if (stage.has_embedding) {
-    sum.dense += rank_embedding_parameters(model, plan);
+    sum += {.dense = rank_embedding_parameters(model, plan), .dense_matrices = 1};
   }
   if (stage.has_head) {
     const bool is_shared = model.has_tied_embeddings && stage.has_embedding;
-    sum.dense += last_norm_parameters(model) + (is_shared ? 0 : rank_head_parameters(model, plan));
+    sum.dense += last_norm_parameters(model);
+    if (!is_shared) {
+      sum += {.dense = rank_head_parameters(model, plan), .dense_matrices = 1};
+    }
   }
   return sum;
 }
 
 DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
-                     int gradient_bytes) {
+                     const SoftwareProfile& software) {
   DataCalls calls;
-  const bool shards = plan.zero_stage > 0;
-  if (!shards) {
+  const int gradient_bytes = software.gradient_bytes;
+  const bool deals_out = plan.zero_stage == 1 && software.deals_out_matrices;
+  if (plan.zero_stage == 0 || deals_out) {
     add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, gradient_bytes, plan,
              calls.reduce);
     add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, gradient_bytes,
              plan, calls.reduce);
+    if (deals_out) {
+      add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
+                     calls.gather);
+      add_broadcasts(RankGroupKind::ExpertGradient, parameters.expert, parameters.expert_matrices,
+                     plan, calls.gather);
+    }
     return calls;
   }
   if (plan.zero_stage < 3) {

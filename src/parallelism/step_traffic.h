@@ -12,6 +12,7 @@
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/rank_groups.h"
 #include "parallelism/rank_parameters.h"
+#include "parallelism/software_profile.h"
 
 namespace trainyard {
 
@@ -29,7 +30,8 @@ struct GroupCall {
 };
 
 // Elements that each rank of a group of `ranks` sends: 2 n (r - 1) / r for all_reduce,
-// n (r - 1) / r for all_gather, reduce_scatter and alltoall, n for sendrecv.
+// n (r - 1) / r for all_gather, reduce_scatter and alltoall, n for sendrecv and, of all ranks but
+// one, for broadcast.
 [[nodiscard]] double sent_elements(const GroupCall& call, int ranks);
 
 // Of one micro-batch.
@@ -54,7 +56,7 @@ struct DataCalls {
   std::vector<GroupCall> gather;  // Of new weights, before they are used.
 };
 [[nodiscard]] DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
-                                   int gradient_bytes);
+                                   const SoftwareProfile& software);
 // The same for ZeRO stage 3, for each micro-batch, of a layer or an end: weights are gathered for
 // each pass, gradients reduced.
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
