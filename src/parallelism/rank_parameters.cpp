@@ -119,16 +119,21 @@ RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
     (matrix.is_expert ? total.expert : total.dense) += matrix.count * matrix.elements();
     (matrix.is_expert ? total.expert_matrices : total.dense_matrices) += matrix.count;
   }
+  // Of a feed-forward all matrices before the activation function are one in rank_matrices().
+  const auto apart = [](const FeedForward& one) { return one.matrices() - 2; };
   if (layer.feed_forward) {
     total.dense += feed_forward_biases(model, *layer.feed_forward, plan.tensor);
+    total.dense_matrices += apart(*layer.feed_forward);
     return total;
   }
   const Experts& experts = *layer.experts;
+  total.expert_matrices += experts.count / plan.expert * apart(experts.expert);
   total.dense += experts.has_router_bias ? experts.count : 0;
   total.expert +=
       experts.count / plan.expert * feed_forward_biases(model, experts.expert, plan.expert_tensor);
   if (experts.shared) {
     total.dense += feed_forward_biases(model, *experts.shared, plan.tensor);
+    total.dense_matrices += apart(*experts.shared);
   }
   return total;
 }

@@ -25,7 +25,8 @@ struct WeightMatrix {
 struct RankParameters {
   std::int64_t dense = 0;
   std::int64_t expert = 0;  // Of routed experts.
-  // Weights of linear layers, the embedding and the head among them; vectors are not counted.
+  // Weights of linear layers, a gate for itself, the embedding and the head among them; vectors are
+  // not counted.
   std::int64_t dense_matrices = 0;
   std::int64_t expert_matrices = 0;
 

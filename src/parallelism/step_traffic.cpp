@@ -104,12 +104,16 @@ void add_call(RankGroupKind group, Operation operation, std::int64_t elements, i
 // Each rank sends what it owns; those beyond the number of matrices own none.
 void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
                     const ParallelPlan& plan, std::vector<GroupCall>& calls) {
-  const std::int64_t owners =
-      std::min<std::int64_t>(std::max<std::int64_t>(matrices, 1), group_size(plan, group));
-  add_call(group, Operation::Broadcast, divided_up(elements, owners), kWeightBytes, plan, calls);
-  if (!calls.empty()) {
-    calls.back().times = static_cast<int>(owners);
+  const int ranks = group_size(plan, group);
+  if (matrices == 0 || ranks == 1) {
+    return;
   }
+  const std::int64_t owners = std::min<std::int64_t>(matrices, ranks);
+  calls.push_back({.group = group,
+                   .operation = Operation::Broadcast,
+                   .elements = divided_up(elements, owners),
+                   .element_bytes = kWeightBytes,
+                   .times = static_cast<int>(owners)});
 }
 
 }  // namespace
