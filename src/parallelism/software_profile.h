@@ -18,11 +18,11 @@ struct SoftwareProfile {
   std::string fusion;     // Of memory-bound operators: "fused", "eager", "compiled".
   // Recompute::Selective is every second product, not the core of attention.
   bool recomputes_products = false;
-  double host = 1.0;            // Factor on the time for which the host launches a layer.
-  // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts what
-  // it has updated, after the step; instead of even slices, scattered and gathered.
+  double host = 1.0;  // Factor on the time for which the host launches a layer.
+  // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts
+  // what it has updated, after the step; instead of even slices, scattered and gathered.
   bool deals_out_matrices = false;
-  int gradient_bytes = 2;  // Of an element in the sum of gradients.
+  int gradient_bytes = 2;       // Of an element in the sum of gradients.
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
   bool overlap_tensor = false;
   bool overlap_data = false;

@@ -249,8 +249,8 @@ Passes StepModel::layer(int of_model) {
   }
   const SimTime host =
       scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert : 1.0);
-  const SimTime waits =
-      scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert_sync : job_.software.host_sync);
+  const SimTime waits = scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert_sync
+                                                                    : job_.software.host_sync);
   passes.forward[StepPart::Host] =
       std::max(waits, difference_or_zero(host, passes.forward.total()));
   passes.input_gradient[StepPart::Host] = std::max(
@@ -391,8 +391,7 @@ SimTime StepModel::exposed_data() {
   const double micro_batches = window();
   SimTime most;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    const DataCalls calls =
-        data_calls(parameters_of_rank(rank), plan_, job_.software);
+    const DataCalls calls = data_calls(parameters_of_rank(rank), plan_, job_.software);
     const Passes passes = of_rank(rank);
     const SimTime shown =
         exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +

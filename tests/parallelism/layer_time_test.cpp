@@ -3,6 +3,7 @@
 
 #include "parallelism/layer_time.h"
 
+#include <array>
 #include <string>
 
 #include "parallelism/model_flops.h"
@@ -127,6 +128,57 @@ TEST_CASE("FP8 layers pay for their casts", "[layer]") {
   REQUIRE(quarter.forward[StepPart::Casts] > SimTime());
   REQUIRE(quarter.forward[StepPart::Linear] < half.forward[StepPart::Linear]);
   REQUIRE(quarter.forward[StepPart::Attention] == half.forward[StepPart::Attention]);
+}
+
+TEST_CASE("each weight pays for the sum of its gradients, and with ZeRO 3 for its places",
+          "[layer]") {
+  const Model model = shipped_model("llama-3-8b");
+  ComputeRates without = ideal_rates();
+  without.memory_rate = 1e9;
+  ComputeRates with = without;
+  with.accumulate_bytes = 6.0;
+  with.scatter_bytes = 4.0;
+  with.gather_bytes = 3.0;
+  // Bytes that `with` moves more of, for each weight of the layer and the head.
+  const auto more = [&](const ParallelPlan& plan, auto times_of, double weights) {
+    const PassTimes plain = times_of(plan, OperatorTimes(without));
+    const PassTimes moved = times_of(plan, OperatorTimes(with));
+    const auto bytes = [&](const StepParts& to, const StepParts& from) {
+      return (to.total() - from.total()).seconds() * 1e9 / weights;
+    };
+    return std::array{bytes(moved.forward, plain.forward),
+                      bytes(moved.input_gradient, plain.input_gradient),
+                      bytes(moved.weight_gradient, plain.weight_gradient)};
+  };
+  const auto layer = [&](const ParallelPlan& plan, const OperatorTimes& operators) {
+    return layer_times(model, model.layers[0], plan, operators);
+  };
+  const auto head = [&](const ParallelPlan& plan, const OperatorTimes& operators) {
+    return head_times(model, plan, operators);
+  };
+  const auto embedding = [&](const ParallelPlan& plan, const OperatorTimes& operators) {
+    return embedding_times(model, plan, operators);
+  };
+  const auto is_near = [](const std::array<double, 3>& found, double forward, double input,
+                          double weight) {
+    return found[0] == Approx(forward).margin(1e-6) && found[1] == Approx(input).margin(1e-6) &&
+           found[2] == Approx(weight).margin(1e-6);
+  };
+  // 218 M weights in a layer: norms have none that a product makes.
+  const double of_layer = 4096.0 * (4096.0 + 2.0 * 1024.0 + 4096.0 + 3.0 * 14336.0);
+  const double of_end = 128256.0 * 4096.0;
+  for (const int tensor : {1, 8}) {
+    ParallelPlan plan = plan_of(tensor);
+    REQUIRE(is_near(more(plan, layer, of_layer / tensor), 0.0, 0.0, 6.0));
+    plan.zero_stage = 3;
+    REQUIRE(is_near(more(plan, layer, of_layer / tensor), 3.0, 3.0, 4.0));
+    // Gathered once for the pass that is run again and the one backward.
+    plan.recompute = Recompute::Full;
+    REQUIRE(is_near(more(plan, layer, of_layer / tensor), 3.0, 0.0, 4.0));
+  }
+  const ParallelPlan plan = plan_of(1);
+  REQUIRE(is_near(more(plan, head, of_end), 0.0, 0.0, 6.0));
+  REQUIRE(is_near(more(plan, embedding, of_end), 0.0, 0.0, 6.0));
 }
 
 }  // namespace trainyard

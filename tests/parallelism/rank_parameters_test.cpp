@@ -54,4 +54,16 @@ TEST_CASE("experts are cut by expert ranks, not by tensor ranks", "[memory]") {
   REQUIRE(rank_parameters(model, layer, {.tensor = 4}).expert == experts);
 }
 
+TEST_CASE("weights are counted one by one, gates and experts for themselves", "[memory]") {
+  const Model dense = shipped("llama-3-8b");
+  const Model mixture = shipped("mixtral-8x7b");
+  const ParallelPlan plan;
+  // Queries, keys and values are one; output, gate, up and down.
+  REQUIRE(rank_parameters(dense, dense.layers[0], plan).dense_matrices == 5);
+  REQUIRE(rank_parameters(dense, dense.layers[0], plan).expert_matrices == 0);
+  const RankParameters experts = rank_parameters(mixture, mixture.layers[0], plan);
+  REQUIRE(experts.dense_matrices == 3);  // With the router.
+  REQUIRE(experts.expert_matrices == 8 * 3);
+}
+
 }  // namespace trainyard

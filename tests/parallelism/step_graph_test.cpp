@@ -150,6 +150,27 @@ TEST_CASE("tokens sent once to each domain, and hosts that wait, take what the c
   }
 }
 
+TEST_CASE(
+    "owners of whole matrices, and hosts that wait for each kernel, take what the closed forms say",
+    "[step_graph]") {
+  const std::vector<ParallelPlan> plans{{.data = 16, .zero_stage = 1},
+                                        {.tensor = 2, .data = 8, .zero_stage = 1, .shard_group = 4},
+                                        {.data = 8, .zero_stage = 1, .recompute = Recompute::Full}};
+  for (const ParallelPlan& plan : plans) {
+    INFO(name_of(plan));
+    GraphStepCase step = case_of("llama-3-8b", plan);
+    step.software.deals_out_matrices = true;
+    step.software.host_sync = 1.0;
+    const StepTime closed = step.closed();
+    REQUIRE(step.graph().step.parts == closed.parts);
+    REQUIRE(step.graph(Folding::Unfolded).step.parts == closed.parts);
+    // Beside computation gradients alone: weights wait for the optimizer.
+    step.overlap.data = true;
+    REQUIRE(step.graph().step.time < closed.time);
+    REQUIRE(step.graph().step.parts[StepPart::Data] > SimTime());
+  }
+}
+
 TEST_CASE("beside gradients and weights of a pipeline the graph is no slower than the closed forms",
           "[step_graph]") {
   for (ParallelPlan plan : plans_without_windows()) {

@@ -167,6 +167,29 @@ TEST_CASE("small layers take the time for which they are launched", "[step]") {
           2.3 * layers * step.rates.host_layer.seconds());
 }
 
+TEST_CASE("where the host waits for each kernel, launches come on top of all computation",
+          "[step]") {
+  TestStep step = llama({.micro_batch = 4});
+  const SimTime beside = step.run().parts.total();
+  step.software.host_sync = 1.0;
+  const StepTime waiting = step.run();
+  // Eight micro-batches of 32 layers: a forward pass, and 1.3 times its launches backward.
+  const double launches = 8 * 32 * 2.3 * step.rates.host_layer.seconds();
+  REQUIRE(waiting.parts[StepPart::Host].seconds() == Approx(launches));
+  REQUIRE((waiting.parts.total() - beside).seconds() == Approx(launches).epsilon(0.02));
+}
+
+TEST_CASE("owners of whole matrices broadcast them one after the other, and none of it hides",
+          "[step]") {
+  TestStep step = llama({.data = 64, .zero_stage = 1});
+  step.overlap.data = true;
+  const SimTime sliced = step.run().parts[StepPart::Data];
+  step.software.deals_out_matrices = true;
+  const SimTime owned = step.run().parts[StepPart::Data];
+  // 2 bytes of 8 billion parameters, sent whole by each link at 100 GB/s.
+  REQUIRE((owned - sliced).seconds() > 0.9 * 16e9 / 100e9);
+}
+
 TEST_CASE("tokens travel once to each domain where the software does so", "[step]") {
   TestStep step{.model = shipped_model("deepseek-v3"),
                 .plan = {.data = 32, .expert = 32, .micro_batch = 1, .global_batch = 64}};

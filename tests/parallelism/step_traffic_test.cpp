@@ -137,16 +137,18 @@ TEST_CASE("expert ranks send 2 k T h (e - 1) / e each way", "[traffic-volume]") 
 TEST_CASE("gradients and weights: 2 P with ZeRO up to stage 2, 3 P for each micro-batch with 3",
           "[traffic-volume]") {
   for_random_cases([](Case one, RandomStream& random) {
+    SoftwareProfile software;
+    software.gradient_bytes = 4;
     const RankParameters parameters{.dense = 1 + static_cast<std::int64_t>(random.below(1 << 20))};
     const auto size = static_cast<double>(parameters.dense);
     const int ranks = one.plan.gradient_ranks();
-    const DataCalls summed = data_calls(parameters, one.plan, 4);
+    const DataCalls summed = data_calls(parameters, one.plan, software);
     REQUIRE(sent(summed.reduce, one.plan, RankGroupKind::Gradient) ==
             Approx(2.0 * size * others(ranks)));
     REQUIRE(summed.gather.empty());
     for (const int stage : {1, 2}) {
       one.plan.zero_stage = stage;
-      const DataCalls sharded = data_calls(parameters, one.plan, 4);
+      const DataCalls sharded = data_calls(parameters, one.plan, software);
       REQUIRE(sent(sharded.reduce, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
       REQUIRE(sent(sharded.gather, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
     }
@@ -155,13 +157,43 @@ TEST_CASE("gradients and weights: 2 P with ZeRO up to stage 2, 3 P for each micr
     REQUIRE(sent(each.forward, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
     REQUIRE(sent(each.backward, one.plan, RankGroupKind::Shard) ==
             Approx(2.0 * size * others(ranks)));
-    REQUIRE(data_calls(parameters, one.plan, 4).gather.empty());
+    REQUIRE(data_calls(parameters, one.plan, software).gather.empty());
     // Sharded over a part of the ranks, gradients are summed up between the parts.
     one.plan.shard_group = std::max(1, ranks / 2);
     const std::int64_t of_shard = (parameters.dense + one.plan.shards() - 1) / one.plan.shards();
     const auto shard = static_cast<double>(of_shard);
-    REQUIRE(sent(data_calls(parameters, one.plan, 4).reduce, one.plan, RankGroupKind::Replica) ==
-            Approx(2.0 * shard * others(ranks / one.plan.shards())));
+    REQUIRE(
+        sent(data_calls(parameters, one.plan, software).reduce, one.plan, RankGroupKind::Replica) ==
+        Approx(2.0 * shard * others(ranks / one.plan.shards())));
+  });
+}
+
+TEST_CASE("ranks that own whole matrices sum all gradients and broadcast what they own",
+          "[traffic-volume]") {
+  for_random_cases([](Case one, RandomStream& random) {
+    SoftwareProfile software;
+    software.deals_out_matrices = true;
+    const RankParameters parameters{
+        .dense = 1 << 20, .dense_matrices = 1 + static_cast<std::int64_t>(random.below(64))};
+    const int ranks = one.plan.gradient_ranks();
+    one.plan.zero_stage = 1;
+    const DataCalls calls = data_calls(parameters, one.plan, software);
+    REQUIRE(sent(calls.reduce, one.plan, RankGroupKind::Gradient) ==
+            Approx(2.0 * static_cast<double>(parameters.dense) * others(ranks)));
+    if (ranks == 1) {
+      REQUIRE(calls.gather.empty());
+      return;
+    }
+    REQUIRE(calls.gather.size() == 1);
+    const GroupCall& call = calls.gather.front();
+    REQUIRE(call.operation == Operation::Broadcast);
+    REQUIRE(call.times == std::min<std::int64_t>(parameters.dense_matrices, ranks));
+    REQUIRE(call.elements * call.times >= parameters.dense);
+    REQUIRE((call.elements - 1) * call.times < parameters.dense);
+    // Even slices where the software has them, and with ZeRO 2 and 3.
+    one.plan.zero_stage = 2;
+    REQUIRE(data_calls(parameters, one.plan, software).gather.front().operation ==
+            Operation::AllGather);
   });
 }
 
