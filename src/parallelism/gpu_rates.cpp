@@ -167,6 +167,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
       .memory_rate = generation.memory *
                      static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0,
       .memory_bound = memory_bound->second,
+      .fuses_operators = software.fusion != "eager",
       .host_layer = SimTime(static_cast<std::int64_t>(
           static_cast<double>(generation.host_layer.picoseconds()) * software.host)),
       .overlapped_tensor = generation.overlapped_tensor,

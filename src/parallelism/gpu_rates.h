@@ -68,7 +68,8 @@ struct ComputeRates {
   double attention_backward = 0.0;  // FLOP/s.
   double memory_rate = 0.0;         // B/s.
   double memory_bound = 1.0;
-  double fp8_cast = 0.0;  // 0: none, as nothing is cast.
+  bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
+  double fp8_cast = 0.0;        // 0: none, as nothing is cast.
   SimTime host_layer;
   double overlapped_tensor = 1.0;
   double overlapped_data = 1.0;
