@@ -167,6 +167,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
       .memory_rate = generation.memory *
                      static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0,
       .memory_bound = memory_bound->second,
+      .fuses_operators = software.fusion != "eager",
       .accumulate_bytes = software.accumulate_bytes,
       .scatter_bytes = software.scatter_bytes,
       .gather_bytes = software.gather_bytes,

@@ -68,7 +68,8 @@ struct ComputeRates {
   double attention_backward = 0.0;  // FLOP/s.
   double memory_rate = 0.0;         // B/s.
   double memory_bound = 1.0;
-  double fp8_cast = 0.0;  // 0: none, as nothing is cast.
+  bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
+  double fp8_cast = 0.0;        // 0: none, as nothing is cast.
   // SoftwareProfile.
   double accumulate_bytes = 0.0;
   double scatter_bytes = 0.0;

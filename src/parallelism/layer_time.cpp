@@ -13,6 +13,20 @@ namespace {
 // what the activation reads and writes. Estimates, with a factor of the software; docs/step.md.
 constexpr double kHiddenBytes = 22.0;
 constexpr double kInnerBytesOfMatrix = 2.0;
+// Beyond these, where each elementwise operator is a kernel of its own, of models with RMS norms
+// and rotary positions as facebookresearch/llama (model.py, RMSNorm and apply_rotary_emb) writes
+// them: of a norm 36 for each element instead of 4 (to FP32, square, mean, product, to 16 bits,
+// weights), of queries and keys 20 (to FP32, product, to 16 bits), of the gate 10 for each element
+// of the inner vector instead of 6. PyTorch has layer norm and GELU as one kernel each.
+constexpr double kEagerNormBytes = 2.0 * 32.0;  // Two norms.
+constexpr double kEagerRotaryBytes = 20.0;
+constexpr double kEagerGateBytes = 4.0;
+// Ring attention, for each element of its output: that of the first step is scaled, those of the
+// others are added to it, to half of it in half of them on average, for which half of the queries
+// are copied (flash_attn_fwd_out_correction in context_parallel.py of NVIDIA/TransformerEngine).
+// Backward the same is done to the gradients.
+constexpr double kRingFirstBytes = 4.0;
+constexpr double kRingStepBytes = 5.5;
 constexpr double kBackwardBytes = 1.6;  // Over those forward.
 // Permutation of tokens before and after experts: each copy is read and written twice.
 constexpr double kPermutationBytes = 8.0;
@@ -105,17 +119,35 @@ std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
   return linears;
 }
 
-// Forward, of this rank.
+// Of a token forward, over the tensor ranks: what attention adds to the bytes of other operators.
+double attention_bytes(const Attention& attention, const ParallelPlan& plan, bool is_eager) {
+  const auto heads = static_cast<double>(attention.heads());
+  double bytes = 0.0;
+  if (plan.context > 1 && plan.context_kind == ContextParallelism::Ring) {
+    bytes += (kRingFirstBytes + kRingStepBytes * (plan.context - 1)) * heads *
+             static_cast<double>(attention.value_size());
+  }
+  if (is_eager && attention.grouped) {
+    bytes += kEagerRotaryBytes * (heads + static_cast<double>(attention.grouped->kv_heads)) *
+             static_cast<double>(attention.query_size());
+  }
+  return bytes / static_cast<double>(plan.tensor);
+}
+
+// Forward, of this rank. `is_eager`: of a model with RMS norms, with a kernel for each operator.
 double memory_bound_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
-                          double load) {
+                          double load, bool is_eager) {
   const auto tokens = static_cast<double>(plan.tokens());
   const auto tensor = static_cast<double>(plan.tensor);
   const auto inner = [&](const FeedForward& feed_forward) {
-    return kInnerBytesOfMatrix * static_cast<double>(feed_forward.matrices()) *
+    const double of_gate = is_eager && feed_forward.is_gated ? kEagerGateBytes : 0.0;
+    return (kInnerBytesOfMatrix * static_cast<double>(feed_forward.matrices()) + of_gate) *
            static_cast<double>(feed_forward.size) / tensor;
   };
   const double hidden = static_cast<double>(model.hidden);
-  double of_token = kHiddenBytes * hidden / (plan.has_sequence_parallelism ? tensor : 1.0);
+  double of_token = (kHiddenBytes + (is_eager ? kEagerNormBytes : 0.0)) * hidden /
+                        (plan.has_sequence_parallelism ? tensor : 1.0) +
+                    attention_bytes(layer.attention, plan, is_eager);
   if (layer.feed_forward) {
     of_token += inner(*layer.feed_forward);
   } else {
@@ -191,10 +223,20 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
   const AttentionShape shape = attention_shape(layer.attention, plan);
   times.forward[StepPart::Attention] = operators.attention_forward(shape);
   times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
-  const double bytes = memory_bound_bytes(model, layer, plan, load);
+  const bool is_eager = !operators.fuses_operators() && model.norm == Norm::Rms;
+  const double bytes = memory_bound_bytes(model, layer, plan, load, is_eager);
   times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes);
   times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * bytes);
   return times;
+}
+
+SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products) {
+  const StepParts& forward = times.forward;
+  if (!recomputes_products) {
+    return forward[StepPart::Attention];
+  }
+  const SimTime products = forward[StepPart::Linear] + forward[StepPart::Casts];
+  return SimTime(products.picoseconds() / 2) + forward[StepPart::MemoryBound];
 }
 
 PassTimes embedding_times(const Model& model, const ParallelPlan& plan,

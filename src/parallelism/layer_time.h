@@ -16,11 +16,15 @@ struct PassTimes {
   StepParts weight_gradient;
 };
 
-// Without what is computed again: that is the forward pass, or of it StepPart::Attention, once
-// more. `load`: what the experts of this rank get over the mean of all ranks.
+// Without what is computed again. `load`: what the experts of this rank get over the mean of all ranks.
 [[nodiscard]] PassTimes layer_times(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const OperatorTimes& operators,
                                     double load = 1.0);
+
+// What selective recomputation runs again of a forward pass: the core of attention; or, where the
+// software runs every second product again, half of the products with their casts, and all
+// operators that are bound by memory, as nothing is kept of them.
+[[nodiscard]] SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products);
 
 // Look-up of tokens, and its gradient.
 [[nodiscard]] PassTimes embedding_times(const Model& model, const ParallelPlan& plan,

@@ -266,8 +266,7 @@ SimTime recomputed(const StepJob& job, const PassTimes& compute) {
   if (job.plan.recompute != Recompute::Selective) {
     return {};
   }
-  return job.software.recomputes_products ? scaled(compute.forward[StepPart::Linear], 0.5)
-                                          : compute.forward[StepPart::Attention];
+  return recomputed_selectively(compute, job.software.recomputes_products);
 }
 
 // Launches of the layer in a pass of this kind, over those of a forward pass.

@@ -82,9 +82,7 @@ class PlanBound {
       least.backward += least.forward;
       launches += 1.0;
     } else if (plan_.recompute == Recompute::Selective) {
-      least.backward += software.recomputes_products
-                            ? scaled(compute.forward[StepPart::Linear], 0.5)
-                            : compute.forward[StepPart::Attention];
+      least.backward += recomputed_selectively(compute, software.recomputes_products);
     }
     // The host launches for so long; where it waits for the GPU, launches come on top.
     const SimTime host = scaled(job_.rates.host_layer, has_experts ? software.host_expert : 1.0);

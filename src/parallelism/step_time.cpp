@@ -244,8 +244,7 @@ Passes StepModel::layer(int of_model) {
     launches += 1.0;
   } else if (plan_.recompute == Recompute::Selective) {
     passes.input_gradient[StepPart::Recompute] =
-        job_.software.recomputes_products ? scaled(compute.forward[StepPart::Linear], 0.5)
-                                          : compute.forward[StepPart::Attention];
+        recomputed_selectively(compute, job_.software.recomputes_products);
   }
   const SimTime host =
       scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert : 1.0);
