@@ -74,7 +74,7 @@ TEST_CASE("what has no rates is refused in one line", "[rates]") {
                        shipped_catalogue().gpus().at("H100-SXM").title);
   require_no_rates("A100-SXM-80GB", "nemo", Precision::Bf16,
                    "software nemo: expected an attention kernel with rates on ampere (unfused, "
-                   "flash-2), found cudnn");
+                   "flash-2, flash-triton), found cudnn");
   require_no_rates("B200", "pytorch-native", Precision::Bf16,
                    "software pytorch-native: expected a fusion with rates on blackwell (fused), "
                    "found eager");
