@@ -30,6 +30,7 @@ GenerationRates read_generation(const SourcedReader& reader, const ConfigNode& n
       .memory = share(reader, node, "memory"),
       .memory_bound = {},
       .host_layer = reader.value(node, "host_layer").as_time(),
+      .host_collective = reader.value(node, "host_collective").as_time(),
       .overlapped_tensor = reader.value(node, "overlapped_tensor").as_number(0.0, 1.0),
       .overlapped_data = reader.value(node, "overlapped_data").as_number(0.0, 1.0)};
   if (node.optional("gemm_fp8")) {
@@ -155,6 +156,10 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                                   software.name, gpu.architecture,
                                   names_of(generation.memory_bound), software.fusion));
   }
+  const auto of_software = [&](SimTime host) {
+    return SimTime(
+        static_cast<std::int64_t>(static_cast<double>(host.picoseconds()) * software.host));
+  };
   ComputeRates rates{
       .gemm_rate = generation.gemm * peak,
       .linear_rate = generation.gemm * peak,
@@ -171,8 +176,8 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
       .accumulate_bytes = software.accumulate_bytes,
       .scatter_bytes = software.scatter_bytes,
       .gather_bytes = software.gather_bytes,
-      .host_layer = SimTime(static_cast<std::int64_t>(
-          static_cast<double>(generation.host_layer.picoseconds()) * software.host)),
+      .host_layer = of_software(generation.host_layer),
+      .host_collective = of_software(generation.host_collective),
       .overlapped_tensor = generation.overlapped_tensor,
       .overlapped_data = generation.overlapped_data};
   set_linears(gpu, generation, precision, sustained, rates);

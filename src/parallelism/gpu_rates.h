@@ -40,6 +40,7 @@ struct GenerationRates {
   std::optional<double> fp8_cast = {};              // Factor on the bytes of casts.
   std::optional<int> multiprocessors = {};          // Of parts for which the catalogue has none.
   SimTime host_layer;                               // For the host to launch a layer forward.
+  SimTime host_collective;                          // For the host to call a collective.
   double overlapped_tensor = 1.0;  // Share of overlapped tensor traffic that shows all the same.
   double overlapped_data = 1.0;    // The same of gradients and weights.
 };
@@ -75,6 +76,7 @@ struct ComputeRates {
   double scatter_bytes = 0.0;
   double gather_bytes = 0.0;
   SimTime host_layer;
+  SimTime host_collective;
   double overlapped_tensor = 1.0;
   double overlapped_data = 1.0;
 };

@@ -8,14 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "parallelism/host_launches.h"
 #include "parallelism/layer_time.h"
 
 namespace trainyard {
 namespace {
-
-SimTime scaled(SimTime time, double factor) {
-  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
-}
 
 SimTime difference_or_zero(SimTime a, SimTime b) {
   return a > b ? a - b : SimTime();
@@ -269,26 +266,18 @@ SimTime recomputed(const StepJob& job, const PassTimes& compute) {
   return recomputed_selectively(compute, job.software.recomputes_products);
 }
 
-// Launches of the layer in a pass of this kind, over those of a forward pass.
-double launches_of(const StepJob& job, PassKind kind) {
-  if (kind == PassKind::Forward) {
-    return 1.0;
-  }
-  return kBackwardHost + (job.plan.recompute == Recompute::Full ? 1.0 : 0.0);
-}
-
 // As step_time.cpp has them.
-void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& compute, PassKind kind,
-              PassUnit& unit) {
+void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
+              const PassCalls& calls, PassKind kind, PassUnit& unit) {
   if (kind == PassKind::WeightGradient) {
     return;
   }
-  const auto launched = [&](double factor) {
-    const SimTime forward = scaled(job.rates.host_layer, factor);
-    return kind == PassKind::Forward ? forward : scaled(forward, launches_of(job, kind));
-  };
-  unit.sync = launched(layer.experts ? job.software.host_expert_sync : job.software.host_sync);
-  unit.host = launched(layer.experts ? job.software.host_expert : 1.0);
+  const HostLaunches launches =
+      kind == PassKind::Forward
+          ? forward_launches(job.rates, job.software, layer, calls)
+          : backward_launches(job.rates, job.software, layer, calls, job.plan.recompute);
+  unit.sync = launches.shown;
+  unit.host = launches.all;
   if (kind == PassKind::InputGradient) {
     unit.host = difference_or_zero(unit.host, compute.weight_gradient.total());
   }
@@ -366,7 +355,7 @@ PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const Ex
     }
     append(backward_phases(job, backward, calls.backward, exchanges), unit.phases);
   }
-  add_host(job, layer, compute, kind, unit);
+  add_host(job, layer, compute, calls, kind, unit);
   return unit;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "parallelism/host_launches.h"
 #include "parallelism/layer_time.h"
 #include "parallelism/operator_time.h"
 #include "parallelism/pipeline_stages.h"
@@ -76,20 +77,19 @@ class PlanBound {
     const double load =
         has_experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
     const PassTimes compute = layer_times(model, layer, plan_, operators_, load);
-    LeastTimes least = part(compute, layer_calls(model, layer, plan_));
-    double launches = kBackwardHost;
+    const PassCalls calls = layer_calls(model, layer, plan_);
+    LeastTimes least = part(compute, calls);
     if (plan_.recompute == Recompute::Full) {
       least.backward += least.forward;
-      launches += 1.0;
     } else if (plan_.recompute == Recompute::Selective) {
       least.backward += recomputed_selectively(compute, software.recomputes_products);
     }
     // The host launches for so long; where it waits for the GPU, launches come on top.
-    const SimTime host = scaled(job_.rates.host_layer, has_experts ? software.host_expert : 1.0);
-    const SimTime waits =
-        scaled(job_.rates.host_layer, has_experts ? software.host_expert_sync : software.host_sync);
-    least.forward = std::max(host, least.forward + waits);
-    least.backward = std::max(scaled(host, launches), least.backward + scaled(waits, launches));
+    const HostLaunches forward = forward_launches(job_.rates, software, layer, calls);
+    const HostLaunches backward =
+        backward_launches(job_.rates, software, layer, calls, plan_.recompute);
+    least.forward = std::max(forward.all, least.forward + forward.shown);
+    least.backward = std::max(backward.all, least.backward + backward.shown);
     return least;
   }
 

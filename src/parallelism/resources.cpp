@@ -182,6 +182,7 @@ void scale_launches(MachineModel& machine, double factor) {
   for (auto& [name, generation] : machine.rates.generations) {
     generation.gemm_start = shorter(generation.gemm_start, factor);
     generation.host_layer = shorter(generation.host_layer, factor);
+    generation.host_collective = shorter(generation.host_collective, factor);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "parallelism/bucket_size.h"
+#include "parallelism/host_launches.h"
 #include "parallelism/layer_time.h"
 #include "parallelism/offload.h"
 #include "parallelism/operator_time.h"
@@ -238,22 +239,19 @@ Passes StepModel::layer(int of_model) {
   add_traffic(calls.forward, compute.forward[StepPart::Attention], passes.forward);
   add_traffic(calls.backward, compute.input_gradient[StepPart::Attention], passes.input_gradient);
   add_exchanges(layer, load, passes);
-  double launches = kBackwardHost;
   if (plan_.recompute == Recompute::Full) {
     passes.input_gradient[StepPart::Recompute] = passes.forward.total();
-    launches += 1.0;
   } else if (plan_.recompute == Recompute::Selective) {
     passes.input_gradient[StepPart::Recompute] =
         recomputed_selectively(compute, job_.software.recomputes_products);
   }
-  const SimTime host =
-      scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert : 1.0);
-  const SimTime waits = scaled(job_.rates.host_layer, layer.experts ? job_.software.host_expert_sync
-                                                                    : job_.software.host_sync);
+  const HostLaunches forward = forward_launches(job_.rates, job_.software, layer, calls);
+  const HostLaunches backward =
+      backward_launches(job_.rates, job_.software, layer, calls, plan_.recompute);
   passes.forward[StepPart::Host] =
-      std::max(waits, difference_or_zero(host, passes.forward.total()));
-  passes.input_gradient[StepPart::Host] = std::max(
-      scaled(waits, launches), difference_or_zero(scaled(host, launches), passes.backward()));
+      std::max(forward.shown, difference_or_zero(forward.all, passes.forward.total()));
+  passes.input_gradient[StepPart::Host] =
+      std::max(backward.shown, difference_or_zero(backward.all, passes.backward()));
   add_sharded(rank_parameters(job_.model, layer, plan_), passes);
   add_activation_copies(layer, passes);
   return passes;

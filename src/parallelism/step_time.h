@@ -23,9 +23,6 @@ struct StepTime {
   SimTime backward;
 };
 
-// Launching a layer backward over forward: fitted to the small models of vTrain's tables.
-inline constexpr double kBackwardHost = 1.3;
-
 // Throws as check_modelled().
 [[nodiscard]] StepTime step_time(const StepJob& job, GroupTimes& times);
 

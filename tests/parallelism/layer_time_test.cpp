@@ -179,54 +179,55 @@ TEST_CASE("each weight pays for the sum of its gradients, and with ZeRO 3 for it
   const ParallelPlan plan = plan_of(1);
   REQUIRE(is_near(more(plan, head, of_end), 0.0, 0.0, 6.0));
   REQUIRE(is_near(more(plan, embedding, of_end), 0.0, 0.0, 6.0));
+}
 
-  TEST_CASE("a kernel for each operator passes the bytes of RMS norms and rotary positions again",
-            "[layer]") {
-    ComputeRates rates = unit_rates();
-    const auto bytes = [&](const Model& model, bool fuses, int tensor) {
-      rates.fuses_operators = fuses;
-      const PassTimes times =
-          layer_times(model, model.layers[0], plan_of(tensor), OperatorTimes(rates));
-      return times.forward[StepPart::MemoryBound].seconds() * rates.memory_rate;
-    };
-    const Model llama = shipped_model("llama-3-70b");
-    for (const int tensor : {1, 8}) {
-      // Of a token: two norms of 8192 elements, 64 heads and 8 groups of 128, and 28672 of the gate.
-      const double more = 64.0 * 8192 + 20.0 * (64 + 8) * 128 + 4.0 * 28672;
-      REQUIRE(bytes(llama, false, tensor) - bytes(llama, true, tensor) ==
-              Approx(4096.0 * more / tensor));
-    }
-    const Model gpt = shipped_model("gpt-3-175b");
-    REQUIRE(bytes(gpt, false, 1) == bytes(gpt, true, 1));
+TEST_CASE("a kernel for each operator passes the bytes of RMS norms and rotary positions again",
+          "[layer]") {
+  ComputeRates rates = unit_rates();
+  const auto bytes = [&](const Model& model, bool fuses, int tensor) {
+    rates.fuses_operators = fuses;
+    const PassTimes times =
+        layer_times(model, model.layers[0], plan_of(tensor), OperatorTimes(rates));
+    return times.forward[StepPart::MemoryBound].seconds() * rates.memory_rate;
+  };
+  const Model llama = shipped_model("llama-3-70b");
+  for (const int tensor : {1, 8}) {
+    // Of a token: two norms of 8192 elements, 64 heads and 8 groups of 128, and 28672 of the gate.
+    const double more = 64.0 * 8192 + 20.0 * (64 + 8) * 128 + 4.0 * 28672;
+    REQUIRE(bytes(llama, false, tensor) - bytes(llama, true, tensor) ==
+            Approx(4096.0 * more / tensor));
   }
+  const Model gpt = shipped_model("gpt-3-175b");
+  REQUIRE(bytes(gpt, false, 1) == bytes(gpt, true, 1));
+}
 
-  TEST_CASE("a ring adds up the outputs of its steps", "[layer]") {
-    const ComputeRates rates = unit_rates();
-    const Model model = shipped_model("llama-3-70b");
-    const auto bytes_of_token = [&](int context, ContextParallelism kind) {
-      ParallelPlan plan = plan_of(2);
-      plan.context = context;
-      plan.context_kind = kind;
-      const PassTimes times = layer_times(model, model.layers[0], plan, OperatorTimes(rates));
-      return times.forward[StepPart::MemoryBound].seconds() * rates.memory_rate /
-             static_cast<double>(plan.tokens());
-    };
-    const double alone = bytes_of_token(1, ContextParallelism::Ring);
-    // 64 heads of 128 over two tensor ranks.
-    REQUIRE(bytes_of_token(2, ContextParallelism::Ring) - alone == Approx(9.5 * 64 * 128 / 2));
-    REQUIRE(bytes_of_token(4, ContextParallelism::Ring) - alone == Approx(20.5 * 64 * 128 / 2));
-    REQUIRE(bytes_of_token(4, ContextParallelism::AllToAll) == Approx(alone));
-  }
+TEST_CASE("a ring adds up the outputs of its steps", "[layer]") {
+  const ComputeRates rates = unit_rates();
+  const Model model = shipped_model("llama-3-70b");
+  const auto bytes_of_token = [&](int context, ContextParallelism kind) {
+    ParallelPlan plan = plan_of(2);
+    plan.context = context;
+    plan.context_kind = kind;
+    const PassTimes times = layer_times(model, model.layers[0], plan, OperatorTimes(rates));
+    return times.forward[StepPart::MemoryBound].seconds() * rates.memory_rate /
+           static_cast<double>(plan.tokens());
+  };
+  const double alone = bytes_of_token(1, ContextParallelism::Ring);
+  // 64 heads of 128 over two tensor ranks.
+  REQUIRE(bytes_of_token(2, ContextParallelism::Ring) - alone == Approx(9.5 * 64 * 128 / 2));
+  REQUIRE(bytes_of_token(4, ContextParallelism::Ring) - alone == Approx(20.5 * 64 * 128 / 2));
+  REQUIRE(bytes_of_token(4, ContextParallelism::AllToAll) == Approx(alone));
+}
 
-  TEST_CASE("what is recomputed by choice: attention, or half of the products and all the rest",
-            "[layer]") {
-    PassTimes times;
-    times.forward[StepPart::Linear] = SimTime(1000);
-    times.forward[StepPart::Casts] = SimTime(100);
-    times.forward[StepPart::Attention] = SimTime(10);
-    times.forward[StepPart::MemoryBound] = SimTime(1);
-    REQUIRE(recomputed_selectively(times, false) == SimTime(10));
-    REQUIRE(recomputed_selectively(times, true) == SimTime(551));
-  }
+TEST_CASE("what is recomputed by choice: attention, or half of the products and all the rest",
+          "[layer]") {
+  PassTimes times;
+  times.forward[StepPart::Linear] = SimTime(1000);
+  times.forward[StepPart::Casts] = SimTime(100);
+  times.forward[StepPart::Attention] = SimTime(10);
+  times.forward[StepPart::MemoryBound] = SimTime(1);
+  REQUIRE(recomputed_selectively(times, false) == SimTime(10));
+  REQUIRE(recomputed_selectively(times, true) == SimTime(551));
+}
 
 }  // namespace trainyard
