@@ -176,8 +176,8 @@ class PacketEngine {
   [[nodiscard]] PacketWorker& worker_of(std::uint32_t port) {
     return *workers_[fabric_.ports()[port].part];
   }
-  [[nodiscard]] WindowCalendar::Window next_window() const;
-  void run_workers(WindowCalendar::Window number);
+  [[nodiscard]] std::uint64_t next_window() const;
+  void run_workers(std::uint64_t number);
   void take_notes(PacketNotes& notes, std::vector<Completion>& completions);
   void set_up_ports();
   void shorten_window(Picoseconds lookahead);

@@ -73,7 +73,7 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, const Packet& packet
   const Picoseconds arrival = end + fabric_.topology().link(link).spec.latency.picoseconds();
   if (!losses.is_active() || !losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
     if (!options_.slow_hosts.empty()) {
-      tell_host(port, index, packet, arrival);
+      tell_host(port, packet, arrival);
     }
     return true;
   }
