@@ -29,11 +29,22 @@ class WindowCalendar {
   // were added for it before.
   void add(Window window, const Item& item) {
     DCHECK(window >= base_, "an item for a window that is over");
-    if (window - base_ < kSlots) [[likely]] {
-      put(window, item);
+    if (is_near(window)) [[likely]] {
+      add_near(window) = item;
     } else {
       far_.push({.window = window, .order = added_++, .item = item});
     }
+  }
+  // Whether it is one of those that come next; then an item may be written where it will lie. Read
+  // in other pieces than it was written in just before, it would cost more than all else here.
+  [[nodiscard]] bool is_near(Window window) const { return window - base_ < kSlots; }
+  [[nodiscard]] Item& add_near(Window window) {
+    std::vector<Item>& slot = slots_[window % kSlots];
+    if (slot.capacity() == 0) [[unlikely]] {
+      reuse(slot);
+    }
+    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
+    return slot.emplace_back();
   }
 
   // The next window in which anything is due; kNeverWindow if there is none.
@@ -65,7 +76,7 @@ class WindowCalendar {
   void take(Window window, std::vector<Item>& items) {
     base_ = window;
     while (!far_.empty() && far_.top().window - base_ < kSlots) {
-      put(far_.top().window, far_.top().item);
+      add_near(far_.top().window) = far_.top().item;
       far_.pop();
     }
     items.clear();
@@ -114,14 +125,11 @@ class WindowCalendar {
     }
   };
 
-  void put(Window window, const Item& item) {
-    std::vector<Item>& slot = slots_[window % kSlots];
-    if (slot.capacity() == 0 && !spare_.empty()) [[unlikely]] {
+  void reuse(std::vector<Item>& slot) {
+    if (!spare_.empty()) {
       slot = std::move(spare_.back());
       spare_.pop_back();
     }
-    slot.push_back(item);
-    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
   }
 
   std::vector<std::vector<Item>> slots_{kSlots};  // The window modulo their number.

@@ -62,8 +62,8 @@ Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t i
 
 // A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
 // own, whose buffers are never full.
-void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& packet,
-                               Picoseconds end, bool is_lost) {
+void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end,
+                               bool is_lost) {
   if (packet.has(Packet::kControl)) {
     return;
   }

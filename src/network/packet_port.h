@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -40,26 +39,8 @@ struct Packet {
   std::uint8_t flags;
 
   [[nodiscard]] bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
-  // One link further on. In whole words where that is possible: a processor that has written single
-  // bytes must wait before it can read them as a part of something larger.
-  [[nodiscard]] Packet advanced() const;
 };
 static_assert(sizeof(Packet) == 16);
-
-inline Packet Packet::advanced() const {
-  if constexpr (std::endian::native == std::endian::little) {
-    static_assert(offsetof(Packet, position) == 4 && offsetof(Packet, left) == 14);
-    auto words = std::bit_cast<std::array<std::uint64_t, 2>>(*this);
-    words[0] += std::uint64_t{1} << 32;
-    words[1] -= std::uint64_t{1} << 48;
-    return std::bit_cast<Packet>(words);
-  } else {
-    Packet packet = *this;
-    ++packet.position;
-    --packet.left;
-    return packet;
-  }
-}
 
 // A packet that a port gets: under way to it until its window, then in the list of what the port
 // gets in that one.

@@ -59,8 +59,15 @@ void PacketWorker::run_ports() {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     if (i + kAhead < active_.size()) {
       const Port& later = ports_[active_[i + kAhead]];
-      __builtin_prefetch(&later.free_at);
+      __builtin_prefetch(&later);
+      __builtin_prefetch(&later.full_time);
       __builtin_prefetch(&later.leaving);
+    }
+    if (i + kAhead / 2 < active_.size()) {
+      const Port& later = ports_[active_[i + kAhead / 2]];
+      if (!later.queue.empty()) {
+        __builtin_prefetch(&later.queue.front());
+      }
     }
     const std::uint32_t index = active_[i];
     const std::uint32_t node = ports_[index].node;
@@ -102,6 +109,7 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
 // To the port that takes it.
 inline void PacketWorker::hand(std::uint32_t slot) {
   Due& due = gets_[slot];
+  __builtin_prefetch(&positions_[due.packet.position]);
   if (due.by % 4 == static_cast<std::uint32_t>(DueKind::Wire)) [[likely]] {
     const std::uint32_t node = ports_[due.next].node;
     if (node != kNoIndex && !due.packet.has(Packet::kControl)) {
@@ -394,7 +402,7 @@ void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
 }
 
 // The port sends the packet from `start` on.
-void PacketWorker::begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start) {
+void PacketWorker::begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
   begin_inline(port, index, packet, start);
 }
 
@@ -411,7 +419,8 @@ inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet p
   if (!credits_.empty()) [[unlikely]] {
     use_credits(port, index, packet, end, false);
   }
-  packet = packet.advanced();
+  ++packet.position;
+  --packet.left;
   if (packet.left == 0) {
     deliver(port, packet, end + port.end_delay);
     return;

@@ -78,6 +78,15 @@ void PacketWorker::cross(std::uint32_t part, const Due& due) {
   outbox.earliest = std::min(outbox.earliest, due.time);
 }
 
+// What goes out on the link of `port` is due in another part, or in a window that is far away.
+void PacketWorker::put_afar(const Port& port, const Due& due) {
+  if (port.into != kNoIndex) {
+    cross(port.into, due);
+  } else {
+    arrivals_.add(window_of(due.time), due);
+  }
+}
+
 std::size_t PacketWorker::due(std::uint64_t number) const {
   std::size_t items = calendar_.due(number) + arrivals_.due(number);
   for (const std::vector<Due>& crossings : outboxes_[filled_].to) {
@@ -98,7 +107,7 @@ void PacketWorker::schedule(Port& port, std::uint32_t index) {
 
 // The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
 // leave on it.
-void PacketWorker::deliver(const Port& port, const Packet& packet, Picoseconds time) {
+void PacketWorker::deliver(const Port& port, Packet packet, Picoseconds time) {
   DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
   if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
     deliver_credited(port, packet, time);
@@ -118,7 +127,7 @@ void PacketWorker::deliver(const Port& port, const Packet& packet, Picoseconds t
 
 // At `time` a control packet is at the end of the link of `port`, where it begins its way, or ends
 // it: then its connection's port is told.
-void PacketWorker::notify(const Port& port, const Packet& packet, Picoseconds time) {
+void PacketWorker::notify(const Port& port, Packet packet, Picoseconds time) {
   const std::uint32_t to = packet.left > 0 ? positions_[packet.position] : kNoIndex;
   put_on_link(port, DueKind::Notice, to, time, packet);
 }

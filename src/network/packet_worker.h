@@ -86,6 +86,7 @@ class alignas(64) PacketWorker {
 
   // packet_worker.cpp
   void cross(std::uint32_t part, const Due& due);
+  void put_afar(const Port& port, const Due& due);
   void add_ports();
 
   // packet_window.cpp
@@ -98,7 +99,7 @@ class alignas(64) PacketWorker {
   void wake(std::uint32_t index);
   void visit(Port& port, std::uint32_t index);
   [[gnu::always_inline]] void put_on_link(const Port& port, DueKind kind, std::uint32_t to,
-                                          Picoseconds time, const Packet& packet);
+                                          Picoseconds time, Packet packet);
   [[gnu::always_inline]] void hand(std::uint32_t slot);
   [[gnu::always_inline]] void get(std::uint32_t slot);
   void get(const Due& due);
@@ -117,7 +118,7 @@ class alignas(64) PacketWorker {
   [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] Packet take_queued(Port& port);
   void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
-  void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
   [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
                                            Picoseconds start);
   void mark(Port& port, Packet& packet, std::int64_t behind);
@@ -125,8 +126,8 @@ class alignas(64) PacketWorker {
   [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
   std::optional<Packet> send_own(Port& port, std::uint32_t index, std::uint32_t source,
                                  Picoseconds start);
-  void deliver(const Port& port, const Packet& packet, Picoseconds time);
-  void notify(const Port& port, const Packet& packet, Picoseconds time);
+  void deliver(const Port& port, Packet packet, Picoseconds time);
+  void notify(const Port& port, Packet packet, Picoseconds time);
 
   // packet_switch.cpp
   void run_switch(std::uint32_t number);
@@ -154,8 +155,7 @@ class alignas(64) PacketWorker {
   void put_in_lane(const Port& port, const Packet& packet);
 
   // packet_credits.cpp
-  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
-                   bool is_lost);
+  void use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end, bool is_lost);
   void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
   void pull_credits(std::uint32_t index);
   void take_credits(Port& port, const Due& due);
@@ -184,8 +184,7 @@ class alignas(64) PacketWorker {
   void count_storm_drop(Port& port, const Packet& packet);
 
   // packet_faults.cpp
-  [[nodiscard]] bool observe(Port& port, std::uint32_t index, const Packet& packet,
-                             Picoseconds start);
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -291,13 +290,17 @@ inline void PacketWorker::get(std::uint32_t slot) {
 
 // What goes out on the link of `port` is due at port `to`: here, or in another part.
 inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint32_t to,
-                                      Picoseconds time, const Packet& packet) {
-  const Due due{.time = time, .packet = packet, .by = by_link(port.link, kind), .next = to};
-  if (port.into != kNoIndex) [[unlikely]] {
-    cross(port.into, due);
-  } else {
-    arrivals_.add(window_of(time), due);
+                                      Picoseconds time, Packet packet) {
+  const std::uint64_t window = window_of(time);
+  if (port.into != kNoIndex || !arrivals_.is_near(window)) [[unlikely]] {
+    put_afar(port, {.time = time, .packet = packet, .by = by_link(port.link, kind), .next = to});
+    return;
   }
+  Due& due = arrivals_.add_near(window);
+  due.time = time;
+  due.packet = packet;
+  due.by = by_link(port.link, kind);
+  due.next = to;
 }
 
 // When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
