@@ -168,10 +168,9 @@ void PacketFabric::add_fans(const PacketFans::Ways& ways) {
 }
 
 // Data that reaches a switch, which has still to choose its port: with the switch as a whole.
-void PacketWorker::put_aside(std::uint32_t number, const Arrival& arrival, std::uint32_t by) {
+void PacketWorker::put_aside(std::uint32_t number, const Due& due) {
   PacketSwitch& node = switches_[number];
-  node.undecided.push_back(
-      {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex});
+  node.undecided.push_back(due);
   if (node.visited != number_) {
     node.visited = number_;
     busy_.push_back(number);

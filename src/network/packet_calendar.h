@@ -1,38 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is due in which window of time: a ring of lists for the windows that come next and a heap
 // for those beyond. Taking windows in rising order costs nothing for windows in which nothing is
-// due.
+// due. A list that was taken is the next one to be filled, so that the same memory is used again
+// while a cache still has it.
 #pragma once
 
 #include <array>
 #include <bit>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "sim/check.h"
 
 namespace trainyard {
 
+// Windows are numbered from 0.
+inline constexpr std::uint64_t kNeverWindow = ~std::uint64_t{0};
+
+template <typename Item>
 class WindowCalendar {
  public:
   using Window = std::uint64_t;
-  static constexpr Window kNever = ~Window{0};
 
   // `window` must not be before the last one taken; the item is handed out with it, behind all that
   // were added for it before.
-  void add(Window window, std::uint32_t item) {
+  void add(Window window, const Item& item) {
     DCHECK(window >= base_, "an item for a window that is over");
-    if (window - base_ < kSlots) [[likely]] {
-      put(window, item);
+    if (is_near(window)) [[likely]] {
+      add_near(window) = item;
     } else {
       far_.push({.window = window, .order = added_++, .item = item});
     }
   }
+  // Whether it is one of those that come next; then an item may be written where it will lie. Read
+  // in other pieces than it was written in just before, it would cost more than all else here.
+  [[nodiscard]] bool is_near(Window window) const { return window - base_ < kSlots; }
+  [[nodiscard]] Item& add_near(Window window) {
+    std::vector<Item>& slot = slots_[window % kSlots];
+    if (slot.capacity() == 0) [[unlikely]] {
+      reuse(slot);
+    }
+    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
+    return slot.emplace_back();
+  }
 
-  // The next window in which anything is due; kNever if there is none.
+  // The next window in which anything is due; kNeverWindow if there is none.
   [[nodiscard]] Window next() const {
     const std::size_t first = base_ % kSlots;
     for (std::size_t step = 0; step <= kWords; ++step) {
@@ -48,7 +63,7 @@ class WindowCalendar {
         return base_ + (slot + kSlots - first) % kSlots;
       }
     }
-    return far_.empty() ? kNever : far_.top().window;
+    return far_.empty() ? kNeverWindow : far_.top().window;
   }
 
   // How many items are due in `window`, of those that come next.
@@ -58,22 +73,26 @@ class WindowCalendar {
 
   // Replaces `items` by what is due in `window`, which must be next(). What is added for the same
   // window afterwards is due again.
-  void take(Window window, std::vector<std::uint32_t>& items) {
+  void take(Window window, std::vector<Item>& items) {
     base_ = window;
     while (!far_.empty() && far_.top().window - base_ < kSlots) {
-      put(far_.top().window, far_.top().item);
+      add_near(far_.top().window) = far_.top().item;
       far_.pop();
     }
     items.clear();
-    items.swap(slots_[window % kSlots]);
+    if (std::vector<Item>& slot = slots_[window % kSlots]; !slot.empty()) {
+      spare_.push_back(std::move(items));
+      items = std::move(slot);
+      slot = {};
+    }
     occupied_[window % kSlots / 64] &= ~(std::uint64_t{1} << (window % 64));
   }
 
   // Everything in it, window by window.
-  [[nodiscard]] std::vector<std::uint32_t> items() const {
-    std::vector<std::uint32_t> all;
+  [[nodiscard]] std::vector<Item> items() const {
+    std::vector<Item> all;
     for (Window window = base_; window < base_ + kSlots; ++window) {
-      const std::vector<std::uint32_t>& slot = slots_[window % kSlots];
+      const std::vector<Item>& slot = slots_[window % kSlots];
       all.insert(all.end(), slot.begin(), slot.end());
     }
     for (auto far = far_; !far.empty(); far.pop()) {
@@ -84,7 +103,7 @@ class WindowCalendar {
 
   // Forgets everything; windows are counted from `base` on.
   void reset(Window base) {
-    for (std::vector<std::uint32_t>& slot : slots_) {
+    for (std::vector<Item>& slot : slots_) {
       slot.clear();
     }
     occupied_.fill(0);
@@ -98,18 +117,25 @@ class WindowCalendar {
   struct Far {
     Window window;
     std::uint64_t order;
-    std::uint32_t item;
-    friend auto operator<=>(const Far&, const Far&) = default;
+    Item item;
+
+    // Of a heap whose first comes last.
+    friend bool operator<(const Far& a, const Far& b) {
+      return a.window != b.window ? a.window > b.window : a.order > b.order;
+    }
   };
 
-  void put(Window window, std::uint32_t item) {
-    slots_[window % kSlots].push_back(item);
-    occupied_[window % kSlots / 64] |= std::uint64_t{1} << (window % 64);
+  void reuse(std::vector<Item>& slot) {
+    if (!spare_.empty()) {
+      slot = std::move(spare_.back());
+      spare_.pop_back();
+    }
   }
 
-  std::vector<std::vector<std::uint32_t>> slots_{kSlots};  // The window modulo their number.
+  std::vector<std::vector<Item>> slots_{kSlots};  // The window modulo their number.
+  std::vector<std::vector<Item>> spare_;          // Empty; the one that was used last at the end.
   std::array<std::uint64_t, kWords> occupied_{};
-  std::priority_queue<Far, std::vector<Far>, std::greater<>> far_;
+  std::priority_queue<Far> far_;
   std::uint64_t added_ = 0;
   Window base_ = 0;
 };

@@ -62,8 +62,8 @@ Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t i
 
 // A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
 // own, whose buffers are never full.
-void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& packet,
-                               Picoseconds end, bool is_lost) {
+void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end,
+                               bool is_lost) {
   if (packet.has(Packet::kControl)) {
     return;
   }
@@ -75,8 +75,10 @@ void PacketWorker::use_credits(Port& port, std::uint32_t index, const Packet& pa
       if (ports_[before].part == part_) {
         give_credits(before, time, packet.wire);
       } else {
-        cross(ports_[before].part, before, CalendarItem::Port,
-              {.time = time, .packet = credit_of(packet.wire)});
+        cross(ports_[before].part, {.time = time,
+                                    .packet = credit_of(packet.wire),
+                                    .by = by_link(ports_[before].link, DueKind::Credit),
+                                    .next = before});
       }
     }
   }
@@ -107,10 +109,11 @@ void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int6
 // Credits that come back in this window are among what the port gets.
 void PacketWorker::pull_credits(std::uint32_t index) {
   const Port& port = ports_[index];
-  const std::uint32_t by = item_of(port.link, CalendarItem::Port);
+  const std::uint32_t by = by_link(port.link, DueKind::Credit);
   std::vector<CreditReturn>& returns = credits_[port.credits].returns;
   while (!returns.empty() && returns.front().time < end_time_) {
-    get(index, {.time = returns.front().time, .packet = credit_of(returns.front().bytes)}, by);
+    const CreditReturn& back = returns.front();
+    get({.time = back.time, .packet = credit_of(back.bytes), .by = by, .next = index});
     std::pop_heap(returns.begin(), returns.end(), comes_later);
     returns.pop_back();
   }

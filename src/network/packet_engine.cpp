@@ -133,8 +133,8 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   }
 }
 
-WindowCalendar::Window PacketEngine::next_window() const {
-  WindowCalendar::Window next = WindowCalendar::kNever;
+std::uint64_t PacketEngine::next_window() const {
+  std::uint64_t next = kNeverWindow;
   for (const auto& worker : workers_) {
     next = std::min(next, worker->next_window());
   }
@@ -142,13 +142,13 @@ WindowCalendar::Window PacketEngine::next_window() const {
 }
 
 Picoseconds PacketEngine::next_border() const {
-  const WindowCalendar::Window next = next_window();
-  return next == WindowCalendar::kNever ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
+  const std::uint64_t next = next_window();
+  return next == kNeverWindow ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
 }
 
 void PacketEngine::run_window(std::vector<Completion>& completions) {
-  const WindowCalendar::Window number = next_window();
-  CHECK(number != WindowCalendar::kNever, "a window without work");
+  const std::uint64_t number = next_window();
+  CHECK(number != kNeverWindow, "a window without work");
   begin_time_ = static_cast<Picoseconds>(number) * window_;
   if (sampler_.is_due(begin_time_)) [[unlikely]] {
     sampler_.take_until(*this, begin_time_);
@@ -162,7 +162,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
   collect(completions);
 }
 
-void PacketEngine::run_workers(WindowCalendar::Window number) {
+void PacketEngine::run_workers(std::uint64_t number) {
   if (!crew_) {
     workers_.front()->run(number, workers_, windows_);
     return;
@@ -180,7 +180,7 @@ void PacketEngine::run_workers(WindowCalendar::Window number) {
   struct Round {
     PacketWorker::Workers workers;
     std::uint64_t round;
-    WindowCalendar::Window number;
+    std::uint64_t number;
   };
   Round round{.workers = workers_, .round = windows_, .number = number};
   crew_->do_all(

@@ -6,7 +6,7 @@
 // windows of that length, and what a window brings to a port is known when the window begins. So
 // each port is worked through alone: arrivals of the window in order of (time, link that they came
 // by), then in one loop every packet that it begins to send before the window ends. What it sends
-// is appended to the link, a FIFO too, and reaches the next port in a later window. Windows in
+// is put down for the window in which it reaches the next port, which is a later one. Windows in
 // which nothing is due are skipped, and a port with nothing due is not looked at. Ports of a switch
 // whose buffer is near a threshold are worked through together (packet_switch.h).
 //
@@ -176,8 +176,8 @@ class PacketEngine {
   [[nodiscard]] PacketWorker& worker_of(std::uint32_t port) {
     return *workers_[fabric_.ports()[port].part];
   }
-  [[nodiscard]] WindowCalendar::Window next_window() const;
-  void run_workers(WindowCalendar::Window number);
+  [[nodiscard]] std::uint64_t next_window() const;
+  void run_workers(std::uint64_t number);
   void take_notes(PacketNotes& notes, std::vector<Completion>& completions);
   void set_up_ports();
   void shorten_window(Picoseconds lookahead);

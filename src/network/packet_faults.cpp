@@ -54,8 +54,7 @@ void PacketEngine::set_up_losses(LinkId link) {
 
 // Of the packet that the port begins to send: for tests, and for HPCC, which has the port write
 // into it. Whether it arrives; if not, it takes its time on the line all the same.
-bool PacketWorker::observe(Port& port, std::uint32_t index, const Packet& packet,
-                           Picoseconds start) {
+bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
   if (watch_.is_traced) {
     notes_.starts.push_back({.time = start,
                              .link = port.link,
@@ -73,7 +72,7 @@ bool PacketWorker::observe(Port& port, std::uint32_t index, const Packet& packet
   const Picoseconds arrival = end + fabric_.topology().link(link).spec.latency.picoseconds();
   if (!losses.is_active() || !losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
     if (!options_.slow_hosts.empty()) {
-      tell_host(port, index, packet, arrival);
+      tell_host(port, packet, arrival);
     }
     return true;
   }

@@ -227,44 +227,43 @@ Packet PacketTargets::grant_packet(std::uint32_t id, Picoseconds time) const {
 }
 
 // Something is at the end of a link with a pacer.
-void PacketWorker::deliver_credited(Port& port, std::uint32_t index, const Packet& packet,
-                                    Picoseconds time) {
+void PacketWorker::deliver_credited(const Port& port, const Packet& packet, Picoseconds time) {
   PacketGrants& grants = targets_.grants();
-  grant_until(port, index, time);
+  grant_until(port, time);
   grants.advance(port.grants, time);
   if (!packet.has(Packet::kControl)) {
     const PacketAnswers answers = targets_.take(packet, time, notes_);
     for (std::uint32_t i = 0; i < answers.count; ++i) {
-      notify(port, index, answers.packets[i], time);
+      notify(port, answers.packets[i], time);
     }
   } else if (!is_request(packet)) {
-    notify(port, index, packet, time);
+    notify(port, packet, time);
   } else if (grants.take_request(packet.connection, packet.sequence, time)) {
-    notify(port, index, targets_.grant_packet(packet.connection, time), time);
+    notify(port, targets_.grant_packet(packet.connection, time), time);
   }
-  grant_until(port, index, time);
+  grant_until(port, time);
 }
 
 // Makes the grants that are due up to `time`.
-void PacketWorker::grant_until(Port& port, std::uint32_t index, Picoseconds time) {
+void PacketWorker::grant_until(const Port& port, Picoseconds time) {
   PacketGrants& grants = targets_.grants();
   for (Picoseconds due = grants.deadline(port.grants); due <= time;
        due = grants.deadline(port.grants)) {
     DCHECK(due >= end_time_, "a grant of a window that has begun");
     if (const auto id = grants.grant(port.grants, due)) {
-      notify(port, index, targets_.grant_packet(*id, due), due);
+      notify(port, targets_.grant_packet(*id, due), due);
     }
   }
 }
 
 // The work of the port in this window is done: what comes to the end of its link in the next one is
 // known.
-void PacketWorker::finish_grants(Port& port, std::uint32_t index) {
+void PacketWorker::finish_grants(const Port& port) {
   Picoseconds& noted = targets_.grants().noted(port.grants);
   if (noted < end_time_) {
     noted = kNeverTime;
   }
-  grant_until(port, index, end_time_ + window_ - 1);
+  grant_until(port, end_time_ + window_ - 1);
 }
 
 // Puts the port into the calendar for the window before that of the next grant.
@@ -277,7 +276,7 @@ void PacketWorker::schedule_grants(Port& port, std::uint32_t index) {
   const Picoseconds time = std::max(due - window_, begin_time_);
   if (time < grants.noted(port.grants)) {
     grants.noted(port.grants) = time;
-    add_to_calendar(item_of(index, CalendarItem::Port), time);
+    calendar_.add(window_of(time), index);
   }
 }
 

@@ -125,7 +125,7 @@ struct PacketOptions {
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
   // kMostPacketThreads. Results are the same with any number.
   int threads = 1;
-  // A window in which fewer links and ports have work is not worth waking the others for: one
+  // A window in which fewer packets and ports have work is not worth waking the others for: one
   // thread works through all parts.
   int least_shared = 48;
 

@@ -137,8 +137,7 @@ void PacketFabric::add_hosts() {
 }
 
 // A packet begins that arrives at a host at `time`: the port that answers is told then.
-void PacketWorker::tell_host(Port& port, std::uint32_t index, const Packet& packet,
-                             Picoseconds time) {
+void PacketWorker::tell_host(const Port& port, const Packet& packet, Picoseconds time) {
   if (port.opposite == kNoIndex || ports_[port.opposite].host == kNoIndex ||
       packet.has(Packet::kControl)) {
     return;
@@ -146,7 +145,7 @@ void PacketWorker::tell_host(Port& port, std::uint32_t index, const Packet& pack
   // Set up with the port, and not changed by the worker of the host.
   const PausingHost& host = fabric_.hosts()[ports_[port.opposite].host];
   if (host.counts(time)) {
-    notify(port, index,
+    notify(port,
            {.connection = kNoIndex,
             .position = host.position,
             .sequence = 0,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -40,39 +39,17 @@ struct Packet {
   std::uint8_t flags;
 
   [[nodiscard]] bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
-  // One link further on. In whole words where that is possible: a processor that has written single
-  // bytes must wait before it can read them as a part of something larger.
-  [[nodiscard]] Packet advanced() const;
 };
 static_assert(sizeof(Packet) == 16);
 
-inline Packet Packet::advanced() const {
-  if constexpr (std::endian::native == std::endian::little) {
-    static_assert(offsetof(Packet, position) == 4 && offsetof(Packet, left) == 14);
-    auto words = std::bit_cast<std::array<std::uint64_t, 2>>(*this);
-    words[0] += std::uint64_t{1} << 32;
-    words[1] -= std::uint64_t{1} << 48;
-    return std::bit_cast<Packet>(words);
-  } else {
-    Packet packet = *this;
-    ++packet.position;
-    --packet.left;
-    return packet;
-  }
-}
-
-// A packet that is under way on a link.
-struct Arrival {
-  Picoseconds time;
-  Packet packet;
-};
-
-// A packet that a port gets in this window, in a list of them.
+// A packet that a port gets: under way to it until its window, then in the list of what the port
+// gets in that one.
 struct Due {
   Picoseconds time;
   Packet packet;
-  std::uint32_t by;  // The link that it comes by, and what kind it is: the order of equal times.
-  std::uint32_t next;
+  std::uint32_t by;    // The link that it comes by, and what kind it is: the order of equal times.
+  std::uint32_t next;  // The port, or kNoIndex for the one that its connection sends by. In a list
+                       // what comes next there.
 
   [[nodiscard]] bool is_before(const Due& other) const {
     return time != other.time ? time < other.time : by < other.by;
@@ -100,14 +77,14 @@ struct PortTally {
 
 // A directed link and what waits for it. What a packet needs comes first, by cache lines.
 struct alignas(64) Port {
-  Ring<Arrival> wire;                 // Sent, not yet handed to the next port; in order of time.
-  Picoseconds through_delay = 0;      // From its end to the next queue: the link, then the node.
-  Picoseconds full_time = 0;          // That a full packet takes.
   std::uint64_t visited = kNoWindow;  // The window in which it last had work.
-  std::uint32_t link = 0;
-  std::uint32_t node = kNoIndex;   // The switch with a buffer that it sends from.
-  std::uint32_t first = kNoIndex;  // What it gets in this window, in order.
+  std::uint32_t first = kNoIndex;     // What it gets in this window, in order.
   std::uint32_t last = kNoIndex;
+  std::uint32_t node = kNoIndex;  // The switch with a buffer that it sends from.
+  std::uint32_t link = 0;
+  Picoseconds free_at = 0;  // Nothing begins before.
+  Ring<Packet> queue;
+  std::int64_t queued_bytes = 0;  // Of data frames.
 
   // Of `stops`.
   static constexpr std::uint8_t kPaused = 1;   // By PFC.
@@ -122,45 +99,41 @@ struct alignas(64) Port {
     return (stops & kStarved) != 0 || (stops & (kPaused | kForced)) == kPaused;
   }
 
-  Picoseconds free_at = 0;        // Nothing begins before.
-  std::uint64_t due = kNoWindow;  // The window for which it is in the calendar.
-  Ring<Packet> queue;
-  std::int64_t queued_bytes = 0;                                       // Of data frames.
+  Picoseconds full_time = 0;      // That a full packet takes.
+  Picoseconds through_delay = 0;  // From its end to the next queue: the link, then the node.
+  Picoseconds end_delay = 0;      // From its end to the target, where the path ends.
   std::int64_t mark_above = std::numeric_limits<std::int64_t>::max();  // ECN: Kmin.
-  std::uint32_t source = kNoIndex;                                     // Of its own connections.
-  std::uint32_t urgent = 0;  // Control packets and PFC frames that wait.
+  std::uint64_t due = kNoWindow;     // The window for which it is in the calendar.
+  std::uint32_t source = kNoIndex;   // Of its own connections.
+  std::uint32_t urgent = 0;          // Control packets and PFC frames that wait.
+  std::uint32_t into = kNoIndex;     // The part that its link leads into, if that is another one.
+  std::uint32_t credits = kNoIndex;  // Of the list of links with credits.
+  std::uint8_t stops = 0;     // Why it may send no data, or something else is to be looked at.
+  bool cuts_through = false;  // The node at the end of the link.
+  bool own_turn = false;      // Own packets and those that pass through take turns.
+  bool stamps = false;        // It writes into packets: HPCC.
+  std::uint32_t opposite = kNoIndex;  // The port of the link back, where anything goes back.
 
   Leaving leaving;
-  Picoseconds end_delay = 0;  // From its end to the target, where the path ends.
   std::uint64_t bits_per_second = 0;
-  std::uint8_t stops = 0;         // Why it may send no data, or something else is to be looked at.
-  bool cuts_through = false;      // The node at the end of the link.
-  bool own_turn = false;          // Own packets and those that pass through take turns.
-  bool stamps = false;            // It writes into packets: HPCC.
-  std::uint32_t into = kNoIndex;  // The part that its link leads into, if that is another one.
   PortTally counters;
 
   Ring<Packet> control;
-  Ring<Arrival> notices;        // What reaches the end of the link and is not forwarded.
-  Ring<Arrival> pauses;         // PFC frames on the link.
   Ring<std::uint8_t> to_pause;  // PFC frames to be sent: twice the lane, and 1 for XOFF.
   Picoseconds pause_delay = 0;  // From the end of a PFC frame to when it stops the other side.
   Picoseconds paused_since = 0;
-  std::uint64_t random = 0;           // State of the draws for marks.
-  std::uint32_t opposite = kNoIndex;  // The port of the link back, where anything goes back.
-  std::uint32_t out = 0;              // Its number at the switch.
-  std::uint32_t marker = 0;           // Of the list of profiles.
-  std::uint32_t credits = kNoIndex;   // Of the list of links with credits.
-  std::uint32_t part = 0;             // Of the fabric, in which it is.
-  std::uint32_t lanes = kNoIndex;     // Of the list of ports with lanes.
-  std::uint32_t host = kNoIndex;      // Of the list of hosts that pause: the one that it is of.
-  std::uint32_t guard = kNoIndex;     // Of the list of watchdogs.
-  std::uint32_t grants = kNoIndex;    // Of the list of pacers of receiver credits.
-  // An odd number of cache lines: with an even one the same lines of all ports would share half of
-  // the sets of a cache.
-  std::array<std::byte, 52> unused{};
+  std::uint64_t random = 0;         // State of the draws for marks.
+  std::uint16_t out = 0;            // Its number at the switch.
+  std::uint16_t marker = 0;         // Of the list of profiles.
+  std::uint32_t part = 0;           // Of the fabric, in which it is.
+  std::uint32_t lanes = kNoIndex;   // Of the list of ports with lanes.
+  std::uint32_t host = kNoIndex;    // Of the list of hosts that pause: the one that it is of.
+  std::uint32_t guard = kNoIndex;   // Of the list of watchdogs.
+  std::uint32_t grants = kNoIndex;  // Of the list of pacers of receiver credits.
 };
-static_assert(sizeof(Port) / 64 % 2 == 1);
+// An odd number of cache lines: with an even one the same lines of all ports would share half of
+// the sets of a cache.
+static_assert(sizeof(Port) == 5 * std::size_t{64});
 
 // A packet that a port began to send, for tests that compare engines packet by packet.
 struct PacketStart {

@@ -141,13 +141,13 @@ void PacketFabric::set_up_switch(Port& port, const Link& link) {
     if (is_new) {
       markers_.emplace_back(*marking);
     }
-    port.marker = entry->second;
+    port.marker = static_cast<std::uint16_t>(entry->second);
     port.mark_above = marking->kmin.count();
     port.random = hash64(options_.seed ^ hash64(port.link));
   }
   if (has_bounds() || chooses()) {
     port.node = switch_of(link.source);
-    port.out = number_at(link.source, LinkId(port.link));
+    port.out = static_cast<std::uint16_t>(number_at(link.source, LinkId(port.link)));
     switches_[port.node].ports.push_back(port_index_[port.link]);
   }
 }
@@ -313,7 +313,7 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
     Port& port = ports_[index];
     port.first = kNoIndex;
     if (port.grants != kNoIndex) {
-      finish_grants(port, index);
+      finish_grants(port);
     }
     schedule(port, index);
     // Freeing may let somebody go on, so it has its window even if nothing else is due there.
@@ -439,7 +439,7 @@ void PacketWorker::say(PacketSwitch& node, const BufferPlace& place, bool stop, 
   CHECK(false, "a packet came by a link without a way back");
 }
 
-void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start) {
+void PacketWorker::send_pause(Port& port, Picoseconds start) {
   const std::uint8_t said = port.to_pause.pop();
   const bool stop = said % 2 != 0;
   if (port.node != kNoIndex) {
@@ -455,7 +455,7 @@ void PacketWorker::send_pause(Port& port, std::uint32_t index, Picoseconds start
   }
   const auto flags =
       static_cast<std::uint8_t>(Packet::kPause | (stop ? Packet::kMarked : std::uint8_t{0}));
-  put_on_link(port, index, CalendarItem::Pauses, port.pauses, time,
+  put_on_link(port, DueKind::Pause, port.opposite, time,
               {.connection = kNoIndex,
                .position = 0,
                .sequence = said / 2U,

@@ -10,43 +10,38 @@ namespace trainyard {
 namespace {
 
 // Ports are fetched from memory while this many before them are worked on.
-constexpr std::size_t kAhead = 4;
+constexpr std::size_t kAhead = 8;
 
 }  // namespace
 
-WindowCalendar::Window PacketWorker::next_window() const {
-  WindowCalendar::Window next = calendar_.next();
+std::uint64_t PacketWorker::next_window() const {
+  std::uint64_t next = std::min(calendar_.next(), arrivals_.next());
   const auto consider = [&](Picoseconds time) {
     if (time != kNeverTime) {
-      next = std::min(next, static_cast<WindowCalendar::Window>(time / window_));
+      next = std::min(next, static_cast<std::uint64_t>(time / window_));
     }
   };
   consider(notes_.alarms.empty() ? kNeverTime : notes_.alarms.top().time);
   if (is_cut_) {
-    next = std::min(next, inlet_calendar_.next());
     consider(outboxes_[filled_].earliest);
   }
   return next;
 }
 
-void PacketWorker::run(WindowCalendar::Window number, Workers workers, std::uint64_t round) {
+void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t round) {
   number_ = number;
   calendar_.take(number_, due_);
-  if (is_cut_) {
-    inlet_calendar_.take(number_, due_inlets_);
-  }
+  arrivals_.take(number_, gets_);
   begin_time_ = static_cast<Picoseconds>(number_) * window_;
   end_time_ = begin_time_ + window_;
   active_.clear();
   busy_.clear();
-  gets_used_ = 0;
-  for (std::size_t i = 0; i < due_.size(); ++i) {
-    fetch_ahead(i);
-    pull(due_[i]);
-  }
+  hand_out();
   if (is_cut_) {
-    pull_inlets();
     take_in(workers, round);
+  }
+  for (const std::uint32_t index : due_) {
+    wake(index);
   }
   if (!notes_.alarms.empty()) {
     pull_alarms();
@@ -64,8 +59,15 @@ void PacketWorker::run_ports() {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     if (i + kAhead < active_.size()) {
       const Port& later = ports_[active_[i + kAhead]];
-      __builtin_prefetch(&later.free_at);
+      __builtin_prefetch(&later);
+      __builtin_prefetch(&later.full_time);
       __builtin_prefetch(&later.leaving);
+    }
+    if (i + kAhead / 2 < active_.size()) {
+      const Port& later = ports_[active_[i + kAhead / 2]];
+      if (!later.queue.empty()) {
+        __builtin_prefetch(&later.queue.front());
+      }
     }
     const std::uint32_t index = active_[i];
     const std::uint32_t node = ports_[index].node;
@@ -81,23 +83,15 @@ void PacketWorker::run_ports() {
   }
 }
 
-// Fetches from memory what items further on will need: the port first, then the packet at the head
-// of its link, then the port that takes that.
-inline void PacketWorker::fetch_ahead(std::size_t place) const {
-  if (place + 3 * kAhead < due_.size()) {
-    __builtin_prefetch(&ports_[due_[place + 3 * kAhead] / 4]);
-  }
-  if (place + 2 * kAhead < due_.size()) {
-    const Port& port = ports_[due_[place + 2 * kAhead] / 4];
-    if (!port.wire.empty()) {
-      __builtin_prefetch(&port.wire.front());
+// To the ports that take it: what links of this part bring.
+void PacketWorker::hand_out() {
+  const auto count = static_cast<std::uint32_t>(gets_.size());
+  for (std::uint32_t slot = 0; slot < count; ++slot) {
+    if (slot + kAhead < count) {
+      const std::uint32_t later = gets_[slot + kAhead].next;
+      __builtin_prefetch(&ports_[later == kNoIndex ? 0 : later]);
     }
-  }
-  if (place + kAhead < due_.size()) {
-    const Port& port = ports_[due_[place + kAhead] / 4];
-    if (!port.wire.empty()) {
-      __builtin_prefetch(&ports_[positions_[port.wire.front().packet.position]]);
-    }
+    hand(slot);
   }
 }
 
@@ -112,102 +106,65 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   *place = slot;
 }
 
-// To the port that takes what port `from` has sent.
-inline void PacketWorker::hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
-                               std::uint32_t by) {
-  const Packet& packet = arrival.packet;
-  if (kind == CalendarItem::Wire) {
-    const std::uint32_t next = positions_[packet.position];
-    const std::uint32_t node = ports_[next].node;
-    if (node != kNoIndex && !packet.has(Packet::kControl)) {
-      loads_[node].held += packet.wire;
-      if (chooses_ && fabric_.fans().has(packet.position)) [[unlikely]] {
-        put_aside(node, arrival, by);
+// To the port that takes it.
+inline void PacketWorker::hand(std::uint32_t slot) {
+  Due& due = gets_[slot];
+  __builtin_prefetch(&positions_[due.packet.position]);
+  if (due.by % 4 == static_cast<std::uint32_t>(DueKind::Wire)) [[likely]] {
+    const std::uint32_t node = ports_[due.next].node;
+    if (node != kNoIndex && !due.packet.has(Packet::kControl)) {
+      loads_[node].held += due.packet.wire;
+      if (chooses_ && fabric_.fans().has(due.packet.position)) [[unlikely]] {
+        put_aside(node, due);
         return;
       }
     }
-    get(next, arrival, by);
-  } else if (kind == CalendarItem::Pauses) {
-    get(ports_[from].opposite, arrival, by);
-  } else if (kind == CalendarItem::Port) {
-    get(from, arrival, by);  // Credits.
-  } else {
-    // A control packet that begins its way, or ends it at the port that its connection sends by.
-    get(packet.left > 0 ? positions_[packet.position] : senders_.port(packet.connection), arrival,
-        by);
+  } else if (due.next == kNoIndex) {
+    due.next = senders_.port(due.packet.connection);
   }
+  get(slot);
 }
 
-// What has come from other parts.
-void PacketWorker::pull_inlets() {
-  for (const std::uint32_t slot : due_inlets_) {
-    const PacketCrossing& crossing = inlets_[slot];
-    hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
-    free_inlets_.push_back(slot);
-  }
+void PacketWorker::get(const Due& due) {
+  gets_.push_back(due);
+  get(static_cast<std::uint32_t>(gets_.size() - 1));
 }
 
 // What was sent here from other parts in the round before.
 void PacketWorker::take_in(Workers workers, std::uint64_t round) {
   const std::size_t before = (round + 1) % 2;
   for (const std::unique_ptr<PacketWorker>& worker : workers) {
-    const std::vector<PacketCrossing>& crossings = worker->outboxes_[before].to[part_];
+    const std::vector<Due>& crossings = worker->outboxes_[before].to[part_];
     for (std::size_t i = 0; i < crossings.size(); ++i) {
-      if (i + 2 * kAhead < crossings.size()) {
-        const Packet& later = crossings[i + 2 * kAhead].arrival.packet;
-        if (later.left > 0) {
-          __builtin_prefetch(&ports_[positions_[later.position]]);
-        }
+      if (i + kAhead < crossings.size()) {
+        const std::uint32_t later = crossings[i + kAhead].next;
+        __builtin_prefetch(&ports_[later == kNoIndex ? 0 : later]);
       }
-      const PacketCrossing& crossing = crossings[i];
-      if (crossing.arrival.time < end_time_) {
-        hand(crossing.arrival, crossing.kind(), crossing.port, crossing.by);
+      const Due& crossing = crossings[i];
+      if (crossing.time < end_time_) {
+        gets_.push_back(crossing);
+        hand(static_cast<std::uint32_t>(gets_.size() - 1));
       } else {
-        keep(crossing);
+        arrivals_.add(window_of(crossing.time), crossing);
       }
     }
   }
   filled_ = static_cast<std::uint32_t>(round % 2);
   Outbox& outbox = outboxes_[filled_];
   outbox.earliest = kNeverTime;
-  for (std::vector<PacketCrossing>& crossings : outbox.to) {
+  for (std::vector<Due>& crossings : outbox.to) {
     crossings.clear();
   }
 }
 
-// Hands what arrives in this window by one link to the ports that take it.
-void PacketWorker::pull(std::uint32_t item) {
-  const std::uint32_t index = item / 4;
+// The port has something to begin or to free in this window.
+void PacketWorker::wake(std::uint32_t index) {
   Port& port = ports_[index];
-  const auto kind = static_cast<CalendarItem>(item % 4);
-  if (kind == CalendarItem::Port) {
-    port.due = port.due == number_ ? kNoWindow : port.due;
-    if (port.credits != kNoIndex) [[unlikely]] {
-      pull_credits(index);
-    }
-    if (port.visited != number_) {
-      port.visited = number_;
-      active_.push_back(index);
-    }
-    return;
+  port.due = port.due == number_ ? kNoWindow : port.due;
+  if (port.credits != kNoIndex) [[unlikely]] {
+    pull_credits(index);
   }
-  const std::uint32_t by = item_of(port.link, kind);
-  if (kind == CalendarItem::Wire) {
-    do {
-      hand(port.wire.pop(), CalendarItem::Wire, index, by);
-    } while (!port.wire.empty() && port.wire.front().time < end_time_);
-    if (!port.wire.empty()) {
-      add_to_calendar(item, port.wire.front().time);
-    }
-    return;
-  }
-  Ring<Arrival>& ring = kind == CalendarItem::Notices ? port.notices : port.pauses;
-  do {
-    hand(ring.pop(), kind, index, by);
-  } while (!ring.empty() && ring.front().time < end_time_);
-  if (!ring.empty()) {
-    add_to_calendar(item, ring.front().time);
-  }
+  visit(port, index);
 }
 
 // Hands the alarms of this window to the ports, after all that comes by links at the same time.
@@ -230,7 +187,7 @@ void PacketWorker::pull_alarms() {
       packet.flags = Packet::kPause;  // XON: nothing stops a port whose link is down.
       packet.sequence = LaneOptions::kLanes;
     }
-    get(alarm.port, {.time = alarm.time, .packet = packet}, kNoIndex);
+    get({.time = alarm.time, .packet = packet, .by = kNoIndex, .next = alarm.port});
     senders_.settle(notes_);
   }
 }
@@ -342,7 +299,7 @@ void PacketWorker::run_port(std::uint32_t index, PacketSwitch* node) {
     release(port, *node);
   }
   if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
-    finish_grants(port, index);
+    finish_grants(port);
   }
   schedule(port, index);
 }
@@ -408,7 +365,7 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
     if (port.to_pause.empty()) {
       begin(port, index, port.control.pop(), start);
     } else {
-      send_pause(port, index, start);
+      send_pause(port, start);
     }
     return;
   }
@@ -445,7 +402,7 @@ void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
 }
 
 // The port sends the packet from `start` on.
-void PacketWorker::begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start) {
+void PacketWorker::begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
   begin_inline(port, index, packet, start);
 }
 
@@ -462,14 +419,15 @@ inline void PacketWorker::begin_inline(Port& port, std::uint32_t index, Packet p
   if (!credits_.empty()) [[unlikely]] {
     use_credits(port, index, packet, end, false);
   }
-  packet = packet.advanced();
+  ++packet.position;
+  --packet.left;
   if (packet.left == 0) {
-    deliver(port, index, packet, end + port.end_delay);
+    deliver(port, packet, end + port.end_delay);
     return;
   }
   const Picoseconds time = fabric_.handed_on(port, packet, start, end);
   DCHECK(time >= end_time_, "a packet arrives in the window in which it was sent");
-  put_on_link(port, index, CalendarItem::Wire, port.wire, time, packet);
+  put_on_link(port, DueKind::Wire, positions_[packet.position], time, packet);
 }
 
 }  // namespace trainyard

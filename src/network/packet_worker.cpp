@@ -42,19 +42,14 @@ void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
   end_time_ = static_cast<Picoseconds>(number_ + 1) * window;
   calendar_.reset(number_);
   add_ports();
-  const std::vector<std::uint32_t> slots = inlet_calendar_.items();
-  inlet_calendar_.reset(number_);
-  for (const std::uint32_t slot : slots) {
-    inlet_calendar_.add(window_of(inlets_[slot].arrival.time), slot);
+  const std::vector<Due> under_way = arrivals_.items();
+  arrivals_.reset(number_);
+  for (const Due& due : under_way) {
+    arrivals_.add(window_of(due.time), due);
   }
 }
 
 void PacketWorker::add_ports() {
-  const auto add = [&](std::uint32_t index, CalendarItem kind, const Ring<Arrival>& ring) {
-    if (!ring.empty()) {
-      add_to_calendar(item_of(index, kind), ring.front().time);
-    }
-  };
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     Port& port = ports_[index];
     if (port.part != part_) {
@@ -65,9 +60,6 @@ void PacketWorker::add_ports() {
     if (port.grants != kNoIndex) {
       targets_.grants().noted(port.grants) = kNeverTime;
     }
-    add(index, CalendarItem::Wire, port.wire);
-    add(index, CalendarItem::Notices, port.notices);
-    add(index, CalendarItem::Pauses, port.pauses);
     schedule(port, index);
     if (port.leaving.bytes > 0 && port.leaving.time >= begin_time_) {
       add_port_to_calendar(port, index, port.leaving.time);
@@ -80,32 +72,27 @@ void PacketWorker::add_ports() {
   }
 }
 
-void PacketWorker::cross(std::uint32_t part, std::uint32_t port, CalendarItem kind,
-                         const Arrival& arrival) {
+void PacketWorker::cross(std::uint32_t part, const Due& due) {
   Outbox& outbox = outboxes_[filled_];
-  outbox.to[part].push_back(
-      {.arrival = arrival, .port = port, .by = item_of(ports_[port].link, kind)});
-  outbox.earliest = std::min(outbox.earliest, arrival.time);
+  outbox.to[part].push_back(due);
+  outbox.earliest = std::min(outbox.earliest, due.time);
 }
 
-std::size_t PacketWorker::due(WindowCalendar::Window number) const {
-  std::size_t items = calendar_.due(number) + inlet_calendar_.due(number);
-  for (const std::vector<PacketCrossing>& crossings : outboxes_[filled_].to) {
+// What goes out on the link of `port` is due in another part, or in a window that is far away.
+void PacketWorker::put_afar(const Port& port, const Due& due) {
+  if (port.into != kNoIndex) {
+    cross(port.into, due);
+  } else {
+    arrivals_.add(window_of(due.time), due);
+  }
+}
+
+std::size_t PacketWorker::due(std::uint64_t number) const {
+  std::size_t items = calendar_.due(number) + arrivals_.due(number);
+  for (const std::vector<Due>& crossings : outboxes_[filled_].to) {
     items += crossings.size();
   }
   return items;
-}
-
-void PacketWorker::keep(const PacketCrossing& crossing) {
-  auto slot = static_cast<std::uint32_t>(inlets_.size());
-  if (free_inlets_.empty()) {
-    inlets_.push_back(crossing);
-  } else {
-    slot = free_inlets_.back();
-    free_inlets_.pop_back();
-    inlets_[slot] = crossing;
-  }
-  inlet_calendar_.add(window_of(crossing.arrival.time), slot);
 }
 
 void PacketWorker::schedule(Port& port, std::uint32_t index) {
@@ -120,28 +107,29 @@ void PacketWorker::schedule(Port& port, std::uint32_t index) {
 
 // The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
 // leave on it.
-void PacketWorker::deliver(Port& port, std::uint32_t index, const Packet& packet,
-                           Picoseconds time) {
+void PacketWorker::deliver(const Port& port, Packet packet, Picoseconds time) {
   DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
   if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
-    deliver_credited(port, index, packet, time);
+    deliver_credited(port, packet, time);
     return;
   }
   if (packet.has(Packet::kControl)) {
     if (packet.has(Packet::kCnp) || hears_acks_) {
-      notify(port, index, packet, time);
+      notify(port, packet, time);
     }
     return;
   }
   const PacketAnswers answers = targets_.take(packet, time, notes_);
   for (std::uint32_t i = 0; i < answers.count; ++i) {
-    notify(port, index, answers.packets[i], time);
+    notify(port, answers.packets[i], time);
   }
 }
 
-// Something happens at the end of the link of `port` at `time`.
-void PacketWorker::notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time) {
-  put_on_link(port, index, CalendarItem::Notices, port.notices, time, packet);
+// At `time` a control packet is at the end of the link of `port`, where it begins its way, or ends
+// it: then its connection's port is told.
+void PacketWorker::notify(const Port& port, Packet packet, Picoseconds time) {
+  const std::uint32_t to = packet.left > 0 ? positions_[packet.position] : kNoIndex;
+  put_on_link(port, DueKind::Notice, to, time, packet);
 }
 
 // What is no data and reaches a port: a PFC frame and the like, a control packet on its way, or one

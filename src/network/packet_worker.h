@@ -27,11 +27,16 @@
 
 namespace trainyard {
 
-// Items of the calendar: 4 i + kind for port i.
-enum class CalendarItem : std::uint8_t { Wire, Notices, Pauses, Port };
+// By what a port gets something (Due::by): 4 i + what it is for link i.
+enum class DueKind : std::uint8_t {
+  Wire,    // A packet, for the next port of its path.
+  Notice,  // What the end of the link answers, or tells the source.
+  Pause,   // A PFC frame, for the port of the link back.
+  Credit,
+};
 
-[[nodiscard]] constexpr std::uint32_t item_of(std::uint32_t port, CalendarItem kind) {
-  return 4 * port + static_cast<std::uint32_t>(kind);
+[[nodiscard]] constexpr std::uint32_t by_link(std::uint32_t link, DueKind kind) {
+  return 4 * link + static_cast<std::uint32_t>(kind);
 }
 
 // What is looked at of each packet that begins, beside the packet itself.
@@ -39,15 +44,6 @@ struct PacketWatch {
   bool is_on = false;                        // Something of what follows, or HPCC.
   bool is_traced = false;                    // Starts are noted.
   std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
-};
-
-// What a port sends into another part: by what is due there of it.
-struct PacketCrossing {
-  Arrival arrival;
-  std::uint32_t port;
-  std::uint32_t by;  // As in Due.
-
-  [[nodiscard]] CalendarItem kind() const { return static_cast<CalendarItem>(by % 4); }
 };
 
 class alignas(64) PacketWorker {
@@ -62,14 +58,14 @@ class alignas(64) PacketWorker {
   // Puts the port into the calendar for the window in which it can next begin a packet that it has.
   void schedule(std::uint32_t index) { schedule(ports_[index], index); }
 
-  // The next window in which anything is due; WindowCalendar::kNever if nothing is.
-  [[nodiscard]] WindowCalendar::Window next_window() const;
-  // How much is due in this window: links and ports, and what comes from other parts.
-  [[nodiscard]] std::size_t due(WindowCalendar::Window number) const;
+  // The next window in which anything is due; kNeverWindow if nothing is.
+  [[nodiscard]] std::uint64_t next_window() const;
+  // How much is due in this window: packets and ports, and what comes from other parts.
+  [[nodiscard]] std::size_t due(std::uint64_t number) const;
   // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
   // what all have sent to it in the round before; rounds are numbered one after the other.
   using Workers = std::span<const std::unique_ptr<PacketWorker>>;
-  void run(WindowCalendar::Window number, Workers workers, std::uint64_t round);
+  void run(std::uint64_t number, Workers workers, std::uint64_t round);
 
   [[nodiscard]] PacketNotes& notes() { return notes_; }
   [[nodiscard]] const PacketNotes& notes() const { return notes_; }
@@ -84,30 +80,29 @@ class alignas(64) PacketWorker {
   };
 
   struct Outbox {
-    std::vector<std::vector<PacketCrossing>> to = {};  // By part.
+    std::vector<std::vector<Due>> to = {};  // By part.
     Picoseconds earliest = kNeverTime;
   };
 
   // packet_worker.cpp
-  void cross(std::uint32_t part, std::uint32_t port, CalendarItem kind, const Arrival& arrival);
-  void take_in(Workers workers, std::uint64_t round);
-  void keep(const PacketCrossing& crossing);
+  void cross(std::uint32_t part, const Due& due);
+  void put_afar(const Port& port, const Due& due);
   void add_ports();
 
   // packet_window.cpp
   [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
-  void add_to_calendar(std::uint32_t item, Picoseconds time);
   void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
   void schedule(Port& port, std::uint32_t index);
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
-  void fetch_ahead(std::size_t place) const;
-  void pull(std::uint32_t item);
-  void pull_inlets();
-  [[gnu::always_inline]] void put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
-                                          Ring<Arrival>& ring, Picoseconds time, Packet packet);
-  [[gnu::always_inline]] void hand(const Arrival& arrival, CalendarItem kind, std::uint32_t from,
-                                   std::uint32_t by);
-  [[gnu::always_inline]] void get(std::uint32_t index, const Arrival& arrival, std::uint32_t by);
+  void hand_out();
+  void take_in(Workers workers, std::uint64_t round);
+  void wake(std::uint32_t index);
+  void visit(Port& port, std::uint32_t index);
+  [[gnu::always_inline]] void put_on_link(const Port& port, DueKind kind, std::uint32_t to,
+                                          Picoseconds time, Packet packet);
+  [[gnu::always_inline]] void hand(std::uint32_t slot);
+  [[gnu::always_inline]] void get(std::uint32_t slot);
+  void get(const Due& due);
   void put_in_order(Port& port, std::uint32_t slot);
   void pull_alarms();
   void run_ports();
@@ -123,7 +118,7 @@ class alignas(64) PacketWorker {
   [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
   [[nodiscard]] Packet take_queued(Port& port);
   void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
-  void begin(Port& port, std::uint32_t index, const Packet& packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
   [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
                                            Picoseconds start);
   void mark(Port& port, Packet& packet, std::int64_t behind);
@@ -131,8 +126,8 @@ class alignas(64) PacketWorker {
   [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
   std::optional<Packet> send_own(Port& port, std::uint32_t index, std::uint32_t source,
                                  Picoseconds start);
-  void deliver(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
-  void notify(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void deliver(const Port& port, Packet packet, Picoseconds time);
+  void notify(const Port& port, Packet packet, Picoseconds time);
 
   // packet_switch.cpp
   void run_switch(std::uint32_t number);
@@ -151,7 +146,7 @@ class alignas(64) PacketWorker {
   [[nodiscard]] BufferPlace place_of_leaving(const Port& port) const;
   template <typename Visit>
   void visit_stored(const PacketSwitch& node, const Visit& visit) const;
-  void send_pause(Port& port, std::uint32_t index, Picoseconds start);
+  void send_pause(Port& port, Picoseconds start);
 
   // packet_lanes.cpp
   [[nodiscard]] Picoseconds next_lane_start(const Port& port) const;
@@ -160,25 +155,24 @@ class alignas(64) PacketWorker {
   void put_in_lane(const Port& port, const Packet& packet);
 
   // packet_credits.cpp
-  void use_credits(Port& port, std::uint32_t index, const Packet& packet, Picoseconds end,
-                   bool is_lost);
+  void use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end, bool is_lost);
   void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
   void pull_credits(std::uint32_t index);
   void take_credits(Port& port, const Due& due);
 
   // packet_grants.cpp
-  void deliver_credited(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
-  void grant_until(Port& port, std::uint32_t index, Picoseconds time);
-  void finish_grants(Port& port, std::uint32_t index);
+  void deliver_credited(const Port& port, const Packet& packet, Picoseconds time);
+  void grant_until(const Port& port, Picoseconds time);
+  void finish_grants(const Port& port);
   void schedule_grants(Port& port, std::uint32_t index);
 
   // packet_adaptive.cpp
-  void put_aside(std::uint32_t number, const Arrival& arrival, std::uint32_t by);
+  void put_aside(std::uint32_t number, const Due& due);
   [[nodiscard]] std::uint32_t choose(PacketSwitch& node, Due& due);
   [[nodiscard]] std::int64_t bytes_before(const Port& port, const Packet& packet) const;
 
   // packet_pauses.cpp
-  void tell_host(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  void tell_host(const Port& port, const Packet& packet, Picoseconds time);
   void take_in_host(Port& port, const Due& due);
   void say_from_host(Port& port, bool stop);
   void let_go_on(Port& port, Picoseconds start);
@@ -190,8 +184,7 @@ class alignas(64) PacketWorker {
   void count_storm_drop(Port& port, const Packet& packet);
 
   // packet_faults.cpp
-  [[nodiscard]] bool observe(Port& port, std::uint32_t index, const Packet& packet,
-                             Picoseconds start);
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
 
   PacketFabric& fabric_;
   PacketSenders& senders_;
@@ -217,22 +210,18 @@ class alignas(64) PacketWorker {
   std::uint64_t number_ = 0;    // Of the window that is being worked on.
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   Picoseconds end_time_ = 0;
-  WindowCalendar calendar_;
+  WindowCalendar<std::uint32_t> calendar_;  // Of ports that have something to begin or to free.
+  WindowCalendar<Due> arrivals_;            // What is under way on links, by when it is due.
   PacketNotes notes_;
 
   // What is sent in this round, and what was sent in the one before: by the lowest bit of rounds.
   std::array<Outbox, 2> outboxes_;
   std::uint32_t filled_ = 0;
-  std::vector<PacketCrossing> inlets_;  // What has come from other parts, and is not due yet.
-  std::vector<std::uint32_t> free_inlets_;
-  WindowCalendar inlet_calendar_;
 
   // Scratch.
-  std::vector<std::uint32_t> due_;  // Items.
-  std::vector<std::uint32_t> due_inlets_;
-  std::vector<std::uint32_t> active_;             // Ports.
-  std::vector<Due> gets_ = std::vector<Due>(64);  // What ports get, in lists.
-  std::uint32_t gets_used_ = 0;
+  std::vector<std::uint32_t> due_;                             // Ports of the calendar.
+  std::vector<std::uint32_t> active_;                          // Ports with work.
+  std::vector<Due> gets_;                                      // What ports get, in lists.
   std::vector<std::uint32_t> busy_;                            // Switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
   std::vector<SwitchEvent> events_;                            // A heap.
@@ -252,15 +241,11 @@ inline std::uint64_t PacketWorker::window_of(Picoseconds time) const {
   return static_cast<std::uint64_t>(time / window_);
 }
 
-inline void PacketWorker::add_to_calendar(std::uint32_t item, Picoseconds time) {
-  calendar_.add(window_of(time), item);
-}
-
 inline void PacketWorker::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
   const std::uint64_t window = window_of(time);
   if (window != port.due) {
     port.due = window;
-    calendar_.add(window, item_of(index, CalendarItem::Port));
+    calendar_.add(window, index);
   }
 }
 
@@ -278,19 +263,20 @@ inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Pico
   }
 }
 
-// The port has work in this window, and gets a packet: in order of time, then of the link.
-inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::uint32_t by) {
-  Port& port = ports_[index];
+// The port has work in this window.
+inline void PacketWorker::visit(Port& port, std::uint32_t index) {
   if (port.visited != number_) {
     port.visited = number_;
     active_.push_back(index);
   }
-  const std::uint32_t slot = gets_used_;
-  if (gets_used_ == gets_.size()) [[unlikely]] {
-    gets_.resize(2 * gets_.size());
-  }
-  Due& due = gets_[gets_used_++];
-  due = {.time = arrival.time, .packet = arrival.packet, .by = by, .next = kNoIndex};
+}
+
+// The port of this packet gets it: in order of time, then of the link.
+inline void PacketWorker::get(std::uint32_t slot) {
+  Due& due = gets_[slot];
+  Port& port = ports_[due.next];
+  visit(port, due.next);
+  due.next = kNoIndex;
   if (port.first == kNoIndex) {
     port.first = slot;
     port.last = slot;
@@ -302,19 +288,19 @@ inline void PacketWorker::get(std::uint32_t index, const Arrival& arrival, std::
   }
 }
 
-// On its link: a FIFO, if its other end is in the same part.
-inline void PacketWorker::put_on_link(Port& port, std::uint32_t index, CalendarItem kind,
-                                      Ring<Arrival>& ring, Picoseconds time, Packet packet) {
-  if (port.into != kNoIndex) [[unlikely]] {
-    cross(port.into, index, kind, {.time = time, .packet = packet});
+// What goes out on the link of `port` is due at port `to`: here, or in another part.
+inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint32_t to,
+                                      Picoseconds time, Packet packet) {
+  const std::uint64_t window = window_of(time);
+  if (port.into != kNoIndex || !arrivals_.is_near(window)) [[unlikely]] {
+    put_afar(port, {.time = time, .packet = packet, .by = by_link(port.link, kind), .next = to});
     return;
   }
-  if (ring.empty()) {
-    add_to_calendar(item_of(index, kind), time);
-  }
-  Arrival& arrival = ring.push_slot();
-  arrival.time = time;
-  arrival.packet = packet;
+  Due& due = arrivals_.add_near(window);
+  due.time = time;
+  due.packet = packet;
+  due.by = by_link(port.link, kind);
+  due.next = to;
 }
 
 // When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
