@@ -140,6 +140,7 @@ class PacketSenders {
   [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
   void put_aside(std::uint32_t connection);
   void pace_controlled(const Port& port, const Packet& packet, Picoseconds start);
+  void repace(std::uint32_t connection, Picoseconds time);
   void resume(std::uint32_t connection, Picoseconds time);
   // packet_grants.cpp
   Picoseconds add_credits(const PacketPath& path, Picoseconds rtt);
