@@ -146,6 +146,9 @@ void PacketWorker::tell_host(Port& port, std::uint32_t index, const Packet& pack
   // Set up with the port, and not changed by the worker of the host.
   const PausingHost& host = fabric_.hosts()[ports_[port.opposite].host];
   if (host.counts(time)) {
+    if (port.grants != kNoIndex) {
+      grant_until(port, index, time);  // Notices leave in order of time.
+    }
     notify(port, index,
            {.connection = kNoIndex,
             .position = host.position,
