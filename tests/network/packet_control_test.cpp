@@ -262,8 +262,8 @@ TEST_CASE("with Swift the round trip stays at its target", "[control]") {
   }
 }
 
-// The first windows of 64 senders make a queue of 6 ms at a target that is slower than they are, and
-// nothing is lost, but timeouts are shorter. ACKs of what was sent again tell no delay, but they do
+// The first windows of 64 senders make a queue of 6 ms at a target that is slower than they are.
+// Nothing is lost, but timeouts are shorter. ACKs of what was sent again tell no delay, but they do
 // come: so timeouts are not in a row, and no window falls to the least one, behind which a
 // connection would wait for a thousand round trips.
 TEST_CASE("with Swift timeouts that are shorter than the queue do not stop anybody", "[control]") {
