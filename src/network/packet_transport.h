@@ -36,6 +36,8 @@ class PacketSenders {
   Picoseconds add(const PacketPath& path, std::uint64_t rate);
   // Another path, of the connection's length, before anything is sent. The number of the spray.
   std::uint32_t add_alternative(const PacketPath& path, std::uint32_t connection);
+  // From `time` on no packet takes these links, one of several paths.
+  void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> links);
   // A path that it takes later on.
   void add_way(std::uint32_t connection, const PacketPath& path);
   // Its packets may overtake each other.

@@ -350,9 +350,7 @@ void add_faults(Scenario& scenario, std::uint64_t seed) {
       options.failures.push_back({.link = link, .time = time});
     }
   }
-  const bool may_change = options.retransmission != Retransmission::None &&
-                          scenario.routing.policy != RoutingPolicy::Spray;
-  if (random.below(2) == 0 && may_change) {
+  if (random.below(2) == 0 && options.retransmission != Retransmission::None) {
     options.convergence = SimTime(static_cast<std::int64_t>(random.below(1'000'000'000)));
   }
 }
