@@ -20,6 +20,9 @@ namespace {
 constexpr std::int64_t kMostPieces = 65'536;
 constexpr std::int64_t kMostConnections = 16'777'216;
 constexpr std::int64_t kMostChunks = 2'147'483'648;
+// That --chunk may make: a minute of the flow engine (benchmarks/README.md), and as many as a ring
+// of 4,096 ranks on eight channels has without it.
+constexpr std::uint64_t kMostTransfers = 268'435'456;
 
 int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
   if (!job.piece) {
@@ -99,6 +102,47 @@ void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces
   }
 }
 
+ScheduleOptions schedule_options(const CollectiveJob& job, const Placement& placement, int pieces) {
+  return {.layout = placement.layout,
+          .root = job.root,
+          .pieces = pieces,
+          .trees = placement.trees,
+          .dimensions = placement.dimensions,
+          .rotate_dimensions = placement.rotate_dimensions,
+          .matrix = job.matrix};
+}
+
+// Each is a step of its sender and one of its receiver.
+std::uint64_t transfers_of(const Schedule& schedule) {
+  std::uint64_t steps = 0;
+  for (std::uint32_t lane = 0; lane < schedule.shape().lanes; ++lane) {
+    steps += schedule.step_count(LaneId(lane));
+  }
+  return steps / 2;
+}
+
+// Refuses pieces that would keep anyone waiting for hours, with the least that would not.
+void check_transfers(const CollectiveJob& job, const Placement& placement,
+                     const Schedule& schedule) {
+  const std::uint64_t transfers = transfers_of(schedule);
+  if (!job.piece || transfers <= kMostTransfers) {
+    return;
+  }
+  const std::uint64_t whole = transfers_of(
+      *make_schedule(job.algorithm, job.operation, schedule_options(job, placement, 1)));
+  if (whole == transfers) {
+    return;  // Not because of the pieces.
+  }
+  const auto pieces = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMostTransfers / whole));
+  const std::int64_t share = job.size.count() / placement.layout.channels();
+  throw ConfigError(fmt::format(
+      "--chunk: expected at least {} for {} of {} by {} ranks (at most {} transfers), found {}, "
+      "which makes {} transfers",
+      to_string(Bytes((share + pieces - 1) / pieces)), to_string(job.operation),
+      to_string(job.size), placement.layout.ranks(), kMostTransfers, to_string(*job.piece),
+      transfers));
+}
+
 std::optional<Bottleneck> busiest_link(const Network& network, const Topology& topology,
                                        SimTime time) {
   std::optional<Bottleneck> busiest;
@@ -156,14 +200,9 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   const Placement placement = place(cluster, routing, job.algorithm, job.channels);
   const int pieces = pieces_of(job, placement.layout);
   check_extent(job, placement.layout, pieces);
-  const auto schedule = make_schedule(job.algorithm, job.operation,
-                                      {.layout = placement.layout,
-                                       .root = job.root,
-                                       .pieces = pieces,
-                                       .trees = placement.trees,
-                                       .dimensions = placement.dimensions,
-                                       .rotate_dimensions = placement.rotate_dimensions,
-                                       .matrix = job.matrix});
+  const auto schedule =
+      make_schedule(job.algorithm, job.operation, schedule_options(job, placement, pieces));
+  check_transfers(job, placement, *schedule);
   CollectiveResult result = run_schedule(cluster, routing, job, *schedule, placement.nodes);
   result.pieces = pieces;
   result.remarks = placement.remarks;

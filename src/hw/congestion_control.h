@@ -60,6 +60,8 @@ class SenderControl {
   explicit SenderControl(const ControlSettings& settings);
 
   void on_ack(const AckSignal& ack);
+  // One of which nobody knows which of several times the packet was sent it answers.
+  void on_untimed_ack();
   void on_cnp(SimTime now);
   void on_sent(SimTime now, Bytes size);
   void on_loss(SimTime now);  // Found by a NAK or by selective acknowledgement.
@@ -70,6 +72,8 @@ class SenderControl {
 
   // The pace at `now`: the next packet may start its wire time at this rate after the last one.
   [[nodiscard]] Bandwidth rate(SimTime now);
+  // Whether the pace stands for a window below one packet. Above, ACKs release packets, not time.
+  [[nodiscard]] bool pauses() const;
   // What may be in flight; at least one packet, and kUnlimitedWindow without a window.
   [[nodiscard]] Bytes window() const;
   // Whether a packet may go as far as credit is concerned.
@@ -124,6 +128,17 @@ inline void SenderControl::on_sent(SimTime now, Bytes size) {
   } else if (auto* credit = std::get_if<CreditSender>(&state_)) {
     credit->spend(size);
   }
+}
+
+inline void SenderControl::on_untimed_ack() {
+  if (auto* swift = std::get_if<Swift>(&state_)) {
+    swift->on_untimed_ack();
+  }
+}
+
+inline bool SenderControl::pauses() const {
+  const auto* swift = std::get_if<Swift>(&state_);
+  return swift != nullptr && swift->pacing_delay() > SimTime();
 }
 
 inline void SenderControl::on_credit(Bytes size) {

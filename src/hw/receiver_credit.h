@@ -7,7 +7,7 @@
 // What EQDS leaves open, or does in the data packets, is settled here so that no packet that is
 // lost can stop a flow for ever: requests and grants carry sums since the start, so that a later
 // one stands for those before it; a sender that waits in vain asks again, after `patience`, twice
-// that, and so on; a pacer whose window is full and to which nothing comes for that time takes what
+// that, and so on; a pacer whose window is full and to which no data come for that time takes what
 // is missing for lost.
 #pragma once
 
@@ -100,14 +100,20 @@ class CreditPacer {
     }
     wanted += size.count();
   }
-  // `flow` says at `now` that it sends `size` without a grant, or has sent it already.
+  // `flow` says at `now` that it sends `size` without a grant, or has sent it already. Of nothing
+  // this only says that the flow is there: who asks again and again for what others have lost must
+  // not have the pacer wait for that for ever.
   void expect(std::uint32_t flow, Bytes size, SimTime now) {
-    hear(flow, now);
-    owe(flow, size.count());
+    hear(flow);
+    if (size > Bytes(0)) {
+      last_heard_ = now;
+      owe(flow, size.count());
+    }
   }
   // `size` bytes of `flow` have come, at `now`.
   void on_received(std::uint32_t flow, Bytes size, SimTime now) {
-    hear(flow, now);
+    hear(flow);
+    last_heard_ = now;
     const std::int64_t late = std::min(at(flow).lost, size.count());
     at(flow).lost -= late;
     owe(flow, late - size.count());
@@ -170,8 +176,7 @@ class CreditPacer {
   [[nodiscard]] bool is_full() const {
     return outstanding_ + settings_->quantum.count() > settings_->window.count();
   }
-  void hear(std::uint32_t flow, SimTime now) {
-    last_heard_ = now;
+  void hear(std::uint32_t flow) {
     if (std::exchange(at(flow).is_silent, false) && at(flow).wanted > 0) {
       enqueue(flow);
     }
@@ -221,7 +226,7 @@ class CreditPacer {
   std::size_t waiting_ = 0;
   std::int64_t outstanding_ = 0;
   SimTime ready_{};
-  SimTime last_heard_{};  // Of any flow, or granted.
+  SimTime last_heard_{};  // Of what any flow sends, or granted.
 };
 
 }  // namespace trainyard

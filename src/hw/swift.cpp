@@ -75,6 +75,7 @@ void Swift::back_off(SimTime now) {
 }
 
 void Swift::on_loss(SimTime now) {
+  timeouts_ = 0;
   back_off(now);
 }
 

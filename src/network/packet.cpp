@@ -156,6 +156,59 @@ std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
   return id;
 }
 
+// The links of the path of this number, into route_.
+void PacketNetwork::route_by(const ConnectionSpec& spec, std::uint32_t number) {
+  if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, number, spec.nic_turns)) {
+    throw_unreachable(routing_.topology(), spec.source, spec.target);
+  }
+}
+
+std::uint32_t PacketNetwork::connect_sprayed(const ConnectionSpec& spec,
+                                             const std::vector<std::uint32_t>& numbers) {
+  std::vector<std::vector<LinkId>> paths = {route_};
+  const std::uint32_t id = engine_.add_connection(route_, spec.priority);
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    route_by(spec, numbers[i]);
+    engine_.add_alternative(id, route_);
+    paths.push_back(route_);
+  }
+  leave_out_failed(id, paths);
+  return id;
+}
+
+// Answers come back by the first path that is left. Where none is left, all stay.
+void PacketNetwork::leave_out_failed(std::uint32_t id,
+                                     const std::vector<std::vector<LinkId>>& paths) {
+  const Picoseconds now = simulator_.now().picoseconds();
+  std::vector<bool> is_left(paths.size(), true);
+  std::size_t back = 0;
+  std::map<Picoseconds, std::size_t> backs;  // By the time from which on it is taken.
+  for (const Convergence& convergence : convergences_) {
+    std::vector<bool> works;
+    for (const std::vector<LinkId>& path : paths) {
+      works.push_back(std::ranges::none_of(
+          path, [&](LinkId link) { return convergence.routes->has_failed(link); }));
+    }
+    const auto first = std::ranges::find(works, true);
+    if (first == works.end()) {
+      break;
+    }
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (is_left[i] && !works[i]) {
+        engine_.retire(id, convergence.known, paths[i]);
+        is_left[i] = false;
+      }
+    }
+    if (!works[back]) {
+      back = static_cast<std::size_t>(first - works.begin());
+      backs[std::max(now, convergence.known)] = back;
+    }
+  }
+  for (const auto& [from, path] : backs) {
+    engine_.reroute(id, from, paths[path]);
+  }
+}
+
 ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
   if (ways_) {
     connections_.push_back(connect_adaptive(spec));
@@ -165,16 +218,11 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
   const bool is_sprayed = routing_.policy() == RoutingPolicy::Spray;
   const std::vector<std::uint32_t> numbers =
       is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};
-  for (const std::uint32_t number : numbers) {
-    if (!routing_.route(spec.source, spec.target, spec.flow_label, route_, number,
-                        spec.nic_turns)) {
-      throw_unreachable(routing_.topology(), spec.source, spec.target);
-    }
-    if (number != numbers.front()) {
-      engine_.add_alternative(connections_.back(), route_);
-      continue;
-    }
-    const std::vector<Reroute> later = reroutes(spec, number);
+  route_by(spec, numbers.front());
+  if (numbers.size() > 1) {
+    connections_.push_back(connect_sprayed(spec, numbers));
+  } else {
+    const std::vector<Reroute> later = reroutes(spec, numbers.front());
     connections_.push_back(route_.empty() ? kNoIndex
                                           : engine_.add_connection(route_, spec.priority));
     for (const Reroute& reroute : later) {

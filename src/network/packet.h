@@ -69,6 +69,11 @@ class PacketNetwork final : public Network, private EventHandler {
   // Of a connection over route_, which is replaced if its links are known to have failed already:
   // the paths that it takes later.
   [[nodiscard]] std::vector<Reroute> reroutes(const ConnectionSpec& spec, std::uint32_t number);
+  void route_by(const ConnectionSpec& spec, std::uint32_t number);
+  [[nodiscard]] std::uint32_t connect_sprayed(const ConnectionSpec& spec,
+                                              const std::vector<std::uint32_t>& numbers);
+  // Of a connection over several paths: those that are known to have failed are left out.
+  void leave_out_failed(std::uint32_t id, const std::vector<std::vector<LinkId>>& paths);
 
   Simulator& simulator_;
   Routing& routing_;

@@ -118,6 +118,7 @@ void PacketControl::on_sent(std::uint32_t connection, const Departure& departure
     sender.highest = departure.number + 1;
   }
   const SimTime now(departure.time);
+  sender.last = {.start = departure.time, .wire = departure.wire};
   if (needs_acks_) {
     if (departure.number == sender.next) {
       if (sender.next - sender.oldest == sender.flight.size()) {
@@ -216,6 +217,7 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   }
   sender.acked += static_cast<std::uint64_t>(size);
   const bool tells_times = is_known && !answered.is_again;
+  sender.control.on_untimed_ack();
   if (size == 0 || (!tells_times && !std::holds_alternative<DctcpProfile>(profile_.rules))) {
     return;
   }
@@ -338,9 +340,36 @@ void PacketSenders::pace_controlled(const Port& port, const Packet& packet, Pico
   }
 }
 
+// Where the window is below one packet, or was: when the next packet may begin, by the window of
+// now. A packet in line keeps the time that it was told, unless the window is one packet again. A
+// message that is only sent later is not in line yet: whether it is known must not matter.
+void PacketSenders::repace(std::uint32_t id, Picoseconds time) {
+  const bool pauses = control_->pauses(id);
+  if (!pauses && !control_->was_pausing(id)) {
+    return;
+  }
+  control_->keep_pausing(id, pauses);
+  SendingEnd& end = ends_[id];
+  const bool waits =
+      reliable_.empty() ? end.sending != kNoIndex && !control_->is_blocked(id) : end.is_in_line;
+  const Picoseconds sent = waits && reliable_.empty() ? messages_[end.sending].time : 0;
+  if (pauses && waits && sent <= time) {
+    return;
+  }
+  const PacketControl::Last& last = control_->last(id);
+  const std::uint64_t rate = std::min(end.rate, control_->rate(id, time));
+  end.next_start = last.start + time_at(rate, last.wire);
+  if (waits) {
+    sources_[end.source].move(id, time, std::max({time, sent, end.next_start}));
+  }
+}
+
 // Something has come to the source: if the connection was put aside, it may go on.
 void PacketSenders::resume(std::uint32_t id, Picoseconds time) {
   SendingEnd& end = ends_[id];
+  if (control_) {
+    repace(id, time);
+  }
   if (!reliable_.empty()) {
     const ReliableConnection& both = reliable_[id];
     if (both.can_send() && !end.is_in_line && (!control_ || fits(id, time))) {

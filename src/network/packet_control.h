@@ -99,6 +99,25 @@ class PacketControl {
 
   // In bits per second, as of `now`.
   [[nodiscard]] std::uint64_t rate(std::uint32_t connection, Picoseconds now);
+  // Of a window below one packet the pause behind a packet is as long as the last ACK makes it, and
+  // is over once the window is one packet again.
+  [[nodiscard]] bool pauses(std::uint32_t connection) const {
+    return senders_[connection].control.pauses();
+  }
+  [[nodiscard]] bool was_pausing(std::uint32_t connection) const {
+    return senders_[connection].was_pausing;
+  }
+  // Of the packet that began last.
+  struct Last {
+    Picoseconds start = 0;
+    std::int64_t wire = 0;
+  };
+  [[nodiscard]] const Last& last(std::uint32_t connection) const {
+    return senders_[connection].last;
+  }
+  void keep_pausing(std::uint32_t connection, bool pauses) {
+    senders_[connection].was_pausing = pauses;
+  }
 
   // A connection that waits for room in its window: whoever puts it aside says so here.
   void block(std::uint32_t connection) { senders_[connection].is_blocked = true; }
@@ -143,8 +162,10 @@ class PacketControl {
     std::uint32_t oldest = 0;   // Packets from here on may be under way,
     std::uint32_t next = 0;     // up to this one.
     std::uint32_t highest = 0;  // Those before were sent, once at least.
+    Last last = {};
     std::uint16_t hops = 0;
     bool is_blocked = false;
+    bool was_pausing = false;
     bool is_spread = false;
     std::vector<Sent> flight;  // By the number of the packet, modulo a power of two.
     std::vector<Way> ways;     // HPCC; by position.

@@ -56,11 +56,6 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
         "packet engine: expected no go-back-N over sprayed paths, where packets that overtake "
         "would count as lost; found both (selective repeat goes with it)");
   }
-  if (fabric_.options().convergence) {
-    throw ConfigError(
-        "packet engine: expected no new paths after failures where packets are sprayed, found "
-        "both");
-  }
   const auto first = static_cast<std::uint32_t>(fabric_.positions().size());
   const Picoseconds least = fabric_.add_path(links);
   const PacketPath path = targets_.path(id, first);

@@ -69,9 +69,15 @@ class PacketEngine {
   // Another connection over the ways of `twin`, which add_adaptive() gave.
   std::uint32_t add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane = std::nullopt);
   // What begins from `time` on, and its answers, take this path, which must begin and end with the
-  // same links. Times of one connection rise, and must not be before the end of the last window.
+  // same links; of a connection with alternatives its answers only. Times of one connection rise,
+  // and must not be before the end of the last window.
   // Only where packets are sent again: others would be overtaken.
   void reroute(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path);
+  // No packet of a connection with alternatives begins by this one of its paths from `time` on. One
+  // path must be left.
+  void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path) {
+    senders_.retire(connection, time, path);
+  }
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
   // fails as a whole. What is on it then, and all that is sent there later, is lost. To be said
   // before the first window.

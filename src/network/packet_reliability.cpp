@@ -270,9 +270,8 @@ std::optional<Packet> PacketSenders::next_reliable(std::uint32_t id, Picoseconds
   ++end.sequence;
   PacketPath path{.first = end.path, .hops = end.hops};
   if (const std::uint32_t spray = spray_of(id); spray != kNoIndex) [[unlikely]] {
-    path.first = sprays_[spray].next_path(piece.is_again ? 0 : piece.payload);
-  }
-  if (const auto* const change = fabric_.routes().at(id, start)) [[unlikely]] {
+    path.first = sprays_[spray].next_path(piece.is_again ? 0 : piece.payload, start);
+  } else if (const auto* const change = fabric_.routes().at(id, start)) [[unlikely]] {
     path = change->path;
     fabric_.routes().count(id, start, piece.is_again ? 0 : piece.payload);
   }

@@ -24,6 +24,17 @@ class alignas(64) PacketSource {
   // `connection` may send at once, behind those that may already.
   void make_ready(std::uint32_t connection) { ready_.push(connection); }
 
+  // If `connection` waits for a time after `now`, it may send from `time` on instead.
+  void move(std::uint32_t connection, Picoseconds now, Picoseconds time) {
+    for (Waiting& waiting : waiting_) {
+      if (waiting.connection == connection && waiting.time > now) {
+        waiting.time = time;
+        std::make_heap(waiting_.begin(), waiting_.end(), later);
+        return;
+      }
+    }
+  }
+
   // When one of them may send; kNeverTime if there is none.
   [[nodiscard]] Picoseconds earliest() const {
     if (!ready_.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet_spray.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/check.h"
@@ -15,11 +16,23 @@ void PacketSpray::add_path(std::uint32_t first, std::uint64_t draw) {
   std::swap(paths_[place], paths_.back());
 }
 
-std::uint32_t PacketSpray::next_path(std::int64_t payload) {
-  SprayPath& path = paths_[turn_];
-  turn_ = turn_ + 1 == paths_.size() ? 0 : turn_ + 1;
-  path.bytes += payload;
-  return path.first;
+void PacketSpray::retire(std::uint32_t first, Picoseconds time) {
+  for (SprayPath& path : paths_) {
+    if (path.first == first) {
+      path.until = std::min(path.until, time);
+    }
+  }
+}
+
+std::uint32_t PacketSpray::next_path(std::int64_t payload, Picoseconds now) {
+  while (true) {
+    SprayPath& path = paths_[turn_];
+    turn_ = turn_ + 1 == paths_.size() ? 0 : turn_ + 1;
+    if (now < path.until) {
+      path.bytes += payload;
+      return path.first;
+    }
+  }
 }
 
 std::uint32_t SprayedArrivals::arrive(std::uint32_t sequence, bool ends_message) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "network/packet_port.h"
+
 namespace trainyard {
 
 class PacketSpray {
@@ -15,6 +17,7 @@ class PacketSpray {
   struct SprayPath {
     std::uint32_t first = 0;  // Position of its first port.
     std::int64_t bytes = 0;   // Payload that took it.
+    Picoseconds until = kNeverTime;
   };
 
   explicit PacketSpray(std::uint32_t first) : paths_{{.first = first}} {}
@@ -22,8 +25,11 @@ class PacketSpray {
   void add_path(std::uint32_t first, std::uint64_t draw);
   [[nodiscard]] const std::vector<SprayPath>& paths() const { return paths_; }
 
-  // The first position of the path for the next packet.
-  [[nodiscard]] std::uint32_t next_path(std::int64_t payload);
+  // From `time` on no packet takes the path that begins at `first`. One must be left at any time.
+  void retire(std::uint32_t first, Picoseconds time);
+
+  // The first position of the path for a packet that begins at `now`.
+  [[nodiscard]] std::uint32_t next_path(std::int64_t payload, Picoseconds now);
 
  private:
   std::vector<SprayPath> paths_;

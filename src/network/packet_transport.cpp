@@ -72,6 +72,27 @@ std::uint32_t PacketSenders::add_alternative(const PacketPath& path, std::uint32
   return spray;
 }
 
+void PacketSenders::retire(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
+  PacketSpray& spray = sprays_[spray_of(id)];
+  const auto is_path = [&](std::uint32_t first) {
+    for (std::uint32_t hop = 0; hop < links.size(); ++hop) {
+      if (fabric_.ports()[fabric_.positions()[first + hop]].link != links[hop].value()) {
+        return false;
+      }
+    }
+    return true;
+  };
+  std::vector<std::uint32_t> firsts;
+  for (const PacketSpray::SprayPath& path : spray.paths()) {
+    if (is_path(path.first)) {
+      firsts.push_back(path.first);
+    }
+  }
+  for (const std::uint32_t first : firsts) {
+    spray.retire(first, time);
+  }
+}
+
 bool PacketSenders::post(std::uint32_t id, std::uint32_t slot, PacketNotes& notes) {
   SendingEnd& end = ends_[id];
   const PacketMessage& message = messages_[slot];
@@ -136,7 +157,7 @@ Packet PacketSenders::next_of(std::uint32_t id, PacketNotes& notes) {
   }
   std::uint32_t position = end.path;
   if (const std::uint32_t spray = spray_of(id); spray != kNoIndex) [[unlikely]] {
-    position = sprays_[spray].next_path(payload);
+    position = sprays_[spray].next_path(payload, 0);  // None is retired without retransmission.
   }
   return {.connection = id,
           .position = position,

@@ -36,6 +36,8 @@ class PacketSenders {
   Picoseconds add(const PacketPath& path, std::uint64_t rate);
   // Another path, of the connection's length, before anything is sent. The number of the spray.
   std::uint32_t add_alternative(const PacketPath& path, std::uint32_t connection);
+  // From `time` on no packet takes these links, one of several paths.
+  void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> links);
   // A path that it takes later on.
   void add_way(std::uint32_t connection, const PacketPath& path);
   // Its packets may overtake each other.
@@ -140,6 +142,7 @@ class PacketSenders {
   [[nodiscard]] bool has_room(std::uint32_t source, Picoseconds start);
   void put_aside(std::uint32_t connection);
   void pace_controlled(const Port& port, const Packet& packet, Picoseconds start);
+  void repace(std::uint32_t connection, Picoseconds time);
   void resume(std::uint32_t connection, Picoseconds time);
   // packet_grants.cpp
   Picoseconds add_credits(const PacketPath& path, Picoseconds rtt);

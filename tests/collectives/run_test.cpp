@@ -133,6 +133,21 @@ TEST_CASE("what would be too many pieces, connections or chunks is refused, neve
       "found 4294967296; use a larger --chunk or fewer --channels");
 }
 
+TEST_CASE("pieces that would take hours are refused with the least that would not") {
+  CollectiveJob job;
+  job.size = 1_GiB;
+  job.piece = 32_KiB;
+  // 256 ranks, 8 channels: 1,044,480 transfers for each of 4,096 pieces.
+  REQUIRE_THROWS_WITH(
+      run_collective(load("dgx-h100", 32), job),
+      "--chunk: expected at least 522248B for all_reduce of 1GiB by 256 ranks (at most 268435456 "
+      "transfers), found 32KiB, which makes 4278190080 transfers");
+  // What it says is taken, and pieces are not blamed where they change nothing.
+  job.size = 1_MiB;
+  job.piece = 4_KiB;
+  REQUIRE(run_collective(load("dgx-h100", 2), job).pieces == 32);
+}
+
 TEST_CASE("channels and pieces can be given") {
   const Cluster cluster = load("dgx-h100", 1);
   CollectiveJob job;

@@ -108,6 +108,24 @@ TEST_CASE("what does not come for long enough is taken for lost, and counts once
   REQUIRE(pacer.outstanding() == Bytes(10'096));
 }
 
+TEST_CASE("what is lost is written off although others ask again all the time", "[transport]") {
+  const CreditSettings settings = hundred_gigabits();
+  CreditPacer pacer(settings);
+  pacer.request(0, mib(1));
+  while (pacer.deadline() < 100_us) {
+    REQUIRE(pacer.grant(pacer.deadline())->flow == 0);
+  }
+  REQUIRE(pacer.outstanding() == settings.window);  // Of which nothing ever comes.
+  pacer.request(1, Bytes(4096));
+  SimTime now;
+  while (pacer.deadline() > now) {
+    now += 50_us;
+    pacer.expect(1, Bytes(0), now);  // A request that is repeated.
+    REQUIRE(now < settings.patience * 2);
+  }
+  REQUIRE(pacer.grant(now)->flow == 1);
+}
+
 TEST_CASE("an idle sender begins without a grant, once for a burst, and asks for the rest",
           "[transport]") {
   const CreditSettings settings = hundred_gigabits();

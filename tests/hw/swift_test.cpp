@@ -91,4 +91,20 @@ TEST_CASE("losses halve the window once an RTT, timeouts in a row take it to the
   REQUIRE(swift.window() == settings.least_window);
 }
 
+TEST_CASE("timeouts with an ACK or a loss that was found between them are not in a row",
+          "[transport]") {
+  const SwiftSettings settings;
+  for (const bool is_ack : {true, false}) {
+    Swift swift(settings);
+    swift.on_ack(ack_after(0_us, 20_us));
+    for (int i = 0; i < 3 * settings.reset_timeouts; ++i) {
+      swift.on_timeout(1_us);
+      if (i % (settings.reset_timeouts - 1) == 0) {
+        is_ack ? swift.on_untimed_ack() : swift.on_loss(1_us);
+      }
+    }
+    REQUIRE(swift.window() > settings.least_window);
+  }
+}
+
 }  // namespace trainyard

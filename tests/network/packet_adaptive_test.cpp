@@ -75,17 +75,9 @@ NaiveWays ways_of(const TestFabric& fabric, const Traffic& traffic) {
   return ways;
 }
 
-struct WaysRun {
-  std::vector<PacketStart> starts;
-  std::vector<std::optional<SimTime>> arrivals;
-  PacketStats stats;
-};
-
-WaysRun run_ways(const TestFabric& fabric, const Traffic& traffic, const NaiveWays& ways,
-                 const std::vector<std::uint8_t>& lanes, const PacketOptions& options) {
+TracedRun run_ways(const TestFabric& fabric, const Traffic& traffic, const NaiveWays& ways,
+                   const std::vector<std::uint8_t>& lanes, const PacketOptions& options) {
   PacketEngine engine(fabric.topology, options);
-  WaysRun run;
-  engine.trace(&run.starts);
   for (std::size_t i = 0; i < ways.size(); ++i) {
     const auto twin =
         std::find(ways.begin(), ways.begin() + static_cast<std::ptrdiff_t>(i), ways[i]);
@@ -95,16 +87,7 @@ WaysRun run_ways(const TestFabric& fabric, const Traffic& traffic, const NaiveWa
       static_cast<void>(engine.add_twin(static_cast<std::uint32_t>(twin - ways.begin()), lanes[i]));
     }
   }
-  for (const TestMessage& message : traffic.messages) {
-    engine.send(message.connection,
-                {.time = message.time.picoseconds(), .size = message.size.count()});
-  }
-  run.arrivals.resize(traffic.messages.size());
-  for (const PacketEngine::Completion& completion : run_windows(engine)) {
-    run.arrivals[completion.order] = SimTime(completion.time);
-  }
-  std::sort(run.starts.begin(), run.starts.end());
-  run.stats = engine.stats();
+  TracedRun run = run_on(engine, traffic);
   std::int64_t sent = 0;
   for (const auto& [link, bytes] : engine.payload_by_link()) {
     const Link& record = fabric.topology.link(link);
@@ -169,7 +152,7 @@ TEST_CASE("where switches choose every packet begins when an ordinary simulation
     make_room(fabric, options);
     const NaiveLanesRun naive =
         run_naive_ways(fabric, traffic, ways, lanes, options, *options.lanes);
-    const WaysRun run = run_ways(fabric, traffic, ways, lanes, options);
+    const TracedRun run = run_ways(fabric, traffic, ways, lanes, options);
     REQUIRE(run.starts == naive.starts);
     REQUIRE(run.arrivals == naive.arrivals);
     REQUIRE(run.stats.pauses == naive.pauses);
@@ -199,12 +182,12 @@ TEST_CASE("switches without lanes and bounds choose as those with one lane in us
     const PacketOptions options = random_options(random);
     const NaiveWays ways = ways_of(fabric, traffic);
     const std::vector<std::uint8_t> lanes(traffic.connections.size(), 3);
-    const WaysRun run = run_ways(fabric, traffic, ways, lanes, options);
+    const TracedRun run = run_ways(fabric, traffic, ways, lanes, options);
     REQUIRE(run.starts ==
             run_naive_ways(fabric, traffic, ways, lanes, options, LaneOptions{}).starts);
     PacketOptions credited = options;  // No simulation of its own: all of it arrives, every time.
     credited.fabric_credits = 20_KiB;
-    const WaysRun first = run_ways(fabric, traffic, ways, lanes, credited);
+    const TracedRun first = run_ways(fabric, traffic, ways, lanes, credited);
     REQUIRE(std::ranges::all_of(first.arrivals, [](const auto& time) { return time.has_value(); }));
     credited.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
     credited.threads = 3;

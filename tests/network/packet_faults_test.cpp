@@ -7,6 +7,7 @@
 #include "network/packet.h"
 #include "sim/config_error.h"
 #include "support/fabrics.h"
+#include "support/packet_runs.h"
 #include "support/recorder.h"
 
 namespace trainyard {
@@ -17,9 +18,7 @@ using namespace literals;
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions line_of(Retransmission retransmission) {
-  PacketOptions options{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
-  options.retransmission = retransmission;
-  options.packets_per_ack = 16;
+  PacketOptions options = recovering_options(retransmission);
   options.retry.timeout = 100_us;
   return options;
 }

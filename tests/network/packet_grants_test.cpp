@@ -133,6 +133,38 @@ TEST_CASE("flows that begin later get the same share as those before", "[grants]
   }
 }
 
+// The port that grants tells the host of packets too, in the same order of time.
+TEST_CASE("a slow receiver that grants gets all, as fast as it drains", "[grants]") {
+  constexpr std::int64_t kPackets = 2000;
+  const TestFabric fabric = one_switch(3, kHundred);
+  PacketOptions options = credited();
+  options.pfc = true;
+  options.slow_hosts = {
+      {.node = fabric.hosts[2],
+       .receiver = {
+           .drain = gigabits_per_second(25), .xoff = Bytes(40'000), .xon = Bytes(20'000)}}};
+  std::vector<Picoseconds> ends;
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    options.least_shared = 1;
+    PacketEngine engine(fabric.topology, options);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      engine.add_connection(std::array{LinkId(2 * i), LinkId(5)});
+      engine.send(i, {.time = 0, .size = 4096 * kPackets});
+    }
+    std::vector<Picoseconds> times;
+    for (const PacketEngine::Completion& completion : run_windows(engine)) {
+      times.push_back(completion.time);
+    }
+    REQUIRE(times.size() == 2);
+    REQUIRE(engine.incomplete() == 0);
+    const SimTime drained = transfer_time(Bytes(2 * 4096 * kPackets), gigabits_per_second(25));
+    REQUIRE(SimTime(times.back()) / drained == Approx(1.0).margin(0.05));
+    REQUIRE((ends.empty() || ends == times));
+    ends = times;
+  }
+}
+
 TEST_CASE("grants that are lost are said again", "[grants]") {
   const TestFabric fabric = one_switch(5, kHundred);
   for (const double speculative : {0.0, 1.0}) {

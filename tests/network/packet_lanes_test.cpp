@@ -23,38 +23,6 @@ using namespace literals;
 
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
 
-struct LanesRun {
-  std::vector<PacketStart> starts;
-  std::vector<std::optional<SimTime>> arrivals;
-  PacketStats stats;
-  std::uint64_t exact_windows = 0;
-  std::vector<LinkId> deadlock;
-};
-
-LanesRun run_lanes(const TestFabric& fabric, const Traffic& traffic,
-                   const std::vector<std::vector<LinkId>>& paths,
-                   const std::vector<std::uint8_t>& lanes, const PacketOptions& options) {
-  PacketEngine engine(fabric.topology, options);
-  LanesRun run;
-  engine.trace(&run.starts);
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    static_cast<void>(engine.add_connection(paths[i], lanes[i]));
-  }
-  for (const TestMessage& message : traffic.messages) {
-    engine.send(message.connection,
-                {.time = message.time.picoseconds(), .size = message.size.count()});
-  }
-  run.arrivals.resize(traffic.messages.size());
-  for (const PacketEngine::Completion& completion : run_windows(engine)) {
-    run.arrivals[completion.order] = SimTime(completion.time);
-  }
-  std::sort(run.starts.begin(), run.starts.end());
-  run.stats = engine.stats();
-  run.exact_windows = engine.counts().exact_windows;
-  run.deadlock = engine.deadlock();
-  return run;
-}
-
 std::vector<std::uint8_t> random_lanes(const Traffic& traffic, RandomStream& random) {
   std::vector<std::uint8_t> lanes;
   for (std::size_t i = 0; i < traffic.connections.size(); ++i) {
@@ -71,23 +39,6 @@ LaneOptions random_classes(RandomStream& random) {
     weight = 1 + static_cast<int>(random.below(4));
   }
   return classes;
-}
-
-// A switch that is too small for the headroom of its ports is refused.
-void make_room(const TestFabric& fabric, const std::vector<std::vector<LinkId>>& paths,
-               PacketOptions& options) {
-  while (true) {
-    try {
-      PacketEngine engine(fabric.topology, options);
-      for (const std::vector<LinkId>& path : paths) {
-        static_cast<void>(engine.add_connection(path));
-      }
-      return;
-    } catch (const ConfigError& error) {
-      REQUIRE(std::string(error.what()).find("expected a buffer") != std::string::npos);
-      options.buffer = options.buffer * 2;
-    }
-  }
 }
 
 TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
@@ -113,7 +64,7 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     make_room(fabric, paths, options);
     const NaiveLanesRun naive =
         run_naive_lanes(fabric, traffic, paths, lanes, options, *options.lanes);
-    const LanesRun run = run_lanes(fabric, traffic, paths, lanes, options);
+    const TracedRun run = run_on_paths(fabric, traffic, paths, lanes, options);
     REQUIRE(run.starts == naive.starts);
     REQUIRE(run.arrivals == naive.arrivals);
     REQUIRE(run.stats.pauses == naive.pauses);
@@ -122,13 +73,13 @@ TEST_CASE("with lanes every packet begins when an ordinary simulation says") {
     drops += naive.drops;
     options.always_exact = true;
     options.longest_window = SimTime(static_cast<std::int64_t>(5'000 + random.below(200'000)));
-    const LanesRun again = run_lanes(fabric, traffic, paths, lanes, options);
+    const TracedRun again = run_on_paths(fabric, traffic, paths, lanes, options);
     REQUIRE(again.starts == run.starts);
     REQUIRE(again.exact_windows >= run.exact_windows);
     if (seed % 4 == 0) {
       options.threads = 3;
       options.least_shared = 1;
-      REQUIRE(run_lanes(fabric, traffic, paths, lanes, options).starts == run.starts);
+      REQUIRE(run_on_paths(fabric, traffic, paths, lanes, options).starts == run.starts);
     }
   }
   REQUIRE(pauses > 0);
@@ -154,10 +105,10 @@ TEST_CASE("with one lane in use nothing is different from having none") {
     const auto lane = static_cast<std::uint8_t>(random.below(8));
     const std::vector<std::uint8_t> lanes(paths.size(), lane);
     make_room(fabric, paths, options);
-    const LanesRun plain = run_lanes(fabric, traffic, paths, lanes, options);
+    const TracedRun plain = run_on_paths(fabric, traffic, paths, lanes, options);
     options.lanes = random_classes(random);
     options.lanes->lossless = static_cast<std::uint8_t>(1U << lane);
-    const LanesRun run = run_lanes(fabric, traffic, paths, lanes, options);
+    const TracedRun run = run_on_paths(fabric, traffic, paths, lanes, options);
     REQUIRE(run.starts == plain.starts);
     REQUIRE(run.arrivals == plain.arrivals);
     REQUIRE(run.stats.marks == plain.stats.marks);
@@ -170,8 +121,8 @@ TEST_CASE("with one lane in use nothing is different from having none") {
 }
 
 // Hosts 0, 1, ... of one switch send so much each to the last one, in these lanes.
-LanesRun incast(const std::vector<std::uint8_t>& lanes, const std::vector<Bytes>& sizes,
-                const PacketOptions& options) {
+TracedRun incast(const std::vector<std::uint8_t>& lanes, const std::vector<Bytes>& sizes,
+                 const PacketOptions& options) {
   const auto senders = static_cast<std::uint32_t>(lanes.size());
   const TestFabric fabric = one_switch(static_cast<int>(senders) + 1, kLink);
   Traffic traffic;
@@ -179,7 +130,7 @@ LanesRun incast(const std::vector<std::uint8_t>& lanes, const std::vector<Bytes>
     traffic.connections.push_back({.source = i, .target = senders});
     traffic.messages.push_back({.connection = i, .time = {}, .size = sizes[i]});
   }
-  return run_lanes(fabric, traffic, paths_of(fabric, traffic), lanes, options);
+  return run_on_paths(fabric, traffic, paths_of(fabric, traffic), lanes, options);
 }
 
 TEST_CASE("a strict lane has the line for itself, and weights share it") {
@@ -187,7 +138,7 @@ TEST_CASE("a strict lane has the line for itself, and weights share it") {
   options.lanes = LaneOptions{.strict = 0b1000'0000, .weights = {1, 3, 1, 1, 1, 1, 1, 1}};
   const Bytes size = 4096_B * 3000;
   const SimTime full = transfer_time(4178_B, kLink.bandwidth);
-  const LanesRun strict = incast({7, 0, 1}, {size, size, size}, options);
+  const TracedRun strict = incast({7, 0, 1}, {size, size, size}, options);
   // At most one packet of others before it, once.
   REQUIRE(*strict.arrivals[0] <= full * 3002 + 2_us);
   REQUIRE(*strict.arrivals[0] >= full * 3001 + 2_us);
@@ -216,11 +167,11 @@ TEST_CASE("a pause of one class leaves the others alone") {
   const auto& paths = paths_of(fabric, traffic);
   const SimTime alone = transfer_time(4178_B * 2000, kLink.bandwidth) + 10_us;
   const std::vector<std::uint8_t> one(6, 3);
-  const LanesRun victim = run_lanes(fabric, traffic, paths, one, options);
+  const TracedRun victim = run_on_paths(fabric, traffic, paths, one, options);
   REQUIRE(victim.stats.pauses > 0);
   REQUIRE(*victim.arrivals[5] > alone * 2);
   options.lanes = LaneOptions{.lossless = 0b0001'1000};
-  const LanesRun apart = run_lanes(fabric, traffic, paths, {3, 3, 3, 3, 3, 4}, options);
+  const TracedRun apart = run_on_paths(fabric, traffic, paths, {3, 3, 3, 3, 3, 4}, options);
   REQUIRE(apart.stats.pauses > 0);
   REQUIRE(apart.stats.drops == 0);
   REQUIRE(*apart.arrivals[5] < alone);
@@ -230,7 +181,7 @@ TEST_CASE("PFC spares a lossless class where another one loses packets") {
   PacketOptions options = lossless_options(2'000'000_B);
   options.lanes = LaneOptions{.lossless = 0b1000};
   std::vector<std::uint8_t> lanes{3, 3, 3, 3, 1, 1, 1, 1};
-  const LanesRun run = incast(lanes, std::vector<Bytes>(8, 4096_B * 500), options);
+  const TracedRun run = incast(lanes, std::vector<Bytes>(8, 4096_B * 500), options);
   REQUIRE(run.stats.pauses > 0);
   REQUIRE(run.stats.drops > 0);
   for (std::size_t i = 0; i < lanes.size(); ++i) {

@@ -6,7 +6,6 @@
 #include "network/packet_pauses.h"
 
 #include <algorithm>
-#include <map>
 
 #include "network/packet_engine.h"
 #include "sim/config_error.h"
@@ -24,38 +23,6 @@ using namespace literals;
 using Verdict = PauseWatchdog::Verdict;
 
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-
-struct PausesRun {
-  std::vector<PacketStart> starts;
-  std::vector<std::optional<SimTime>> arrivals;
-  PacketStats stats;
-  std::map<std::uint32_t, SimTime> paused;  // By link.
-};
-
-PausesRun run_pauses(const TestFabric& fabric, const Traffic& traffic,
-                     const std::vector<std::vector<LinkId>>& paths,
-                     const std::vector<std::uint8_t>& lanes, const PacketOptions& options) {
-  PacketEngine engine(fabric.topology, options);
-  PausesRun run;
-  engine.trace(&run.starts);
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    static_cast<void>(engine.add_connection(paths[i], lanes[i]));
-  }
-  for (const TestMessage& message : traffic.messages) {
-    engine.send(message.connection,
-                {.time = message.time.picoseconds(), .size = message.size.count()});
-  }
-  run.arrivals.resize(traffic.messages.size());
-  for (const PacketEngine::Completion& completion : run_windows(engine)) {
-    run.arrivals[completion.order] = SimTime(completion.time);
-  }
-  std::sort(run.starts.begin(), run.starts.end());
-  run.stats = engine.stats();
-  for (const Port& port : engine.ports()) {
-    run.paused[port.link] = SimTime(engine.paused_time(port));
-  }
-  return run;
-}
 
 TEST_CASE("a port that is paused and sends nothing is in a storm, however often it was polled",
           "[pauses]") {
@@ -99,7 +66,7 @@ TEST_CASE("a slow receiver gets what it drains, and its port is stopped for the 
       {.node = fabric.hosts[1],
        .receiver = {
            .drain = gigabits_per_second(25), .xoff = Bytes(200'000), .xon = Bytes(100'000)}}};
-  const PausesRun run = run_pauses(fabric, traffic, paths_of(fabric, traffic), {3}, options);
+  const TracedRun run = run_on_paths(fabric, traffic, paths_of(fabric, traffic), {3}, options);
   const SimTime drained = transfer_time(Bytes(10'000'000), gigabits_per_second(25));
   REQUIRE(*run.arrivals[0] / drained == Approx(1.0).margin(0.08));
   REQUIRE(run.stats.pauses > 50);
@@ -127,22 +94,6 @@ PacketOptions random_pauses(const TestFabric& fabric, RandomStream& random) {
     options.slow_hosts.push_back(record);
   }
   return options;
-}
-
-void make_room(const TestFabric& fabric, const std::vector<std::vector<LinkId>>& paths,
-               PacketOptions& options) {
-  while (true) {
-    try {
-      PacketEngine engine(fabric.topology, options);
-      for (const std::vector<LinkId>& path : paths) {
-        static_cast<void>(engine.add_connection(path));
-      }
-      options.buffer = options.buffer * 4;  // Switches that are not used have room as well.
-      return;
-    } catch (const ConfigError&) {
-      options.buffer = options.buffer * 2;
-    }
-  }
 }
 
 TEST_CASE(
@@ -176,8 +127,9 @@ TEST_CASE(
       options.watchdog->action = kind == 1 ? StormAction::Drop : StormAction::Forward;
     }
     make_room(fabric, paths, options);
+    options.buffer = options.buffer * 4;  // Switches that are not used have room as well.
     const NaiveLanesRun naive = run_naive_lanes(fabric, traffic, paths, lanes, options, classes);
-    const PausesRun run = run_pauses(fabric, traffic, paths, lanes, options);
+    const TracedRun run = run_on_paths(fabric, traffic, paths, lanes, options);
     REQUIRE(run.starts == naive.starts);
     REQUIRE(run.arrivals == naive.arrivals);
     REQUIRE(run.stats.pauses == naive.pauses);
@@ -190,7 +142,7 @@ TEST_CASE(
     options.always_exact = random.below(2) == 0;
     options.threads = 1 + static_cast<int>(random.below(4));
     options.least_shared = 1;
-    REQUIRE(run_pauses(fabric, traffic, paths, lanes, options).starts == run.starts);
+    REQUIRE(run_on_paths(fabric, traffic, paths, lanes, options).starts == run.starts);
   }
   if (!kIsSanitized) {  // Which tries too few cases to see all of it.
     REQUIRE(pauses > 1000);
@@ -202,7 +154,7 @@ TEST_CASE(
 // Two leaves and a spine; four hosts of the first send to one of the second that stops its switch
 // for good, one to another one there.
 struct Storm {
-  PausesRun run;
+  TracedRun run;
   SimTime alone;  // What the victim would take.
 
   explicit Storm(const std::optional<WatchdogSettings>& watchdog, SimTime end = SimTime::max()) {
@@ -219,8 +171,8 @@ struct Storm {
          .receiver = {.drain = Bandwidth(1'000'000), .xoff = Bytes(100'000), .xon = Bytes(50'000)},
          .until = end}};
     options.watchdog = watchdog;
-    run = run_pauses(fabric, traffic, paths_of(fabric, traffic), std::vector<std::uint8_t>(5, 3),
-                     options);
+    run = run_on_paths(fabric, traffic, paths_of(fabric, traffic), std::vector<std::uint8_t>(5, 3),
+                       options);
     alone = transfer_time(Bytes(1'000'000), kLink.bandwidth) * 5;  // Five share the trunk.
   }
   [[nodiscard]] const std::optional<SimTime>& victim() const { return run.arrivals[4]; }

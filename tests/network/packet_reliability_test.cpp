@@ -21,34 +21,6 @@ namespace {
 
 using namespace literals;
 
-struct LossyRun {
-  std::vector<PacketStart> starts;
-  std::vector<std::optional<SimTime>> arrivals;
-  PacketStats stats;
-  std::optional<std::string> complaint;
-};
-
-LossyRun run_lossy(const TestFabric& fabric, const Traffic& traffic, const PacketOptions& options,
-                   const NaiveFailures& failures = {}) {
-  Simulator simulator;
-  Routing routing(fabric.topology, kTestRouting);
-  PacketNetwork network(simulator, routing, options);
-  for (const auto& [link, time] : failures) {
-    network.fail_link(link, time);
-  }
-  LossyRun run;
-  network.engine().trace(&run.starts);
-  run.arrivals.resize(traffic.messages.size());
-  for (const Woken& event : play_until(simulator, network, fabric, traffic, SimTime::max())) {
-    REQUIRE(!run.arrivals[event.token]);
-    run.arrivals[event.token] = event.time;
-  }
-  std::sort(run.starts.begin(), run.starts.end());
-  run.stats = network.stats().packets;
-  run.complaint = network.complaint();
-  return run;
-}
-
 PacketOptions lossy_options(RandomStream& random) {
   PacketOptions options{.rates = RateMeaning::Line};
   options.mtu = Bytes(std::int64_t{256} << random.below(5));
@@ -67,7 +39,7 @@ PacketOptions lossy_options(RandomStream& random) {
   return options;
 }
 
-void compare(const LossyRun& fast, const NaiveReliableRun& naive) {
+void compare(const TracedRun& fast, const NaiveReliableRun& naive) {
   REQUIRE(fast.starts.size() == naive.starts.size());
   REQUIRE(fast.starts == naive.starts);
   REQUIRE(fast.arrivals == naive.arrivals);
@@ -80,13 +52,6 @@ void compare(const LossyRun& fast, const NaiveReliableRun& naive) {
 }
 
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-
-PacketOptions line_of(Retransmission retransmission) {
-  PacketOptions options{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
-  options.retransmission = retransmission;
-  options.packets_per_ack = 16;
-  return options;
-}
 
 Traffic everybody_to_the_last(std::uint32_t senders, std::uint32_t messages, Bytes size) {
   Traffic traffic;
@@ -109,7 +74,7 @@ TEST_CASE("numbers of packets are told from their lower bits") {
 
 TEST_CASE("a message is complete when its packets are, and forgotten when they are acknowledged") {
   for (const Retransmission kind : {Retransmission::GoBackN, Retransmission::SelectiveRepeat}) {
-    ReliableConnection ends(line_of(kind), {.window = 100});
+    ReliableConnection ends(recovering_options(kind), {.window = 100});
     ends.add(10'000, 0, 0);
     ends.add(0, 5, 1);
     ends.post_due(0);
@@ -161,10 +126,10 @@ TEST_CASE("where nothing is lost, retransmission changes no packet") {
     RandomStream random(seed, "lossless");
     const TestFabric fabric = random_fabric(random);
     const Traffic traffic = traffic_between_hosts(fabric, random, 16);
-    PacketOptions options = line_of(Retransmission::None);
-    const LossyRun without = run_lossy(fabric, traffic, options);
+    PacketOptions options = recovering_options(Retransmission::None);
+    const TracedRun without = run_traced(fabric, traffic, options);
     options.retransmission = Retransmission::GoBackN;
-    const LossyRun with = run_lossy(fabric, traffic, options);
+    const TracedRun with = run_traced(fabric, traffic, options);
     REQUIRE(with.starts == without.starts);
     REQUIRE(with.arrivals == without.arrivals);
     REQUIRE(with.stats.retransmitted == 0);
@@ -174,11 +139,11 @@ TEST_CASE("where nothing is lost, retransmission changes no packet") {
 }
 
 TEST_CASE("without retransmission nothing of a connection counts behind a loss") {
-  PacketOptions options = line_of(Retransmission::None);
+  PacketOptions options = recovering_options(Retransmission::None);
   options.buffer = 100'000_B;
   const TestFabric fabric = one_switch(5, kLink);
   // The buffer overflows while the second messages are sent.
-  const LossyRun run = run_lossy(fabric, everybody_to_the_last(4, 8, 8'000_B), options);
+  const TracedRun run = run_traced(fabric, everybody_to_the_last(4, 8, 8'000_B), options);
   REQUIRE(run.stats.drops > 0);
   for (std::size_t first = 0; first < 4; ++first) {
     bool is_broken = false;
@@ -197,11 +162,11 @@ TEST_CASE("an incast into a small buffer arrives as a whole, by fewer packets if
   std::array<std::uint64_t, 2> resent{};
   for (const std::size_t i : {0U, 1U}) {
     PacketOptions options =
-        line_of(i == 0 ? Retransmission::GoBackN : Retransmission::SelectiveRepeat);
+        recovering_options(i == 0 ? Retransmission::GoBackN : Retransmission::SelectiveRepeat);
     options.buffer = 400'000_B;
     options.retry.timeout = 200_us;
     options.retry.retries = 100;
-    const LossyRun run = run_lossy(fabric, traffic, options);
+    const TracedRun run = run_traced(fabric, traffic, options);
     REQUIRE(!run.complaint);
     REQUIRE(run.stats.drops > 0);
     REQUIRE(run.stats.retransmitted >= run.stats.drops);
@@ -236,7 +201,10 @@ TEST_CASE("packets that links lose are sent again when an ordinary simulation sa
         run_naive_reliable(fabric, traffic, paths_of(fabric, traffic), options, pulled);
     options.always_exact = random.below(3) == 0;
     options.longest_window = SimTime(static_cast<std::int64_t>(random.below(3)) * 7'000'000);
-    const LossyRun fast = run_lossy(fabric, traffic, options, pulled);
+    for (const auto& [link, time] : pulled) {
+      options.failures.push_back({.link = link, .time = time});
+    }
+    const TracedRun fast = run_traced(fabric, traffic, options);
     compare(fast, naive);
     bit_errors += fast.stats.bit_errors;
     link_down += fast.stats.link_down;
@@ -253,10 +221,10 @@ TEST_CASE("packets that links lose are sent again when an ordinary simulation sa
 
 TEST_CASE("a timeout of nothing is the user's mistake") {
   const TestFabric fabric = one_switch(2, kLink);
-  PacketOptions options = line_of(Retransmission::GoBackN);
+  PacketOptions options = recovering_options(Retransmission::GoBackN);
   options.retry.timeout = SimTime();
   REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);
-  options = line_of(Retransmission::SelectiveRepeat);
+  options = recovering_options(Retransmission::SelectiveRepeat);
   options.selective.short_timeout = SimTime();
   REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);
 }
@@ -275,7 +243,7 @@ TEST_CASE("packets that no buffer holds are sent again when an ordinary simulati
         run_naive_reliable(fabric, traffic, paths_of(fabric, traffic), options);
     options.always_exact = random.below(3) == 0;
     options.longest_window = SimTime(static_cast<std::int64_t>(random.below(3)) * 7'000'000);
-    const LossyRun fast = run_lossy(fabric, traffic, options);
+    const TracedRun fast = run_traced(fabric, traffic, options);
     compare(fast, naive);
     drops += fast.stats.drops;
     resent += fast.stats.retransmitted;

@@ -13,6 +13,7 @@
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/naive_reliable.h"
+#include "support/packet_runs.h"
 #include "support/recorder.h"
 #include "support/traced_run.h"
 #include "topology/surviving_routes.h"
@@ -25,9 +26,7 @@ using namespace literals;
 const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions failing(Retransmission retransmission) {
-  PacketOptions options{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
-  options.retransmission = retransmission;
-  options.packets_per_ack = 16;
+  PacketOptions options = recovering_options(retransmission);
   options.retry.timeout = 100_us;
   return options;
 }

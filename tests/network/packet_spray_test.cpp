@@ -187,7 +187,7 @@ TEST_CASE("the target's memory of what came early grows, and wraps with the numb
   constexpr std::uint32_t kCount = 5000;
   const auto arrive = [&](std::uint32_t i) { return arrivals.arrive(i, i % 1000 == 999); };
   for (std::uint32_t i = 0; i < kCount; ++i) {
-    (void)spray.next_path(1);
+    (void)spray.next_path(1, 0);
   }
   std::uint32_t whole = 0;
   for (std::uint32_t i = 1; i < kCount; ++i) {

@@ -43,7 +43,8 @@ std::vector<Woken> play_until(Simulator& simulator, Network& network, const Test
   for (const TestConnection& connection : traffic.connections) {
     connections.push_back(network.connect({.source = fabric.hosts[connection.source],
                                            .target = fabric.hosts[connection.target],
-                                           .flow_label = connection.flow_label}));
+                                           .flow_label = connection.flow_label,
+                                           .priority = connection.priority}));
   }
 
   class Sender final : public EventHandler {

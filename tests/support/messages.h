@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "network/network.h"
@@ -16,6 +17,7 @@ struct TestConnection {
   std::uint32_t source = 0;  // Indices of hosts.
   std::uint32_t target = 0;
   std::uint32_t flow_label = 0;
+  std::optional<std::uint8_t> priority = {};
 };
 
 struct TestMessage {

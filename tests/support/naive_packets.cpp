@@ -47,6 +47,9 @@ struct Sender {
   std::uint64_t all_sent = 0;
   std::uint64_t all_acked = 0;
   int unanswered = 0;
+  SimTime last_start;  // Of its last packet.
+  Bytes last_wire;
+  bool is_paused = false;
 };
 
 struct NaivePort {
@@ -245,9 +248,25 @@ class NaiveSimulation {
                             .is_marked = ack.is_marked,
                             .hops = hops,
                             .path = ack.stamps});
+    repace(sender, now);
     if (sender.state == Sender::State::Blocked && fits(sender)) {
       wait(ack.connection, now);
     }
+  }
+
+  // A window below one packet paces by the last ACK what is not in line yet, and nothing any more
+  // once it is one packet.
+  static void repace(Sender& sender, SimTime now) {
+    const bool pauses = sender.control->pauses();
+    const bool waits =
+        sender.state == Sender::State::Waiting || sender.state == Sender::State::InLine;
+    if (pauses && !waits) {
+      sender.next_start =
+          sender.last_start + transfer_time(sender.last_wire, sender.control->rate(now));
+    } else if (!pauses && sender.is_paused) {
+      sender.next_start = std::min(sender.next_start, now);
+    }
+    sender.is_paused = pauses;
   }
 
   [[nodiscard]] bool fits(const Sender& sender) const {
@@ -312,6 +331,8 @@ class NaiveSimulation {
       if (rate < sender.line) {
         sender.next_start = now + transfer_time(packet.wire, rate);
       }
+      sender.last_start = now;
+      sender.last_wire = packet.wire;
     }
     sender.state = Sender::State::Idle;
     if (sender.messages.empty()) {

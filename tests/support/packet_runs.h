@@ -25,6 +25,14 @@ namespace trainyard {
   return options;
 }
 
+// Those of the line with this rule for what is lost, and an ACK for every 16th packet.
+[[nodiscard]] inline PacketOptions recovering_options(Retransmission retransmission) {
+  PacketOptions options = line_options();
+  options.retransmission = retransmission;
+  options.packets_per_ack = 16;
+  return options;
+}
+
 // All windows in which anything is due.
 inline std::vector<PacketEngine::Completion> run_windows(PacketEngine& engine) {
   std::vector<PacketEngine::Completion> completions;
