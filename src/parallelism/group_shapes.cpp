@@ -69,13 +69,33 @@ std::vector<int> GroupShapes::joints(const std::vector<int>& ranks) {
   return shape;
 }
 
-void GroupShapes::describe(std::span<const LinkId> links, std::vector<std::int64_t>& text) const {
+std::array<std::int64_t, 3> GroupShapes::words_of(LinkId id) const {
+  const LinkSpec& link = cluster_.topology.link(id).spec;
+  return {static_cast<std::int64_t>(link.kind), link.bandwidth.bits_per_second(),
+          link.latency.picoseconds()};
+}
+
+// In whatever order its links are.
+void GroupShapes::describe_device(NodeId device, std::vector<std::int64_t>& text) const {
+  std::vector<std::array<std::int64_t, 3>> links;
+  for (const LinkId link : cluster_.topology.links_from(device)) {
+    links.push_back(words_of(link));
+  }
+  std::sort(links.begin(), links.end());
   text.push_back(static_cast<std::int64_t>(links.size()));
-  for (const LinkId id : links) {
-    const LinkSpec& link = cluster_.topology.link(id).spec;
-    text.push_back(static_cast<std::int64_t>(link.kind));
-    text.push_back(link.bandwidth.bits_per_second());
-    text.push_back(link.latency.picoseconds());
+  for (const auto& words : links) {
+    text.insert(text.end(), words.begin(), words.end());
+  }
+}
+
+void GroupShapes::describe_way(NodeId from, NodeId to, std::vector<std::int64_t>& text) {
+  std::vector<LinkId> path;
+  const bool found = routing_.route(from, to, 0, path);
+  text.push_back(found ? path_latency(cluster_.topology, path).picoseconds() : -1);
+  text.push_back(static_cast<std::int64_t>(path.size()));
+  for (const LinkId link : path) {
+    const auto words = words_of(link);
+    text.insert(text.end(), words.begin(), words.end());
   }
 }
 
@@ -90,17 +110,12 @@ int GroupShapes::joint(std::span<const int> ranks) {
   const auto [entry, fresh] = joint_of_places_.try_emplace(std::move(places));
   if (fresh) {
     std::vector<std::int64_t> text;
-    std::vector<LinkId> path;
     for (const int rank : ranks) {
-      const auto links = cluster_.topology.links_from(gpu(rank));
-      describe(std::vector<LinkId>(links.begin(), links.end()), text);
+      describe_device(gpu(rank), text);
       for (const int other : ranks) {
-        if (other == rank) {
-          continue;
+        if (other != rank) {
+          describe_way(gpu(rank), gpu(other), text);
         }
-        const bool found = routing_.route(gpu(rank), gpu(other), 0, path);
-        text.push_back(found ? path_latency(cluster_.topology, path).picoseconds() : -1);
-        describe(path, text);
       }
     }
     entry->second =

@@ -2,6 +2,7 @@
 // Groups of ranks that stand alike in a cluster, so that what holds for one of them holds for all.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -31,7 +32,10 @@ class GroupShapes {
   [[nodiscard]] std::vector<std::vector<int>> seats(const std::vector<int>& ranks) const;
   [[nodiscard]] int place(int rank) const;
   [[nodiscard]] int joint(std::span<const int> ranks);
-  void describe(std::span<const LinkId> links, std::vector<std::int64_t>& text) const;
+  // Kind, rate and latency.
+  [[nodiscard]] std::array<std::int64_t, 3> words_of(LinkId id) const;
+  void describe_device(NodeId device, std::vector<std::int64_t>& text) const;
+  void describe_way(NodeId from, NodeId to, std::vector<std::int64_t>& text);
 
   const Cluster& cluster_;
   std::span<const int> domain_of_rank_;
