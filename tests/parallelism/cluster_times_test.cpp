@@ -229,8 +229,8 @@ TEST_CASE("a plan that comes back has the answers that it had", "[cluster-times]
   REQUIRE(times.simulated() == simulated);
 }
 
-// Racks of 72 GPUs: of the groups of 64 the first stays in its rack, the second has 8 GPUs there and
-// 56 in the next.
+// Racks of 72 GPUs: of groups of 64 the first stays in its rack, the second has 8 GPUs there and 56
+// in the next.
 TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster-times]") {
   const Cluster cluster =
       shipped_cluster("gb200-nvl72", {.nodes = 32, .settings = {"server.nvlink_domain=18"}});
