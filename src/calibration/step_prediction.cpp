@@ -44,12 +44,15 @@ StepConstants::StepConstants(const std::filesystem::path& configs, const Catalog
     : folder(configs),
       catalogue(gpus_and_links),
       profile(nccl::Profile::load(configs / "nccl" / "profile.yaml")),
-      rates(GpuRates::load(configs / "hardware" / "gpu-rates.yaml")) {}
+      rates(GpuRates::load(configs / "hardware" / "gpu-rates.yaml")),
+      searches(std::make_unique<nccl::SearchMemory>()) {}
 
 StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
     : cluster(std::move(built)),
       times(cluster,
-            ClusterTimes::Nccl{.catalogue = constants.catalogue, .profile = constants.profile},
+            ClusterTimes::Nccl{.catalogue = constants.catalogue,
+                               .profile = constants.profile,
+                               .searches = constants.searches.get()},
             Fidelity::Flow) {}
 
 StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,

@@ -30,6 +30,7 @@ struct StepConstants {
   const Catalogue& catalogue;
   nccl::Profile profile;
   GpuRates rates;
+  std::unique_ptr<nccl::SearchMemory> searches;  // What nodes were found to be.
 };
 
 // For one thread: it keeps clusters and the times of collectives that it has seen.

@@ -53,27 +53,24 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 options::options_description described_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   const auto texts = [](const char* name) {
     return options::value<std::vector<std::string>>()->composing()->value_name(name);
   };
   auto add = all.add_options();
   add("help", "this text");
-  add("cluster", text("NAME|FILE"), "the machine that was measured");
-  add("profile,o", text("FILE"), "write the profile there, whole or not at all");
-  add("gpu-rates", text("FILE"), "write the rates of kernels there, whole or not at all");
+  add("cluster", text_value("NAME|FILE"), "the machine that was measured");
+  add("profile,o", text_value("FILE"), "write the profile there, whole or not at all");
+  add("gpu-rates", text_value("FILE"), "write the rates of kernels there, whole or not at all");
   add("set", texts("KEY=VALUE"), "a value of the cluster file; may be given again");
-  add("nodes", text("N"), "servers of runs whose output does not say it");
-  add("op", text("OP"), "operation of runs whose output does not say it");
-  add("gpus-per-process", text("N"), "GPUs of a process (default: as the output says, or 1)");
-  add("nccl-version", text("V"), "release of NCCL (default: the newest that is known)");
+  add("nodes", text_value("N"), "servers of runs whose output does not say it");
+  add("op", text_value("OP"), "operation of runs whose output does not say it");
+  add("gpus-per-process", text_value("N"), "GPUs of a process (default: as the output says, or 1)");
+  add("nccl-version", text_value("V"), "release of NCCL (default: the newest that is known)");
   add("env", texts("NAME=VALUE"), "a variable of NCCL that was set; may be given again");
-  add("widest", text("RATIO"),
+  add("widest", text_value("RATIO"),
       "widest interval of 90 %, greatest over least, of a constant that is fitted (default: 2)");
   add("all-rows", "keep no rows out of the fit");
-  add("threads", text("N"), "tables at once (default: all cores); never changes a result");
+  add("threads", text_value("N"), "tables at once (default: all cores); never changes a result");
   add_output_options(all);
   add_log_option(all);
   return all;

@@ -145,38 +145,36 @@ void check_files(const CollectiveRequest& request) {
 
 options::options_description collective_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("ranks", text("N"), "GPUs that take part: the first ones (default: all)");
-  add("minbytes,b", text("SIZE"), "least message size (default 8, or that of --against)");
-  add("maxbytes,e", text("SIZE"), "greatest message size (default 1G, or that of --against)");
-  add("stepfactor,f", text("N"),
+  add("ranks", text_value("N"), "GPUs that take part: the first ones (default: all)");
+  add("minbytes,b", text_value("SIZE"), "least message size (default 8, or that of --against)");
+  add("maxbytes,e", text_value("SIZE"), "greatest message size (default 1G, or that of --against)");
+  add("stepfactor,f", text_value("N"),
       "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
-  add("matrix", text("FILE"),
+  add("matrix", text_value("FILE"),
       "of alltoallv: a line for each source, a number of bytes for each target");
-  add("runtime", text("NAME"),
+  add("runtime", text_value("NAME"),
       "plain (the default): links and latencies only; nccl: as NCCL chooses and runs it");
-  add("algo", text("LIST"), algorithm_help().c_str());
-  add("algo-file", text("FILE"),
+  add("algo", text_value("LIST"), algorithm_help().c_str());
+  add("algo-file", text_value("FILE"),
       "an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, if given");
-  add("channels", text("N"), "parallel rings or trees (default: what the cluster suggests)");
-  add("chunk", text("SIZE"), "pipeline piece (default: by size and depth)");
-  add("root", text("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
-  add("fidelity", text("NAME"),
+  add("channels", text_value("N"), "parallel rings or trees (default: what the cluster suggests)");
+  add("chunk", text_value("SIZE"), "pipeline piece (default: by size and depth)");
+  add("root", text_value("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
+  add("fidelity", text_value("NAME"),
       "plain: flow (the default), analytical (a lower bound) or packet; nccl: ports (the default), "
       "or one of these between nodes");
-  add("against", text("FILE"),
+  add("against", text_value("FILE"),
       "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
   add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
-  add("trace", text("FILE"), "a Chrome/Perfetto timeline: first algorithm, largest size");
-  add("plot", text("FILE"),
+  add("trace", text_value("FILE"), "a Chrome/Perfetto timeline: first algorithm, largest size");
+  add("plot", text_value("FILE"),
       "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs "
       "python3-matplotlib");
-  add("seed", text("N"), "of ECMP hashing (default: fabric.routing_seed of the cluster)");
-  add("threads", text("N"), "sizes simulated at once (default: all cores); never changes a result");
+  add("seed", text_value("N"), "of ECMP hashing (default: fabric.routing_seed of the cluster)");
+  add("threads", text_value("N"),
+      "sizes simulated at once (default: all cores); never changes a result");
   add("compare",
       "columns with the lower bound of any algorithm and how close each comes; which is fastest "
       "from which size");

@@ -33,13 +33,10 @@ Examples:
 
 options::options_description compare_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
   add("help", "this text");
-  add("against", text("FILE"), "a trace of PyTorch's profiler, instead of B");
-  add("steps", text("N"), "steps that the trace is of (default 1)");
+  add("against", text_value("FILE"), "a trace of PyTorch's profiler, instead of B");
+  add("steps", text_value("N"), "steps that the trace is of (default 1)");
   add_output_options(all);
   return all;
 }

@@ -152,13 +152,10 @@ std::string render_cost(const CostReport& report, Format format) {
 
 options::options_description cost_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("workload", text("NAME|FILE"), "energy and cost of a step of this job, as for step");
-  add("prices", text("FILE"), "prices and watts of parts, of a kWh, years of use");
+  add("workload", text_value("NAME|FILE"), "energy and cost of a step of this job, as for step");
+  add("prices", text_value("FILE"), "prices and watts of parts, of a kWh, years of use");
   add_output_options(all);
   add_log_option(all);
   return all;

@@ -46,20 +46,19 @@ Examples:
 
 options::options_description described_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("nccl-xml", text("FILE"), "instead of --cluster: NCCL's topology file of a single node");
-  add("case", text("FILE"),
+  add("nccl-xml", text_value("FILE"),
+      "instead of --cluster: NCCL's topology file of a single node");
+  add("case", text_value("FILE"),
       "instead of LOG and --cluster: a validation case, which says how the log was made");
-  add("op", text("NAME"), "the operation, where the log does not say it");
+  add("op", text_value("NAME"), "the operation, where the log does not say it");
   add_nccl_options(all);
-  add("gpus-per-process", text("N"),
+  add("gpus-per-process", text_value("N"),
       "GPUs that one process drives (default: as the log says, or 1)");
   add("cuda-graph", "calls were replayed from CUDA graphs (default: as the log says)");
-  add("threads", text("N"), "simulations at once (default: all cores); never changes a result");
+  add("threads", text_value("N"),
+      "simulations at once (default: all cores); never changes a result");
   add_output_options(all);
   add_log_option(all);
   return all;

@@ -207,17 +207,15 @@ std::string render_mix(const Request& request, const Cluster& cluster, const Job
 
 options::options_description jobs_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
   add("job",
       options::value<std::vector<std::string>>()->composing()->value_name("WORKLOAD@SERVERS"),
       "a job and its servers; given again for each job");
-  add("steps", text("N"), "that every job does at least (default: 3)");
-  add("fidelity", text("NAME"), "flow (the default) or packet");
-  add("links", text("N"), "how many of the fullest links of the fabric are shown (default: 5)");
+  add("steps", text_value("N"), "that every job does at least (default: 3)");
+  add("fidelity", text_value("NAME"), "flow (the default) or packet");
+  add("links", text_value("N"),
+      "how many of the fullest links of the fabric are shown (default: 5)");
   add_output_options(all);
   add_log_option(all);
   return all;

@@ -57,15 +57,13 @@ void read_nccl_version(const OptionReader& reader, NcclOptions& read) {
 }
 
 void add_nccl_options(options::options_description& all) {
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
-  add("nccl-version", text("V"), "2.30.7 (the default), 2.28.9 or 2.27.7");
+  add("nccl-version", text_value("V"), "2.30.7 (the default), 2.28.9 or 2.27.7");
   add("env", options::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
       "an environment variable of NCCL; may be given again");
-  add("graph-file", text("FILE.xml"), "channels from NCCL's graph file instead of the search");
-  add("tuner-csv", text("FILE.csv"), "rows of NCCL's example tuner plugin, which override");
+  add("graph-file", text_value("FILE.xml"),
+      "channels from NCCL's graph file instead of the search");
+  add("tuner-csv", text_value("FILE.csv"), "rows of NCCL's example tuner plugin, which override");
 }
 
 NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology,

@@ -105,17 +105,14 @@ std::vector<std::string> channel_settings(const OptionReader& reader) {
 }  // namespace
 
 void add_nccl_run_options(options::options_description& all) {
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
-  add("proto", text("LIST"),
+  add("proto", text_value("LIST"),
       "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,"
       "simple");
   add_nccl_options(all);
-  add("gpus-per-process", text("N"), "nccl: GPUs that one process drives (default 1)");
+  add("gpus-per-process", text_value("N"), "nccl: GPUs that one process drives (default 1)");
   add("cuda-graph", "nccl: calls are replayed from CUDA graphs");
-  add("profile", text("FILE"),
+  add("profile", text_value("FILE"),
       "nccl: constants of the event model, as trainyard calibrate writes them");
   add("isolated", "nccl: one call by itself (default: between calls back to back, as nccl-tests)");
 }

@@ -196,6 +196,10 @@ std::vector<std::string> OptionReader::texts(std::string_view name) const {
                      : std::vector<std::string>();
 }
 
+options::typed_value<std::string>* text_value(const char* name) {
+  return options::value<std::string>()->value_name(name);
+}
+
 std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts;
   while (true) {
@@ -218,22 +222,16 @@ std::string alternatives(std::span<const std::string> words) {
 }
 
 void add_cluster_options(options::options_description& all) {
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
   add("help", "this text");
-  add("cluster", text("NAME|FILE"), "the cluster: a file, or a name in configs/clusters");
+  add("cluster", text_value("NAME|FILE"), "the cluster: a file, or a name in configs/clusters");
   add_override_options(all);
 }
 
 void add_override_options(options::options_description& all) {
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
-  add("nodes", text("N"), "servers, instead of the file's number");
-  add("gpus-per-node", text("N"), "GPUs used in each server (default: all)");
+  add("nodes", text_value("N"), "servers, instead of the file's number");
+  add("gpus-per-node", text_value("N"), "GPUs used in each server (default: all)");
   add("set", options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "change a value of the cluster file; may be given again");
   add("pull", options::value<std::vector<std::string>>()->composing()->value_name("A,B"),
@@ -248,12 +246,10 @@ ClusterOverrides cluster_overrides(const OptionReader& reader) {
 }
 
 void add_output_options(options::options_description& all) {
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
-  add("format", text("FORMAT"), "table (the default), csv or json");
-  add("output", text("FILE"), "write there, whole or not at all, instead of to standard output");
+  add("format", text_value("FORMAT"), "table (the default), csv or json");
+  add("output", text_value("FILE"),
+      "write there, whole or not at all, instead of to standard output");
 }
 
 Format output_format(const OptionReader& reader) {

@@ -57,6 +57,9 @@ class OptionReader {
   const boost::program_options::variables_map& values_;
 };
 
+// The value of an option that is text; `name` stands for it in the help.
+[[nodiscard]] boost::program_options::typed_value<std::string>* text_value(const char* name);
+
 // "a,b,c" into its parts, empty ones included.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);
 // "a", "a or b", "a, b or c".

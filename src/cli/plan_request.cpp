@@ -72,21 +72,20 @@ void read_machine(const OptionReader& reader, PlanRequest& request) {
 
 options::options_description plan_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   add_nccl_options(all);
   auto add = all.add_options();
-  add("topo", text("FILE.xml"),
+  add("topo", text_value("FILE.xml"),
       "instead of --cluster: NCCL's topology file of a server, and --nodes of them (default 1)");
-  add("ranks", text("N"), "GPUs that take part: the first ones (default: all)");
-  add("graph-out", text("FILE.xml"), "write what was searched there, for NCCL_GRAPH_FILE");
-  add("minbytes,b", text("SIZE"), "least message size (default 8)");
-  add("maxbytes,e", text("SIZE"), "greatest message size (default 1G)");
-  add("stepfactor,f", text("N"), "factor between sizes (default 2)");
-  add("format", text("FORMAT"), "table (the default), json, or info: the lines of NCCL_DEBUG=INFO");
-  add("output", text("FILE"), "write there, whole or not at all, instead of to standard output");
+  add("ranks", text_value("N"), "GPUs that take part: the first ones (default: all)");
+  add("graph-out", text_value("FILE.xml"), "write what was searched there, for NCCL_GRAPH_FILE");
+  add("minbytes,b", text_value("SIZE"), "least message size (default 8)");
+  add("maxbytes,e", text_value("SIZE"), "greatest message size (default 1G)");
+  add("stepfactor,f", text_value("N"), "factor between sizes (default 2)");
+  add("format", text_value("FORMAT"),
+      "table (the default), json, or info: the lines of NCCL_DEBUG=INFO");
+  add("output", text_value("FILE"),
+      "write there, whole or not at all, instead of to standard output");
   return all;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/log.h"
 #include "cli/search_request.h"
 #include "nccl/profile.h"
+#include "nccl/search_memory.h"
 #include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/host_copies.h"
@@ -55,6 +56,7 @@ struct Inputs {
   SoftwareProfile software;
   GpuRates rates;
   nccl::Profile profile;
+  mutable nccl::SearchMemory searches = {};  // For all threads.
 };
 
 Inputs load_inputs(const SearchRequest& request) {
@@ -98,8 +100,10 @@ StepTables tables_of(const SearchRequest& request, const Inputs& inputs) {
           .nccl = request.is_nccl ? &inputs.profile : nullptr,
           .fidelity = request.fidelity.value_or(Fidelity::Flow),
           .engine = has_engine ? request.fidelity : std::nullopt,
+          .nccl_version = request.nccl_version,
           .method = request.method,
-          .shares_network = request.shares_network};
+          .shares_network = request.shares_network,
+          .searches = &inputs.searches};
 }
 
 int largest_domain(std::span<const int> domain_of_rank) {
@@ -182,8 +186,10 @@ class SizeSearch {
   [[nodiscard]] std::unique_ptr<GroupTimes> make_times() const {
     std::optional<ClusterTimes::Nccl> runtime;
     if (request_.is_nccl) {
-      runtime.emplace(
-          ClusterTimes::Nccl{.catalogue = inputs_.catalogue, .profile = inputs_.profile});
+      runtime.emplace(ClusterTimes::Nccl{.catalogue = inputs_.catalogue,
+                                         .profile = inputs_.profile,
+                                         .version = request_.nccl_version,
+                                         .searches = &inputs_.searches});
     }
     return std::make_unique<ClusterTimes>(cluster_, runtime,
                                           request_.is_nccl ? Fidelity::Flow : Fidelity::Analytical);
@@ -312,7 +318,7 @@ std::string commonest_rule(const SearchOfSize& size) {
 }
 
 std::vector<std::string> notes_of(const SearchRequest& request, const SearchReport& report) {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = request.nccl_notes;
   for (const SearchOfSize& size : report.sizes) {
     if (size.plans.empty()) {
       notes.push_back(fmt::format("no plan fits {} GPUs{}", size.gpus, commonest_rule(size)));

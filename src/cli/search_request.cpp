@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/log.h"
+#include "cli/step_collectives.h"
 #include "cli/step_request.h"
 #include "sim/config_error.h"
 
@@ -132,11 +133,11 @@ double read_memory_share(const OptionReader& reader) {
 }
 
 void read_times(const OptionReader& reader, SearchRequest& request) {
-  request.is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0;
-  request.profile = reader.text("profile");
-  if (request.profile && !request.is_nccl) {
-    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
-  }
+  StepCollectives collectives = read_step_collectives(reader);
+  request.is_nccl = collectives.is_nccl;
+  request.nccl_version = collectives.version;
+  request.nccl_notes = std::move(collectives.notes);
+  request.profile = std::move(collectives.profile);
   constexpr std::array kFidelities{Fidelity::Analytical, Fidelity::Flow, Fidelity::Packet};
   if (request.is_nccl) {
     const std::size_t chosen = reader.choice("fidelity", {"ports", "analytical", "flow", "packet"});
@@ -167,39 +168,37 @@ void read_times(const OptionReader& reader, SearchRequest& request) {
 
 options::options_description search_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("workload", text("NAME|FILE"),
+  add("workload", text_value("NAME|FILE"),
       "model, batch, software and precision: a file, or a name in configs/workloads");
-  add("gpus", text("LIST"), "numbers of GPUs to search on, whole servers (default: the cluster's)");
-  add("tp", text("LIST"), "tensor ranks, such as 1,2,4 or 1..8");
-  add("sp", text("LIST"), "sequence parallelism: off, on");
-  add("cp", text("LIST"), "context ranks");
-  add("pp", text("LIST"), "pipeline ranks");
-  add("schedule", text("LIST"), "of the pipeline: 1f1b, interleaved, gpipe, zb-h1, ...");
-  add("vpp", text("LIST"), "chunks of a pipeline rank, with interleaved");
-  add("ep", text("LIST"), "expert ranks");
-  add("etp", text("LIST"), "tensor ranks within an expert");
-  add("micro-batch", text("LIST"), "sequences");
-  add("recompute", text("LIST"), "none, selective, full");
-  add("zero", text("LIST"), "ZeRO stages");
-  add("order", text("LIST"), "of ranks on the machine, neighbours first: tcdp, tcpd, ...");
-  add("keep", text("LIST"), "of these axes, those that stay as the workload has them");
-  add("memory-percent", text("N"), "of the memory of a GPU that a plan may use (default: 100)");
-  add("best", text("N"), "how many plans are wanted (default: 10)");
+  add("gpus", text_value("LIST"),
+      "numbers of GPUs to search on, whole servers (default: the cluster's)");
+  add("tp", text_value("LIST"), "tensor ranks, such as 1,2,4 or 1..8");
+  add("sp", text_value("LIST"), "sequence parallelism: off, on");
+  add("cp", text_value("LIST"), "context ranks");
+  add("pp", text_value("LIST"), "pipeline ranks");
+  add("schedule", text_value("LIST"), "of the pipeline: 1f1b, interleaved, gpipe, zb-h1, ...");
+  add("vpp", text_value("LIST"), "chunks of a pipeline rank, with interleaved");
+  add("ep", text_value("LIST"), "expert ranks");
+  add("etp", text_value("LIST"), "tensor ranks within an expert");
+  add("micro-batch", text_value("LIST"), "sequences");
+  add("recompute", text_value("LIST"), "none, selective, full");
+  add("zero", text_value("LIST"), "ZeRO stages");
+  add("order", text_value("LIST"), "of ranks on the machine, neighbours first: tcdp, tcpd, ...");
+  add("keep", text_value("LIST"), "of these axes, those that stay as the workload has them");
+  add("memory-percent", text_value("N"),
+      "of the memory of a GPU that a plan may use (default: 100)");
+  add("best", text_value("N"), "how many plans are wanted (default: 10)");
   add("trades",
       "also plans that no other one beats in time, GPUs, memory, network and energy together");
   add("exhaustive", "time every plan that fits, whatever its bound");
-  add("runtime", text("NAME"), "of collectives: nccl (the default) or plain, as for step");
-  add("profile", text("FILE"), "nccl: constants of the event model");
-  add("fidelity", text("NAME"), "the best plans again at that fidelity, as for step");
-  add("method", text("NAME"), "the best plans again by that method: graph");
-  add("traffic", text("NAME"), "with graph: alone (the default) or shared, as for step");
-  add("threads", text("N"), "as many as the machine has; never changes a result");
-  add("best-plan", text("FILE"), "write the workload with the fastest plan there");
+  add_step_collectives_options(all);
+  add("fidelity", text_value("NAME"), "the best plans again at that fidelity, as for step");
+  add("method", text_value("NAME"), "the best plans again by that method: graph");
+  add("traffic", text_value("NAME"), "with graph: alone (the default) or shared, as for step");
+  add("threads", text_value("N"), "as many as the machine has; never changes a result");
+  add("best-plan", text_value("FILE"), "write the workload with the fastest plan there");
   add_cost_options(all);
   add_output_options(all);
   add_log_option(all);

@@ -11,6 +11,7 @@
 
 #include "cli/cost_options.h"
 #include "cli/options.h"
+#include "cli/step_collectives.h"
 #include "parallelism/plan_space.h"
 #include "parallelism/step_run.h"
 #include "parallelism/workload.h"
@@ -46,6 +47,8 @@ struct SearchRequest {
   bool prunes = true;
   double memory_share = 1.0;  // Of the GPU's memory that a plan may use.
   bool is_nccl = true;
+  nccl::Version nccl_version = kStepVersion;
+  std::vector<std::string> nccl_notes = {};  // What a reader should know about that version.
   std::optional<std::string> profile = {};
   // Of the second look at the best plans, if any.
   bool refines = false;

@@ -14,6 +14,7 @@
 #include "cli/html_output.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "cli/step_collectives.h"
 #include "cli/step_foreign.h"
 #include "cli/step_html.h"
 #include "cli/step_noise.h"
@@ -205,33 +206,26 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
 
 options::options_description step_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("workload", text("NAME|FILE"),
+  add("workload", text_value("NAME|FILE"),
       "the job: a file, or a name in configs/workloads; or a workload of another tool");
   add_foreign_options(all);
-  add("runtime", text("NAME"),
-      "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
-      "latencies only");
-  add("nccl-version", text("V"), "nccl: 2.28.9 (the default), 2.30.7 or 2.27.7");
-  add("profile", text("FILE"),
-      "nccl: constants of the event model, as trainyard calibrate writes them");
-  add("gpu-rates", text("FILE"), "rates of kernels, as trainyard calibrate writes them");
-  add("fidelity", text("NAME"),
+  add_step_collectives_options(all);
+  add("gpu-rates", text_value("FILE"), "rates of kernels, as trainyard calibrate writes them");
+  add("fidelity", text_value("NAME"),
       "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
       "analytical or packet (slow); plain: flow (the default), or another of these");
-  add("method", text("NAME"),
+  add("method", text_value("NAME"),
       "closed-forms (the default), or graph: every operation of the step in simulated time");
   add_noise_options(all);
-  add("traffic", text("NAME"),
+  add("traffic", text_value("NAME"),
       "with graph: alone (the default), each group beside those of its kind; shared, every rank is "
       "simulated, with all traffic on one network");
-  add("trace", text("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
+  add("trace", text_value("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
   add_cost_options(all);
-  add("memory", text("FILE"), "CSV: what each rank of a pipeline holds in each of its passes");
+  add("memory", text_value("FILE"),
+      "CSV: what each rank of a pipeline holds in each of its passes");
   add_report_option(all);
   add_output_options(all);
   add_log_option(all);

@@ -11,7 +11,7 @@
 
 #include "cli/common.h"
 #include "cli/log.h"
-#include "cli/nccl_options.h"
+#include "cli/step_collectives.h"
 #include "cli/step_noise.h"
 #include "nccl/profile.h"
 #include "sim/config_error.h"
@@ -51,19 +51,6 @@ void read_method(const OptionReader& reader, StepRequest& request) {
   }
 }
 
-void read_nccl_version(const OptionReader& reader, StepRequest& request) {
-  if (!reader.given("nccl-version")) {
-    return;
-  }
-  if (!request.is_nccl) {
-    throw ConfigError("--nccl-version: expected --runtime nccl, found plain");
-  }
-  NcclOptions read;
-  read_nccl_version(reader, read);
-  request.nccl_version = read.version;
-  request.nccl_notes = std::move(read.notes);
-}
-
 }  // namespace
 
 std::vector<std::string> take_workload_settings(ClusterOverrides& overrides) {
@@ -77,14 +64,17 @@ std::vector<std::string> take_workload_settings(ClusterOverrides& overrides) {
 }
 
 StepRequest read_step_request(const OptionReader& reader) {
+  StepCollectives collectives = read_step_collectives(reader);
   StepRequest request{.cluster = reader.required_text("cluster"),
                       .workload = reader.required_text("workload"),
                       .overrides = cluster_overrides(reader),
                       .workload_settings = {},
-                      .is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0,
+                      .is_nccl = collectives.is_nccl,
+                      .nccl_version = collectives.version,
+                      .nccl_notes = std::move(collectives.notes),
                       .format = output_format(reader),
                       .output = output_file(reader, "output"),
-                      .profile = reader.text("profile"),
+                      .profile = std::move(collectives.profile),
                       .gpu_rates = reader.text("gpu-rates"),
                       .slow_rank = read_slow_rank(reader),
                       .jitter = read_jitter(reader),
@@ -103,10 +93,6 @@ StepRequest read_step_request(const OptionReader& reader) {
   } else {
     request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
   }
-  if (request.profile && !request.is_nccl) {
-    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
-  }
-  read_nccl_version(reader, request);
   read_method(reader, request);
   return request;
 }

@@ -236,20 +236,17 @@ std::string list_points(const SweepSpec& spec) {
 
 options::options_description described_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   auto add = all.add_options();
   add("help", "this text");
-  add("threads", text("N"), "points at the same time (default: as many as the machine has)");
+  add("threads", text_value("N"), "points at the same time (default: as many as the machine has)");
   add("resume", "go on with what FILE.partial of --output has");
   add("list", "print the command of every point, and run none");
-  add("format", text("FORMAT"), "csv (the default), json or table");
-  add("output", text("FILE"),
+  add("format", text_value("FORMAT"), "csv (the default), json or table");
+  add("output", text_value("FILE"),
       "write there, whole or not at all, instead of to standard output; points that are finished "
       "are kept in FILE.partial until then");
   add_report_option(all);
-  add("log-level", text("LEVEL"), "of all points: warn (the default), off, info or debug");
+  add("log-level", text_value("LEVEL"), "of all points: warn (the default), off, info or debug");
   return all;
 }
 

@@ -185,19 +185,16 @@ RunInputs traffic_inputs(const Request& request, const Cluster& cluster) {
 
 options::options_description traffic_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("fidelity", text("NAME"), "flow (the default), analytical (a lower bound) or packet");
+  add("fidelity", text_value("NAME"), "flow (the default), analytical (a lower bound) or packet");
   add("set-traffic",
       options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "change a value of FILE, such as groups.0.load=0.8; may be given again");
-  add("seed", text("N"), "of all random choices, instead of those of the file");
-  add("links", text("N"), "how many of the fullest links are shown (default: 5)");
-  add("flows-out", text("FILE"), "write one line for each flow there, as CSV");
-  add("threads", text("N"),
+  add("seed", text_value("N"), "of all random choices, instead of those of the file");
+  add("links", text_value("N"), "how many of the fullest links are shown (default: 5)");
+  add("flows-out", text_value("FILE"), "write one line for each flow there, as CSV");
+  add("threads", text_value("N"),
       "with packets: cut the fabric into so many parts and work through them side by side "
       "(default: 1); never changes a result");
   add_report_option(all);

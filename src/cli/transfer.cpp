@@ -260,20 +260,17 @@ Request read_request(const OptionReader& reader) {
 
 options::options_description transfer_options() {
   options::options_description all("Options");
-  const auto text = [](const char* name) {
-    return options::value<std::string>()->value_name(name);
-  };
   add_cluster_options(all);
   auto add = all.add_options();
-  add("from", text("DEVICE"), "where data comes from");
-  add("to", text("DEVICE"), "where it goes");
-  add("matrix", text("KIND"),
+  add("from", text_value("DEVICE"), "where data comes from");
+  add("to", text_value("DEVICE"), "where it goes");
+  add("matrix", text_value("KIND"),
       "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the host memory "
       "nearest to it; d2h, back");
-  add("size", text("SIZE"), "of a transfer (default: 256M)");
+  add("size", text_value("SIZE"), "of a transfer (default: 256M)");
   add("both-ways", "each pair in both directions at once");
   add("all-at-once", "all pairs at once instead of one after the other");
-  add("fidelity", text("NAME"), "flow (the default) or packet");
+  add("fidelity", text_value("NAME"), "flow (the default) or packet");
   add_packet_options(all);
   add_output_options(all);
   add_log_option(all);

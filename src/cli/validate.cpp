@@ -280,27 +280,24 @@ int run_training(const OptionReader& reader, const Request& request,
 
 options::options_description validate_options() {
   options::options_description described("Options");
-  const auto text = [](const char* placeholder) {
-    return options::value<std::string>()->value_name(placeholder);
-  };
   auto add = described.add_options();
   add("help", "this text");
-  add("cases", text("DIR"), "folder of cases (default: validation/cases/nccl)");
+  add("cases", text_value("DIR"), "folder of cases (default: validation/cases/nccl)");
   add("only", options::value<std::vector<std::string>>()->value_name("TEXT")->composing(),
       "only cases of the class TEXT or with TEXT in their names; may be repeated");
-  add("budgets", text("FILE"),
+  add("budgets", text_value("FILE"),
       "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
   add("refit",
       "fit the constants of the model to all cases, and show them and the errors with them");
   add("leave-one-out", "predict each system also with constants fitted to all others (minutes)");
-  add("ledger", text("FILE"),
+  add("ledger", text_value("FILE"),
       "write every row with its times, measured and predicted, as CSV; with --leave-one-out");
   add("record-intervals",
       "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
   add("out-of-source",
       "predict training steps with constants fitted on the other half of the sources (minutes)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
-  add("threads", text("N"), "cases at once (default: all cores); never changes a result");
+  add("threads", text_value("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);
   add_log_option(described);
   return described;

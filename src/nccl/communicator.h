@@ -23,12 +23,14 @@ inline constexpr int kNoRank = -1;
 struct RingChannel {
   std::vector<int> order;  // Ranks, in the order in which data pass them; the last sends to the
                            // first.
+  [[nodiscard]] bool operator==(const RingChannel&) const = default;
 };
 
 // One channel of the trees. By rank; kNoRank where there is none.
 struct TreeChannel {
   std::vector<int> up;
   std::vector<std::array<int, 3>> down;
+  [[nodiscard]] bool operator==(const TreeChannel&) const = default;
 };
 
 // The NICs (by `dev`) with which the ranks of one node enter and leave it, by channel; nothing on a
@@ -45,6 +47,7 @@ struct NodeNics {
 struct TuningCell {
   double latency = 0.0;
   double bandwidth = 0.0;
+  [[nodiscard]] bool operator==(const TuningCell&) const = default;
 };
 
 struct TuningTable {
@@ -55,6 +58,7 @@ struct TuningTable {
   // Bytes per thread below which threads and channels are shed, [algorithm][protocol].
   std::array<std::array<std::int64_t, 3>, 7> thread_thresholds = {};
 
+  [[nodiscard]] bool operator==(const TuningTable&) const = default;
   [[nodiscard]] const TuningCell& cell(Function function, Algorithm algorithm,
                                        Protocol protocol) const {
     return cells[static_cast<std::size_t>(function)][static_cast<std::size_t>(algorithm)]
@@ -94,5 +98,8 @@ struct Communicator {
     return most;
   }
 };
+
+// Whether the two decide the same, on NICs that may have other numbers. Remarks do not count.
+[[nodiscard]] bool differ_in_nics_alone(const Communicator& a, const Communicator& b);
 
 }  // namespace trainyard::nccl

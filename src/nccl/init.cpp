@@ -79,16 +79,10 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
   return names;
 }
 
-// One kind of node after NICs divided the hosts, if they do.
-struct NodePart {
-  std::vector<int> ranks;
-  Machine machine;
-  GraphSet graphs;
-};
-
 class Init {
  public:
-  Init(const JobNodes& nodes, const InitOptions& options) : nodes_(nodes), options_(options) {}
+  Init(const JobNodes& nodes, const InitOptions& options, SearchMemory* searches)
+      : nodes_(nodes), options_(options), searches_(searches) {}
 
   InitResult run() {
     made_.version = options_.version;
@@ -111,8 +105,8 @@ class Init {
     tune();
     set_up_point_to_point();
     result.names = names_of(parts_.front().front().machine, made_.nodes > 1);
-    for (std::vector<NodePart>& parts : parts_) {
-      for (NodePart& part : parts) {
+    for (std::vector<SearchedNode>& parts : parts_) {
+      for (SearchedNode& part : parts) {
         result.machines.push_back(std::move(part.machine));
       }
     }
@@ -124,22 +118,17 @@ class Init {
   void search() {
     const SearchOptions search = search_options(options_, nodes_.kind.size() > 1);
     for (const std::vector<NcclSystem>& files : nodes_.kinds) {
-      std::vector<NodePart>& parts = parts_.emplace_back();
-      for (MachinePart& part : make_machines(files, search)) {
-        GraphSet graphs = search_graphs(part.machine);
-        parts.push_back({.ranks = std::move(part.ranks),
-                         .machine = std::move(part.machine),
-                         .graphs = std::move(graphs)});
-      }
+      parts_.push_back(searches_ != nullptr ? searches_->nodes(files, search)
+                                            : search_nodes(files, search));
     }
   }
 
   // Nodes as NCCL counts, and their graphs.
   void lay_out() {
     std::vector<std::vector<int>> kind_of;
-    for (const std::vector<NodePart>& parts : parts_) {
+    for (const std::vector<SearchedNode>& parts : parts_) {
       kind_of.emplace_back();
-      for (const NodePart& part : parts) {
+      for (const SearchedNode& part : parts) {
         kind_of.back().push_back(static_cast<int>(made_.graphs.size()));
         made_.graphs.push_back(part.graphs);
       }
@@ -179,8 +168,8 @@ class Init {
       return;
     }
     std::size_t kind = 0;
-    for (const std::vector<NodePart>& parts : parts_) {
-      for (const NodePart& part : parts) {
+    for (const std::vector<SearchedNode>& parts : parts_) {
+      for (const SearchedNode& part : parts) {
         const GraphFile file = read_graph_xml(*options_.graph_text, options_.graph_name,
                                               names_of(part.machine, made_.nodes > 1));
         GraphSet& graphs = made_.graphs[kind++];
@@ -224,8 +213,8 @@ class Init {
 
   template <typename Visit>
   void for_each_machine(Visit visit) const {
-    for (const std::vector<NodePart>& parts : parts_) {
-      for (const NodePart& part : parts) {
+    for (const std::vector<SearchedNode>& parts : parts_) {
+      for (const SearchedNode& part : parts) {
         visit(part.machine);
       }
     }
@@ -392,15 +381,17 @@ class Init {
 
   const JobNodes& nodes_;
   const InitOptions& options_;
-  std::vector<std::vector<NodePart>> parts_;  // By kind of JobNodes.
+  SearchMemory* searches_;
+  std::vector<std::vector<SearchedNode>> parts_;  // By kind of JobNodes.
   Communicator made_;
   int greatest_compute_capability_ = 0;
 };
 
 }  // namespace
 
-InitResult make_communicator(const JobNodes& nodes, const InitOptions& options) {
-  return Init(nodes, options).run();
+InitResult make_communicator(const JobNodes& nodes, const InitOptions& options,
+                             SearchMemory* searches) {
+  return Init(nodes, options, searches).run();
 }
 
 }  // namespace trainyard::nccl

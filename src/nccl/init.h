@@ -13,6 +13,7 @@
 #include "nccl/graph_xml.h"
 #include "nccl/job_nodes.h"
 #include "nccl/machine.h"
+#include "nccl/search_memory.h"
 #include "nccl/types.h"
 
 namespace trainyard::nccl {
@@ -33,7 +34,8 @@ struct InitResult {
 };
 
 // Throws ConfigError for fewer than two ranks, for what the search cannot take, and for mistakes in
-// the graph file.
-[[nodiscard]] InitResult make_communicator(const JobNodes& nodes, const InitOptions& options);
+// the graph file. `searches`: what was found before, and where what is found now is kept.
+[[nodiscard]] InitResult make_communicator(const JobNodes& nodes, const InitOptions& options,
+                                           SearchMemory* searches = nullptr);
 
 }  // namespace trainyard::nccl

@@ -40,6 +40,7 @@ struct SearchOptions {
   bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE.
   NetDevicesPolicy net_devices = {};           // NCCL_NETDEVS_POLICY.
   bool merge_ports = true;                     // NCCL_NET_MERGE_LEVEL=PORT.
+  [[nodiscard]] bool operator==(const SearchOptions&) const = default;
 };
 
 class Machine {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "topology/path.h"
 
 namespace trainyard {
 namespace {
@@ -150,6 +151,69 @@ std::vector<std::pair<LinkId, Bandwidth>> capacities_left(const Topology& topolo
   return left;
 }
 
+// All at the same time.
+class RunningGroups {
+ public:
+  RunningGroups(const Topology& topology, std::span<const std::vector<Load>> groups)
+      : topology_(topology), groups_(groups) {
+    for (const std::vector<Load>& group : groups) {
+      first_.push_back(loads_.size());
+      loads_.insert(loads_.end(), group.begin(), group.end());
+    }
+    first_.push_back(loads_.size());
+    rates_ = shared_rates(topology, loads_);
+  }
+
+  [[nodiscard]] GroupShare share_of(const GroupClass& of) const {
+    GroupShare result{.group = slowest(of.groups)};
+    const std::size_t begin = first_[result.group];
+    const std::size_t end = first_[result.group + 1];
+    std::vector<Load> own = groups_[result.group];
+    if (of.sees_fabric == SeesFabric::No) {
+      for (Load& load : own) {
+        load = without_fabric(topology_, load);
+      }
+    }
+    const std::vector<double> alone = shared_rates(topology_, own);
+    for (std::size_t load = begin; load < end; ++load) {
+      const bool is_limited = is_less(rates_[load], alone[load - begin]);
+      result.limits.push_back(is_limited ? rates_[load] : std::numeric_limits<double>::infinity());
+      result.is_limited = result.is_limited || is_limited;
+    }
+    if (result.is_limited) {
+      const double least_alone = *std::min_element(alone.begin(), alone.end());
+      result.share = std::min(1.0, least_rate(result.group) / least_alone);
+      result.left = capacities_left(topology_, loads_, rates_, begin, end);
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] double least_rate(std::size_t group) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t load = first_[group]; load < first_[group + 1]; ++load) {
+      least = std::min(least, rates_[load]);
+    }
+    return least;
+  }
+  [[nodiscard]] std::size_t slowest(std::span<const std::size_t> members) const {
+    CHECK(!members.empty(), "a class has a group");
+    std::size_t found = members.front();
+    for (const std::size_t group : members) {
+      if (is_less(least_rate(group), least_rate(found))) {
+        found = group;
+      }
+    }
+    return found;
+  }
+
+  const Topology& topology_;
+  std::span<const std::vector<Load>> groups_;
+  std::vector<Load> loads_;         // Of all groups.
+  std::vector<std::size_t> first_;  // By group, and the number of loads at the end.
+  std::vector<double> rates_;       // By load.
+};
+
 }  // namespace
 
 void merge(Load& load) {
@@ -170,50 +234,15 @@ std::vector<double> shared_rates(const Topology& topology, std::span<const Load>
   return Filling(topology, loads).run();
 }
 
-GroupShare group_share(const Topology& topology, std::span<const std::vector<Load>> groups,
-                       std::size_t asked, SeesFabric sees_fabric) {
-  std::vector<Load> loads;
-  std::vector<std::size_t> first;
-  for (const std::vector<Load>& group : groups) {
-    first.push_back(loads.size());
-    loads.insert(loads.end(), group.begin(), group.end());
+std::vector<GroupShare> group_shares(const Topology& topology,
+                                     std::span<const std::vector<Load>> groups,
+                                     std::span<const GroupClass> classes) {
+  const RunningGroups running(topology, groups);
+  std::vector<GroupShare> shares;
+  for (const GroupClass& of : classes) {
+    shares.push_back(running.share_of(of));
   }
-  first.push_back(loads.size());
-  const std::vector<double> rates = shared_rates(topology, loads);
-  const auto slowest_of = [&](std::size_t group) {
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t load = first[group]; load < first[group + 1]; ++load) {
-      least = std::min(least, rates[load]);
-    }
-    return least;
-  };
-  GroupShare result{.group = asked};
-  double least = slowest_of(asked);
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    if (is_less(slowest_of(group), least)) {
-      result.group = group;
-      least = slowest_of(group);
-    }
-  }
-  const std::size_t begin = first[result.group];
-  const std::size_t end = first[result.group + 1];
-  std::vector<Load> own = groups[result.group];
-  if (sees_fabric == SeesFabric::No) {
-    for (Load& load : own) {
-      load = without_fabric(topology, load);
-    }
-  }
-  const std::vector<double> alone = shared_rates(topology, own);
-  for (std::size_t load = begin; load < end; ++load) {
-    const bool is_limited = is_less(rates[load], alone[load - begin]);
-    result.limits.push_back(is_limited ? rates[load] : std::numeric_limits<double>::infinity());
-    result.is_limited = result.is_limited || is_limited;
-  }
-  if (result.is_limited) {
-    result.share = std::min(1.0, least / *std::min_element(alone.begin(), alone.end()));
-    result.left = capacities_left(topology, loads, rates, begin, end);
-  }
-  return result;
+  return shares;
 }
 
 bool spreads(RoutingPolicy policy) {
@@ -233,9 +262,14 @@ ConnectionLoads::ConnectionLoads(Routing& routing) : routing_(routing) {
 }
 
 void ConnectionLoads::restart() {
+  latencies_.clear();
   if (counted_) {
     paths_.emplace(*counted_);
   }
+}
+
+std::vector<SimTime> ConnectionLoads::take_latencies() {
+  return std::exchange(latencies_, {});
 }
 
 bool ConnectionLoads::add(const ConnectionSpec& spec, double weight, Load& load) {
@@ -246,8 +280,12 @@ bool ConnectionLoads::add(const ConnectionSpec& spec, double weight, Load& load)
   }
   std::vector<LinkId> path;
   for (const std::uint32_t number : numbers) {
+    const bool is_first = number == numbers.front();
     if (!routing.route(spec.source, spec.target, spec.flow_label, path, number, spec.nic_turns)) {
       return false;
+    }
+    if (is_first) {
+      latencies_.push_back(path_latency(routing.topology(), path));
     }
     for (const LinkId link : path) {
       if (has_fabric_ || !is_between_switches(routing.topology(), link)) {

@@ -41,9 +41,18 @@ void merge(Load& load);
 [[nodiscard]] std::vector<double> shared_rates(const Topology& topology,
                                                std::span<const Load> loads);
 
-// What groups that do the same at the same time leave the slowest of them.
+// Whether what times a group alone sees that links between switches limit it.
+enum class SeesFabric : std::uint8_t { Yes, No };
+
+// Groups that take equally long where they have equal rates.
+struct GroupClass {
+  std::vector<std::size_t> groups = {};  // At least one.
+  SeesFabric sees_fabric = SeesFabric::Yes;
+};
+
+// What groups that do the same at the same time leave the slowest of a class.
 struct GroupShare {
-  std::size_t group = 0;    // The slowest: the one asked for unless another one is slower.
+  std::size_t group = 0;    // The slowest, the first of several.
   bool is_limited = false;  // Others slow it down.
   // By load of the group: its rate, or infinite where others take nothing from it.
   std::vector<double> limits = {};
@@ -52,13 +61,10 @@ struct GroupShare {
   std::vector<std::pair<LinkId, Bandwidth>> left = {};
 };
 
-// Whether what times a group alone sees that links between switches limit it.
-enum class SeesFabric : std::uint8_t { Yes, No };
-
-// `groups`: the loads of each, merged.
-[[nodiscard]] GroupShare group_share(const Topology& topology,
-                                     std::span<const std::vector<Load>> groups, std::size_t asked,
-                                     SeesFabric sees_fabric);
+// By class. `groups`: the loads of each, merged; all run at the same time, whatever their class.
+[[nodiscard]] std::vector<GroupShare> group_shares(const Topology& topology,
+                                                   std::span<const std::vector<Load>> groups,
+                                                   std::span<const GroupClass> classes);
 
 // What connections put on links. Switches that send packet by packet over all equally good ways, or
 // choose the least loaded, spread a connection evenly over as many of them as SprayPaths takes; on
@@ -74,12 +80,16 @@ class ConnectionLoads {
   [[nodiscard]] bool add(const ConnectionSpec& spec, double weight, Load& load);
   // Counts ways from the first one again: what is added then does not depend on what was before.
   void restart();
+  // Of the ways of the connections that were added since it was last asked, in that order; of
+  // several ways the first one's.
+  [[nodiscard]] std::vector<SimTime> take_latencies();
 
  private:
   Routing& routing_;
   bool has_fabric_ = true;
   std::optional<Routing> counted_;  // Ways by number.
   std::optional<SprayPaths> paths_;
+  std::vector<SimTime> latencies_;
 };
 
 // Whether links of the fabric choose by themselves what a connection takes: see above.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -18,7 +19,6 @@
 #include "network/transfers.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
-#include "topology/switch_graph.h"
 
 namespace trainyard {
 namespace {
@@ -78,6 +78,42 @@ Load plain_load(const Cluster& cluster, Operation operation, Bytes size, const R
   return load;
 }
 
+// Algorithms whose channels are loads that go at one rate whatever they carry.
+bool is_whole(nccl::Algorithm algorithm) {
+  return algorithm == nccl::Algorithm::Ring || algorithm == nccl::Algorithm::Tree;
+}
+
+bool is_empty_load(const std::vector<Load>& loads) {
+  return std::all_of(loads.begin(), loads.end(), [](const Load& load) { return load.empty(); });
+}
+
+// What tells groups apart that stand alike: how long each of their connections is, and what each
+// load puts on links of servers. Links between switches, on which hashes put what they like, say
+// nothing but rates.
+void append_signature(const Topology& topology, const std::vector<Load>& loads,
+                      ConnectionLoads& connections, std::vector<std::int64_t>& key) {
+  for (const SimTime latency : connections.take_latencies()) {
+    key.push_back(latency.picoseconds());
+  }
+  for (const Load& load : loads) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> used;
+    for (const LinkWeight& one : load) {
+      const Link& link = topology.link(one.link);
+      if (topology.node(link.source).server || topology.node(link.target).server) {
+        constexpr double kPartsPerMillion = 1e6;
+        used.emplace_back(link.spec.bandwidth.bits_per_second(),
+                          std::llround(one.weight * kPartsPerMillion));
+      }
+    }
+    std::sort(used.begin(), used.end());
+    key.push_back(static_cast<std::int64_t>(used.size()));
+    for (const auto& [bandwidth, weight] : used) {
+      key.push_back(bandwidth);
+      key.push_back(weight);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<int> servers_of_gpus(const Cluster& cluster) {
@@ -116,40 +152,48 @@ void ClusterTimes::use_plan(const ParallelPlan& plan) {
   asked_->sisters.emplace(plan, domain_of_rank_);
 }
 
-// Of each rank the kind of its server, which of the group's servers and domains it is in, and its
-// place in the server.
-std::vector<int> ClusterTimes::shape_of_group() {
-  if (!kinds_) {
-    kinds_.emplace(whole_, SwitchGraph(whole_.topology));
+// Loads do not depend on what was asked before.
+void ClusterTimes::restart_loads() {
+  if (!connections_) {
+    routing_.emplace(whole_.topology, whole_.routing);
+    connections_.emplace(*routing_);
   }
-  std::vector<int> shape;
-  std::map<int, int> domains;
-  std::map<ServerId, int> servers;
-  for (const NodeId gpu : group_.gpus) {
-    const ServerId server = *group_.topology.node(gpu).server;
-    const std::span<const NodeId> nodes = kinds_->nodes_of(server);
-    const auto rank = std::lower_bound(whole_.gpus.begin(), whole_.gpus.end(), gpu);
-    const int domain = domain_of_rank_[static_cast<std::size_t>(rank - whole_.gpus.begin())];
-    const auto count = [](const auto& map) { return static_cast<int>(map.size()); };
-    shape.push_back(static_cast<int>(kinds_->kind_of(server)));
-    shape.push_back(servers.try_emplace(server, count(servers)).first->second);
-    shape.push_back(domains.try_emplace(domain, count(domains)).first->second);
-    shape.push_back(
-        static_cast<int>(std::lower_bound(nodes.begin(), nodes.end(), gpu) - nodes.begin()));
+  connections_->restart();
+}
+
+ClusterTimes::Shape& ClusterTimes::shape_of(const std::vector<int>& ranks) {
+  if (!shapes_of_groups_) {
+    restart_loads();
+    shapes_of_groups_.emplace(whole_, domain_of_rank_, *routing_);
   }
+  std::vector<int> described = shapes_of_groups_->shape(ranks);
+  const auto found = shapes_.find(described);
+  if (found != shapes_.end()) {
+    return found->second;
+  }
+  Shape made;
+  if (runtime_) {
+    keep_ranks(whole_, ranks, group_);
+    const nccl::JobNodes nodes =
+        nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
+    nccl::SearchMemory* const searches =
+        runtime_->searches != nullptr ? runtime_->searches : &own_searches_;
+    made.communicator = nccl::make_communicator(nodes, init_options(), searches).communicator;
+  }
+  Shape& shape = shapes_.emplace(std::move(described), std::move(made)).first->second;
+  shape.alike = alike(ranks, shape);
   return shape;
 }
 
-const nccl::Communicator& ClusterTimes::communicator() {
-  std::vector<int> shape = shape_of_group();
-  const auto found = communicators_.find(shape);
-  if (found != communicators_.end()) {
-    return found->second;
+int ClusterTimes::alike(const std::vector<int>& ranks, const Shape& shape) {
+  std::vector<const Shape*>& others = different_shapes_[shapes_of_groups_->joints(ranks)];
+  for (const Shape* const other : others) {
+    if (!runtime_ || differ_in_nics_alone(*other->communicator, *shape.communicator)) {
+      return other->alike;
+    }
   }
-  const nccl::JobNodes nodes = nccl::job_nodes(group_, runtime_->catalogue, nccl::Domains::Joined);
-  return communicators_
-      .emplace(std::move(shape), nccl::make_communicator(nodes, init_options()).communicator)
-      .first->second;
+  others.push_back(&shape);
+  return numbers_++;
 }
 
 // Nothing for what is made of sends and receives.
@@ -164,49 +208,56 @@ std::optional<nccl::CallPlan> ClusterTimes::call_plan(const nccl::Communicator& 
                          nccl::call_bytes(*function, size, communicator.ranks));
 }
 
-ClusterTimes::Use ClusterTimes::use_of(Operation operation, Bytes size) {
+ClusterTimes::Use ClusterTimes::use_of(const Shape& shape, Operation operation, Bytes size) const {
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   if (!runtime_) {
-    return {exchanges(operation) ? static_cast<int>(operation) : -1, 0};
+    return {exchanges(operation) ? number(operation) : -1};
   }
-  const std::optional<nccl::CallPlan> plan = call_plan(communicator(), operation, size);
+  const std::optional<nccl::CallPlan> plan = call_plan(*shape.communicator, operation, size);
   if (!plan) {
-    return {static_cast<int>(operation), -1};
+    return {-1, number(operation)};
   }
-  const bool is_whole =
-      plan->algorithm == nccl::Algorithm::Ring || plan->algorithm == nccl::Algorithm::Tree;
-  return {static_cast<int>(plan->algorithm), is_whole ? 0 : plan->channels};
+  Use use = {number(plan->algorithm)};
+  if (!is_whole(plan->algorithm)) {
+    use.insert(use.end(), {number(plan->function), plan->bytes.count(), number(plan->channels)});
+  }
+  return use;
 }
 
-// Loads do not depend on what was asked before.
-void ClusterTimes::restart_loads() {
-  if (!connections_) {
-    routing_.emplace(whole_.topology, whole_.routing);
-    connections_.emplace(*routing_);
+SeesFabric ClusterTimes::sees_fabric(const Shape& shape, Operation operation, Bytes size) const {
+  if (!runtime_ || runtime_->engine) {
+    return SeesFabric::Yes;
   }
-  connections_->restart();
+  const std::optional<nccl::CallPlan> plan = call_plan(*shape.communicator, operation, size);
+  return plan && is_whole(plan->algorithm) && !spreads(whole_.routing.policy) ? SeesFabric::Yes
+                                                                              : SeesFabric::No;
 }
 
-std::vector<Load> ClusterTimes::loads(Operation operation, Bytes size) {
+std::vector<Load> ClusterTimes::loads(const Shape& shape, Operation operation, Bytes size) {
   if (!runtime_) {
     return {plain_load(group_, operation, size, *routing_, *connections_)};
   }
   const nccl::InitOptions options = init_options();
-  const nccl::Communicator& communicator = this->communicator();
+  const nccl::Communicator& communicator = *shape.communicator;
   nccl::Timer timer(group_, communicator, runtime_->profile, options.environment, {}, {},
                     &*routing_);
   const std::optional<nccl::CallPlan> plan = call_plan(communicator, operation, size);
   return plan ? timer.loads(*plan, *connections_) : timer.loads(operation, *connections_);
 }
 
-SimTime ClusterTimes::with_nccl(Operation operation, Bytes size, const Cluster& cluster,
-                                const GroupShare* share) {
+SimTime ClusterTimes::with_nccl(const Shape& shape, Operation operation, Bytes size,
+                                const Cluster& cluster, const GroupShare* share) {
   const nccl::InitOptions options = init_options();
-  const nccl::Communicator& communicator = this->communicator();
+  const nccl::Communicator& communicator = *shape.communicator;
   std::optional<nccl::EngineSettings> engine;
   if (runtime_->engine) {
     engine = nccl::EngineSettings{.fidelity = *runtime_->engine};
   }
-  nccl::Timer timer(cluster, communicator, runtime_->profile, options.environment, {}, engine);
+  restart_loads();
+  // Adaptive remembers the routes that it gave: each call has its own.
+  const bool has_own_routing = engine || whole_.routing.policy == RoutingPolicy::Adaptive;
+  nccl::Timer timer(cluster, communicator, runtime_->profile, options.environment, {}, engine,
+                    has_own_routing ? nullptr : &*routing_);
   if (share != nullptr && !engine) {
     timer.limit({.channels = share->limits, .share = share->share});
   }
@@ -230,65 +281,77 @@ SimTime ClusterTimes::plain(Operation operation, Bytes size, const Cluster& clus
   return result.time;
 }
 
-std::optional<std::size_t> ClusterTimes::add_share(const Groups& groups,
-                                                   const std::vector<std::vector<Load>>& loads,
-                                                   const std::vector<int>& asked,
-                                                   SeesFabric sees_fabric) {
-  const auto place =
-      static_cast<std::size_t>(std::find(groups.begin(), groups.end(), asked) - groups.begin());
-  CHECK(place < groups.size(), "a group is among its sisters");
-  GroupShare share = group_share(whole_.topology, loads, place, sees_fabric);
-  if (!share.is_limited && share.group == place) {
-    return std::nullopt;
-  }
-  const std::size_t group = share.group;
-  shares_.push_back({.left = std::move(share), .ranks = groups[group]});
-  return shares_.size() - 1;
-}
-
-std::optional<std::size_t> ClusterTimes::share_of(Operation operation, const Groups& groups,
-                                                  const std::vector<int>& asked, Bytes size) {
-  keep_ranks(whole_, asked, group_);
-  const Use use = use_of(operation, size);
-  auto key = std::make_tuple(use, groups, asked);
-  const auto known = known_shares_.find(key);
-  if (known != known_shares_.end()) {
-    return known->second;
-  }
-  const auto is_empty = [](const std::vector<Load>& loads) {
-    return std::all_of(loads.begin(), loads.end(), [](const Load& load) { return load.empty(); });
-  };
-  std::optional<std::size_t> share;
-  restart_loads();
-  if (!is_empty(loads(operation, size))) {
-    restart_loads();
-    std::vector<std::vector<Load>> all;
-    for (const std::vector<int>& ranks : groups) {
-      keep_ranks(whole_, ranks, group_);
-      all.push_back(loads(operation, size));
+std::vector<ClusterTimes::Slowest> ClusterTimes::slowest_by_class(
+    const Groups& groups, const std::vector<std::vector<Load>>& loads,
+    const std::vector<std::vector<std::int64_t>>& keys, const std::vector<SeesFabric>& sees) {
+  std::map<std::vector<std::int64_t>, std::size_t> numbers;
+  std::vector<GroupClass> classes;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const auto [entry, fresh] = numbers.try_emplace(keys[group], classes.size());
+    if (fresh) {
+      classes.push_back({.sees_fabric = sees[group]});
     }
-    // Rings and trees of the event model know the way of each connection, the others only NICs; an
-    // engine knows all.
-    const bool is_blind = runtime_ && !runtime_->engine &&
-                          (spreads(whole_.routing.policy) ||
-                           (use.first != static_cast<int>(nccl::Algorithm::Ring) &&
-                            use.first != static_cast<int>(nccl::Algorithm::Tree)) ||
-                           !nccl::function_of(operation));
-    share = add_share(groups, all, asked, is_blind ? SeesFabric::No : SeesFabric::Yes);
+    classes[entry->second].groups.push_back(group);
   }
-  known_shares_.emplace(std::move(key), share);
-  return share;
+  std::vector<Slowest> slowest;
+  for (GroupShare& share : group_shares(whole_.topology, loads, classes)) {
+    Slowest& one = slowest.emplace_back(Slowest{.ranks = groups[share.group]});
+    if (share.is_limited) {
+      one.share = shares_.size();
+      shares_.push_back({.left = std::move(share), .ranks = one.ranks});
+    }
+  }
+  return slowest;
 }
 
-std::optional<std::size_t> ClusterTimes::share_of_message(const Groups& messages,
-                                                          const std::vector<int>& asked) {
-  auto key = std::make_pair(messages, asked);
-  const auto known = message_shares_.find(key);
-  if (known != message_shares_.end()) {
+const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_of(Operation operation,
+                                                                   const Groups& groups,
+                                                                   Bytes size) {
+  std::vector<Shape*> shapes;
+  std::vector<Use> uses;
+  std::map<const Shape*, Use> use_of_shape;
+  for (const std::vector<int>& ranks : groups) {
+    shapes.push_back(&shape_of(ranks));
+    const auto [entry, fresh] = use_of_shape.try_emplace(shapes.back());
+    if (fresh) {
+      entry->second = use_of(*shapes.back(), operation, size);
+      uses.push_back(entry->second);
+    }
+  }
+  auto key = std::make_pair(std::move(uses), groups);
+  const auto known = known_slowest_.find(key);
+  if (known != known_slowest_.end()) {
     return known->second;
   }
   restart_loads();
   std::vector<std::vector<Load>> all;
+  std::vector<std::vector<std::int64_t>> keys;
+  std::vector<SeesFabric> sees;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    Shape& shape = *shapes[group];
+    const auto [is_empty, is_new] = shape.is_empty.try_emplace(use_of_shape[&shape], false);
+    all.emplace_back();
+    keys.push_back({shape.alike});
+    if (is_new || !is_empty->second) {
+      keep_ranks(whole_, groups[group], group_);
+      all.back() = loads(shape, operation, size);
+      is_empty->second = is_empty_load(all.back());
+      append_signature(whole_.topology, all.back(), *connections_, keys.back());
+    }
+    sees.push_back(sees_fabric(shape, operation, size));
+  }
+  return known_slowest_.emplace(std::move(key), slowest_by_class(groups, all, keys, sees))
+      .first->second;
+}
+
+const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_messages(const Groups& messages) {
+  const auto known = known_messages_.find(messages);
+  if (known != known_messages_.end()) {
+    return known->second;
+  }
+  restart_loads();
+  std::vector<std::vector<Load>> all;
+  std::vector<std::vector<std::int64_t>> keys;
   for (const std::vector<int>& ends : messages) {
     const auto gpu = [&](std::size_t end) {
       return whole_.gpus[static_cast<std::size_t>(ends[end])];
@@ -299,18 +362,20 @@ std::optional<std::size_t> ClusterTimes::share_of_message(const Groups& messages
     }
     merge(load);
     all.push_back({std::move(load)});
+    append_signature(whole_.topology, all.back(), *connections_, keys.emplace_back());
   }
-  const std::optional<std::size_t> share = add_share(messages, all, asked, SeesFabric::Yes);
-  message_shares_.emplace(std::move(key), share);
-  return share;
+  return known_messages_
+      .emplace(messages,
+               slowest_by_class(messages, all, keys, std::vector(messages.size(), SeesFabric::Yes)))
+      .first->second;
 }
 
-const ClusterTimes::Share* ClusterTimes::share_at(std::optional<std::size_t> index) {
+const GroupShare* ClusterTimes::share_at(std::optional<std::size_t> index) {
   if (!index) {
     return nullptr;
   }
   asked_->least_share = std::min(asked_->least_share, shares_[*index].left.share);
-  return &shares_[*index];
+  return &shares_[*index].left;
 }
 
 Cluster ClusterTimes::with_links_left(const Cluster& cluster, const GroupShare& share) const {
@@ -321,18 +386,19 @@ Cluster ClusterTimes::with_links_left(const Cluster& cluster, const GroupShare& 
 
 SimTime ClusterTimes::simulated_once(Operation operation, const std::vector<int>& ranks, Bytes size,
                                      std::optional<std::size_t> share) {
+  const GroupShare* const left = share_at(share);
   const auto [entry, fresh] = collectives_.try_emplace({operation, ranks, size, share});
   if (fresh) {
+    const Shape* const shape = runtime_ ? &shape_of(ranks) : nullptr;
     keep_ranks(whole_, ranks, group_);
     const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
-    const GroupShare* const left = share ? &shares_[*share].left : nullptr;
     std::optional<Cluster> changed;
-    if (left != nullptr && left->is_limited && (!runtime_ || runtime_->engine)) {
+    if (left != nullptr && (!runtime_ || runtime_->engine)) {
       changed.emplace(with_links_left(group_, *left));
     }
     const Cluster& cluster = changed ? *changed : group_;
-    entry->second = runtime_ ? with_nccl(operation, aligned, cluster, left)
-                             : plain(operation, aligned, cluster);
+    entry->second = shape != nullptr ? with_nccl(*shape, operation, aligned, cluster, left)
+                                     : plain(operation, aligned, cluster);
   }
   return entry->second;
 }
@@ -346,21 +412,17 @@ SimTime ClusterTimes::collective(Operation operation, const std::vector<int>& ra
     return answer->second;
   }
   const Bytes aligned = aligned_size(operation, size, static_cast<int>(ranks.size()));
-  std::optional<std::size_t> index;
-  if (asked_->sisters && aligned.count() > 0) {
-    const Groups& groups = asked_->sisters->of(ranks);
-    if (groups.size() > 1) {
-      std::vector<int> rising = ranks;
-      std::sort(rising.begin(), rising.end());
-      index = share_of(operation, groups, rising, aligned);
-    }
-  }
   SimTime time;
   if (aligned.count() > 0) {
-    // A group that is slower than this one by rates alone may yet be faster: of other ranks.
-    time = simulated_once(operation, ranks, size, std::nullopt);
-    if (const Share* const share = share_at(index)) {
-      time = std::max(time, simulated_once(operation, share->ranks, size, index));
+    std::vector<int> rising = ranks;
+    std::sort(rising.begin(), rising.end());
+    // Whatever the rates say: a plan makes no group faster.
+    time = simulated_once(operation, rising, size, std::nullopt);
+    const Groups* const groups = asked_->sisters ? &asked_->sisters->of(rising) : nullptr;
+    if (groups != nullptr && groups->size() > 1) {
+      for (const Slowest& one : slowest_of(operation, *groups, aligned)) {
+        time = std::max(time, simulated_once(operation, one.ranks, size, one.share));
+      }
     }
   }
   asked_->collectives.emplace(asked, time);
@@ -374,16 +436,14 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
   if (answer != asked_->messages.end()) {
     return answer->second;
   }
-  std::optional<std::size_t> index;
-  if (asked_->sisters) {
-    const Groups& messages = asked_->sisters->of_message(from, to);
-    if (messages.size() > 1) {
-      index = share_of_message(messages, {from, to});
+  SimTime time;
+  const Groups* const messages = asked_->sisters ? &asked_->sisters->of_message(from, to) : nullptr;
+  if (messages != nullptr && messages->size() > 1) {
+    for (const Slowest& one : slowest_messages(*messages)) {
+      time = std::max(time, transferred_once(one.ranks[0], one.ranks[1], size, one.share));
     }
-  }
-  SimTime time = transferred_once(from, to, size, std::nullopt);
-  if (const Share* const share = share_at(index)) {  // As for collectives.
-    time = std::max(time, transferred_once(share->ranks[0], share->ranks[1], size, index));
+  } else {
+    time = transferred_once(from, to, size, std::nullopt);
   }
   asked_->messages.emplace(asked, time);
   return time;
@@ -391,14 +451,15 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
 
 SimTime ClusterTimes::transferred_once(int from, int to, Bytes size,
                                        std::optional<std::size_t> share) {
+  const GroupShare* const left = share_at(share);
   const auto [entry, fresh] = transfers_.try_emplace({from, to, size, share});
   if (fresh) {
     const std::array<Transfer, 1> one{
         Transfer{.source = whole_.gpus[static_cast<std::size_t>(from)],
                  .target = whole_.gpus[static_cast<std::size_t>(to)]}};
     std::optional<Cluster> changed;
-    if (share && shares_[*share].left.is_limited) {
-      changed.emplace(with_links_left(whole_, shares_[*share].left));
+    if (left != nullptr) {
+      changed.emplace(with_links_left(whole_, *left));
     }
     const TransferTimes run =
         time_transfers(changed ? *changed : whole_, one, {.size = size, .fidelity = fidelity_});

@@ -4,10 +4,16 @@
 // ranks of each tensor rank do, and a collective takes as long as for the slowest of them, with
 // what the others leave it of links that they share. Rates are those of one max-min solve over all
 // of them (network/load_sharing.h). What nobody shares takes as long as alone, to the picosecond.
-// What was asked once is remembered.
+//
+// Groups that would take equally long at equal rates are a class: they stand alike on like servers
+// (group_shapes.h), NCCL decides the same for them, their connections are equally long one by one,
+// and they load links of equal rates within servers. Of each class the group with the least rate is
+// run, so that the answer is the same whichever group of a kind is asked for, and whatever was
+// asked before. What was asked once is remembered.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -22,12 +28,13 @@
 #include "nccl/communicator.h"
 #include "nccl/init.h"
 #include "nccl/profile.h"
+#include "nccl/search_memory.h"
 #include "network/load_sharing.h"
 #include "network/network.h"
+#include "parallelism/group_shapes.h"
 #include "parallelism/group_times.h"
 #include "parallelism/sister_groups.h"
 #include "topology/cluster.h"
-#include "topology/server_kinds.h"
 
 namespace trainyard {
 
@@ -46,6 +53,7 @@ class ClusterTimes final : public GroupTimes {
     const nccl::Profile& profile;
     std::optional<Fidelity> engine = {};  // Between nodes; none: the event model's own ports.
     nccl::Version version = kStepVersion;
+    nccl::SearchMemory* searches = nullptr;  // Shared with others; none: one of its own.
   };
   // `runtime`: NCCL; without it links and latencies only, at that fidelity: rings, and direct
   // messages for alltoall and sendrecv. The cluster and what `runtime` refers to must outlive this.
@@ -74,12 +82,23 @@ class ClusterTimes final : public GroupTimes {
 
  private:
   using Groups = SisterGroups::Groups;
-  // How a call uses its links: operation or algorithm, and channels where they matter.
-  using Use = std::pair<int, int>;
+  // How a call uses its links: operation or algorithm, and sizes where they matter.
+  using Use = std::vector<std::int64_t>;
+  // Of groups that use equal places of like servers.
+  struct Shape {
+    std::optional<nccl::Communicator> communicator = {};
+    int alike = 0;  // The number of all shapes that take equally long but for their NICs.
+    std::map<Use, bool> is_empty = {};  // Whether calls are on no link that others may use.
+  };
   // What others leave a group.
   struct Share {
     GroupShare left;
     std::vector<int> ranks;  // Of the group.
+  };
+  // The slowest group of a class; an index into shares_ if others take something from it.
+  struct Slowest {
+    std::vector<int> ranks;
+    std::optional<std::size_t> share = {};
   };
 
   // What is known with a plan in use.
@@ -91,27 +110,28 @@ class ClusterTimes final : public GroupTimes {
     double least_share = 1.0;
   };
 
-  // These are of the ranks that group_ has been left.
-  [[nodiscard]] const nccl::Communicator& communicator();
+  [[nodiscard]] Shape& shape_of(const std::vector<int>& ranks);
+  [[nodiscard]] int alike(const std::vector<int>& ranks, const Shape& shape);
   [[nodiscard]] std::optional<nccl::CallPlan> call_plan(const nccl::Communicator& communicator,
                                                         Operation operation, Bytes size) const;
-  [[nodiscard]] Use use_of(Operation operation, Bytes size);
-  // What a call puts on links that other groups may use as well.
-  [[nodiscard]] std::vector<Load> loads(Operation operation, Bytes size);
-  [[nodiscard]] SimTime with_nccl(Operation operation, Bytes size, const Cluster& cluster,
-                                  const GroupShare* share);
+  [[nodiscard]] Use use_of(const Shape& shape, Operation operation, Bytes size) const;
+  // Whether what times such a call alone sees that links between switches limit it.
+  [[nodiscard]] SeesFabric sees_fabric(const Shape& shape, Operation operation, Bytes size) const;
+  // What a call of the ranks that group_ has been left puts on links that others may use as well.
+  [[nodiscard]] std::vector<Load> loads(const Shape& shape, Operation operation, Bytes size);
+  [[nodiscard]] SimTime with_nccl(const Shape& shape, Operation operation, Bytes size,
+                                  const Cluster& cluster, const GroupShare* share);
   [[nodiscard]] SimTime plain(Operation operation, Bytes size, const Cluster& cluster) const;
 
-  // Indices into shares_; none for a group that others take nothing from.
-  [[nodiscard]] std::optional<std::size_t> share_of(Operation operation, const Groups& groups,
-                                                    const std::vector<int>& asked, Bytes size);
-  [[nodiscard]] std::optional<std::size_t> share_of_message(const Groups& messages,
-                                                            const std::vector<int>& asked);
-  [[nodiscard]] std::optional<std::size_t> add_share(const Groups& groups,
-                                                     const std::vector<std::vector<Load>>& loads,
-                                                     const std::vector<int>& asked,
-                                                     SeesFabric sees_fabric);
-  [[nodiscard]] const Share* share_at(std::optional<std::size_t> index);
+  // Of each class of groups that all run the call, or of messages.
+  [[nodiscard]] const std::vector<Slowest>& slowest_of(Operation operation, const Groups& groups,
+                                                       Bytes size);
+  [[nodiscard]] const std::vector<Slowest>& slowest_messages(const Groups& messages);
+  // `keys`: by group, equal for those of a class.
+  [[nodiscard]] std::vector<Slowest> slowest_by_class(
+      const Groups& groups, const std::vector<std::vector<Load>>& loads,
+      const std::vector<std::vector<std::int64_t>>& keys, const std::vector<SeesFabric>& sees);
+  [[nodiscard]] const GroupShare* share_at(std::optional<std::size_t> index);
   [[nodiscard]] Cluster with_links_left(const Cluster& cluster, const GroupShare& share) const;
   [[nodiscard]] nccl::InitOptions init_options() const { return {.version = runtime_->version}; }
   // Of a group, with what others leave it.
@@ -119,7 +139,6 @@ class ClusterTimes final : public GroupTimes {
                                        Bytes size, std::optional<std::size_t> share);
   [[nodiscard]] SimTime transferred_once(int from, int to, Bytes size,
                                          std::optional<std::size_t> share);
-  [[nodiscard]] std::vector<int> shape_of_group();
   void restart_loads();
 
   const Cluster& whole_;
@@ -129,14 +148,17 @@ class ClusterTimes final : public GroupTimes {
   std::vector<int> server_of_rank_;
   std::vector<int> domain_of_rank_;
   // Made when first needed.
-  std::optional<ServerKinds> kinds_;
   std::optional<Routing> routing_;  // Of whole_.
   std::optional<ConnectionLoads> connections_;
-  // By the shape of the group: alike ones have the same.
-  std::map<std::vector<int>, nccl::Communicator> communicators_;
+  std::optional<GroupShapes> shapes_of_groups_;
+  nccl::SearchMemory own_searches_;
+  std::map<std::vector<int>, Shape> shapes_;  // As GroupShapes describes them.
+  // By joints: one shape for each number.
+  std::map<std::vector<int>, std::vector<const Shape*>> different_shapes_;
+  int numbers_ = 0;
   std::vector<Share> shares_;
-  std::map<std::tuple<Use, Groups, std::vector<int>>, std::optional<std::size_t>> known_shares_;
-  std::map<std::pair<Groups, std::vector<int>>, std::optional<std::size_t>> message_shares_;
+  std::map<std::pair<std::vector<Use>, Groups>, std::vector<Slowest>> known_slowest_;
+  std::map<Groups, std::vector<Slowest>> known_messages_;
   // With the index of a share.
   std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
       collectives_;

@@ -173,7 +173,8 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
     runtime.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue,
                                        .profile = *tables.nccl,
                                        .engine = tables.engine,
-                                       .version = tables.nccl_version});
+                                       .version = tables.nccl_version,
+                                       .searches = tables.searches});
   }
   ClusterTimes times(cluster, runtime, tables.fidelity);
   times.use_plan(run.plan);

@@ -55,6 +55,7 @@ struct StepTables {
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
   // `nccl`. With at most kMostUnfoldedRanks.
   bool shares_network = false;
+  nccl::SearchMemory* searches = nullptr;  // Of communicators, shared with other steps.
 };
 
 struct StepRun {

@@ -132,10 +132,12 @@ TEST_CASE("what is not connected does not change a bit of a rate", "[load_sharin
     for (std::size_t i = 0; i < own.size(); ++i) {
       REQUIRE(beside[2 * i + 1] == alone[i]);
     }
-    const GroupShare share = group_share(topology, std::vector{own, others}, 0, SeesFabric::Yes);
-    REQUIRE((share.group == 1 || !share.is_limited));
-    REQUIRE(share.share == 1.0);
-    REQUIRE(share.left.empty());
+    const std::vector<GroupClass> each{{.groups = {0}}, {.groups = {1}}};
+    for (const GroupShare& share : group_shares(topology, std::vector{own, others}, each)) {
+      REQUIRE(!share.is_limited);
+      REQUIRE(share.share == 1.0);
+      REQUIRE(share.left.empty());
+    }
   }
 }
 
@@ -143,7 +145,11 @@ TEST_CASE("the slowest of groups that share a link counts", "[load_sharing]") {
   const Topology topology = row_of_links(3);
   const std::vector<std::vector<Load>> groups{
       {load_on({{2, 1.0}})}, {load_on({{0, 1.0}, {2, 1.0}})}, {load_on({{0, 1.0}})}};
-  const GroupShare share = group_share(topology, groups, 0, SeesFabric::Yes);
+  const std::vector<GroupShare> shares = group_shares(
+      topology, groups,
+      std::vector<GroupClass>{
+          {.groups = {0, 1, 2}}, {.groups = {0}}, {.groups = {0}, .sees_fabric = SeesFabric::No}});
+  const GroupShare& share = shares[0];
   REQUIRE(share.group == 1);
   REQUIRE(share.is_limited);
   REQUIRE(share.limits == std::vector{50e9});
@@ -151,10 +157,11 @@ TEST_CASE("the slowest of groups that share a link counts", "[load_sharing]") {
   // Of the third link the first group takes the 250 Gb/s that the slowest leaves.
   REQUIRE(share.left == std::vector{std::pair(LinkId(0), Bandwidth(50'000'000'000)),
                                     std::pair(LinkId(2), Bandwidth(50'000'000'000))});
-  // Links between switches are all there are: a model that does not see them has no limit.
-  const GroupShare blind = group_share(topology, {groups.data(), 1}, 0, SeesFabric::No);
-  REQUIRE(blind.is_limited);
-  REQUIRE(blind.left.empty());
+  // A class of its own has what the slowest leaves.
+  REQUIRE(shares[1].group == 0);
+  REQUIRE(shares[1].limits == std::vector{250e9});
+  // Links between switches are all there are: a model that does not see them has no limit alone.
+  REQUIRE(shares[2].is_limited);
 }
 
 TEST_CASE("switches that spread packets load all ways evenly", "[load_sharing]") {

@@ -3,7 +3,9 @@
 
 #include "parallelism/cluster_times.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -225,6 +227,103 @@ TEST_CASE("a plan that comes back has the answers that it had", "[cluster-times]
   times.use_plan(sharing);
   REQUIRE(times.collective(Operation::AllReduce, ranks, mib(64)) == shared);
   REQUIRE(times.simulated() == simulated);
+}
+
+// Racks of 72 GPUs: of groups of 64 the first stays in its rack, the second has 8 GPUs there and 56
+// in the next.
+TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster-times]") {
+  const Cluster cluster =
+      shipped_cluster("gb200-nvl72", {.nodes = 32, .settings = {"server.nvlink_domain=18"}});
+  const ParallelPlan plan{.pipeline = 2, .data = 64, .expert = 64};
+  const std::vector<int> first = group_of(plan, RankGroupKind::Expert, 0);
+  const std::vector<int> second = group_of(plan, RankGroupKind::Expert, 64);
+  ClusterTimes times(cluster, nccl_runtime(), Fidelity::Flow);
+  const SimTime within = times.collective(Operation::AllToAll, first, mib(64));
+  const SimTime across = times.collective(Operation::AllToAll, second, mib(64));
+  REQUIRE(across / within > 2.0);
+  times.use_plan(plan);
+  REQUIRE(times.collective(Operation::AllToAll, first, mib(64)) == across);
+  REQUIRE(times.collective(Operation::AllToAll, second, mib(64)) == across);
+}
+
+// Unequal sisters: sizes at which NCCL decides differently for them, in every order of asking.
+TEST_CASE("what was asked before changes no answer", "[cluster-times]") {
+  const Cluster racks =
+      shipped_cluster("gb200-nvl72", {.nodes = 24, .settings = {"server.nvlink_domain=18"}});
+  const Cluster servers =
+      shipped_cluster("aws-p4d", {.nodes = 6, .settings = {"fabric.routing=static"}});
+  struct Question {
+    Operation operation;
+    int rank;
+    Bytes size;
+  };
+  for (const Cluster* const cluster : {&racks, &servers}) {
+    const ParallelPlan plan = cluster == &racks
+                                  ? ParallelPlan{.tensor = 2, .data = 48}
+                                  : ParallelPlan{.tensor = 4, .pipeline = 2, .data = 6};
+    std::vector<Question> questions;
+    for (const Operation operation :
+         {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter}) {
+      for (const int rank : {0, plan.tensor - 1, plan.ranks() - 1}) {
+        for (const Bytes size : {kib(256), mib(4), mib(256)}) {
+          questions.push_back({operation, rank, size});
+        }
+      }
+    }
+    const auto answer = [&](ClusterTimes& times, const Question& question) {
+      return times.collective(question.operation,
+                              group_of(plan, RankGroupKind::Gradient, question.rank),
+                              question.size);
+    };
+    ClusterTimes forth(*cluster, nccl_runtime(), Fidelity::Flow);
+    ClusterTimes back(*cluster, nccl_runtime(), Fidelity::Flow);
+    forth.use_plan(plan);
+    back.use_plan(plan);
+    std::vector<SimTime> answers;
+    for (const Question& question : questions) {
+      answers.push_back(answer(forth, question));
+    }
+    for (std::size_t index = questions.size(); index-- > 0;) {
+      INFO(cluster->name << " " << index);
+      REQUIRE(answer(back, questions[index]) == answers[index]);
+    }
+    for (std::size_t index : {std::size_t{1}, questions.size() / 2}) {
+      ClusterTimes alone(*cluster, nccl_runtime(), Fidelity::Flow);
+      alone.use_plan(plan);
+      REQUIRE(answer(alone, questions[index]) == answers[index]);
+    }
+  }
+}
+
+// Below leaves of two servers, pairs of neighbours and others.
+TEST_CASE("all sisters and all messages of a stage take as long", "[cluster-times]") {
+  const Cluster cluster = shipped_cluster(
+      "hgx-h100-clos", {.nodes = 6,
+                        .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=static",
+                                     "fabric.oversubscription=2"}});
+  const ParallelPlan plan{.tensor = 4, .pipeline = 3, .data = 4};
+  for (const bool is_nccl : {false, true}) {
+    const auto runtime = is_nccl ? std::optional(nccl_runtime()) : std::nullopt;
+    ClusterTimes alone(cluster, runtime, Fidelity::Flow);
+    ClusterTimes times(cluster, runtime, Fidelity::Flow);
+    times.use_plan(plan);
+    std::map<int, SimTime> of_stage;
+    for (int rank = 0; rank < plan.ranks(); ++rank) {
+      const std::vector<int> ranks = group_of(plan, RankGroupKind::Gradient, rank);
+      const SimTime time = times.collective(Operation::AllReduce, ranks, mib(64));
+      REQUIRE(time == times.collective(Operation::AllReduce,
+                                       group_of(plan, RankGroupKind::Gradient, 0), mib(64)));
+      REQUIRE(time >= alone.collective(Operation::AllReduce, ranks, mib(64)));
+      const std::vector<int> pipeline = group_of(plan, RankGroupKind::Pipeline, rank);
+      for (int stage = 0; stage + 1 < plan.pipeline; ++stage) {
+        const int from = pipeline[static_cast<std::size_t>(stage)];
+        const int to = pipeline[static_cast<std::size_t>(stage) + 1];
+        const SimTime message = times.transfer(from, to, mib(8));
+        REQUIRE(message >= alone.transfer(from, to, mib(8)));
+        REQUIRE(of_stage.try_emplace(stage, message).first->second == message);
+      }
+    }
+  }
 }
 
 }  // namespace trainyard

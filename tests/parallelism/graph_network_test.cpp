@@ -168,4 +168,59 @@ TEST_CASE("groups of a plan take as long as together on one network", "[graph_ne
   }
 }
 
+// Reductions beside transfers between stages and tokens on their way to experts, on the same NICs
+// and oversubscribed links, where groups of one kind share in both. On the shared network traffic
+// is not slower beside computation: rates without that, here.
+TEST_CASE("what kinds of traffic take from each other is little of a step", "[graph_network]") {
+  Model dense = load_model(kConfigsFolder / "workloads/models/llama-3-8b.yaml");
+  Model experts = load_model(kConfigsFolder / "workloads/models/mixtral-8x7b.yaml");
+  dense.layers.resize(8);
+  experts.layers.resize(8);
+  ComputeRates rates = shipped_compute("H100-SXM", "nemo");
+  rates.overlapped_tensor = 0.0;
+  rates.overlapped_data = 0.0;
+  const SoftwareProfile software = shipped_software("nemo");
+  const ParallelPlan stages{.tensor = 2,
+                            .pipeline = 4,
+                            .schedule = PipelineSchedule::Interleaved,
+                            .chunks = 2,
+                            .data = 4,
+                            .zero_stage = 1,
+                            .global_batch = 64,
+                            .sequence = 8192};
+  const ParallelPlan spread{.pipeline = 2,
+                            .data = 16,
+                            .expert = 16,
+                            .zero_stage = 1,
+                            .global_batch = 128,
+                            .sequence = 4096};
+  for (const char* const oversubscription : {"1", "4"}) {
+    const Cluster cluster =
+        shipped_cluster("hgx-h100-clos",
+                        {.nodes = 4,
+                         .settings = {"fabric.nodes_per_leaf=2", "fabric.routing=spray",
+                                      std::string("fabric.oversubscription=") + oversubscription}});
+    for (const bool has_experts : {false, true}) {
+      const ParallelPlan& plan = has_experts ? spread : stages;
+      ClusterTimes times(cluster, {}, Fidelity::Flow);
+      times.use_plan(plan);
+      const StepJob job{.model = has_experts ? experts : dense,
+                        .plan = plan,
+                        .rates = rates,
+                        .software = software,
+                        .overlap = {.data = true, .pipeline = true, .expert = has_experts},
+                        .server_of_rank = times.servers()};
+      const SimTime by_kind = run_step_graph(job, times, Folding::Folded).run.finish;
+      Simulator simulator;
+      SharedNetwork network(simulator, cluster, Fidelity::Flow);
+      NetworkTraffic traffic(simulator, cluster, network);
+      const SimTime all = run_step_graph(job, simulator, traffic, Folding::Unfolded).run.finish;
+      INFO((has_experts ? "experts" : "stages")
+           << " at " << oversubscription << ":1: " << by_kind.microseconds() << " us by kind, "
+           << all.microseconds() << " us all together");
+      REQUIRE(all / by_kind == Approx(1.0).epsilon(0.03));
+    }
+  }
+}
+
 }  // namespace trainyard

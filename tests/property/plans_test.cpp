@@ -42,9 +42,6 @@ Model small_model(bool has_experts) {
   return model;
 }
 
-// Below several leaves ranks of a stage are not alike: some reach the next one over more switches.
-constexpr int kServersOfLeaf = 32;
-
 // Beyond it, packets of a whole step take seconds.
 constexpr int kMostSharedPackets = 16;
 
@@ -53,6 +50,9 @@ struct DrawnPlan {
   Overlap overlap;
   bool has_experts = false;
   int gpus_of_server = 1;
+  // Of leaves of two or four servers, instead of rails with leaves of 32.
+  std::optional<int> servers_of_leaf = {};
+  int oversubscription = 1;
 };
 
 class PlanDraw {
@@ -64,10 +64,6 @@ class PlanDraw {
     ParallelPlan& plan = drawn.plan;
     int left = 1 + static_cast<int>(random_.below(64));
     drawn.gpus_of_server = divisor(left, 8);
-    if (left > kServersOfLeaf * drawn.gpus_of_server) {
-      left -= left % 2;
-      drawn.gpus_of_server = 2;
-    }
     drawn.has_experts = flip();
     plan.tensor = power_of_two(left);
     plan.has_sequence_parallelism = plan.tensor > 1 && (drawn.has_experts || flip());
@@ -86,6 +82,7 @@ class PlanDraw {
     constexpr std::array kRecompute{Recompute::None, Recompute::Selective, Recompute::Full};
     plan.recompute = kRecompute[random_.below(kRecompute.size())];
     plan.offload = {.optimizer = random_.below(4) == 0, .activations = random_.below(4) == 0};
+    draw_leaves(drawn);
     drawn.overlap = {.tensor = flip(), .data = flip(), .pipeline = flip(), .expert = flip()};
     plan.sequence = 256;
     plan.global_batch = 2 * std::max(2, plan.pipeline) * plan.data;
@@ -146,9 +143,27 @@ class PlanDraw {
     }
   }
 
+  void draw_leaves(DrawnPlan& drawn) {
+    if (flip()) {
+      drawn.servers_of_leaf = flip() ? 2 : 4;
+      drawn.oversubscription = flip() ? 1 : 2;
+    }
+  }
+
   std::uint64_t seed_;
   RandomStream random_;
 };
+
+Cluster cluster_for(const DrawnPlan& drawn) {
+  ClusterOverrides overrides{.nodes = drawn.plan.ranks() / drawn.gpus_of_server,
+                             .gpus_per_node = drawn.gpus_of_server};
+  if (!drawn.servers_of_leaf) {
+    return shipped_cluster("dgx-h100", overrides);
+  }
+  overrides.settings = {"fabric.nodes_per_leaf=" + std::to_string(*drawn.servers_of_leaf),
+                        "fabric.oversubscription=" + std::to_string(drawn.oversubscription)};
+  return shipped_cluster("hgx-h100-clos", overrides);
+}
 
 std::string name_of(const DrawnPlan& drawn) {
   const ParallelPlan& plan = drawn.plan;
@@ -158,7 +173,9 @@ std::string name_of(const DrawnPlan& drawn) {
          std::to_string(plan.pipeline) + ", data " + std::to_string(plan.data) + ", expert " +
          std::to_string(plan.expert) + ", zero " + std::to_string(plan.zero_stage) + " over " +
          std::to_string(plan.shards()) + ", " + std::to_string(drawn.gpus_of_server) +
-         " GPUs a server";
+         " GPUs a server, " +
+         (drawn.servers_of_leaf ? std::to_string(*drawn.servers_of_leaf) : "32") +
+         " servers a leaf, " + std::to_string(drawn.oversubscription) + ":1";
 }
 
 // What was drawn, so that none is forgotten.
@@ -178,6 +195,9 @@ void count_kinds(const DrawnPlan& drawn, std::map<std::string, int>& kinds) {
   count(plan.recompute == Recompute::Full, "recompute");
   count(plan.offload.optimizer, "offload of the optimizer");
   count(plan.offload.activations, "offload of activations");
+  const int servers = plan.ranks() / drawn.gpus_of_server;
+  count(servers > 32 && !drawn.servers_of_leaf, "rails with several leaves");
+  count(servers > drawn.servers_of_leaf.value_or(servers), "leaves and spines");
 }
 
 class PlanRun {
@@ -185,8 +205,7 @@ class PlanRun {
   explicit PlanRun(const DrawnPlan& drawn)
       : drawn_(drawn),
         model_(small_model(drawn.has_experts)),
-        cluster_(shipped_cluster("dgx-h100", {.nodes = drawn.plan.ranks() / drawn.gpus_of_server,
-                                              .gpus_per_node = drawn.gpus_of_server})),
+        cluster_(cluster_for(drawn)),
         host_(host_rates_for(drawn.plan, cluster_)) {
     check(drawn.plan, model_, drawn.plan.ranks());
   }
@@ -198,6 +217,7 @@ class PlanRun {
       runtime->engine = fidelity;
     }
     ClusterTimes times(cluster_, runtime, fidelity);
+    times.use_plan(drawn_.plan);
     const StepJob job = job_on(times);
     const StepGraphRun folded = run_step_graph(job, times, Folding::Folded);
     const StepGraphRun whole = run_step_graph(job, times, Folding::Unfolded);
