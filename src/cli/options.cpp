@@ -275,11 +275,15 @@ std::optional<std::string> output_file(const OptionReader& reader, std::string_v
       std::filesystem::is_directory(file, error)) {
     fail_option(name, "a file in a folder that exists", *value);
   }
-  if (const std::optional<std::string> reason = unwritable_reason(file)) {
-    throw ConfigError(fmt::format("--{}: expected a file that can be written, found {}: {}", name,
-                                  in_quotes(*value), *reason));
-  }
+  check_writable(name, file);
   return value;
+}
+
+void check_writable(std::string_view option, const std::filesystem::path& file) {
+  if (const std::optional<std::string> reason = unwritable_reason(file)) {
+    throw ConfigError(fmt::format("--{}: expected a file that can be written, found {}: {}", option,
+                                  in_quotes(file.string()), *reason));
+  }
 }
 
 void check_distinct_files(const std::vector<NamedFile>& files) {

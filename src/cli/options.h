@@ -5,6 +5,7 @@
 
 #include <boost/program_options.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -77,6 +78,8 @@ void add_output_options(boost::program_options::options_description& options);
 // The file of --NAME, if it is given. Refuses at once what could not be written at the end.
 [[nodiscard]] std::optional<std::string> output_file(const OptionReader& reader,
                                                      std::string_view name);
+// The same for a file that an option without a value writes.
+void check_writable(std::string_view option, const std::filesystem::path& file);
 // Refuses one file for two options.
 struct NamedFile {
   std::string_view option;

@@ -117,6 +117,13 @@ Request read_request(const OptionReader& reader) {
   if (request.record && !request.only.empty()) {
     throw ConfigError("--record-budgets: expected all cases, found --only");
   }
+  // Not after minutes of work.
+  if (request.record) {
+    check_writable("record-budgets", *request.budgets);
+  }
+  if (request.record_intervals) {
+    check_writable("record-intervals", intervals_file());
+  }
   return request;
 }
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 
 #include "report/json.h"
+#include "report/log_percent.h"
 #include "report/rate_report.h"
 
 namespace trainyard {
@@ -16,10 +16,6 @@ namespace {
 
 Column column(const char* name, const char* key, Align align = Align::Right) {
   return {.name = name, .key = key, .align = align, .unit = "", .min_width = 0};
-}
-
-std::string percent(double logarithm) {
-  return fmt::format("{:.1f} %", 100.0 * std::expm1(logarithm));
 }
 
 Cell count(std::size_t number) {
@@ -45,10 +41,10 @@ Table error_table(const ProfileCalibration& calibration) {
       continue;
     }
     table.add_row({Cell::of(std::string(name)), count(error.rows),
-                   Cell{percent(error.median_shipped), error.median_shipped},
-                   Cell{percent(error.p90_shipped), error.p90_shipped},
-                   Cell{percent(error.median_fitted), error.median_fitted},
-                   Cell{percent(error.p90_fitted), error.p90_fitted}});
+                   Cell{percent_of_log(error.median_shipped), error.median_shipped},
+                   Cell{percent_of_log(error.p90_shipped), error.p90_shipped},
+                   Cell{percent_of_log(error.median_fitted), error.median_fitted},
+                   Cell{percent_of_log(error.p90_fitted), error.p90_fitted}});
   }
   return table;
 }
@@ -175,7 +171,7 @@ std::string profile_text(const std::string& cluster, const ProfileCalibration& c
       "{}#\n# |predicted / measured - 1|, median and 90th percentile\n",
       cluster, to_string(calibration.basis.machine), calibration.tables.size(),
       rows_of(calibration, RowUse::Fitted), rows_of(calibration, RowUse::KeptOut),
-      kept_out_text(calibration), rows_of(calibration, RowUse::Outlier), percent(fit.noise),
+      kept_out_text(calibration), rows_of(calibration, RowUse::Outlier), percent_of_log(fit.noise),
       fit.design, basis_text(calibration.basis));
   text += render_text(error_table(calibration));
   text += fmt::format(

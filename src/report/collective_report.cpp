@@ -5,12 +5,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <span>
 
 #include "calibration/comparison.h"
 #include "report/json.h"
+#include "report/log_percent.h"
 #include "sim/check.h"
 #include "topology/server_runs.h"
 
@@ -244,14 +244,9 @@ ComparisonSummary error_summary(const std::vector<const CollectiveRow*>& rows) {
   return summarise(comparisons);
 }
 
-// exp(|ln ratio|) - 1: how much the larger of the two times exceeds the smaller.
-double percent(double log_error) {
-  return std::expm1(log_error) * 100.0;
-}
-
 std::string regime_text(std::string_view name, const RegimeError& error) {
   return fmt::format("#   {}: median {:.1f} %, 90th percentile {:.1f} % ({} rows)\n", name,
-                     percent(error.median), percent(error.p90), error.rows);
+                     log_percent(error.median), log_percent(error.p90), error.rows);
 }
 
 std::string summary_text(const ComparisonSummary& summary) {
@@ -321,8 +316,8 @@ Json regime_json(const RegimeError& error) {
     return {{"rows", 0}, {"median_error_percent", nullptr}, {"p90_error_percent", nullptr}};
   }
   return {{"rows", error.rows},
-          {"median_error_percent", percent(error.median)},
-          {"p90_error_percent", percent(error.p90)}};
+          {"median_error_percent", log_percent(error.median)},
+          {"p90_error_percent", log_percent(error.p90)}};
 }
 
 std::string render_report_json(const CollectiveReport& report) {

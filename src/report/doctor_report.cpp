@@ -4,10 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
 
-#include <cmath>
 #include <utility>
 
 #include "report/json.h"
+#include "report/log_percent.h"
 
 namespace trainyard {
 namespace {
@@ -26,7 +26,7 @@ Cell microseconds(SimTime time) {
 }
 
 Cell ratio_cell(double log_ratio) {
-  return {fmt::format("{:+.1f} %", 100.0 * std::expm1(log_ratio)), log_ratio};
+  return {signed_percent_of_log(log_ratio), log_ratio};
 }
 
 Cell percent_cell(double share) {

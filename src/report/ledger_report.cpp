@@ -12,6 +12,7 @@
 
 #include "calibration/comparison.h"
 #include "calibration/intervals.h"
+#include "report/log_percent.h"
 #include "report/table.h"
 
 namespace trainyard {
@@ -31,10 +32,6 @@ struct ClassErrors {
   std::set<std::string> systems;
   std::array<std::vector<double>, kSizeRegimes.size()> errors = {};  // |ln|, by regime.
 };
-
-std::string percent(double log_ratio) {
-  return fmt::format("{:.1f} %", 100.0 * std::expm1(log_ratio));
-}
 
 }  // namespace
 
@@ -77,7 +74,8 @@ std::string ledger_summary(std::span<const LedgerRow> ledger) {
     const Coverage& covered = coverage.at(name);
     text += fmt::format("| {} | {} | {} |", name, of.systems.size(), covered.rows);
     for (std::vector<double>& errors : of.errors) {
-      text += errors.empty() ? " - |" : fmt::format(" {} |", percent(regime_error(errors).median));
+      text += errors.empty() ? " - |"
+                             : fmt::format(" {} |", percent_of_log(regime_error(errors).median));
     }
     text += fmt::format(" {:.0f} % |\n", 100.0 * covered.share());
   }

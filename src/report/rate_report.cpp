@@ -8,15 +8,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "report/log_percent.h"
+
 namespace trainyard {
 namespace {
 
 Column rate_column(const char* name, const char* key, Align align = Align::Right) {
   return {.name = name, .key = key, .align = align, .unit = "", .min_width = 0};
-}
-
-std::string percent_of(double logarithm) {
-  return fmt::format("{:.1f} %", 100.0 * std::expm1(logarithm));
 }
 
 Cell rate_cell(const CalibratedRate& rate, double value) {
@@ -41,10 +39,10 @@ Table errors(const RateCalibration& calibration) {
       const RateCalibration::Error error = calibration.error(use, number);
       if (error.rows > 0) {
         table.add_row({Cell::of(name), Cell::of(std::string(use_name)), count_of(error.rows),
-                       Cell{percent_of(error.median_shipped), error.median_shipped},
-                       Cell{percent_of(error.p90_shipped), error.p90_shipped},
-                       Cell{percent_of(error.median_fitted), error.median_fitted},
-                       Cell{percent_of(error.p90_fitted), error.p90_fitted}});
+                       Cell{percent_of_log(error.median_shipped), error.median_shipped},
+                       Cell{percent_of_log(error.p90_shipped), error.p90_shipped},
+                       Cell{percent_of_log(error.median_fitted), error.median_fitted},
+                       Cell{percent_of_log(error.p90_fitted), error.p90_fitted}});
       }
     }
   };
@@ -75,7 +73,7 @@ std::string rate_text(const RateCalibration& calibration) {
   std::string text = fmt::format(
       "# Rates of kernels of {}, shares of its peaks; noise {}\n"
       "# |predicted / measured - 1|, median and 90th percentile\n",
-      calibration.gpu, percent_of(calibration.fit.noise));
+      calibration.gpu, percent_of_log(calibration.fit.noise));
   text += render_text(errors(calibration));
   text += "#\n# Rates, within which they are with 90 %\n";
   text += render_text(rate_table(calibration));

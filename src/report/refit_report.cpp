@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/log_percent.h"
+
 namespace trainyard {
 namespace {
 
@@ -20,21 +22,16 @@ namespace {
 constexpr double k90Percent = 1.645;
 
 Cell error_cell(const TableFigures& figures) {
-  return figures.tables == 0
-             ? Cell::none()
-             : Cell{fmt::format("{:.1f} %", 100.0 * std::expm1(figures.median)), figures.median};
+  return figures.tables == 0 ? Cell::none() : Cell{percent_of_log(figures.median), figures.median};
 }
 
 Cell p90_cell(const TableFigures& figures) {
-  return figures.tables == 0
-             ? Cell::none()
-             : Cell{fmt::format("{:.1f} %", 100.0 * std::expm1(figures.p90)), figures.p90};
+  return figures.tables == 0 ? Cell::none() : Cell{percent_of_log(figures.p90), figures.p90};
 }
 
 Cell bias_cell(const TableFigures& figures) {
-  return figures.tables == 0
-             ? Cell::none()
-             : Cell{fmt::format("{:+.1f} %", 100.0 * std::expm1(figures.bias)), figures.bias};
+  return figures.tables == 0 ? Cell::none()
+                             : Cell{signed_percent_of_log(figures.bias), figures.bias};
 }
 
 Column column(const char* name, Align align = Align::Right) {

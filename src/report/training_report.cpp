@@ -5,7 +5,6 @@
 #include <spdlog/fmt/ranges.h>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "report/json.h"
+#include "report/log_percent.h"
 
 namespace trainyard {
 namespace {
@@ -41,13 +41,11 @@ std::size_t count_of(const std::map<TrainingRowStatus, std::size_t>& status,
 
 // |ln ratio| as what it means for a time.
 Cell error_cell(std::size_t rows, double log_error) {
-  return rows == 0 ? Cell::none()
-                   : Cell{fmt::format("{:.1f} %", 100.0 * std::expm1(log_error)), log_error};
+  return rows == 0 ? Cell::none() : Cell{percent_of_log(log_error), log_error};
 }
 
 Cell bias_cell(std::size_t rows, double log_ratio) {
-  return rows == 0 ? Cell::none()
-                   : Cell{fmt::format("{:+.1f} %", 100.0 * std::expm1(log_ratio)), log_ratio};
+  return rows == 0 ? Cell::none() : Cell{signed_percent_of_log(log_ratio), log_ratio};
 }
 
 // StepErrors and ErrorMeans have the same figures.

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -13,26 +12,18 @@
 #include "calibration/intervals.h"
 #include "report/json.h"
 #include "report/ledger_report.h"
+#include "report/log_percent.h"
 #include "report/refit_report.h"
 
 namespace trainyard {
 namespace {
 
-// |ln ratio| as what it means for a time: 0.1 is 10.5 %.
-std::string percent(double log_error) {
-  return fmt::format("{:.1f} %", 100.0 * std::expm1(log_error));
-}
-
-std::string signed_percent(double log_ratio) {
-  return fmt::format("{:+.1f} %", 100.0 * std::expm1(log_ratio));
-}
-
 Cell error_cell(bool known, double log_error) {
-  return known ? Cell{percent(log_error), log_error} : Cell::none();
+  return known ? Cell{percent_of_log(log_error), log_error} : Cell::none();
 }
 
 Cell bias_cell(bool known, double log_ratio) {
-  return known ? Cell{signed_percent(log_ratio), log_ratio} : Cell::none();
+  return known ? Cell{signed_percent_of_log(log_ratio), log_ratio} : Cell::none();
 }
 
 Cell count_cell(std::integral auto count) {
@@ -49,7 +40,7 @@ Cell text_cell(std::string text) {
 
 std::string worst_text(const CaseResult& one) {
   const ValidationRow& row = one.rows[*one.worst];
-  return fmt::format("{} {}", to_string(row.size), signed_percent(row.log_ratio()));
+  return fmt::format("{} {}", to_string(row.size), signed_percent_of_log(row.log_ratio()));
 }
 
 std::size_t excluded_rows(const CaseResult& one) {
@@ -240,11 +231,10 @@ Table size_table(std::span<const GroupResult> groups) {
   for (const GroupResult& group : groups) {
     std::vector<Cell> cells{Cell::of(group.name)};
     for (const SizeRange& range : group.by_size) {
-      cells.push_back(
-          range.error.rows == 0
-              ? Cell::none()
-              : Cell::of(fmt::format("{:.1f} ({:+.1f})", 100.0 * std::expm1(range.error.median),
-                                     100.0 * std::expm1(range.bias))));
+      cells.push_back(range.error.rows == 0 ? Cell::none()
+                                            : Cell::of(fmt::format("{:.1f} ({:+.1f})",
+                                                                   log_percent(range.error.median),
+                                                                   log_percent(range.bias))));
     }
     table.add_row(std::move(cells));
   }

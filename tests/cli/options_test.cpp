@@ -136,7 +136,8 @@ TEST_CASE("every option for a file refuses one that cannot be written, before an
       {"collective all_reduce --cluster x", "report"},
       {"traffic x.yaml --cluster x", "report"},
       {"traffic x.yaml --cluster x", "flows-out"},
-      {"sweep x", "report"}};
+      {"sweep x", "report"},
+      {"validate", "ledger"}};
   for (const auto& [command, option] : commands) {
     INFO(command << " --" << option);
     // A folder in which nobody may make files, root included.

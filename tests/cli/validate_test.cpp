@@ -92,6 +92,11 @@ TEST_CASE("options of validate that cannot be met are refused") {
   REQUIRE_THROWS_WITH(run(folder, {"--only", "first", "--record-budgets"}),
                       "--record-budgets: expected all cases, found --only");
   REQUIRE_THROWS_AS(run(folder, {"--budgets", "nowhere.yaml"}), ConfigError);
+  // A folder in which nobody may make files: said before anything is predicted.
+  REQUIRE_THROWS_WITH(
+      run(folder, {"--record-budgets", "--budgets", "/proc/a.yaml"}),
+      Catch::StartsWith("--record-budgets: expected a file that can be written, found "
+                        "\"/proc/a.yaml\": "));
   const std::string ledger = (folder.folder() / "ledger.csv").string();
   REQUIRE_THROWS_WITH(run(folder, {"--ledger", ledger}),
                       "--ledger: expected --leave-one-out with it, and all cases");

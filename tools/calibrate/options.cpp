@@ -38,7 +38,7 @@ class Arguments {
   }
   std::string take_value(const std::string& name) {
     const bool has_next = next_ < all_.size() && !all_[next_].starts_with("--");
-    const std::string value = attached_ ? *attached_ : has_next ? all_[next_++] : "";
+    std::string value = attached_ ? *attached_ : has_next ? all_[next_++] : "";
     if (value.empty()) {
       throw ConfigError(fmt::format("{}: expected a value, found none", name));
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -30,7 +31,7 @@ std::string last_line(const std::string& text) {
 }
 
 std::string why_failed(const ChildEnd& end) {
-  const std::string said = last_line(end.error);
+  std::string said = last_line(end.error);
   if (end.signal != 0) {
     return fmt::format("ended by signal {}{}{}", end.signal, said.empty() ? "" : ": ", said);
   }
@@ -243,7 +244,7 @@ double Progress::seconds_left() const {
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<int>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   return whole < 60 ? fmt::format("{} s", whole)
                     : fmt::format("{} min {} s", whole / 60, whole % 60);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy-14 over src/ with the commands of a build folder; prints what it finds.
+"""Runs clang-tidy-14 over src/ and tools/ with the commands of a build folder; prints what it finds.
 
 A file is skipped when its preprocessed text, comments included, was clean before under the same
 .clang-tidy: a run after a small change takes seconds. The memory is build/tidy-cache; remove it to
@@ -22,6 +22,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("src", "tools")
 CACHE = ROOT / "build" / "tidy-cache"
 TIDY = "clang-tidy-14"
 
@@ -61,7 +62,7 @@ def complaints(entry, folder, common):
 def changed_lately(commits):
     """Paths without their suffix that the last commits changed; None where git cannot say."""
     run = subprocess.run(
-        ["git", "diff", "--name-only", f"HEAD~{commits}", "HEAD", "--", "src"],
+        ["git", "diff", "--name-only", f"HEAD~{commits}", "HEAD", "--", *FOLDERS],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -73,16 +74,16 @@ def changed_lately(commits):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="clang-tidy over src/")
+    parser = argparse.ArgumentParser(description="clang-tidy over src/ and tools/")
     parser.add_argument("folder", nargs="?", default=ROOT / "build" / "clang", type=pathlib.Path)
     parser.add_argument("--last", metavar="N", type=int, help="of the last N commits alone")
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     entries = json.loads((folder / "compile_commands.json").read_text())
-    sources = ROOT / "src"
-    entries = [entry for entry in entries if sources in pathlib.Path(entry["file"]).parents]
+    sources = {ROOT / name for name in FOLDERS}
+    entries = [e for e in entries if sources & set(pathlib.Path(e["file"]).parents)]
     if not entries:
-        sys.exit(f"clang_tidy.py: no file of src/ in {folder}/compile_commands.json")
+        sys.exit(f"clang_tidy.py: no file of src/ or tools/ in {folder}/compile_commands.json")
     changed = changed_lately(arguments.last) if arguments.last else None
     if changed is not None:
         entries = [e for e in entries if pathlib.Path(e["file"]).with_suffix("") in changed]

@@ -14,7 +14,7 @@ packages=(
   nlohmann-json3-dev libpugixml-dev libceres-dev libprotobuf-dev catch2 libbenchmark-dev
   libjs-d3
 )
-clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3)
+clang_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev lld-14 python3)
 
 list_only=no
 for argument in "$@"; do
