@@ -60,8 +60,8 @@ class SenderControl {
   explicit SenderControl(const ControlSettings& settings);
 
   void on_ack(const AckSignal& ack);
-  // One of which nobody knows which of several times the packet was sent it answers.
-  void on_untimed_ack();
+  // Any ACK, before what it tells: that the path is alive.
+  void on_any_ack();
   void on_cnp(SimTime now);
   void on_sent(SimTime now, Bytes size);
   void on_loss(SimTime now);  // Found by a NAK or by selective acknowledgement.
@@ -130,9 +130,9 @@ inline void SenderControl::on_sent(SimTime now, Bytes size) {
   }
 }
 
-inline void SenderControl::on_untimed_ack() {
+inline void SenderControl::on_any_ack() {
   if (auto* swift = std::get_if<Swift>(&state_)) {
-    swift->on_untimed_ack();
+    swift->on_any_ack();
   }
 }
 

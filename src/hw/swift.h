@@ -51,7 +51,7 @@ class Swift {
 
   void on_ack(const SwiftAck& ack);
   // One that tells no delay: timeouts are in a row only if no ACK at all comes between them.
-  void on_untimed_ack() { timeouts_ = 0; }
+  void on_any_ack() { timeouts_ = 0; }
   // A lost packet has been found by its successors.
   void on_loss(SimTime now);
   void on_timeout(SimTime now);

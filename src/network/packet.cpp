@@ -176,7 +176,7 @@ std::uint32_t PacketNetwork::connect_sprayed(const ConnectionSpec& spec,
   return id;
 }
 
-// Answers come back by the first path that is left. Where none is left, all stay.
+// Answers come back by the first path that is left. Once none would be left, those of before stay.
 void PacketNetwork::leave_out_failed(std::uint32_t id,
                                      const std::vector<std::vector<LinkId>>& paths) {
   const Picoseconds now = simulator_.now().picoseconds();

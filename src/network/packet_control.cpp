@@ -217,7 +217,7 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   }
   sender.acked += static_cast<std::uint64_t>(size);
   const bool tells_times = is_known && !answered.is_again;
-  sender.control.on_untimed_ack();
+  sender.control.on_any_ack();
   if (size == 0 || (!tells_times && !std::holds_alternative<DctcpProfile>(profile_.rules))) {
     return;
   }

@@ -81,7 +81,7 @@ class PacketControl {
   [[nodiscard]] bool fits(std::uint32_t connection, std::uint32_t number, std::int64_t wire,
                           Picoseconds now);
   void on_sent(std::uint32_t connection, const Departure& departure);
-  // ACKs for nothing new are not looked at.
+  // Of ACKs for nothing new nothing is taken but that they came.
   void on_ack(std::uint32_t connection, const Receipt& receipt);
   // That all packets before `next` have come.
   void on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked, Picoseconds now);

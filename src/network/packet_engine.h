@@ -69,12 +69,12 @@ class PacketEngine {
   // Another connection over the ways of `twin`, which add_adaptive() gave.
   std::uint32_t add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane = std::nullopt);
   // What begins from `time` on, and its answers, take this path, which must begin and end with the
-  // same links; of a connection with alternatives its answers only. Times of one connection rise,
-  // and must not be before the end of the last window.
+  // same links; of a connection with alternatives its answers and requests for credit only. Times
+  // of one connection rise, and must not be before the end of the last window.
   // Only where packets are sent again: others would be overtaken.
   void reroute(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path);
   // No packet of a connection with alternatives begins by this one of its paths from `time` on. One
-  // path must be left.
+  // path must be left. Only where packets are sent again.
   void retire(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path) {
     senders_.retire(connection, time, path);
   }

@@ -145,9 +145,6 @@ void PacketWorker::tell_host(const Port& port, const Packet& packet, Picoseconds
   // Set up with the port, and not changed by the worker of the host.
   const PausingHost& host = fabric_.hosts()[ports_[port.opposite].host];
   if (host.counts(time)) {
-    if (port.grants != kNoIndex) {
-      grant_until(port, time);  // Notices leave in order of time.
-    }
     notify(port,
            {.connection = kNoIndex,
             .position = host.position,

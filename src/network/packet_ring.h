@@ -25,13 +25,11 @@ class Ring {
     return slots_[(head_ + index) & (capacity_ - 1)];
   }
 
-  void push(const T& value) { push_slot() = value; }
-  // The slot of a new element, to be written.
-  T& push_slot() {
+  void push(const T& value) {
     if (size() == capacity_) [[unlikely]] {
       grow();
     }
-    return slots_[tail_++ & (capacity_ - 1)];
+    slots_[tail_++ & (capacity_ - 1)] = value;
   }
   T pop() {
     DCHECK(!empty(), "nothing to take from a ring");

@@ -22,6 +22,8 @@ void PacketSpray::retire(std::uint32_t first, Picoseconds time) {
       path.until = std::min(path.until, time);
     }
   }
+  CHECK(std::ranges::any_of(paths_, [](const SprayPath& path) { return path.until == kNeverTime; }),
+        "no path of a connection is left");
 }
 
 std::uint32_t PacketSpray::next_path(std::int64_t payload, Picoseconds now) {

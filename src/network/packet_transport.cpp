@@ -73,6 +73,8 @@ std::uint32_t PacketSenders::add_alternative(const PacketPath& path, std::uint32
 }
 
 void PacketSenders::retire(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
+  CHECK(!reliable_.empty() && spray_of(id) != kNoIndex,
+        "paths are left out of sprayed connections that send again");
   PacketSpray& spray = sprays_[spray_of(id)];
   const auto is_path = [&](std::uint32_t first) {
     for (std::uint32_t hop = 0; hop < links.size(); ++hop) {
@@ -82,14 +84,10 @@ void PacketSenders::retire(std::uint32_t id, Picoseconds time, std::span<const L
     }
     return true;
   };
-  std::vector<std::uint32_t> firsts;
   for (const PacketSpray::SprayPath& path : spray.paths()) {
     if (is_path(path.first)) {
-      firsts.push_back(path.first);
+      spray.retire(path.first, time);
     }
-  }
-  for (const std::uint32_t first : firsts) {
-    spray.retire(first, time);
   }
 }
 

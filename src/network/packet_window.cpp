@@ -109,7 +109,7 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
 // To the port that takes it.
 inline void PacketWorker::hand(std::uint32_t slot) {
   Due& due = gets_[slot];
-  __builtin_prefetch(&positions_[due.packet.position]);
+  __builtin_prefetch(positions_.data() + due.packet.position);  // Behind the last at an end.
   if (due.by % 4 == static_cast<std::uint32_t>(DueKind::Wire)) [[likely]] {
     const std::uint32_t node = ports_[due.next].node;
     if (node != kNoIndex && !due.packet.has(Packet::kControl)) {

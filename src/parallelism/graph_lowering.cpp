@@ -81,7 +81,7 @@ class StepLowering {
   [[nodiscard]] bool has_transfer_streams() const { return job_.overlap.pipeline; }
   [[nodiscard]] bool shards_weights() const { return plan_.zero_stage == 3; }
   [[nodiscard]] bool gathers_beside() const {
-    return job_.overlap.data && !job_.software.deals_out_matrices;
+    return job_.overlap.data && !owns_matrices(plan_, job_.software);
   }
 
   const StepJob& job_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/host_launches.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -28,8 +29,10 @@ HostLaunches launches_of(const ComputeRates& rates, const SoftwareProfile& softw
   const SimTime kernels = times(rates.host_layer, passes);
   const SimTime called = rates.host_collective * collectives;
   if (layer.experts) {
-    return {.all = times(kernels, software.host_expert) + called,
-            .shown = times(kernels, software.host_expert_sync)};
+    const SimTime all = times(kernels, software.host_expert) + called;
+    return {.all = all,
+            .shown = std::max(times(all, software.host_sync),
+                              times(kernels, software.host_expert_sync))};
   }
   const SimTime all = kernels + called;
   return {.all = all, .shown = times(all, software.host_sync)};

@@ -24,7 +24,7 @@ constexpr double kEagerGateBytes = 4.0;
 // Ring attention, for each element of its output: that of the first step is scaled, those of the
 // others are added to it, to half of it in half of them on average, for which half of the queries
 // are copied (flash_attn_fwd_out_correction in context_parallel.py of NVIDIA/TransformerEngine).
-// Backward the same is done to the gradients.
+// Backward gradients likewise, at kBackwardBytes.
 constexpr double kRingFirstBytes = 4.0;
 constexpr double kRingStepBytes = 5.5;
 constexpr double kBackwardBytes = 1.6;  // Over those forward.
@@ -119,19 +119,25 @@ std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
   return linears;
 }
 
-// Of a token forward, over the tensor ranks: what attention adds to the bytes of other operators.
-double attention_bytes(const Attention& attention, const ParallelPlan& plan, bool is_eager) {
-  const auto heads = static_cast<double>(attention.heads());
-  double bytes = 0.0;
-  if (plan.context > 1 && plan.context_kind == ContextParallelism::Ring) {
-    bytes += (kRingFirstBytes + kRingStepBytes * (plan.context - 1)) * heads *
-             static_cast<double>(attention.value_size());
+// Forward, of this rank: what the steps of a ring of context ranks are added up with.
+double ring_bytes(const Attention& attention, const ParallelPlan& plan) {
+  if (plan.context == 1 || plan.context_kind != ContextParallelism::Ring) {
+    return 0.0;
   }
-  if (is_eager && attention.grouped) {
-    bytes += kEagerRotaryBytes * (heads + static_cast<double>(attention.grouped->kv_heads)) *
-             static_cast<double>(attention.query_size());
+  const auto outputs = static_cast<double>(attention.heads() * attention.value_size());
+  return (kRingFirstBytes + kRingStepBytes * (plan.context - 1)) * outputs *
+         static_cast<double>(plan.tokens()) / static_cast<double>(plan.tensor);
+}
+
+// Of a token forward.
+double rotary_bytes(const Attention& attention, const ParallelPlan& plan) {
+  if (!attention.grouped) {
+    return 0.0;
   }
-  return bytes / static_cast<double>(plan.tensor);
+  return kEagerRotaryBytes *
+         static_cast<double>((attention.heads() + attention.grouped->kv_heads) *
+                             attention.query_size()) /
+         static_cast<double>(plan.tensor);
 }
 
 // Forward, of this rank. `is_eager`: of a model with RMS norms, with a kernel for each operator.
@@ -147,7 +153,7 @@ double memory_bound_bytes(const Model& model, const ModelLayer& layer, const Par
   const double hidden = static_cast<double>(model.hidden);
   double of_token = (kHiddenBytes + (is_eager ? kEagerNormBytes : 0.0)) * hidden /
                         (plan.has_sequence_parallelism ? tensor : 1.0) +
-                    attention_bytes(layer.attention, plan, is_eager);
+                    (is_eager ? rotary_bytes(layer.attention, plan) : 0.0);
   if (layer.feed_forward) {
     of_token += inner(*layer.feed_forward);
   } else {
@@ -171,7 +177,7 @@ AttentionShape attention_shape(const Attention& attention, const ParallelPlan& p
 }
 
 // Copies of weights and gradients that come with a layer, or an end of the model, of that many
-// weights on this rank. What is computed again needs no second copy of weights.
+// weights on this rank.
 void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& operators,
                  PassTimes& times) {
   const bool is_sharded = plan.zero_stage >= 3;
@@ -179,6 +185,7 @@ void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& 
   if (is_sharded) {
     const SimTime gathered = operators.gathered_weights(weights);
     times.forward[StepPart::MemoryBound] += gathered;
+    times.kept += gathered;
     if (plan.recompute != Recompute::Full) {
       times.input_gradient[StepPart::MemoryBound] += gathered;
     }
@@ -227,6 +234,10 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
   const double bytes = memory_bound_bytes(model, layer, plan, load, is_eager);
   times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes);
   times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * bytes);
+  const double ring = ring_bytes(layer.attention, plan);
+  times.forward[StepPart::MemoryBound] += operators.memory_bound(ring);
+  times.kept += operators.memory_bound(ring);
+  times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * ring);
   return times;
 }
 
@@ -236,7 +247,7 @@ SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products)
     return forward[StepPart::Attention];
   }
   const SimTime products = forward[StepPart::Linear] + forward[StepPart::Casts];
-  return SimTime(products.picoseconds() / 2) + forward[StepPart::MemoryBound];
+  return SimTime(products.picoseconds() / 2) + forward[StepPart::MemoryBound] - times.kept;
 }
 
 PassTimes embedding_times(const Model& model, const ParallelPlan& plan,

@@ -12,6 +12,9 @@ namespace trainyard {
 
 struct PassTimes {
   StepParts forward;
+  // Of its memory-bound part what no selective recomputation runs again: weights that were gathered
+  // are in place, outputs of attention are kept.
+  SimTime kept;
   StepParts input_gradient;
   StepParts weight_gradient;
 };

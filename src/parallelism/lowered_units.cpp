@@ -100,6 +100,7 @@ RankParameters StepUnits::gradients_of(const PipelineStage& stage, UnitIndex ind
   RankParameters sum = stage_parameters(job_.model, alone, plan_);
   if (stage.has_embedding) {
     sum.dense -= rank_embedding_parameters(job_.model, plan_);
+    --sum.dense_matrices;
   }
   return sum;
 }

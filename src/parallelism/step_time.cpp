@@ -392,7 +392,7 @@ SimTime StepModel::exposed_data() {
     const Passes passes = of_rank(rank);
     const SimTime shown =
         exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
-        (job_.software.deals_out_matrices
+        (owns_matrices(plan_, job_.software)
              ? time_of(calls.gather)
              : exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches)));
     most = std::max(most, shown);

@@ -127,9 +127,9 @@ double sent_elements(const GroupCall& call, int ranks) {
     case Operation::AllGather:
     case Operation::ReduceScatter:
     case Operation::AllToAll:
+    case Operation::Broadcast:
       return all * others;
     case Operation::SendReceive:
-    case Operation::Broadcast:
       return all;
     default:
       CHECK(false, "no step makes this operation");
@@ -201,7 +201,7 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
                      const SoftwareProfile& software) {
   DataCalls calls;
   const int gradient_bytes = software.gradient_bytes;
-  const bool deals_out = plan.zero_stage == 1 && software.deals_out_matrices;
+  const bool deals_out = owns_matrices(plan, software);
   if (plan.zero_stage == 0 || deals_out) {
     add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, gradient_bytes, plan,
              calls.reduce);

@@ -30,8 +30,8 @@ struct GroupCall {
 };
 
 // Elements that each rank of a group of `ranks` sends: 2 n (r - 1) / r for all_reduce,
-// n (r - 1) / r for all_gather, reduce_scatter and alltoall, n for sendrecv and, of all ranks but
-// one, for broadcast.
+// n (r - 1) / r for all_gather, reduce_scatter and alltoall, n for sendrecv. For broadcast
+// the mean, n (r - 1) / r: all but one rank send n.
 [[nodiscard]] double sent_elements(const GroupCall& call, int ranks);
 
 // Of one micro-batch.
@@ -55,6 +55,11 @@ struct DataCalls {
   std::vector<GroupCall> reduce;  // While or after gradients are computed.
   std::vector<GroupCall> gather;  // Of new weights, before they are used.
 };
+// Whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of such
+// software.
+[[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return plan.zero_stage == 1 && software.deals_out_matrices;
+}
 [[nodiscard]] DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                    const SoftwareProfile& software);
 // The same for ZeRO stage 3, for each micro-batch, of a layer or an end: weights are gathered for

@@ -100,7 +100,7 @@ TEST_CASE("timeouts with an ACK or a loss that was found between them are not in
     for (int i = 0; i < 3 * settings.reset_timeouts; ++i) {
       swift.on_timeout(1_us);
       if (i % (settings.reset_timeouts - 1) == 0) {
-        is_ack ? swift.on_untimed_ack() : swift.on_loss(1_us);
+        is_ack ? swift.on_any_ack() : swift.on_loss(1_us);
       }
     }
     REQUIRE(swift.window() > settings.least_window);

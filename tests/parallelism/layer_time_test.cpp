@@ -228,6 +228,9 @@ TEST_CASE("what is recomputed by choice: attention, or half of the products and 
   times.forward[StepPart::MemoryBound] = SimTime(1);
   REQUIRE(recomputed_selectively(times, false) == SimTime(10));
   REQUIRE(recomputed_selectively(times, true) == SimTime(551));
+  times.forward[StepPart::MemoryBound] = SimTime(8);
+  times.kept = SimTime(7);
+  REQUIRE(recomputed_selectively(times, true) == SimTime(551));
 }
 
 }  // namespace trainyard

@@ -191,6 +191,11 @@ TEST_CASE("owners of whole matrices broadcast them one after the other, and none
   const SimTime owned = step.run().parts[StepPart::Data];
   // 2 bytes of 8 billion parameters, sent whole by each link at 100 GB/s.
   REQUIRE((owned - sliced).seconds() > 0.9 * 16e9 / 100e9);
+  // With ZeRO 2 there are slices alone.
+  step.plan.zero_stage = 2;
+  const SimTime scattered = step.run().parts[StepPart::Data];
+  step.software.deals_out_matrices = false;
+  REQUIRE(step.run().parts[StepPart::Data] == scattered);
 }
 
 TEST_CASE("tokens travel once to each domain where the software does so", "[step]") {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy-14 over src/ and tools/ with the commands of a build folder; prints what it finds.
+"""Runs clang-tidy-14 over src/ and tools/ with the commands of a build folder; prints its findings.
 
 A file is skipped when its preprocessed text, comments included, was clean before under the same
 .clang-tidy: a run after a small change takes seconds. The memory is build/tidy-cache; remove it to
