@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catch2, to be included first in every test. Its CHECK gives way to ours; tests use REQUIRE.
+// Catch2 without its CHECK, which gives way to ours, included before or after it; tests use REQUIRE.
 #pragma once
 
-#include <catch2/catch.hpp>
-
+#pragma push_macro("CHECK")
 #undef CHECK
+#include <catch2/catch.hpp>
+#undef CHECK
+#pragma pop_macro("CHECK")
