@@ -45,6 +45,9 @@ Psn SelectiveSender::send(const SelectiveSettings& settings, SimTime now) {
   if (hole < holes_end_) {
     hole_ = hole + 1;
     ++resent_;
+    if (deadline_ == SimTime::max()) {
+      arm(settings, now);
+    }
     return hole;
   }
   const Psn psn = next_++;
@@ -96,18 +99,16 @@ std::int64_t SelectiveSender::on_nack(const SelectiveSettings& settings, Psn upt
   return newly;
 }
 
-SelectiveSender::Outcome SelectiveSender::on_timeout(const SelectiveSettings& settings,
-                                                     SimTime now) {
+SelectiveSender::Outcome SelectiveSender::on_timeout(const SelectiveSettings& settings) {
+  deadline_ = SimTime::max();
   if (++failures_ > settings.retries) {
     has_failed_ = true;
-    deadline_ = SimTime::max();
     return Outcome::Failed;
   }
   is_recovering_ = true;
   recovery_ = next_;
   hole_ = oldest_;
   holes_end_ = next_;
-  arm(settings, now);
   return Outcome::Resend;
 }
 

@@ -5,7 +5,8 @@
 // highest one first. What is in flight is bounded by the bandwidth-delay product of the network.
 //
 // A timeout makes every packet without an acknowledgement a hole: the paper leaves open what
-// follows the first one, and this ends in one round trip more.
+// follows the first one, and this ends in one round trip more. The timer runs again from the first
+// of them that is sent, however long a congestion control holds it back.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +56,7 @@ class SelectiveSender {
   std::int64_t on_ack(const SelectiveSettings& settings, Psn upto, SimTime now);
   // The same, and `received` has come out of order.
   std::int64_t on_nack(const SelectiveSettings& settings, Psn upto, Psn received, SimTime now);
-  Outcome on_timeout(const SelectiveSettings& settings, SimTime now);
+  Outcome on_timeout(const SelectiveSettings& settings);
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 
   // The packet that send() would send; there must be one.

@@ -140,13 +140,13 @@ ReliableConnection::Heard ReliableConnection::on_answer(std::uint32_t number, bo
   return heard;
 }
 
-void ReliableConnection::on_timeout(Picoseconds now) {
+void ReliableConnection::on_timeout() {
   ++source_.timeouts;
   if (auto* const rules = std::get_if<GoBackNSource>(&source_.rules)) {
     static_cast<void>(rules->sender.on_timeout(rules->settings));
   } else {
     auto& selective = std::get<SelectiveSource>(source_.rules);
-    static_cast<void>(selective.sender.on_timeout(selective.settings, SimTime(now)));
+    static_cast<void>(selective.sender.on_timeout(selective.settings));
   }
 }
 
@@ -349,7 +349,7 @@ void PacketSenders::on_reliable_notice(const Packet& packet, Picoseconds time, P
   } else if (timers_[id] == time) {
     timers_[id] = kNeverTime;
     if (both.deadline() <= time) {
-      both.on_timeout(time);
+      both.on_timeout();
       if (control_) {
         control_->on_timeout(id, time);
       }

@@ -32,7 +32,7 @@ struct Transfer {
         answers.erase(answers.begin());
       }
       if (sender.deadline() <= now) {
-        sender.on_timeout(settings, now);
+        sender.on_timeout(settings);
       }
       if (sender.can_send(settings)) {
         const Psn psn = sender.send(settings, now);
@@ -116,8 +116,10 @@ TEST_CASE("a timeout repeats all that nobody acknowledged", "[transport]") {
   REQUIRE(sender.deadline() == 10_us + settings.long_timeout);
   REQUIRE(sender.send(settings, 11_us) == 1);
   REQUIRE(!sender.can_send(settings));
-  sender.on_timeout(settings, sender.deadline());
+  sender.on_timeout(settings);
+  REQUIRE(sender.deadline() == SimTime::max());  // Until something is sent again, whenever that is.
   REQUIRE(sender.send(settings, 400_us) == 1);
+  REQUIRE(sender.deadline() == 400_us + settings.long_timeout);
   REQUIRE(sender.send(settings, 400_us) == 3);
   REQUIRE(!sender.can_send(settings));
 }

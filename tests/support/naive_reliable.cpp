@@ -299,7 +299,7 @@ class LossySimulation {
       if (ends.sender && ends.sender->deadline() == now) {
         static_cast<void>(ends.sender->on_timeout(options_.retry));
       } else if (!ends.sender && ends.selective_sender->deadline() == now) {
-        static_cast<void>(ends.selective_sender->on_timeout(ends.selective, now));
+        static_cast<void>(ends.selective_sender->on_timeout(ends.selective));
       } else {
         continue;
       }
