@@ -189,7 +189,7 @@ CasePredictions::Guarded& CasePredictions::guarded(const std::string& name) {
   const std::lock_guard lock(mutex_);
   Guarded& found = cases_[name];
   if (!found.prediction) {
-    found.prediction = std::make_unique<StepPrediction>(constants_);
+    found.prediction = std::make_unique<StepPrediction>(constants_, method_);
   }
   return found;
 }

@@ -45,7 +45,9 @@ struct GenerationFit {
 class CasePredictions {
  public:
   // `constants` must outlive it.
-  explicit CasePredictions(const StepConstants& constants) : constants_(constants) {}
+  explicit CasePredictions(const StepConstants& constants,
+                           StepMethod method = StepMethod::ClosedForms)
+      : constants_(constants), method_(method) {}
 
   [[nodiscard]] double seconds(const TrainingCase& item, const TrainingRun& run,
                                const StepValues& values);
@@ -59,6 +61,7 @@ class CasePredictions {
   [[nodiscard]] Guarded& guarded(const std::string& name);
 
   const StepConstants& constants_;
+  StepMethod method_;
   std::mutex mutex_;
   std::map<std::string, Guarded> cases_;  // By name.
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "parallelism/step_graph.h"
 #include "parallelism/workload.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -109,7 +110,8 @@ StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& ru
                     .overlap = overlap_of(choice, software),
                     .server_of_rank = machine.times.servers(),
                     .domain_of_rank = machine.times.domains()};
-  return step_time(job, machine.times);
+  return method_ == StepMethod::Graph ? run_step_graph(job, machine.times, Folding::Folded).step
+                                      : step_time(job, machine.times);
 }
 
 }  // namespace trainyard

@@ -16,6 +16,7 @@
 #include "parallelism/cluster_times.h"
 #include "parallelism/gpu_rates.h"
 #include "parallelism/software_profile.h"
+#include "parallelism/step_run.h"
 #include "parallelism/step_time.h"
 #include "topology/cluster.h"
 
@@ -36,7 +37,9 @@ struct StepConstants {
 // For one thread: it keeps clusters and the times of collectives that it has seen.
 class StepPrediction {
  public:
-  explicit StepPrediction(const StepConstants& constants) : constants_(constants) {}
+  explicit StepPrediction(const StepConstants& constants,
+                          StepMethod method = StepMethod::ClosedForms)
+      : constants_(constants), method_(method) {}
 
   // Throws ConfigError for what is not modelled, or has no rates.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run);
@@ -55,6 +58,7 @@ class StepPrediction {
   [[nodiscard]] const SoftwareProfile& software_of(const TrainingRun& run);
 
   const StepConstants& constants_;
+  StepMethod method_;
   // By case, kind of GPU, number of GPUs and of those in a node.
   std::map<std::tuple<std::string, std::string, int, int>, std::unique_ptr<Machine>> machines_;
   std::map<std::string, SoftwareProfile> software_;

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -265,18 +266,31 @@ int run_training(const OptionReader& reader, const Request& request,
           "--{}: expected cases of collectives, found training steps: --out-of-source", option));
     }
   }
+  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
+  const StepMethod method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
   const StepFitting fitting = reader.given("out-of-source") ? StepFitting::OutOfSource
                               : request.refit               ? StepFitting::All
                                                             : StepFitting::None;
   if (fitting != StepFitting::None && request.record) {
     throw ConfigError("--record-budgets: expected the constants of the files, found a fit");
   }
+  if (method == StepMethod::Graph && (fitting != StepFitting::None || request.record)) {
+    throw ConfigError(
+        "--method: expected closed-forms, to which constants are fitted and of which budgets are "
+        "recorded, found graph");
+  }
   const Catalogue catalogue = load_default_catalogue();
   const StepConstants constants(configs_folder(), catalogue);
-  TrainingReport report = validate_steps(
-      {.files = files, .root = project_folder(), .only = request.only, .threads = request.threads},
-      constants, fitting, configs_folder() / "hardware" / "gpu-rates-priors.yaml");
-  if (fitting == StepFitting::None) {
+  TrainingReport report =
+      validate_steps({.files = files,
+                      .root = project_folder(),
+                      .only = request.only,
+                      .threads = request.threads,
+                      .method = method},
+                     constants, fitting, configs_folder() / "hardware" / "gpu-rates-priors.yaml");
+  if (method == StepMethod::Graph) {
+    report.notes.emplace_back("predicted by the graph: budgets are of the closed forms");
+  } else if (fitting == StepFitting::None) {
     hold_against_budgets(request, report);
   }
   write_output(request.output, render(report, request.format), out);
@@ -303,6 +317,8 @@ options::options_description validate_options() {
       "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
   add("out-of-source",
       "predict training steps with constants fitted on the other half of the sources (minutes)");
+  add("method", text_value("NAME"),
+      "of training steps: closed-forms (the default), or graph (minutes)");
   add("record-budgets", "lower the budgets to what is seen, where that is less");
   add("threads", text_value("N"), "cases at once (default: all cores); never changes a result");
   add_output_options(described);
@@ -327,6 +343,9 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
   if (reader.given("out-of-source")) {
     throw ConfigError(
         "--out-of-source: expected cases of training steps, found collectives: --leave-one-out");
+  }
+  if (reader.given("method")) {
+    throw ConfigError("--method: expected cases of training steps, found collectives");
   }
   const std::vector<LoadedCase> cases = load_cases(request);
   const Catalogue catalogue = load_default_catalogue();

@@ -142,7 +142,7 @@ TrainingReport validate_steps(const TrainingValidationRequest& request,
                               const StepConstants& constants, StepFitting fitting,
                               const std::filesystem::path& priors) {
   const std::vector<LoadedTrainingCase> cases = load_cases(request);
-  CasePredictions predictions(constants);
+  CasePredictions predictions(constants, request.method);
   const auto with = [&predictions](const StepValues& values) {
     return [&predictions, &values](const LoadedTrainingCase& loaded) {
       return score_case(loaded, [&](const TrainingCase& item, const TrainingRun& run) {

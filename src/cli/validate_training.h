@@ -11,6 +11,7 @@
 #include "calibration/step_fit.h"
 #include "calibration/step_prediction.h"
 #include "calibration/training_score.h"
+#include "parallelism/step_run.h"
 #include "report/training_report.h"
 
 namespace trainyard {
@@ -20,6 +21,7 @@ struct TrainingValidationRequest {
   std::filesystem::path root;                // The folder above configs.
   std::vector<std::string> only;             // Parts of names of sources or cases; empty: all.
   unsigned threads = 0;                      // 0: all cores.
+  StepMethod method = StepMethod::ClosedForms;
 };
 
 // Whether this case is about training steps: its table then has rows of models, not of sizes.

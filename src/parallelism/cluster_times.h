@@ -67,9 +67,9 @@ class ClusterTimes final : public GroupTimes {
                                    Bytes size) override;
   [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override;
 
-  // Asked for, and of these simulated.
+  // Asked for, and of these simulated, once or beside each kind of neighbour: others were known.
   [[nodiscard]] std::size_t calls() const { return calls_; }
-  [[nodiscard]] std::size_t simulated() const { return collectives_.size() + transfers_.size(); }
+  [[nodiscard]] std::size_t simulated() const { return simulated_; }
   // The least share of its own rate that a group of the plan, or a message, has beside the others
   // of its kind; 1 where none of those asked for shares a link that it fills.
   [[nodiscard]] double least_share() const { return asked_->least_share; }
@@ -168,6 +168,7 @@ class ClusterTimes final : public GroupTimes {
   PlanAnswers* asked_ = &no_plan_;  // The one in use.
   std::set<std::string> beyond_profile_;
   std::size_t calls_ = 0;
+  std::size_t simulated_ = 0;
 };
 
 }  // namespace trainyard

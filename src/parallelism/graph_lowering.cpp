@@ -54,13 +54,16 @@ class StepLowering {
     std::size_t next_unit = 0;
     std::optional<OperationId> gathered;  // ZeRO 3: weights of the next unit.
     std::optional<PendingReduce> reduce;  // ZeRO 3: gradients of the last unit.
-    std::optional<OperationId> reduced;   // The last reduction that is written.
+    std::optional<OperationId> reduced;   // ZeRO 3: the last one over its shards.
     RankParameters bucket;                // Gradients that are complete and not yet reduced.
+    std::optional<OperationId> emptied;   // The end of the last bucket.
     // ZeRO 1 and 2: gathers that the first forward pass of a unit waits for, by chunk and unit.
     std::map<std::pair<int, UnitIndex>, OperationId> weights;
   };
 
-  [[nodiscard]] std::vector<UnitCall> data_traffic(const std::vector<GroupCall>& calls) const;
+  // Only what runs beside computation slows it down.
+  [[nodiscard]] std::vector<UnitCall> data_traffic(const std::vector<GroupCall>& calls,
+                                                   bool is_beside) const;
 
   void gather_first_weights(Writing& writing);
   void add_passes(Writing& writing, const Pass* first, std::size_t count);
@@ -92,13 +95,13 @@ class StepLowering {
   StepUnits units_;
 };
 
-std::vector<UnitCall> StepLowering::data_traffic(const std::vector<GroupCall>& calls) const {
+std::vector<UnitCall> StepLowering::data_traffic(const std::vector<GroupCall>& calls,
+                                                 bool is_beside) const {
   std::vector<UnitCall> traffic;
   for (const GroupCall& call : calls) {
-    traffic.push_back(
-        {.call = call,
-         .part = StepPart::Data,
-         .slowdown_ppm = job_.overlap.data ? slowdown_of(job_.rates.overlapped_data) : 0});
+    traffic.push_back({.call = call,
+                       .part = StepPart::Data,
+                       .slowdown_ppm = is_beside ? slowdown_of(job_.rates.overlapped_data) : 0});
   }
   return traffic;
 }
@@ -116,6 +119,7 @@ void StepLowering::add_rank(int rank) {
                   .reduce = {},
                   .reduced = {},
                   .bucket = {},
+                  .emptied = {},
                   .weights = {}};
   const std::vector<Pass> passes = passes_of(shape_, writing.place);
   writing.units = units_.units_of_rank(passes, writing.place);
@@ -147,7 +151,7 @@ void StepLowering::gather_first_weights(Writing& writing) {
     }
     const DataCalls calls = data_calls(bucket, plan_, job_.software);
     const std::optional<OperationId> last = writing.rank.calls_beside(
-        data_traffic(calls.gather), fmt::format("weights {}", number++), {});
+        data_traffic(calls.gather, true), fmt::format("weights {}", number++), {});
     for (const auto& member : members) {
       if (last) {
         writing.weights.emplace(member, *last);
@@ -244,7 +248,7 @@ void StepLowering::gather_weights(Writing& writing, const UnitOfPass& of_pass, b
   }
   const PassCalls calls =
       sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software.gradient_bytes);
-  const std::vector<UnitCall> traffic = data_traffic(calls.forward);
+  const std::vector<UnitCall> traffic = data_traffic(calls.forward, is_beside);
   const std::string name = "weights of " + units_.name_of(of_pass.unit);
   if (is_beside) {
     writing.gathered = writing.rank.calls_beside(traffic, name, writing.rank.front());
@@ -272,11 +276,11 @@ void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pas
                [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
   const std::string name = "gradients of " + units_.name_of(of_pass.unit);
   if (job_.overlap.data) {
-    writing.reduce =
-        PendingReduce{.calls = data_traffic(reduce), .name = name, .before = writing.rank.front()};
+    writing.reduce = PendingReduce{
+        .calls = data_traffic(reduce, true), .name = name, .before = writing.rank.front()};
     return;
   }
-  for (const UnitCall& call : data_traffic(reduce)) {
+  for (const UnitCall& call : data_traffic(reduce, false)) {
     writing.rank.call(call, name);
   }
 }
@@ -292,8 +296,14 @@ void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
 
 void StepLowering::reduce_bucket(Writing& writing, std::string_view name) {
   const DataCalls calls = data_calls(writing.bucket, plan_, job_.software);
+  std::vector<OperationId> before = writing.rank.front();
+  // With ZeRO 3 its shards come first, else a bucket waits for the one before it.
+  if (const auto& earlier = shards_weights() ? writing.reduced : writing.emptied) {
+    before.push_back(*earlier);
+  }
   const std::optional<OperationId> reduced = writing.rank.calls_beside(
-      data_traffic(calls.reduce), fmt::format("gradients to {}", name), writing.rank.front());
+      data_traffic(calls.reduce, true), fmt::format("gradients to {}", name), before);
+  writing.emptied = reduced ? reduced : writing.emptied;
   writing.copies.send_gradients(writing.bucket, name, reduced ? reduced : writing.reduced);
   writing.bucket = {};
 }
@@ -303,7 +313,7 @@ void StepLowering::add_end(Writing& writing) {
   const DataCalls calls = data_calls(parameters, plan_, job_.software);
   write_reduce(writing);
   if (!job_.overlap.data) {
-    for (const UnitCall& call : data_traffic(calls.reduce)) {
+    for (const UnitCall& call : data_traffic(calls.reduce, false)) {
       writing.rank.call(call, "gradients");
     }
     writing.copies.send_all_gradients(parameters);
@@ -317,12 +327,15 @@ void StepLowering::add_end(Writing& writing) {
                          .element_bytes = job_.software.gradient_bytes};
     writing.rank.call({.call = ends, .part = StepPart::Data}, "gradients of tied embeddings");
   }
+  if (writing.emptied) {
+    writing.rank.require(*writing.emptied);
+  }
   if (plan_.ranks() > 1) {
     writing.rank.barrier("norm of gradients");
   }
   add_optimizer(writing, parameters);
   if (!gathers_beside()) {
-    for (const UnitCall& call : data_traffic(calls.gather)) {
+    for (const UnitCall& call : data_traffic(calls.gather, false)) {
       writing.rank.call(call, "weights");
     }
   }

@@ -18,6 +18,8 @@ std::string_view stream_name(RankGroupKind kind) {
     case RankGroupKind::Expert:
     case RankGroupKind::ExpertTensor:
       return "expert";
+    case RankGroupKind::Replica:
+      return "replicas";
     default:
       return "data";
   }
@@ -183,8 +185,10 @@ std::optional<OperationId> LoweredRank::calls_beside(const std::vector<UnitCall>
                                                      const std::vector<OperationId>& before) {
   std::optional<OperationId> last;
   for (const UnitCall& each : calls) {
-    last = add_call(each, fmt::format("{} {}", to_string(each.call.operation), name));
-    link(before, *last);
+    const OperationId id =
+        add_call(each, fmt::format("{} {}", to_string(each.call.operation), name));
+    link(last ? std::vector{*last} : before, id);
+    last = id;
   }
   return last;
 }

@@ -92,7 +92,7 @@ class LoweredRank {
   OperationId host(const std::string& on, std::string_view name, StepPart part, SimTime time);
   OperationId host_beside(const std::string& on, std::string_view name, StepPart part, SimTime time,
                           const std::vector<OperationId>& before);
-  // Beside what follows, after `before`; the last of them.
+  // Beside what follows, one after the other, after `before`; the last of them.
   std::optional<OperationId> calls_beside(const std::vector<UnitCall>& calls, std::string_view name,
                                           const std::vector<OperationId>& before);
 

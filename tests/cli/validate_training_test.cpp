@@ -106,6 +106,22 @@ TEST_CASE("each half of the sources is predicted with constants of the other", "
   REQUIRE(json["fits"][0]["constants"][0]["name"] == "ampere.gemm");
 }
 
+TEST_CASE("validate predicts steps by the graph too", "[training]") {
+  const auto rows = [](const std::vector<std::string>& arguments) {
+    return nlohmann::json::parse(output_of(arguments))["sources"][0]["rows"];
+  };
+  const auto closed = rows({"--format", "json", "--only", "fms_fsdp"});
+  const auto graph = rows({"--format", "json", "--only", "fms_fsdp", "--method", "graph"});
+  REQUIRE(closed.size() == graph.size());
+  REQUIRE(closed != graph);
+  for (std::size_t row = 0; row < closed.size(); ++row) {
+    if (closed[row].contains("predicted_s")) {
+      REQUIRE(graph[row]["predicted_s"].get<double>() ==
+              Approx(closed[row]["predicted_s"].get<double>()).epsilon(0.2));
+    }
+  }
+}
+
 TEST_CASE("a half without the other is noted", "[training]") {
   const auto json = nlohmann::json::parse(
       output_of({"--format", "json", "--out-of-source", "--only", "korthikanti"}));
@@ -124,6 +140,12 @@ TEST_CASE("options for collectives are refused with training cases", "[training]
   const std::vector<std::string> recorded{"--refit", "--record-budgets", "--cases", folder};
   REQUIRE_THROWS_WITH(run_validate(recorded, out),
                       "--record-budgets: expected the constants of the files, found a fit");
+  const std::vector<std::string> fitted{"--refit", "--method", "graph", "--cases", folder};
+  REQUIRE_THROWS_WITH(run_validate(fitted, out),
+                      Catch::Contains("--method: expected closed-forms"));
+  const std::vector<std::string> collectives{"--method", "graph"};
+  REQUIRE_THROWS_WITH(run_validate(collectives, out),
+                      "--method: expected cases of training steps, found collectives");
   REQUIRE_THROWS_AS(validate_training(request_for({"nothing-like-it"}), {}), ConfigError);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catch2 without its CHECK, which gives way to ours, included before or after it; tests use REQUIRE.
+// Catch2 without its CHECK, which gives way to ours, be that included before or after; tests use
+// REQUIRE.
 #pragma once
 
 #pragma push_macro("CHECK")

@@ -6,8 +6,8 @@ A file is skipped when its preprocessed text, comments included, was clean befor
 .clang-tidy: a run after a small change takes seconds. The memory is build/tidy-cache; remove it to
 run everything again.
 
-With --last N only sources that the last N commits changed are looked at, themselves or by the header
-of their name; all of them where the history is shorter.
+With --last N only sources that the last N commits changed are looked at, themselves or by the
+header of their name; all of them where the history is shorter.
 
     tools/ci/clang_tidy.py [build/clang] [--last N]
 """
@@ -91,7 +91,8 @@ def main():
     common = version + (ROOT / ".clang-tidy").read_bytes()
     CACHE.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [text for text in pool.map(lambda e: complaints(e, folder, common), entries) if text]
+        texts = pool.map(lambda entry: complaints(entry, folder, common), entries)
+        found = [text for text in texts if text]
     print("".join(found), end="")
     return 1 if found else 0
 

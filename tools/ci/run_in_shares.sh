@@ -43,7 +43,8 @@ passed=0
 for log in "$shares"/*.log; do
   expected=$(wc -l <"${log%.log}")
   summary=$(tail -n 3 "$log")
-  if [[ $summary =~ All\ tests\ passed\ \([0-9]+\ assertions?\ in\ $expected\ test\ cases?\) ]]; then
+  if [[ $summary =~ All\ tests\ passed\ \([0-9]+\ assertions?\ in\ $expected\ test\ cases?\) ]]
+  then
     passed=$((passed + expected))
   else
     cat "$log"

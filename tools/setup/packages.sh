@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that Trainyard is built with. Does nothing, and needs no network, when
-# all are there. Elsewhere than on Debian and its relatives it only says what is needed.
+# Installs the Debian packages that Trainyard is built with. Does nothing, and needs no network,
+# when all are there. Elsewhere than on Debian and its relatives it only says what is needed.
 #
 #   tools/setup/packages.sh [--with-clang]   --with-clang adds what only .ci/run needs
 #   tools/setup/packages.sh --list [...]     prints the names and installs nothing
