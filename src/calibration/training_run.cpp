@@ -206,8 +206,7 @@ std::optional<MeasuredStep> step_of(const TrainingMeasurement& measured, const M
 }
 
 bool TrainingRun::has_experts() const {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const ModelLayer& layer) { return layer.experts.has_value(); });
+  return trainyard::has_experts(model);
 }
 
 const Model& ModelFolder::model(const std::string& name) {

@@ -19,6 +19,7 @@
 #include "cli/step_html.h"
 #include "cli/step_noise.h"
 #include "cli/step_request.h"
+#include "parallelism/idle_settings.h"
 #include "parallelism/model_flops.h"
 #include "parallelism/software_memory.h"
 #include "parallelism/software_profile.h"
@@ -99,8 +100,7 @@ std::string collectives_note(const StepRequest& request, const StepRun& run) {
                                               : "as plain rings";
   return fmt::format(
       "collectives run {}, each group beside the others of its kind: {} of {} simulated, the "
-      "others "
-      "are equal ones",
+      "others are equal ones",
       runtime, run.simulated, run.calls);
 }
 
@@ -138,11 +138,12 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   if (run.host_memory) {
     notes.push_back(run.host_memory->verdict());
   }
-  const bool has_experts =
-      std::any_of(workload.model.layers.begin(), workload.model.layers.end(),
-                  [](const ModelLayer& layer) { return layer.experts.has_value(); });
-  if (has_experts) {
+  if (has_experts(workload.model) && workload.routing.is_even()) {
     notes.emplace_back("tokens are spread evenly over experts");
+  }
+  const std::vector<std::string> idle = idle_settings(workload, run.plan);
+  if (!idle.empty()) {
+    notes.push_back(fmt::format("without effect: {}", fmt::join(idle, "; ")));
   }
   return notes;
 }
@@ -181,11 +182,19 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
       .step = run.step,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
       .convention = FlopsConvention::Model,
+      .recomputed_of_token = recomputed_flops(workload.model, run.plan.sequence, run.plan.recompute,
+                                              software.recomputes_products),
       .peak = run.peak,
       .memory = run.memory,
       .memory_size = run.memory_size,
       .host_memory = run.host_memory,
-      .notes = {}};
+      .notes = {},
+      .method = request.method,
+      .shares_network = request.shares_network,
+      .slow_rank = request.slow_rank,
+      .jitter = request.jitter,
+      .overlap = run.overlap,
+      .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt};
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   add_estimate_note(cluster, report.notes);

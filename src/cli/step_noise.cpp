@@ -72,7 +72,8 @@ ComputeJitter read_jitter(const OptionReader& reader) {
     const auto pair = split_pair(text);
     const auto share = pair ? number_of(pair->second) : std::nullopt;
     const bool is_of_ranks = pair && pair->first == "ranks";
-    if (!share || *share < 1e-6 || *share > 10.0 || (!is_of_ranks && pair->first != "operations")) {
+    if (!share || !(*share >= 1e-6 && *share <= 10.0) ||
+        (!is_of_ranks && pair->first != "operations")) {
       fail_option("jitter", "ranks=SHARE or operations=SHARE, a share from 0.000001 to 10", text);
     }
     std::int64_t& ppm = is_of_ranks ? jitter.rank_ppm : jitter.operation_ppm;

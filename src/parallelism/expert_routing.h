@@ -52,6 +52,9 @@ struct ExpertLoads {
   // arXiv 2101.03961, section 2.2.
   std::optional<double> capacity = {};
   std::vector<Layers> layers = {};
+
+  // As if nothing were said of them.
+  [[nodiscard]] bool is_even() const { return imbalance == 1.0 && !capacity && layers.empty(); }
 };
 
 // Load of the fullest of `ranks` expert ranks over the mean: it sets the time of the layer.

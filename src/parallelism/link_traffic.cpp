@@ -109,11 +109,9 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
       add_sharded({.dense = rank_head_parameters(model, plan)});
     }
   }
-  if (plan.zero_stage < 3) {
-    const DataCalls calls = data_calls(parameters, plan, software);
-    add(calls.reduce, 1.0, sum);
-    add(calls.gather, 1.0, sum);
-  }
+  const DataCalls calls = data_calls(parameters, plan, software);
+  add(calls.reduce, 1.0, sum);
+  add(calls.gather, 1.0, sum);
   return sum;
 }
 

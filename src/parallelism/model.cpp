@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/model.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -171,6 +172,11 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
   norms += other.norms;
   head += other.head;
   return *this;
+}
+
+bool has_experts(const Model& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const ModelLayer& layer) { return layer.experts.has_value(); });
 }
 
 ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {

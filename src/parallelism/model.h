@@ -123,6 +123,9 @@ struct ParameterCount {
 // Those that a token meets: of the routed experts only the active ones.
 [[nodiscard]] std::int64_t active_parameters_of(const Model& model);
 
+// In any of its layers.
+[[nodiscard]] bool has_experts(const Model& model);
+
 // Strict; throws ConfigError with the place of the mistake. Files must have a source.
 [[nodiscard]] Model read_model(const ConfigNode& node, const std::string& name);
 [[nodiscard]] Model load_model(const std::filesystem::path& file);

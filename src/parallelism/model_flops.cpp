@@ -83,4 +83,18 @@ double training_flops(const Model& model, std::int64_t sequence, FlopsConvention
   return 0.0;
 }
 
+double recomputed_flops(const Model& model, std::int64_t sequence, Recompute recompute,
+                        bool of_products) {
+  const auto [linear, attention, logits] = token_flops(model, sequence);
+  switch (recompute) {
+    case Recompute::None:
+      break;
+    case Recompute::Selective:
+      return of_products ? 0.5 * linear : attention;
+    case Recompute::Full:
+      return linear + attention;
+  }
+  return 0.0;
+}
+
 }  // namespace trainyard

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "parallelism/model.h"
+#include "parallelism/parallel_plan.h"
 
 namespace trainyard {
 
@@ -47,5 +48,11 @@ inline constexpr std::array kFlopsConventions{FlopsConvention::HardwareFullRecom
 // Of one token in a whole training step, forward and backward.
 [[nodiscard]] double training_flops(const Model& model, std::int64_t sequence,
                                     FlopsConvention convention);
+
+// The same, of what a plan computes again. `of_products`: selective recomputation is of every
+// second product instead of attention (SoftwareProfile::recomputes_products). The head is not
+// recomputed.
+[[nodiscard]] double recomputed_flops(const Model& model, std::int64_t sequence,
+                                      Recompute recompute, bool of_products);
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -116,6 +117,20 @@ void check_sharding(const ParallelPlan& plan) {
 
 }  // namespace
 
+std::string_view to_string(Recompute recompute) {
+  constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
+  return kNames.at(static_cast<std::size_t>(recompute));
+}
+
+std::string_view to_string(ContextParallelism kind) {
+  return kind == ContextParallelism::Ring ? "ring" : "alltoall";
+}
+
+std::string_view to_string(PlanAxis axis) {
+  constexpr std::array<std::string_view, 4> kNames{"tensor", "context", "data", "pipeline"};
+  return kNames.at(static_cast<std::size_t>(axis));
+}
+
 void check(const ParallelPlan& plan, const Model& model, int gpus) {
   check_ranks(plan, gpus);
   check_batch(plan);
@@ -125,9 +140,7 @@ void check(const ParallelPlan& plan, const Model& model, int gpus) {
   for (const ModelLayer& layer : model.layers) {
     check_layer(plan, layer);
   }
-  const bool has_experts = std::any_of(model.layers.begin(), model.layers.end(),
-                                       [](const ModelLayer& layer) { return !!layer.experts; });
-  if (!has_experts && plan.expert * plan.expert_tensor > 1) {
+  if (!has_experts(model) && plan.expert * plan.expert_tensor > 1) {
     fail(
         fmt::format("expected expert and expert_tensor of 1, as {} has no experts, found {} and {}",
                     model.title, plan.expert, plan.expert_tensor));

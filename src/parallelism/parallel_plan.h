@@ -30,6 +30,11 @@ enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
                                            PlanAxis::Pipeline};
 
+// As workload files have them: "selective", "alltoall", "pipeline".
+[[nodiscard]] std::string_view to_string(Recompute recompute);
+[[nodiscard]] std::string_view to_string(ContextParallelism kind);
+[[nodiscard]] std::string_view to_string(PlanAxis axis);
+
 // What is in host memory instead of on the GPU (offload.h).
 struct PlanOffload {
   bool optimizer = false;    // Its states, and gradients for it; the CPU updates the weights.

@@ -14,11 +14,6 @@ constexpr std::string_view kAxisLetters = "tcdp";  // In the order of PlanAxis.
 // A rank keeps at least so many tokens of a sequence where nobody asks for more context ranks.
 constexpr std::int64_t kLeastTokensOfRank = 4096;
 
-bool has_experts(const Model& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const ModelLayer& layer) { return layer.experts.has_value(); });
-}
-
 template <typename Value>
 void add_once(std::vector<Value>& values, Value value) {
   if (std::find(values.begin(), values.end(), value) == values.end()) {

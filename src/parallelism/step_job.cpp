@@ -35,20 +35,18 @@ SimTime jitter_of(SimTime step, std::span<const int> server_of_rank) {
 
 void check_modelled(const StepJob& job) {
   const ParallelPlan& plan = job.plan;
-  const bool has_experts =
-      std::any_of(job.model.layers.begin(), job.model.layers.end(),
-                  [](const ModelLayer& layer) { return layer.experts.has_value(); });
+  const bool has_any_experts = has_experts(job.model);
   if (!job.rates.has_fused_attention && plan.context > 1) {
     throw ConfigError(fmt::format(
         "step: expected fused attention with context ranks, found {} of them and software {}",
         plan.context, job.software.name));
   }
-  if (has_experts && plan.tensor > 1 && !plan.has_sequence_parallelism) {
+  if (has_any_experts && plan.tensor > 1 && !plan.has_sequence_parallelism) {
     throw ConfigError(
         fmt::format("step: expected sequence_parallel for experts on {} tensor ranks, found none",
                     plan.tensor));
   }
-  if (has_experts && plan.shard_group != 0) {
+  if (has_any_experts && plan.shard_group != 0) {
     throw ConfigError(fmt::format(
         "step: expected no shard_group with experts, which shard over all ranks with the same, "
         "found {}",

@@ -40,7 +40,8 @@ void check_unfolded(std::size_t gpus, std::string_view why) {
 
 // In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it
 // in every collective, and all pipelines for its own before the optimizer, so that the step takes
-// as long as if the whole stage were as slow.
+// as long as if the whole stage were as slow. One that is faster than the others of its stage waits
+// for them.
 GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding folding) {
   if (slow.rank < 0 || slow.rank >= job.plan.ranks()) {
     throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",
@@ -51,10 +52,11 @@ GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding fol
     return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
   };
   const auto place = place_of(slow.rank);
+  const bool sets_pace = slow.ppm > 1'000'000 || job.plan.ranks() == job.plan.pipeline;
   GraphRunOptions options;
   for (int rank = 0; rank < job.plan.ranks(); ++rank) {
     const bool is_slow =
-        rank == slow.rank || (folding == Folding::Folded && place_of(rank) == place);
+        folding == Folding::Folded ? sets_pace && place_of(rank) == place : rank == slow.rank;
     options.compute_ppm.push_back(is_slow ? slow.ppm : 1'000'000);
   }
   return options;

@@ -212,6 +212,12 @@ ParallelPlan plan_for(const Workload& workload, int gpus) {
     plan.data = static_cast<int>(gpus / others);
   }
   check(plan, workload.model, gpus);
+  if (plan.expert > 1 && workload.routing.imbalance > plan.expert) {
+    throw ConfigError(fmt::format(
+        "routing: expected an imbalance of at most the expert ranks, as one cannot get more than "
+        "all tokens, found {:g} and {}",
+        workload.routing.imbalance, plan.expert));
+  }
   return plan;
 }
 

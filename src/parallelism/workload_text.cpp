@@ -3,9 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
 #include <cstddef>
-#include <string_view>
 
 #include "parallelism/pipeline_schedule.h"
 #include "sim/config.h"
@@ -14,24 +12,13 @@
 namespace trainyard {
 namespace {
 
-std::string_view name_of(PlanAxis axis) {
-  constexpr std::array<std::string_view, 4> kNames{"tensor", "context", "data", "pipeline"};
-  return kNames[static_cast<std::size_t>(axis)];
-}
-
-std::string_view name_of(Recompute recompute) {
-  constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
-  return kNames[static_cast<std::size_t>(recompute)];
-}
-
 std::string plan_yaml(const ParallelPlan& plan) {
   std::string text = fmt::format(
       "tensor: {}, sequence_parallel: {}, context: {}, context_kind: {}, pipeline: {}, schedule: "
       "{}, chunks: {}, data: {}, expert: {}, expert_tensor: {}, zero_stage: {}, recompute: {}",
-      plan.tensor, plan.has_sequence_parallelism, plan.context,
-      plan.context_kind == ContextParallelism::Ring ? "ring" : "alltoall", plan.pipeline,
-      to_string(plan.schedule), plan.chunks, plan.data, plan.expert, plan.expert_tensor,
-      plan.zero_stage, name_of(plan.recompute));
+      plan.tensor, plan.has_sequence_parallelism, plan.context, to_string(plan.context_kind),
+      plan.pipeline, to_string(plan.schedule), plan.chunks, plan.data, plan.expert,
+      plan.expert_tensor, plan.zero_stage, to_string(plan.recompute));
   if (plan.shard_group != 0) {
     text += fmt::format(", shard_group: {}", plan.shard_group);
   }
@@ -43,8 +30,9 @@ std::string plan_yaml(const ParallelPlan& plan) {
     text += fmt::format(", stage_layers: [{}]", fmt::join(plan.stage_layers, ", "));
   }
   if (plan.order != kMegatronOrder) {
-    text += fmt::format(", order: [{}, {}, {}, {}]", name_of(plan.order[0]), name_of(plan.order[1]),
-                        name_of(plan.order[2]), name_of(plan.order[3]));
+    text +=
+        fmt::format(", order: [{}, {}, {}, {}]", to_string(plan.order[0]), to_string(plan.order[1]),
+                    to_string(plan.order[2]), to_string(plan.order[3]));
   }
   return "{" + text + "}";
 }

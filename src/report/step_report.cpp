@@ -27,7 +27,8 @@ std::vector<Figure> figures_of(const StepReport& report) {
           {"tokens_per_s", report.tokens_per_second()},
           {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()},
           {"model_tflops_per_gpu", report.flops_per_gpu() / 1e12},
-          {"mfu", report.flops_per_gpu() / report.peak},
+          {"mfu", report.mfu()},
+          {"hfu", report.hfu()},
           {"memory_peak_gib", gibibytes(report.memory.device())}};
 }
 
@@ -103,8 +104,14 @@ std::string text_of(const StepReport& report) {
   text += fmt::format(
       "model FLOP/s           {:>12.1f} T for each GPU, MFU {:.2f} % of {:.1f} T (convention: "
       "{})\n",
-      report.flops_per_gpu() / 1e12, 100.0 * report.flops_per_gpu() / report.peak,
-      report.peak / 1e12, to_string(report.convention));
+      report.flops_per_gpu() / 1e12, 100.0 * report.mfu(), report.peak / 1e12,
+      to_string(report.convention));
+  if (report.recomputed_of_token > 0.0) {
+    text += fmt::format(
+        "with recomputation     {:>12.1f} T for each GPU, HFU {:.2f} % (convention: the same, and "
+        "what is computed again)\n",
+        report.hfu() * report.peak / 1e12, 100.0 * report.hfu());
+  }
   text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n",
                       gibibytes(report.memory.device()), gibibytes(report.memory_size),
                       fit_text(report));
@@ -165,6 +172,72 @@ std::string csv_of(const StepReport& report) {
   return render_csv(table);
 }
 
+Json json_of(const ParallelPlan& plan) {
+  Json json{{"tensor", plan.tensor},
+            {"sequence_parallel", plan.has_sequence_parallelism},
+            {"context", plan.context},
+            {"context_kind", std::string(to_string(plan.context_kind))},
+            {"pipeline", plan.pipeline},
+            {"schedule", std::string(to_string(plan.schedule))},
+            {"chunks", plan.chunks},
+            {"data", plan.data},
+            {"expert", plan.expert},
+            {"expert_tensor", plan.expert_tensor},
+            {"zero_stage", plan.zero_stage},
+            {"shards", plan.shards()},
+            {"recompute", std::string(to_string(plan.recompute))},
+            {"offload", offloaded_parts(plan)},
+            {"stage_layers", plan.stage_layers},
+            {"micro_batch", plan.micro_batch},
+            {"global_batch", plan.global_batch},
+            {"sequence", plan.sequence}};
+  for (const PlanAxis axis : plan.order) {
+    json["order"].push_back(std::string(to_string(axis)));
+  }
+  if (plan.servers) {
+    json["servers"] = {{"count", plan.servers->count},
+                       {"place", plan.servers->on_workers ? "workers" : "own"},
+                       {"steps", plan.servers->steps}};
+    json["servers"]["bound"] = plan.servers->bound ? Json(*plan.servers->bound) : Json();
+  }
+  return json;
+}
+
+Json json_of(const ExpertLoads& loads) {
+  Json json{{"imbalance", loads.imbalance}};
+  json["capacity"] = loads.capacity ? Json(*loads.capacity) : Json();
+  json["layers"] = Json::array();
+  for (const ExpertLoads::Layers& run : loads.layers) {
+    json["layers"].push_back({{"first", run.first}, {"last", run.last}, {"loads", run.loads}});
+  }
+  return json;
+}
+
+void add_method(const StepReport& report, Json& root) {
+  constexpr double kMillion = 1e6;
+  const bool is_graph = report.method == StepMethod::Graph;
+  root["method"] = is_graph ? "graph" : "closed-forms";
+  if (is_graph) {
+    root["traffic"] = report.shares_network ? "shared" : "alone";
+  }
+  if (report.slow_rank) {
+    root["slow_rank"] = {{"rank", report.slow_rank->rank},
+                         {"factor", static_cast<double>(report.slow_rank->ppm) / kMillion}};
+  }
+  if (report.jitter.has_any()) {
+    root["jitter"] = {{"ranks", static_cast<double>(report.jitter.rank_ppm) / kMillion},
+                      {"operations", static_cast<double>(report.jitter.operation_ppm) / kMillion},
+                      {"seed", report.jitter.seed}};
+  }
+  root["overlap"] = {{"tensor", report.overlap.tensor},
+                     {"data", report.overlap.data},
+                     {"pipeline", report.overlap.pipeline},
+                     {"expert", report.overlap.expert}};
+  if (report.routing) {
+    root["routing"] = json_of(*report.routing);
+  }
+}
+
 std::string json_of(const StepReport& report) {
   const ParallelPlan& plan = report.plan;
   Json root;
@@ -178,25 +251,8 @@ std::string json_of(const StepReport& report) {
   if (!report.fidelity.empty()) {
     root["fidelity"] = report.fidelity;
   }
-  root["plan"] = {{"tensor", plan.tensor},
-                  {"sequence_parallel", plan.has_sequence_parallelism},
-                  {"context", plan.context},
-                  {"pipeline", plan.pipeline},
-                  {"schedule", std::string(to_string(plan.schedule))},
-                  {"chunks", plan.chunks},
-                  {"data", plan.data},
-                  {"expert", plan.expert},
-                  {"expert_tensor", plan.expert_tensor},
-                  {"zero_stage", plan.zero_stage},
-                  {"micro_batch", plan.micro_batch},
-                  {"global_batch", plan.global_batch},
-                  {"sequence", plan.sequence}};
-  if (plan.servers) {
-    root["plan"]["servers"] = {{"count", plan.servers->count},
-                               {"place", plan.servers->on_workers ? "workers" : "own"},
-                               {"steps", plan.servers->steps}};
-    root["plan"]["servers"]["bound"] = plan.servers->bound ? Json(*plan.servers->bound) : Json();
-  }
+  root["plan"] = json_of(plan);
+  add_method(report, root);
   root["settings"] = report.inputs.settings;
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;
@@ -210,7 +266,6 @@ std::string json_of(const StepReport& report) {
   root["memory_fits"] = report.fits();
   if (report.host_memory) {
     const HostedMemory& hosted = report.host_memory->hosted;
-    root["plan"]["offload"] = offloaded_parts(plan);
     root["host_memory_gib"] = {{"optimizer", gibibytes(hosted.optimizer)},
                                {"gradients", gibibytes(hosted.gradients)},
                                {"activations", gibibytes(hosted.activations)}};

@@ -10,6 +10,7 @@
 #include "parallelism/model_flops.h"
 #include "parallelism/parallel_plan.h"
 #include "parallelism/step_memory.h"
+#include "parallelism/step_run.h"
 #include "parallelism/step_time.h"
 #include "report/cost_report.h"
 #include "report/run_inputs.h"
@@ -30,6 +31,7 @@ struct StepReport {
   // What the model needs for one token, by the convention that MFU is printed with.
   double flops_of_token = 0.0;
   FlopsConvention convention = FlopsConvention::Model;
+  double recomputed_of_token = 0.0;               // Of flops_of_token, done again.
   double peak = 0.0;                              // Dense, of one GPU at that precision; FLOP/s.
   MemoryUse memory;                               // At its peak, on the rank that holds most.
   Bytes memory_size;                              // Of a GPU.
@@ -37,10 +39,20 @@ struct StepReport {
   std::vector<std::string> notes;
   RunInputs inputs = {};  // In JSON.
   std::optional<PricedStep> priced = {};
+  // How it was predicted, beside `plan`; in JSON.
+  StepMethod method = StepMethod::ClosedForms;
+  bool shares_network = false;
+  std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};
+  Overlap overlap = {};
+  std::optional<ExpertLoads> routing = {};  // Of a model with experts.
 
   [[nodiscard]] bool fits() const;  // On GPUs and hosts.
   [[nodiscard]] double tokens_per_second() const;
   [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.
+  [[nodiscard]] double mfu() const { return flops_per_gpu() / peak; }
+  // With what is computed again.
+  [[nodiscard]] double hfu() const { return mfu() * (1.0 + recomputed_of_token / flops_of_token); }
 };
 
 // The text form has the parts that are not zero, CSV one line, JSON everything. Keys carry units;

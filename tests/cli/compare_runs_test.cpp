@@ -71,13 +71,31 @@ TEST_CASE("differences of the parts of two steps add up to that of the step", "[
   }
   REQUIRE(sum == made.times[0].after - made.times[0].before);
   REQUIRE(sum != SimTime());
-  REQUIRE(made.inputs.size() == 2);
-  REQUIRE(made.inputs[0].key == "--set fabric.cable");
+  REQUIRE(made.inputs.size() == 3);
+  REQUIRE(made.inputs[0].key == "overlap.data");
+  REQUIRE(made.inputs[1].key == "--set fabric.cable");
   REQUIRE(made.resources.empty());
   REQUIRE(!made.figures.empty());
   const RunComparison same = compare_results(before, before);
   REQUIRE(same.inputs.empty());
   REQUIRE(same.figures.empty());
+}
+
+TEST_CASE("what decides a step and is in no setting is compared too", "[compare-runs]") {
+  ResultFolder folder;
+  const std::string before = folder.step("a.json", {});
+  const auto changed = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> keys;
+    for (const ComparedValue& each : compare_results(before, folder.step("b.json", more)).inputs) {
+      keys.push_back(each.key);
+    }
+    return keys;
+  };
+  REQUIRE(changed({"--method", "graph"}) == std::vector<std::string>{"method", "traffic"});
+  REQUIRE(changed({"--set", "plan.recompute=full"}) ==
+          std::vector<std::string>{"plan.recompute", "--set plan.recompute"});
+  REQUIRE(changed({"--set", "routing.imbalance=1.5"}) ==
+          std::vector<std::string>{"routing.imbalance", "--set routing.imbalance"});
 }
 
 TEST_CASE("collectives are compared size by size, the fastest of each", "[compare-runs]") {

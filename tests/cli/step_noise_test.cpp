@@ -55,8 +55,8 @@ TEST_CASE("noise that makes no sense is refused in one line", "[cli][step_noise]
             "--slow-rank: expected RANK=FACTOR, a factor from 0.001 to 1000, found \"" +
                 std::string(text) + "\"");
   }
-  for (const char* text :
-       {"ranks", "ranks=", "rank=0.1", "ranks=-1", "operations=11", "ranks=1x"}) {
+  for (const char* text : {"ranks", "ranks=", "rank=0.1", "ranks=-1", "operations=11", "ranks=1x",
+                           "ranks=nan", "operations=-inf"}) {
     REQUIRE(
         refusal({"--jitter", text}) ==
         "--jitter: expected ranks=SHARE or operations=SHARE, a share from 0.000001 to 10, found "

@@ -136,6 +136,16 @@ TEST_CASE("a slow rank makes a step longer, and a trace shows it", "[step-comman
   std::filesystem::remove(file);
 }
 
+TEST_CASE("a rank that is faster than others of its stage waits for them", "[step-command]") {
+  const auto time = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--method", "graph"};
+    all.insert(all.end(), more.begin(), more.end());
+    return json_of(all)["step_time_ps"].get<std::int64_t>();
+  };
+  REQUIRE(time({"--slow-rank", "0=0.5"}) == time({}));
+  REQUIRE(time({"--slow-rank", "0=1.5"}) > time({}));
+}
+
 TEST_CASE("the memory of every pass is written, and its highest moment is the peak",
           "[step-command]") {
   const ScratchFolder folder;

@@ -101,6 +101,28 @@ TEST_CASE("all groups of data ranks are counted, and pipelines send both ways", 
   }
 }
 
+TEST_CASE("replicas of ZeRO 3 are counted as those of ZeRO 1", "[link-traffic]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
+  const auto of_nics = [&](const std::string& stage) {
+    const Workload workload =
+        workload_of({"plan={shard_group: 8, zero_stage: " + stage + "}", "batch.global=16"});
+    const auto traffic = step_link_traffic(cluster, workload.model, plan_for(workload, 16),
+                                           software_of(workload), ExchangeWays::Direct);
+    double sum = 0.0;
+    for (const LinkTraffic& link : traffic) {
+      const Link& of = cluster.topology.link(link.link);
+      const bool leaves_server = cluster.topology.node(of.source).server.has_value() &&
+                                 !cluster.topology.node(of.target).server.has_value();
+      for (const PurposeBytes& part : link.parts) {
+        sum += leaves_server ? static_cast<double>(part.bytes.count()) : 0.0;
+      }
+    }
+    return sum;
+  };
+  REQUIRE(of_nics("1") > 0.0);
+  REQUIRE(of_nics("3") == of_nics("1"));
+}
+
 TEST_CASE("by rails, tokens do not pass the upper tier that they pass directly", "[link-traffic]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4, .gpus_per_node = 4});
   const Workload workload = load_workload(

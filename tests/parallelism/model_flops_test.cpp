@@ -53,6 +53,20 @@ TEST_CASE("utilisations follow from published step times", "[model]") {
                       60.1, 2240, 1e12) == Approx(126).margin(0.5));
 }
 
+TEST_CASE("what is computed again adds up to the published conventions", "[model]") {
+  const Model model = shipped("gpt-3-175b");
+  const double once = training_flops(model, 2048, FlopsConvention::Model);
+  REQUIRE(recomputed_flops(model, 2048, Recompute::None, false) == 0.0);
+  REQUIRE(once + recomputed_flops(model, 2048, Recompute::Full, false) ==
+          Approx(training_flops(model, 2048, FlopsConvention::HardwareFullRecompute)));
+  // That convention counts attention three times again; it is done once.
+  const double again = recomputed_flops(model, 2048, Recompute::Selective, false);
+  REQUIRE(once + 3.0 * again ==
+          Approx(training_flops(model, 2048, FlopsConvention::HardwareSelectiveRecompute)));
+  REQUIRE(again + 2.0 * recomputed_flops(model, 2048, Recompute::Selective, true) ==
+          Approx(recomputed_flops(model, 2048, Recompute::Full, false)));
+}
+
 TEST_CASE("the conventions of Megatron's tables differ by half of the attention", "[model]") {
   // NVIDIA's tables of Llama 3: 5.79e10 a token without the mask, 5.15e10 with it, at 8,192 tokens.
   const Model small = shipped("llama-3-8b");

@@ -161,6 +161,18 @@ TEST_CASE("a plan that does not fit the GPUs is refused with its numbers", "[wor
                                "vocabulary padded as Megatron does, found 95"));
 }
 
+TEST_CASE("one expert rank gets no more than all tokens", "[workload]") {
+  Workload workload = load_workload(kConfigsFolder / "workloads" / "mixtral-8x7b.yaml",
+                                    kConfigsFolder / "workloads" / "models",
+                                    {"plan={expert: 4}", "routing.imbalance=4"});
+  REQUIRE(plan_for(workload, 64).expert == 4);
+  workload.routing.imbalance = 4.5;
+  REQUIRE_THROWS_MATCHES(
+      plan_for(workload, 64), ConfigError,
+      Catch::Matchers::Message("routing: expected an imbalance of at most the expert ranks, as one "
+                               "cannot get more than all tokens, found 4.5 and 4"));
+}
+
 TEST_CASE("the shipped workloads fit the machines that they name", "[workload]") {
   const auto shipped = [](const std::string& name) {
     return load_workload(kConfigsFolder / "workloads" / (name + ".yaml"), kModels);

@@ -55,6 +55,39 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
           std::string::npos);
 }
 
+TEST_CASE("what is computed again is in HFU, not in MFU", "[step-report]") {
+  StepReport report = report_of();
+  REQUIRE(report.hfu() == report.mfu());
+  REQUIRE(render(report, Format::Table).find("HFU") == std::string::npos);
+  report.recomputed_of_token = 0.25e9;
+  REQUIRE(report.mfu() == Approx(0.1));
+  REQUIRE(render(report, Format::Table).find("1.2 T for each GPU, HFU 12.50 %") !=
+          std::string::npos);
+  REQUIRE(nlohmann::json::parse(render(report, Format::Json))["hfu"] == Approx(0.125));
+}
+
+TEST_CASE("JSON says all that a step was predicted from", "[step-report]") {
+  StepReport report = report_of();
+  report.plan.recompute = Recompute::Full;
+  report.plan.zero_stage = 3;
+  report.plan.shard_group = 2;
+  report.method = StepMethod::Graph;
+  report.slow_rank = {.rank = 3, .ppm = 1'250'000};
+  report.jitter = {.rank_ppm = 10'000, .operation_ppm = 0, .seed = 7};
+  report.overlap.data = true;
+  report.routing = {.imbalance = 1.5};
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["plan"]["recompute"] == "full");
+  REQUIRE(json["plan"]["shards"] == 2);
+  REQUIRE(json["plan"]["order"] == nlohmann::json{"tensor", "context", "data", "pipeline"});
+  REQUIRE(json["method"] == "graph");
+  REQUIRE(json["traffic"] == "alone");
+  REQUIRE(json["slow_rank"] == nlohmann::json{{"rank", 3}, {"factor", 1.25}});
+  REQUIRE(json["jitter"] == nlohmann::json{{"ranks", 0.01}, {"operations", 0.0}, {"seed", 7}});
+  REQUIRE(json["overlap"]["data"] == true);
+  REQUIRE(json["routing"]["imbalance"] == 1.5);
+}
+
 TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
   const auto json = nlohmann::json::parse(render(report_of(), Format::Json));
   REQUIRE(json["step_time_s"] == 2.0);
