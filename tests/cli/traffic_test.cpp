@@ -163,6 +163,16 @@ TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
   REQUIRE(hpcc.find(" 0 marked, 0 CNPs, 0 pause frames") != std::string::npos);
 }
 
+TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") {
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(
+              std::vector<std::string>{
+                  "permutation", "--cluster", kConfigs + "clusters/rtx2080ti-ib.yaml",
+                  "--set-traffic", "groups.0.endpoints=gpus", "--set-traffic", "groups.0.size=2 MB",
+                  "--fidelity", "packet", "--credits", "128K", "--server-credits", "64K"},
+              out) == 0);
+}
+
 TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"--cluster", kHosts}) ==
           "traffic: expected a file of flows, found none; see trainyard traffic --help");
