@@ -183,6 +183,7 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   if (reader.given("ecn")) {
     packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
+    packet.framing.link = RdmaLink::InfiniBand;
     packet.marking.reset();
     if (packet.ecn != EcnPreset::Off && !uses_marks(packet)) {
       throw ConfigError(

@@ -54,6 +54,8 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "[cli]") {
   REQUIRE(describe(read({"--credits", "128K"})) ==
           "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
+  REQUIRE(read({"--credits", "128K"}).options.framing.link == RdmaLink::InfiniBand);
+  REQUIRE(read({}).options.framing.link == RdmaLink::RoceV2);
   const PacketRequest both = read({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
   REQUIRE(both.options.ecn == EcnPreset::Hpcc);
   REQUIRE(describe(read({"--server-credits", "64K"})) ==

@@ -163,6 +163,21 @@ TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
   REQUIRE(hpcc.find(" 0 marked, 0 CNPs, 0 pause frames") != std::string::npos);
 }
 
+TEST_CASE("credits are InfiniBand's, with its headers", "[traffic]") {
+  const ScratchFolder folder;
+  const auto file = folder.write("one.yaml",
+                                 "name: one\ngroups:\n  - name: g\n    kind: flows\n    flows: "
+                                 "[{source: server0/nic0, target: server1/nic0, size: 10 MB}]\n");
+  const std::string counters = (folder.path() / "counters.csv").string();
+  const std::string text = run({file.string(), "--fidelity", "packet", "--credits", "128K", "--mtu",
+                                "256", "--counters", counters});
+  // 39,063 packets of 26 B more, the first of 16 more; on a line for full packets of 4,096 B.
+  REQUIRE(read_text_file(counters).find("server0/nic0,leaf0,39063,11015654,") != std::string::npos);
+  const double rate = 100e9 * 4096 / 4178 * 4122 / 4096;
+  const auto makespan = std::stod(text.substr(text.find("makespan ") + 9));
+  REQUIRE(makespan == Approx(8 * 11'015'654 / rate * 1e6).epsilon(0.01));
+}
+
 TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") {
   std::ostringstream out;
   REQUIRE(run_traffic_command(
