@@ -95,6 +95,15 @@ TEST_CASE("transfers go over packets, with their options and counters") {
   REQUIRE(run_json(pair_and({"--fidelity", "packet"}))["fidelity"] == "packet");
 }
 
+// Whose own packets are smaller than any path MTU.
+TEST_CASE("the path MTU leaves links inside servers as they are") {
+  const auto rate = [](const std::string& mtu) -> double {
+    return run_json(pair_and(
+        {"--size", "16M", "--fidelity", "packet", "--mtu", mtu}))["rows"][0]["rate_gb_per_s"];
+  };
+  REQUIRE(rate("256") == Approx(rate("4096")).epsilon(1e-3));
+}
+
 TEST_CASE("mistakes on the command line of transfer are one line") {
   REQUIRE(error(pair_and({"--pfc", "off"})) ==
           "--pfc: expected --fidelity packet beside it, found flow");
