@@ -304,6 +304,18 @@ void write_packet_files(const PacketRequest& request, const Topology& topology,
 }
 
 std::string describe(const PacketStats& packets) {
+std::optional<std::string> note_on_channels(const PacketRequest& request,
+                                            const RoutingOptions& routing) {
+  const int channels = routing.fabric.virtual_channels;
+  if (channels == 1 || (!request.options.pfc && request.options.fabric_credits == Bytes(0))) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "packets: the {} virtual channels of the fabric did not influence the result: links have "
+      "one, so packets may wait for each other in a circle where they would not",
+      channels);
+}
+
   const std::string reasons = packets.bit_errors + packets.link_down > 0
                                   ? fmt::format(" ({} by bit errors, {} on failed links)",
                                                 packets.bit_errors, packets.link_down)

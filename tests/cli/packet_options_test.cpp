@@ -63,6 +63,17 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "for 64KiB beyond a round trip");
 }
 
+TEST_CASE("a note says that virtual channels are left out where links can be stopped", "[cli]") {
+  RoutingOptions routing;
+  REQUIRE(!note_on_channels(read({}), routing));
+  routing.fabric.virtual_channels = 2;
+  REQUIRE(note_on_channels(read({}), routing)
+              ->starts_with(
+                  "packets: the 2 virtual channels of the fabric did not influence the result"));
+  REQUIRE(note_on_channels(read({"--credits", "8K"}), routing));
+  REQUIRE(!note_on_channels(read({"--pfc", "off"}), routing));
+}
+
 TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
   REQUIRE(!read({}).has_files());
   REQUIRE(!read({}).options.queue_times);

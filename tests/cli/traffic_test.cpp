@@ -188,6 +188,21 @@ TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") 
               out) == 0);
 }
 
+TEST_CASE("a fabric with more virtual channels than packets have is noted", "[traffic]") {
+  const ScratchFolder folder;
+  const auto cluster = folder.write(
+      "torus.yaml",
+      "name: torus\nsource: mine\nnodes: 4\nserver: {template: pcie, gpu: L40S, gpus: 1, nic: "
+      "Ideal-100G, nics: 1, cpu: EPYC-Milan, pcie_switches: 1}\nfabric: {template: torus, shape: "
+      "[4], switch: Ideal-64x100G, cable: 180 m, routing: ecmp}\n");
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(std::vector<std::string>{"permutation", "--cluster", cluster.string(),
+                                                       "--fidelity", "packet"},
+                              out) == 0);
+  REQUIRE(out.str().find("# Note: packets: the 2 virtual channels of the fabric did not") !=
+          std::string::npos);
+}
+
 TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"--cluster", kHosts}) ==
           "traffic: expected a file of flows, found none; see trainyard traffic --help");
