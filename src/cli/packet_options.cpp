@@ -102,6 +102,17 @@ std::string_view control_name(const PacketOptions& packet) {
                         : word_of(packet.control, kControls);
 }
 
+// A control that looks at marks, where credits took away those of RoCE.
+void check_marks(const OptionReader& reader, const PacketOptions& packet) {
+  const bool marks = packet.ecn != EcnPreset::Off || packet.marking;
+  if (reader.given("credits") && uses_marks(packet) && !marks) {
+    throw ConfigError(
+        fmt::format("--control: expected --ecn NAME beside it and --credits, without which nothing "
+                    "is marked for {}, found none",
+                    control_name(packet)));
+  }
+}
+
 double error_rate(const OptionReader& reader) {
   const std::string text = *reader.text("bit-errors");
   double rate = 0.0;
@@ -172,6 +183,7 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   if (reader.given("credits")) {
     packet.fabric_credits = *reader.message_size("credits");
+    packet.framing.link = RdmaLink::InfiniBand;
     packet.pfc = false;
     read_control("none", packet);
   }
@@ -183,7 +195,6 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   if (reader.given("ecn")) {
     packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
-    packet.framing.link = RdmaLink::InfiniBand;
     packet.marking.reset();
     if (packet.ecn != EcnPreset::Off && !uses_marks(packet)) {
       throw ConfigError(
@@ -191,6 +202,7 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
                       control_name(packet)));
     }
   }
+  check_marks(reader, packet);
   if (reader.given("pfc")) {
     packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
   }
@@ -292,18 +304,6 @@ std::string describe(const PacketRequest& request) {
          (packet.convergence ? ", convergence " + to_string(*packet.convergence) : "");
 }
 
-void write_packet_files(const PacketRequest& request, const Topology& topology,
-                        const std::optional<std::vector<PortCounters>>& counters,
-                        const std::optional<PacketSamples>& samples) {
-  if (request.counters_file) {
-    write_file(*request.counters_file, counters_csv(topology, *counters));
-  }
-  if (request.samples_file) {
-    write_file(*request.samples_file, samples_csv(topology, *samples));
-  }
-}
-
-std::string describe(const PacketStats& packets) {
 std::optional<std::string> note_on_channels(const PacketRequest& request,
                                             const RoutingOptions& routing) {
   const int channels = routing.fabric.virtual_channels;
@@ -316,6 +316,18 @@ std::optional<std::string> note_on_channels(const PacketRequest& request,
       channels);
 }
 
+void write_packet_files(const PacketRequest& request, const Topology& topology,
+                        const std::optional<std::vector<PortCounters>>& counters,
+                        const std::optional<PacketSamples>& samples) {
+  if (request.counters_file) {
+    write_file(*request.counters_file, counters_csv(topology, *counters));
+  }
+  if (request.samples_file) {
+    write_file(*request.samples_file, samples_csv(topology, *samples));
+  }
+}
+
+std::string describe(const PacketStats& packets) {
   const std::string reasons = packets.bit_errors + packets.link_down > 0
                                   ? fmt::format(" ({} by bit errors, {} on failed links)",
                                                 packets.bit_errors, packets.link_down)

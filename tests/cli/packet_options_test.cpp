@@ -166,6 +166,10 @@ TEST_CASE("options of packets are refused where there are none, and where they s
   require_refused(
       {"--credits", "0"}, Fidelity::Packet,
       "--credits: expected a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB, found \"0\"");
+  require_refused(
+      {"--credits", "64K", "--control", "dcqcn-nic"}, Fidelity::Packet,
+      "--control: expected --ecn NAME beside it and --credits, without which nothing is "
+      "marked for dcqcn-nic, found none");
   require_refused({"--mtu", "1500"}, Fidelity::Packet,
                   "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
   require_refused(
