@@ -113,6 +113,8 @@ TEST_CASE("mistakes on the command line of transfer are one line") {
   REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gqu1"}) ==
           "--to: expected the name of a device, such as server0/gpu0, found \"server0/gqu1\"; did "
           "you mean \"server0/gpu1\"?");
+  REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gpu0"}) ==
+          "--to: expected another device than --from, found \"server0/gpu0\"");
   REQUIRE(error({"--matrix", "p2p", "--from", "server0/gpu0"}) ==
           "--matrix: expected without --from, found both");
   REQUIRE(error({"--matrix", "all"}).find("--matrix: expected p2p, h2d or d2h, found \"all\"") ==
