@@ -77,7 +77,7 @@ Request read_request(const OptionReader& reader) {
   request.traffic = find_config("traffic", reader.required_text("file"));
   request.overrides = cluster_overrides(reader);
   request.settings = reader.texts("set-traffic");
-  if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
+  if (const auto seed = reader.integer("seed", 0, kMostTrafficSeed)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
