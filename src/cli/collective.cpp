@@ -138,6 +138,9 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
   }
   if (request.fidelity == Fidelity::Packet) {
     notes.push_back("packets: " + describe(request.packet));
+    if (const auto note = note_on_channels(request.packet, inputs.cluster.routing)) {
+      notes.push_back(*note);
+    }
   }
   if (inputs.ranks() == 1) {
     notes.push_back("one rank: nothing crosses a link");

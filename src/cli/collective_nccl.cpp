@@ -267,7 +267,7 @@ void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& not
           : fmt::format("times are of one call by itself, {}", launch));
 }
 
-void add_engine_notes(const CollectiveRequest& request, bool several_nodes,
+void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, bool several_nodes,
                       std::vector<std::string>& notes) {
   if (!request.nccl->fidelity) {
     return;
@@ -286,6 +286,9 @@ void add_engine_notes(const CollectiveRequest& request, bool several_nodes,
   }
   if (request.fidelity == Fidelity::Packet) {
     notes.push_back("packets: " + describe(request.packet));
+    if (const auto note = note_on_channels(request.packet, cluster.routing)) {
+      notes.push_back(*note);
+    }
   }
 }
 
@@ -377,7 +380,7 @@ NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spd
   add_runtime_notes(*request.nccl, report.notes);
   const std::vector<Prepared> prepared = prepare(request, inputs.cluster, report.notes);
   const bool several_nodes = prepared.front().communicator.nodes > 1;
-  add_engine_notes(request, several_nodes, report.notes);
+  add_engine_notes(request, inputs.cluster, several_nodes, report.notes);
   report.show_fingerprint = request.fingerprint && several_nodes;
   std::vector<TimedRow> rows = run_sizes(request, inputs, prepared, log);
   add_interval_note(rows.front(), report.notes);

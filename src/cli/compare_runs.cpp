@@ -29,6 +29,8 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMostResultBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMostTraceBytes = std::size_t{4096} << 20U;
+// 46 days: only damaged numbers are longer, and differences of two fit in a SimTime.
+constexpr SimTime kMostTime = microseconds(4'000'000'000'000);
 
 [[noreturn]] void fail(const std::string& file, std::string_view key, std::string_view expected,
                        std::string_view found) {
@@ -157,9 +159,14 @@ Flat resources_in(const Result& result) {
   return flat;
 }
 
-SimTime picoseconds_at(const std::string& file, std::string_view key, const ordered_json& value) {
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0) {
-    fail(file, key, "a whole number of picoseconds", text_of(value));
+SimTime picoseconds_at(const std::string& file, std::string_view key, const ordered_json& value,
+                       SimTime least, SimTime most) {
+  if (!value.is_number_integer() || value.get<std::int64_t>() < least.picoseconds() ||
+      value.get<std::int64_t>() > most.picoseconds()) {
+    fail(file, key,
+         fmt::format("a whole number of picoseconds from {} to {}", least.picoseconds(),
+                     most.picoseconds()),
+         text_of(value));
   }
   return SimTime(value.get<std::int64_t>());
 }
@@ -178,10 +185,16 @@ StepResult step_of(const Result& result) {
   if (!json.contains(key) || !json["breakdown_ps"].is_object()) {
     fail(result.file, key, "the time of a step and its parts", "none");
   }
-  StepResult step{.time = picoseconds_at(result.file, key, json[key]), .parts = {}};
+  StepResult step{.time = picoseconds_at(result.file, key, json[key], picoseconds(1), kMostTime),
+                  .parts = {}};
   SimTime sum;
   for (const auto& [name, value] : json["breakdown_ps"].items()) {
-    const SimTime part = picoseconds_at(result.file, "breakdown_ps." + escaped(name), value);
+    const SimTime part =
+        picoseconds_at(result.file, "breakdown_ps." + escaped(name), value, SimTime(), step.time);
+    if (part > step.time - sum) {
+      fail(result.file, "breakdown_ps",
+           fmt::format("parts that add up to {} ps", step.time.picoseconds()), "more");
+    }
     step.parts.emplace_back(escaped(name), part);
     sum += part;
   }
@@ -217,6 +230,15 @@ struct RowTime {
   std::string how;
 };
 
+SimTime row_time(const std::string& file, const ordered_json& value) {
+  const double time = value.get<double>();
+  const double most = static_cast<double>(kMostTime.picoseconds()) / 1e6;
+  if (!(time >= 1e-6 && time <= most)) {
+    fail(file, "time_us", fmt::format("a time from 1e-06 to {:g}", most), text_of(value));
+  }
+  return SimTime(std::llround(time * 1e6));
+}
+
 // By size; of several algorithms the fastest.
 std::map<std::int64_t, RowTime> rows_of(const Result& result) {
   std::map<std::int64_t, RowTime> rows;
@@ -228,7 +250,7 @@ std::map<std::int64_t, RowTime> rows_of(const Result& result) {
         !row["size_bytes"].is_number_integer() || !row["time_us"].is_number()) {
       fail(result.file, "rows", "size_bytes and time_us in each", text_of(row));
     }
-    RowTime made{.time = SimTime(std::llround(row["time_us"].get<double>() * 1e6)), .how = {}};
+    RowTime made{.time = row_time(result.file, row["time_us"]), .how = {}};
     made.how = row.contains("algorithm") ? text_of(row["algorithm"]) : "";
     const std::string protocol = row.contains("protocol") ? text_of(row["protocol"]) : "-";
     made.how += protocol == "-" ? "" : " " + protocol;

@@ -102,6 +102,17 @@ std::string_view control_name(const PacketOptions& packet) {
                         : word_of(packet.control, kControls);
 }
 
+// A control that looks at marks, where credits took away those of RoCE.
+void check_marks(const OptionReader& reader, const PacketOptions& packet) {
+  const bool marks = packet.ecn != EcnPreset::Off || packet.marking;
+  if (reader.given("credits") && uses_marks(packet) && !marks) {
+    throw ConfigError(
+        fmt::format("--control: expected --ecn NAME beside it and --credits, without which nothing "
+                    "is marked for {}, found none",
+                    control_name(packet)));
+  }
+}
+
 double error_rate(const OptionReader& reader) {
   const std::string text = *reader.text("bit-errors");
   double rate = 0.0;
@@ -172,6 +183,7 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   }
   if (reader.given("credits")) {
     packet.fabric_credits = *reader.message_size("credits");
+    packet.framing.link = RdmaLink::InfiniBand;
     packet.pfc = false;
     read_control("none", packet);
   }
@@ -190,6 +202,7 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
                       control_name(packet)));
     }
   }
+  check_marks(reader, packet);
   if (reader.given("pfc")) {
     packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
   }
@@ -289,6 +302,18 @@ std::string describe(const PacketRequest& request) {
               ? ""
               : fmt::format(", failures {}", fmt::join(request.failures, " "))) +
          (packet.convergence ? ", convergence " + to_string(*packet.convergence) : "");
+}
+
+std::optional<std::string> note_on_channels(const PacketRequest& request,
+                                            const RoutingOptions& routing) {
+  const int channels = routing.fabric.virtual_channels;
+  if (channels == 1 || (!request.options.pfc && request.options.fabric_credits == Bytes(0))) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "packets: the {} virtual channels of the fabric did not influence the result: links have "
+      "one, so packets may wait for each other in a circle where they would not",
+      channels);
 }
 
 void write_packet_files(const PacketRequest& request, const Topology& topology,

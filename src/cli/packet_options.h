@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "network/network.h"
 #include "network/packet_options.h"
+#include "topology/routing.h"
 
 namespace trainyard {
 
@@ -51,6 +52,10 @@ void find_failures(PacketRequest& request, const Topology& topology);
 
 // "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
 [[nodiscard]] std::string describe(const PacketRequest& request);
+// That the engine lacks virtual channels which the routes of the fabric rely on, for the notes, if
+// links can be stopped.
+[[nodiscard]] std::optional<std::string> note_on_channels(const PacketRequest& request,
+                                                          const RoutingOptions& routing);
 // Writes the files that were asked for. What they are of must be there.
 void write_packet_files(const PacketRequest& request, const Topology& topology,
                         const std::optional<std::vector<PortCounters>>& counters,

@@ -77,7 +77,7 @@ Request read_request(const OptionReader& reader) {
   request.traffic = find_config("traffic", reader.required_text("file"));
   request.overrides = cluster_overrides(reader);
   request.settings = reader.texts("set-traffic");
-  if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
+  if (const auto seed = reader.integer("seed", 0, kMostTrafficSeed)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
@@ -138,8 +138,8 @@ bool has_priority(const TrafficGroup& group) {
           }));
 }
 
-void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun& run,
-               std::vector<std::string>& notes) {
+void add_notes(const Request& request, const Cluster& cluster, const TrafficSpec& spec,
+               const TrafficRun& run, std::vector<std::string>& notes) {
   if (request.fidelity == Fidelity::Analytical) {
     notes.emplace_back(
         "analytical: flows do not see each other, so each has slowdown 1; the makespan is a lower "
@@ -147,6 +147,9 @@ void add_notes(const Request& request, const TrafficSpec& spec, const TrafficRun
   }
   if (request.fidelity == Fidelity::Packet) {
     notes.push_back("packets: " + describe(request.packet));
+    if (const auto note = note_on_channels(request.packet, cluster.routing)) {
+      notes.push_back(*note);
+    }
     notes.push_back("packets: " + describe(run.network.packets));
   }
   for (const TrafficGroup& group : spec.groups) {
@@ -243,7 +246,7 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
                        .fingerprint = run.fingerprint,
                        .summary = summarise(cluster.topology, spec, run, request.links),
                        .notes = {}};
-  add_notes(request, spec, run, report.notes);
+  add_notes(request, cluster, spec, run, report.notes);
   add_estimate_note(cluster, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   if (request.report) {

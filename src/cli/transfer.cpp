@@ -81,8 +81,12 @@ NodeId device(const OptionReader& reader, const Topology& topology, std::string_
 std::vector<Transfer> transfers_of(const OptionReader& reader, const Cluster& cluster,
                                    bool both_ways) {
   if (!reader.given("matrix")) {
-    return {{.source = device(reader, cluster.topology, "from"),
-             .target = device(reader, cluster.topology, "to")}};
+    const Transfer one{.source = device(reader, cluster.topology, "from"),
+                       .target = device(reader, cluster.topology, "to")};
+    if (one.source == one.target) {
+      fail_option("to", "another device than --from", reader.required_text("to"));
+    }
+    return {one};
   }
   for (const std::string_view option : {"from", "to"}) {
     if (reader.given(option)) {

@@ -10,6 +10,7 @@
 
 #include "hw/rdma_packet.h"
 #include "hw/sourced_reader.h"
+#include "sim/check.h"
 #include "sim/yaml_names.h"
 
 namespace trainyard {
@@ -198,7 +199,10 @@ MarkingPreset MarkingPreset::load(const std::filesystem::path& file, const Confi
   for (const MarkingPreset& preset : presets) {
     names.push_back(preset.name);
   }
-  return presets[name.as_choice(names)];
+  names.emplace_back("off");
+  const std::size_t choice = name.as_choice(names);
+  CHECK(choice < presets.size(), "thresholds of marking that is off");
+  return presets[choice];
 }
 
 std::optional<RedProfile> MarkingPreset::at(Bandwidth rate) const {

@@ -318,7 +318,13 @@ std::optional<std::string> PacketNetwork::complaint() const {
       text += fmt::format(" {} -> {},", topology.node(link.source).name,
                           topology.node(link.target).name);
     }
-    text.back() = '.';
+    text.pop_back();
+    const int channels = routing_.options().fabric.virtual_channels;
+    text += channels > 1 ? fmt::format(
+                               "; the fabric has {} virtual channels, which may keep it from "
+                               "that, the packet engine has one.",
+                               channels)
+                         : ".";
   }
   return text;
 }

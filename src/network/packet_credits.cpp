@@ -28,9 +28,11 @@ Packet credit_of(std::int64_t bytes) {
 void PacketFabric::set_up_credits(Port& port, const Link& link) {
   const bool is_fabric = link.spec.kind == LinkKind::Network;
   const Bytes given = is_fabric ? options_.fabric_credits : options_.server_credits;
-  // A GPU takes everything at once, and room for a round trip would never hold anybody up.
-  const bool ends_here = !is_fabric && topology_.node(link.target).kind == NodeKind::Gpu;
-  if (given == Bytes(0) || ends_here) {
+  // A GPU takes everything at once, and room for a round trip would never hold anybody up. So does
+  // memory: what is staged there has left the buffers of PCIe, and is read when it can be sent on.
+  const NodeKind target = topology_.node(link.target).kind;
+  const bool takes_all = !is_fabric && (target == NodeKind::Gpu || target == NodeKind::Memory);
+  if (given == Bytes(0) || takes_all) {
     return;
   }
   std::int64_t buffer = given.count();

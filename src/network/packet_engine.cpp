@@ -118,6 +118,9 @@ void PacketEngine::shorten_window(Picoseconds lookahead) {
 
 void PacketEngine::send(std::uint32_t id, const Message& message) {
   CHECK(message.time >= begin_time_, "a message was sent in a window that is over");
+  if (sampler_.is_due(message.time)) [[unlikely]] {
+    sample_before(message.time);
+  }
   const std::uint32_t slot = messages_.add(message);
   if (!targets_.expect(id, slot)) {
     messages_.append(senders_.last(id), slot);
@@ -126,6 +129,13 @@ void PacketEngine::send(std::uint32_t id, const Message& message) {
   if (senders_.post(id, slot, worker.notes())) {
     worker.schedule(senders_.port(id));
   }
+}
+
+// A message is sent at `time`: what was before it is looked at without it, as far as all is done.
+void PacketEngine::sample_before(Picoseconds time) {
+  const std::uint64_t next = next_window();
+  const Picoseconds done = next == kNeverWindow ? time : static_cast<Picoseconds>(next) * window_;
+  sampler_.take_until(*this, std::min(time, done));
 }
 
 std::uint64_t PacketEngine::next_window() const {

@@ -183,6 +183,7 @@ class PacketEngine {
     return *workers_[fabric_.ports()[port].part];
   }
   [[nodiscard]] std::uint64_t next_window() const;
+  void sample_before(Picoseconds time);
   void run_workers(std::uint64_t number);
   void take_notes(PacketNotes& notes, std::vector<Completion>& completions);
   void set_up_ports();

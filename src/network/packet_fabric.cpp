@@ -16,7 +16,8 @@
 namespace trainyard {
 namespace {
 
-// The packet for which LinkSpec states rates: what the measurements behind the catalogue sent.
+// The packet for which LinkSpec states rates of the fabric: what the measurements behind the
+// catalogue sent.
 constexpr Bytes kRatedPayload{4096};
 constexpr std::size_t kMostLinks = 255;
 constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
@@ -107,12 +108,15 @@ bool PacketFabric::has_way_back() const {
          options_.retransmission != Retransmission::None;
 }
 
-Bandwidth PacketFabric::line_rate(Bandwidth rate) const {
+// NVLink, PCIe and the like carry data in packets of their own, far smaller than ours: full packets
+// of any MTU get the rate that is stated.
+Bandwidth PacketFabric::line_rate(Bandwidth rate, LinkKind kind) const {
   if (options_.rates == RateMeaning::Line) {
     return rate;
   }
-  const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, kRatedPayload).count();
-  return rate.scaled(static_cast<double>(wire) / static_cast<double>(kRatedPayload.count()));
+  const Bytes payload = kind == LinkKind::Network ? kRatedPayload : options_.mtu;
+  const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, payload).count();
+  return rate.scaled(static_cast<double>(wire) / static_cast<double>(payload.count()));
 }
 
 // The link back: of several between two nodes the first belongs to the first, and so on.
@@ -157,7 +161,7 @@ std::uint32_t PacketFabric::port_of(LinkId id) {
     const std::uint32_t far = part_[link.target.value()];
     port.into = far == port.part ? kNoIndex : far;
   }
-  const Bandwidth rate = line_rate(link.spec.bandwidth);
+  const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
   port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
   port.full_time = transfer_time(Bytes(sizes_.full), rate).picoseconds();
   const Node& target = topology_.node(link.target);
@@ -241,7 +245,8 @@ std::uint64_t PacketFabric::own_rate(std::span<const LinkId> path) const {
   // A host stages through bounce buffers of its own for each pair.
   const std::vector<LinkId> links(path.begin(), path.end());
   if (const auto staging = staging_bandwidth(topology_, links)) {
-    rate = std::min(rate, static_cast<std::uint64_t>(line_rate(*staging).bits_per_second()));
+    const Bandwidth line = line_rate(*staging, LinkKind::Memory);
+    rate = std::min(rate, static_cast<std::uint64_t>(line.bits_per_second()));
   }
   return rate;
 }

@@ -50,7 +50,8 @@ class PacketFabric {
   [[nodiscard]] std::int64_t wire_of(std::int64_t payload, bool first) const;
   // ACKs or CNPs go back to the source.
   [[nodiscard]] bool has_way_back() const;
-  [[nodiscard]] Bandwidth line_rate(Bandwidth rate) const;
+  // Of the line of a link of this kind, whose LinkSpec states `rate`.
+  [[nodiscard]] Bandwidth line_rate(Bandwidth rate, LinkKind kind) const;
   [[nodiscard]] std::optional<LinkId> opposite_of(LinkId link) const;
 
   // Appends the ports of a path; the least time from when a packet begins at one of them to when

@@ -28,10 +28,10 @@ void PacketGrants::add(Port& last, const CreditSettings& settings) {
     pacers_.push_back(std::make_unique<Pacer>(settings));
   }
   Pacer& pacer = *pacers_[last.grants];
-  pacer.settings.window = std::max(pacer.settings.window, settings.window);
   sources_.push_back({.posted = {}, .patience = settings.patience});
-  targets_.push_back(
-      {.pacer = last.grants, .flow = static_cast<std::uint32_t>(pacer.connections.size())});
+  targets_.push_back({.pacer = last.grants,
+                      .flow = static_cast<std::uint32_t>(pacer.connections.size()),
+                      .window = settings.window});
   pacer.connections.push_back(id);
   requests_.emplace_back();
 }
@@ -81,6 +81,15 @@ bool PacketGrants::retry(std::uint32_t id) {
   return true;
 }
 
+// The pacer hears something of the connection, at the time up to which it was advanced. A pacer that
+// was full may grant at once when its window grows: when connections are added, that would be in
+// windows that are over.
+CreditPacer& PacketGrants::hear(const Target& target) {
+  Pacer& pacer = *pacers_[target.pacer];
+  pacer.settings.window = std::max(pacer.settings.window, target.window);
+  return pacer.credit;
+}
+
 bool PacketGrants::take_request(std::uint32_t id, std::uint32_t number, Picoseconds time) {
   Target& target = targets_[id];
   if (static_cast<std::int32_t>(number - target.heard) < 0) {
@@ -91,7 +100,7 @@ bool PacketGrants::take_request(std::uint32_t id, std::uint32_t number, Picoseco
     request = requests_[id].pop();
   }
   ++target.heard;
-  CreditPacer& pacer = pacers_[target.pacer]->credit;
+  CreditPacer& pacer = hear(target);
   pacer.expect(target.flow, Bytes(static_cast<std::int64_t>(request.unasked - target.unasked)),
                SimTime(time));
   pacer.request(target.flow, Bytes(static_cast<std::int64_t>(request.asked - target.asked)));
@@ -102,7 +111,7 @@ bool PacketGrants::take_request(std::uint32_t id, std::uint32_t number, Picoseco
 
 void PacketGrants::on_received(std::uint32_t id, std::int64_t wire, Picoseconds time) {
   const Target& target = targets_[id];
-  pacers_[target.pacer]->credit.on_received(target.flow, Bytes(wire), SimTime(time));
+  hear(target).on_received(target.flow, Bytes(wire), SimTime(time));
 }
 
 Picoseconds PacketGrants::deadline(std::uint32_t number) const {
@@ -249,7 +258,7 @@ void PacketWorker::grant_until(const Port& port, Picoseconds time) {
   PacketGrants& grants = targets_.grants();
   for (Picoseconds due = grants.deadline(port.grants); due <= time;
        due = grants.deadline(port.grants)) {
-    DCHECK(due >= end_time_, "a grant of a window that has begun");
+    CHECK(due >= end_time_, "a grant of a window that has begun");
     if (const auto id = grants.grant(port.grants, due)) {
       notify(port, targets_.grant_packet(*id, due), due);
     }

@@ -23,7 +23,7 @@ namespace trainyard {
 class PacketGrants {
  public:
   // A connection, numbered from 0, whose data come by the link of this port. Of several with other
-  // settings at one port the largest window holds.
+  // settings at one port the largest window holds, from when the pacer first hears of it.
   void add(Port& last, const CreditSettings& settings);
   [[nodiscard]] bool empty() const { return sources_.empty(); }
 
@@ -92,6 +92,7 @@ class PacketGrants {
     std::uint32_t pacer = 0;
     std::uint32_t flow = 0;  // At the pacer.
     std::uint32_t heard = 0;
+    Bytes window;  // For a round trip of its path.
     std::uint64_t unasked = 0;
     std::uint64_t asked = 0;
     std::uint64_t granted = 0;
@@ -105,6 +106,8 @@ class PacketGrants {
     Picoseconds now = 0;
     Picoseconds noted = kNeverTime;
   };
+
+  [[nodiscard]] CreditPacer& hear(const Target& target);
 
   std::vector<Source> sources_;
   std::vector<Target> targets_;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/packet_samples.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "network/packet_engine.h"
+#include "sim/config_error.h"
 
 namespace trainyard {
 
@@ -16,8 +19,10 @@ void PacketSampler::take_at(const PacketEngine& engine, Picoseconds border) {
 
 void PacketSampler::take_until(const PacketEngine& engine, Picoseconds border) {
   while (is_due(border)) {
-    // Where there is nothing to see there will be nothing.
-    due_ = take(engine, due_) ? due_ + interval_ : (border / interval_ + 1) * interval_;
+    if (!take(engine, due_)) {  // Then there will be nothing to see until something happens.
+      before_ = border / interval_ * interval_;
+    }
+    due_ = before_ + interval_;
   }
 }
 
@@ -64,6 +69,12 @@ bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
     is_seen = true;
   }
   before_ = time;
+  if (samples_.queues.size() + samples_.rates.size() > kMostSamples) {
+    throw ConfigError(fmt::format(
+        "packet engine: expected an interval that makes at most {} samples of queues and rates, "
+        "found {}, which makes more in the first {}",
+        kMostSamples, to_string(SimTime(interval_)), to_string(SimTime(time))));
+  }
   return is_seen;
 }
 

@@ -3,9 +3,11 @@
 //
 // They are looked at on borders of windows: the first one not before each multiple of the interval.
 // Where nothing happens for a while, all stays as it is and is looked at as if there were borders.
-// The windows of a run follow from its links, so that the same run has the same samples.
+// The windows of a run follow from its links, so that the same run has the same samples. They are
+// kept until the end of the run, which is given up with an error if they are too many.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +19,9 @@ namespace trainyard {
 
 class PacketEngine;
 
+// Of queues and of rates together: half a gigabyte while the file is made.
+inline constexpr std::size_t kMostSamples = 5'000'000;
+
 // What the engine asks after each window.
 class PacketSampler {
  public:
@@ -25,7 +30,8 @@ class PacketSampler {
       : interval_(interval.picoseconds()), due_(interval_ > 0 ? interval_ : kNeverTime) {}
 
   [[nodiscard]] bool is_due(Picoseconds border) const { return border >= due_; }
-  // The border at the end of a window.
+  // The border at the end of a window. This and the others throw ConfigError for more samples than
+  // kMostSamples.
   void take_at(const PacketEngine& engine, Picoseconds border);
   // Nothing happened up to `border`.
   void take_until(const PacketEngine& engine, Picoseconds border);

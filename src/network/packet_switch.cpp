@@ -47,7 +47,7 @@ IngressLimits PacketFabric::ingress_limits(const Link& link) const {
   if (!options_.pfc) {
     return {};
   }
-  const Bandwidth rate = line_rate(link.spec.bandwidth);
+  const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
   // The largest frame: the first of a message. One frame more than 802.1Qbb's bytes, because the
   // packet that triggers XOFF may lie in the headroom itself.
   const Bytes frame(wire_of(options_.mtu.count(), true) - sizes_.around_frame);
@@ -157,7 +157,7 @@ void PacketFabric::check_marking() const {
   for (std::uint32_t number = 0; options_.marking && number < topology_.link_count(); ++number) {
     const Link& link = topology_.link(LinkId(number));
     if (is_of_fabric(link)) {
-      static_cast<void>(red_profile(options_, line_rate(link.spec.bandwidth)));
+      static_cast<void>(red_profile(options_, line_rate(link.spec.bandwidth, link.spec.kind)));
     }
   }
 }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <utility>
 
 #include "network/traffic_endpoints.h"
 #include "network/traffic_trace.h"
+#include "sim/printable.h"
 #include "topology/routing.h"
 
 namespace trainyard {
@@ -27,6 +27,16 @@ SimTime read_time(const ConfigNode& node) {
     node.fail(fmt::format("a time of at most {}", to_string(kLatest)), node.found());
   }
   return time;
+}
+
+// That tables can hold.
+std::string read_name(const ConfigNode& node) {
+  const ConfigNode name = node.required("name");
+  const std::string text = name.as_string();
+  if (escaped(text) != text) {
+    name.fail("a name of one line", name.found());
+  }
+  return text;
 }
 
 std::optional<std::uint8_t> read_priority(const ConfigNode& node) {
@@ -79,13 +89,12 @@ class Reader {
   TrafficSpec read(const ConfigNode& root) {
     TrafficSpec spec;
     spec.file = file_;
-    spec.name = root.required("name").as_string();
+    spec.name = read_name(root);
     if (const auto source = root.optional("source")) {
       source->skip();
     }
     if (const auto seed = root.optional("seed")) {
-      seed_ =
-          static_cast<std::uint64_t>(seed->as_integer(0, std::numeric_limits<std::int64_t>::max()));
+      seed_ = static_cast<std::uint64_t>(seed->as_integer(0, kMostTrafficSeed));
     }
     seed_ = reading_.seed.value_or(seed_);
     const ConfigNode groups = root.required("groups");
@@ -113,7 +122,7 @@ class Reader {
  private:
   TrafficGroup read_group(const ConfigNode& node) {
     const std::size_t kind = node.required("kind").as_choice(kKinds);
-    TrafficGroup group{.name = node.required("name").as_string(),
+    TrafficGroup group{.name = read_name(node),
                        .kind = std::string(kKinds.at(kind)),
                        .start = {},
                        .seed = seed_,
@@ -124,8 +133,7 @@ class Reader {
       group.start = read_time(*start);
     }
     if (const auto seed = node.optional("seed")) {
-      const auto own =
-          static_cast<std::uint64_t>(seed->as_integer(0, std::numeric_limits<std::int64_t>::max()));
+      const auto own = static_cast<std::uint64_t>(seed->as_integer(0, kMostTrafficSeed));
       group.seed = reading_.seed.value_or(own);
     }
     switch (kind) {
@@ -287,8 +295,22 @@ class Reader {
     }
     if (flows) {
       traffic.flows = flows->as_integer(1, kMostTrafficFlows);
+    } else {
+      check_count(*duration, traffic);
     }
     return traffic;
+  }
+
+  // Before that many are counted one by one; gaps are drawn, so those on the border are left to that.
+  static void check_count(const ConfigNode& duration, const OpenLoopTraffic& traffic) {
+    double flows = 0.0;
+    for (const double gap : traffic.mean_gaps) {
+      flows += static_cast<double>(traffic.duration.picoseconds()) / gap;
+    }
+    if (flows > 1.01 * static_cast<double>(kMostTrafficFlows)) {
+      duration.fail(fmt::format("a time for at most {} flows", kMostTrafficFlows),
+                    fmt::format("{}, for about {:.0f}", duration.found(), flows));
+    }
   }
 
   [[nodiscard]] ListedTraffic read_flows(const ConfigNode& node) const {

@@ -21,6 +21,7 @@ namespace trainyard {
 
 // Of one run: each takes memory until the end.
 inline constexpr std::int64_t kMostTrafficFlows = 100'000'000;
+inline constexpr int kMostTrafficSeed = 2'147'483'647;
 
 // A pattern that is drawn anew `count` times, one every `interval`; all its flows start at once.
 struct Rounds {

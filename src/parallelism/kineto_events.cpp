@@ -19,7 +19,11 @@ using nlohmann::json;
 
 constexpr std::int64_t kMostStream = std::int64_t{1} << 40;
 constexpr std::int64_t kMostRank = 1'000'000;
-constexpr double kMostMicroseconds = 4e12;  // In nanoseconds a double holds it exactly.
+// Of a duration, and from the first to the last start: with all durations it fits in a SimTime.
+constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000;
+// Starts count from the epoch (1.7e15 today) or, since libkineto has ChromeTraceBaseTime, from the
+// start of an interval of 7,889,238 s (up to 7.9e12). In nanoseconds this fits in 64 bits.
+constexpr std::int64_t kMostStart = 9'000'000'000'000'000;
 
 // What ProcessGroupNCCL calls its operations (ProcessGroupNCCL.cpp: RECORD_PARAM_COMMS).
 struct CallName {
@@ -126,16 +130,20 @@ class KinetoFields {
     }
     return *value;
   }
-  [[nodiscard]] std::int64_t nanoseconds_of(const char* key) const {
+  // Whole microseconds and the rest apart: exact below 2^43 us, which starts since
+  // ChromeTraceBaseTime are, and of whole microseconds. Starts since the epoch that have decimals
+  // are known to a quarter of a microsecond, as a double holds no more of them.
+  [[nodiscard]] std::int64_t nanoseconds_of(const char* key, std::int64_t most) const {
     const auto found = object_.find(key);
     double value = -1.0;
     if (found != object_.end() && found->is_number()) {
       value = found->get<double>();
     }
-    if (!(value >= 0.0 && value <= kMostMicroseconds)) {
-      fail(key, "microseconds from 0 to 4e12");
+    if (!(value >= 0.0 && value <= static_cast<double>(most))) {
+      fail(key, fmt::format("microseconds from 0 to {:g}", static_cast<double>(most)));
     }
-    return std::llround(value * 1e3);
+    const double whole = std::floor(value);
+    return static_cast<std::int64_t>(whole) * 1'000 + std::llround((value - whole) * 1e3);
   }
 
  private:
@@ -167,6 +175,7 @@ class KinetoReader {
     if (root.contains("distributedInfo")) {
       read_distribution(root["distributedInfo"]);
     }
+    set_starts();
     std::stable_sort(trace_.events.begin(), trace_.events.end(),
                      [](const KinetoEvent& a, const KinetoEvent& b) { return a.start < b.start; });
     return std::move(trace_);
@@ -208,10 +217,27 @@ class KinetoReader {
     KinetoEvent event;
     event.name = std::move(name);
     event.place = fields.place();
-    event.start = nanoseconds(fields.nanoseconds_of("ts"));
-    event.time = times_.add(fields.nanoseconds_of("dur"), nanoseconds(1), event.place, "dur");
+    starts_.push_back(fields.nanoseconds_of("ts", kMostStart));
+    event.time = times_.add(fields.nanoseconds_of("dur", kMostMicroseconds), nanoseconds(1),
+                            event.place, "dur");
     read_arguments(KinetoFields(*arguments, fields.place()), event);
     trace_.events.push_back(std::move(event));
+  }
+
+  // Only now it is known which operation is the first.
+  void set_starts() {
+    const auto first = std::min_element(starts_.begin(), starts_.end());
+    for (std::size_t index = 0; index < starts_.size(); ++index) {
+      const std::int64_t after = starts_[index] - *first;
+      KinetoEvent& event = trace_.events[index];
+      if (after > kMostMicroseconds * 1'000) {
+        fail_foreign(event.place, "ts",
+                     fmt::format("at most {:g} microseconds after the first operation of the GPU",
+                                 static_cast<double>(kMostMicroseconds)),
+                     fmt::format("{}.{:03}", after / 1'000, after % 1'000));
+      }
+      event.start = nanoseconds(after);
+    }
   }
 
   void read_arguments(const KinetoFields& fields, KinetoEvent& event) {
@@ -328,6 +354,7 @@ class KinetoReader {
   const ForeignFile& file_;
   KinetoTrace trace_;
   ForeignTimes times_;
+  std::vector<std::int64_t> starts_;  // Of the events, in nanoseconds of the clock of the file.
   bool in_events_ = false;
   std::size_t index_ = 0;
   std::optional<std::int64_t> device_;

@@ -25,7 +25,7 @@ struct KinetoEvent {
   KinetoKind kind = KinetoKind::Work;
   std::string name;
   std::string place;  // "FILE: event 17 (NAME)".
-  SimTime start;      // By the clock of the trace; whole nanoseconds, as the time.
+  SimTime start;      // After that of the first event; whole nanoseconds, as the time.
   SimTime time;
   std::int64_t stream = 0;
   // Of calls and messages:

@@ -89,7 +89,7 @@ Table stats_table(const TrafficSummary& summary, Part part) {
         cells.push_back(count(stats.unfinished));
       }
       cells.push_back(Cell::of(stats.bytes.count()));
-      cells.push_back(number(stats.makespan.microseconds(), 3));
+      cells.push_back(stats.fct_us ? number(stats.makespan.microseconds(), 3) : Cell::none());
       add_cells(cells, stats.fct_us, 3);
     }
     if (has_shares) {

@@ -236,6 +236,14 @@ std::int64_t parse_exact(const Kind& kind, std::string_view text) {
   return to_base_units(kind, parts, unit_factor(kind, parts, text), text);
 }
 
+// To the nearest byte, but no half of a byte in so many words.
+Bytes to_bytes(const Kind& kind, const Parts& parts, std::int64_t factor, std::string_view text) {
+  if (factor == 1 && parts.decimals.find_first_not_of('0') != std::string_view::npos) {
+    refuse("a whole number of bytes", text);
+  }
+  return Bytes(to_base_units(kind, parts, factor, text));
+}
+
 // `magnitude` in `unit`, if that takes at most three decimals.
 std::optional<std::string> format_in(std::uint64_t magnitude, const Unit& unit) {
   const auto factor = static_cast<std::uint64_t>(unit.factor);
@@ -295,7 +303,8 @@ SimTime parse_time(std::string_view text) {
 }
 
 Bytes parse_bytes(std::string_view text) {
-  return Bytes(parse_exact(kBytes, text));
+  const Parts parts = split(kBytes, text);
+  return to_bytes(kBytes, parts, unit_factor(kBytes, parts, text), text);
 }
 
 Bandwidth parse_bandwidth(std::string_view text) {
@@ -320,10 +329,10 @@ Bytes parse_message_size(std::string_view text) {
   const Parts parts = split(kMessageSize, text);
   const std::optional<std::int64_t> suffix = find_factor(kSuffixes, parts.unit);
   if (parts.unit.empty() && parts.decimals.empty()) {
-    return Bytes(to_base_units(kMessageSize, parts, 1, text));
+    return to_bytes(kMessageSize, parts, 1, text);
   }
-  const std::int64_t factor = suffix ? *suffix : unit_factor(kMessageSize, parts, text);
-  return Bytes(to_base_units(kMessageSize, parts, factor, text));
+  return to_bytes(kMessageSize, parts, suffix ? *suffix : unit_factor(kMessageSize, parts, text),
+                  text);
 }
 
 std::string to_string(SimTime time) {

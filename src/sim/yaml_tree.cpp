@@ -139,7 +139,9 @@ struct Extent {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(YamlTree& tree, std::size_t origin) : tree_(tree), origin_(origin) {}
+  // Of `text`, which must outlive it.
+  TreeBuilder(YamlTree& tree, std::string_view text, std::size_t origin)
+      : tree_(tree), text_(text), origin_(origin) {}
 
   [[nodiscard]] YamlValue* root() const { return root_; }
 
@@ -159,7 +161,7 @@ class TreeBuilder : public YAML::EventHandler {
     // The mark of a value that is not there is that of whatever comes next: its key says more.
     const bool misplaced = !open_.empty() && open_.back().key &&
                            (mark.is_null() || open_.back().key->place.line != mark.line + 1);
-    const Place where = misplaced ? open_.back().key->place : place(mark);
+    const Place where = misplaced ? open_.back().key->place : null_place(mark);
     finish_value(tree_.add({.place = where}), Extent(), anchor);
   }
 
@@ -226,6 +228,26 @@ class TreeBuilder : public YAML::EventHandler {
       return {.origin = origin_};
     }
     return {origin_, mark.line + 1, mark.column + 1};
+  }
+
+  // An item that is not there has the mark of what comes next, too, which begins a line: its dash
+  // is in the last line before that says anything.
+  [[nodiscard]] Place null_place(const YAML::Mark& mark) const {
+    Place where = place(mark);
+    const bool is_item = !open_.empty() && open_.back().value->kind == YamlValue::Kind::Sequence;
+    std::size_t end = std::min(static_cast<std::size_t>(mark.pos), text_.size());
+    for (; is_item && where.line > 0; --where.line) {
+      const std::size_t start = text_.substr(0, end).rfind('\n') + 1;
+      const std::string_view line = text_.substr(start, end - start);
+      const std::string_view said = line.substr(0, line.find('#'));
+      if (said.find_first_not_of(" \t\r") != std::string_view::npos) {
+        const std::size_t dash = said.rfind('-');
+        where.column = static_cast<int>(dash + 1);
+        return where.line > mark.line || dash == std::string_view::npos ? place(mark) : where;
+      }
+      end = start - 1;
+    }
+    return place(mark);
   }
 
   [[noreturn]] void fail(const YAML::Mark& mark, std::string_view message) const {
@@ -337,6 +359,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   YamlTree& tree_;
+  std::string_view text_;
   std::size_t origin_;
   bool started_ = false;
   std::size_t values_ = 0;
@@ -412,11 +435,12 @@ YamlValue* YamlTree::parse(const std::string& text, std::size_t origin) {
   }
   check_characters(*this, text, origin);
   check_flow(*this, text, origin);
-  TreeBuilder builder(*this, origin);
+  // yaml-cpp ends an open quote silently at the end of the file if that is the start of a line; a
+  // comment there makes it see the quote.
+  const std::string whole = origins_[origin].is_file ? text + "\n#" : text;
+  TreeBuilder builder(*this, whole, origin);
   try {
-    // yaml-cpp ends an open quote silently at the end of the file if that is the start of a line;
-    // a comment there makes it see the quote.
-    std::istringstream stream(origins_[origin].is_file ? text + "\n#" : text);
+    std::istringstream stream(whole);
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }

@@ -145,7 +145,42 @@ TEST_CASE("results that are none, or do not add up, are refused", "[compare-runs
   const std::string half =
       folder.text("d.json", R"({"step_time_ps": 5.5, "breakdown_ps": {"linear": 4}})");
   REQUIRE(problem_of(half, half) ==
-          half + ": step_time_ps: expected a whole number of picoseconds, found 5.5");
+          half +
+              ": step_time_ps: expected a whole number of picoseconds from 1 to "
+              "4000000000000000000, found 5.5");
+}
+
+TEST_CASE("times that no run has are refused, not added up", "[compare-runs]") {
+  ResultFolder folder;
+  const auto collective = [&](const std::string& time) {
+    const std::string file = folder.text(
+        "a.json",
+        R"({"operation": "all_reduce", "rows": [{"size_bytes": 8, "time_us": )" + time + "}]}");
+    const std::string problem = problem_of(file, file);
+    return problem == "no error" ? problem : problem.substr(problem.find(": ") + 2);
+  };
+  REQUIRE(collective("0.25") == "no error");
+  REQUIRE(collective("4e12") == "no error");
+  for (const std::string time : {"1e300", "1e+13", "-5", "0", "1e-07"}) {
+    INFO(time);
+    REQUIRE(collective(time).starts_with("time_us: expected a time from 1e-06 to 4e+12, found "));
+  }
+  const auto step = [&](const std::string& time, const std::string& parts) {
+    const std::string file = folder.text(
+        "b.json", R"({"step_time_ps": )" + time + R"(, "breakdown_ps": )" + parts + "}");
+    const std::string problem = problem_of(file, file);
+    return problem == "no error" ? problem : problem.substr(problem.find(": ") + 2);
+  };
+  REQUIRE(step("5", R"({"linear": 4, "head": 1})") == "no error");
+  REQUIRE(step("9223372036854775807", R"({"linear": 9223372036854775807})") ==
+          "step_time_ps: expected a whole number of picoseconds from 1 to 4000000000000000000, "
+          "found 9223372036854775807");
+  REQUIRE(step("5", R"({"linear": 4, "head": 9223372036854775807})") ==
+          "breakdown_ps.head: expected a whole number of picoseconds from 0 to 5, found "
+          "9223372036854775807");
+  REQUIRE(step("5", R"({"linear": 4, "head": 4, "host": 4})") ==
+          "breakdown_ps: expected parts that add up to 5 ps, found more");
+  REQUIRE(step("0", R"({"linear": 0})").starts_with("step_time_ps: expected a whole number"));
 }
 
 }  // namespace trainyard

@@ -54,11 +54,24 @@ TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is
           "[cli]") {
   REQUIRE(describe(read({"--credits", "128K"})) ==
           "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
+  REQUIRE(read({"--credits", "128K"}).options.framing.link == RdmaLink::InfiniBand);
+  REQUIRE(read({}).options.framing.link == RdmaLink::RoceV2);
   const PacketRequest both = read({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
   REQUIRE(both.options.ecn == EcnPreset::Hpcc);
   REQUIRE(describe(read({"--server-credits", "64K"})) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, credits inside servers "
           "for 64KiB beyond a round trip");
+}
+
+TEST_CASE("a note says that virtual channels are left out where links can be stopped", "[cli]") {
+  RoutingOptions routing;
+  REQUIRE(!note_on_channels(read({}), routing));
+  routing.fabric.virtual_channels = 2;
+  REQUIRE(note_on_channels(read({}), routing)
+              ->starts_with(
+                  "packets: the 2 virtual channels of the fabric did not influence the result"));
+  REQUIRE(note_on_channels(read({"--credits", "8K"}), routing));
+  REQUIRE(!note_on_channels(read({"--pfc", "off"}), routing));
 }
 
 TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
@@ -153,6 +166,10 @@ TEST_CASE("options of packets are refused where there are none, and where they s
   require_refused(
       {"--credits", "0"}, Fidelity::Packet,
       "--credits: expected a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB, found \"0\"");
+  require_refused(
+      {"--credits", "64K", "--control", "dcqcn-nic"}, Fidelity::Packet,
+      "--control: expected --ecn NAME beside it and --credits, without which nothing is "
+      "marked for dcqcn-nic, found none");
   require_refused({"--mtu", "1500"}, Fidelity::Packet,
                   "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
   require_refused(

@@ -163,6 +163,46 @@ TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
   REQUIRE(hpcc.find(" 0 marked, 0 CNPs, 0 pause frames") != std::string::npos);
 }
 
+TEST_CASE("credits are InfiniBand's, with its headers", "[traffic]") {
+  const ScratchFolder folder;
+  const auto file = folder.write("one.yaml",
+                                 "name: one\ngroups:\n  - name: g\n    kind: flows\n    flows: "
+                                 "[{source: server0/nic0, target: server1/nic0, size: 10 MB}]\n");
+  const std::string counters = (folder.path() / "counters.csv").string();
+  const std::string text = run({file.string(), "--fidelity", "packet", "--credits", "128K", "--mtu",
+                                "256", "--counters", counters});
+  // 39,063 packets of 26 B more, the first of 16 more; on a line for full packets of 4,096 B.
+  REQUIRE(read_text_file(counters).find("server0/nic0,leaf0,39063,11015654,") != std::string::npos);
+  const double rate = 100e9 * 4096 / 4178 * 4122 / 4096;
+  const auto makespan = std::stod(text.substr(text.find("makespan ") + 9));
+  REQUIRE(makespan == Approx(8 * 11'015'654 / rate * 1e6).epsilon(0.01));
+}
+
+TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") {
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(
+              std::vector<std::string>{
+                  "permutation", "--cluster", kConfigs + "clusters/rtx2080ti-ib.yaml",
+                  "--set-traffic", "groups.0.endpoints=gpus", "--set-traffic", "groups.0.size=2 MB",
+                  "--fidelity", "packet", "--credits", "128K", "--server-credits", "64K"},
+              out) == 0);
+}
+
+TEST_CASE("a fabric with more virtual channels than packets have is noted", "[traffic]") {
+  const ScratchFolder folder;
+  const auto cluster = folder.write(
+      "torus.yaml",
+      "name: torus\nsource: mine\nnodes: 4\nserver: {template: pcie, gpu: L40S, gpus: 1, nic: "
+      "Ideal-100G, nics: 1, cpu: EPYC-Milan, pcie_switches: 1}\nfabric: {template: torus, shape: "
+      "[4], switch: Ideal-64x100G, cable: 180 m, routing: ecmp}\n");
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(std::vector<std::string>{"permutation", "--cluster", cluster.string(),
+                                                       "--fidelity", "packet"},
+                              out) == 0);
+  REQUIRE(out.str().find("# Note: packets: the 2 virtual channels of the fabric did not") !=
+          std::string::npos);
+}
+
 TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
   REQUIRE(error({"--cluster", kHosts}) ==
           "traffic: expected a file of flows, found none; see trainyard traffic --help");

@@ -95,6 +95,15 @@ TEST_CASE("transfers go over packets, with their options and counters") {
   REQUIRE(run_json(pair_and({"--fidelity", "packet"}))["fidelity"] == "packet");
 }
 
+// Whose own packets are smaller than any path MTU.
+TEST_CASE("the path MTU leaves links inside servers as they are") {
+  const auto rate = [](const std::string& mtu) -> double {
+    return run_json(pair_and(
+        {"--size", "16M", "--fidelity", "packet", "--mtu", mtu}))["rows"][0]["rate_gb_per_s"];
+  };
+  REQUIRE(rate("256") == Approx(rate("4096")).epsilon(1e-3));
+}
+
 TEST_CASE("mistakes on the command line of transfer are one line") {
   REQUIRE(error(pair_and({"--pfc", "off"})) ==
           "--pfc: expected --fidelity packet beside it, found flow");
@@ -104,6 +113,8 @@ TEST_CASE("mistakes on the command line of transfer are one line") {
   REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gqu1"}) ==
           "--to: expected the name of a device, such as server0/gpu0, found \"server0/gqu1\"; did "
           "you mean \"server0/gpu1\"?");
+  REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gpu0"}) ==
+          "--to: expected another device than --from, found \"server0/gpu0\"");
   REQUIRE(error({"--matrix", "p2p", "--from", "server0/gpu0"}) ==
           "--matrix: expected without --from, found both");
   REQUIRE(error({"--matrix", "all"}).find("--matrix: expected p2p, h2d or d2h, found \"all\"") ==

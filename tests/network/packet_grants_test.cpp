@@ -165,6 +165,43 @@ TEST_CASE("a slow receiver that grants gets all, as fast as it drains", "[grants
   }
 }
 
+// A longer path has a larger window. The pacer is full when the connection is added, and would grant
+// what the room allows it at once: in the past.
+TEST_CASE("it changes nothing when a connection over a longer path is set up", "[grants]") {
+  LinkSpec far = kHundred;
+  far.latency = 50_us;
+  const TestFabric fabric = uneven_switch({kHundred, kHundred, far, kHundred});
+  PacketOptions options = credited();
+  std::get<CreditProfile>(options.profile->rules).window = 0.5;
+  const auto run = [&](int threads, SimTime set_up) {
+    options.threads = threads;
+    options.least_shared = 1;
+    PacketEngine engine(fabric.topology, options);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      engine.add_connection(std::array{LinkId(2 * i), LinkId(7)});
+      engine.send(i, {.time = 0, .size = 4'000'000});
+    }
+    std::vector<PacketEngine::Completion> completions;
+    while (engine.next_border() <= set_up.picoseconds()) {
+      engine.run_window(completions);
+    }
+    engine.add_connection(std::array{LinkId(4), LinkId(7)});
+    engine.send(2, {.time = (200_us).picoseconds(), .size = 4'000'000});
+    std::vector<Picoseconds> ends;
+    for (const PacketEngine::Completion& completion : run_windows(engine)) {
+      ends.push_back(completion.time);
+    }
+    REQUIRE(ends.size() == 3);
+    return ends;
+  };
+  const std::vector<Picoseconds> at_once = run(1, SimTime());
+  for (const int threads : {1, 3}) {
+    for (const SimTime set_up : {50_us, 120_us, 199_us}) {
+      REQUIRE((run(threads, set_up) == at_once));
+    }
+  }
+}
+
 TEST_CASE("grants that are lost are said again", "[grants]") {
   const TestFabric fabric = one_switch(5, kHundred);
   for (const double speculative : {0.0, 1.0}) {

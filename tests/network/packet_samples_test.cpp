@@ -107,6 +107,55 @@ TEST_CASE("percentiles of a queue that rises and falls evenly are parts of its p
   REQUIRE(run.engine.queue_percentile(*run.engine.port(LinkId(0)), 99) == 0_B);
 }
 
+TEST_CASE("a connection is seen from its first message on, and not while it has none") {
+  PacketOptions options = line_options();
+  options.sample_every = 5_us;
+  const TestFabric fabric = one_switch(3, fabric_link(gigabits_per_second(100), 1_us));
+  PacketEngine engine(fabric.topology, options);
+  for (const std::uint32_t up : {0U, 2U}) {
+    engine.add_connection(std::array{LinkId(up), LinkId(5)});
+  }
+  engine.send(0, {.time = 0, .size = 100'000});
+  REQUIRE(run_windows(engine).size() == 1);
+  engine.send(1, {.time = (1_ms).picoseconds(), .size = 100'000});
+  // While the one is under way and the other one begins, too.
+  std::vector<PacketEngine::Completion> completions;
+  engine.run_window(completions);
+  engine.send(0, {.time = (1_ms).picoseconds() + 4'000'000, .size = 100'000});
+  REQUIRE(run_windows(engine).size() == 2);
+  const PacketSamples samples = engine.samples().value();
+  std::array<int, 2> late{};
+  for (const RateSample& sample : samples.rates) {
+    const bool is_late = sample.time >= 1_ms;
+    REQUIRE((is_late || (sample.connection == ConnectionId(0) && sample.time < 20_us)));
+    late.at(sample.connection.value()) += is_late ? 1 : 0;
+  }
+  // Not of the time in which there was nothing to look at.
+  const auto first =
+      std::find_if(samples.rates.begin(), samples.rates.end(),
+                   [](const RateSample& sample) { return sample.connection == ConnectionId(1); });
+  REQUIRE(first->sent > gigabits_per_second(40));
+  REQUIRE(late[0] >= 2);  // 25 packets of each take 17 us.
+  REQUIRE(late[1] >= 2);
+  REQUIRE(late[1] <= 6);
+}
+
+// The only packets are lost, and nobody stops waiting for them before the timeout, in 4.3 s.
+TEST_CASE("a run with more samples than memory is for ends with an error") {
+  PacketOptions options = recovering_options(Retransmission::GoBackN);
+  options.sample_every = 100_ns;
+  const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), 1_us));
+  PacketEngine engine(fabric.topology, options);
+  engine.add_connection(std::array{LinkId(0), LinkId(3)});
+  engine.fail_link(LinkId(0), 0);
+  engine.send(0, {.time = 0, .size = 100'000});
+  REQUIRE_THROWS_WITH(
+      run_windows(engine),
+      Catch::Matchers::StartsWith("packet engine: expected an interval that makes at most 5000000 "
+                                  "samples of queues and rates, found 100ns, which makes more in "
+                                  "the first "));
+}
+
 TEST_CASE("who looks changes nothing") {
   PacketOptions options = roce_options();
   options.buffer = 500'000_B;

@@ -56,13 +56,38 @@ TEST_CASE("work of the GPU is taken from a profile, the rest is counted", "[kine
           "pg_config": [{"pg_name": "1", "ranks": [2, 3]}, {"pg_name": "2"}]}})");
   REQUIRE(trace.events.size() == 2);
   REQUIRE(trace.events[0].name == "early");
-  REQUIRE(trace.events[0].start == nanoseconds(2'001));
-  REQUIRE(trace.events[1].start == nanoseconds(1'468'837'789'533'645));
+  REQUIRE(trace.events[0].start == SimTime());
+  REQUIRE(trace.events[1].start == nanoseconds(1'468'837'789'533'645 - 2'001));
   REQUIRE(trace.events[1].time == nanoseconds(500));
   REQUIRE(trace.left_out == std::map<std::string, std::size_t>{{"cpu_op", 2}, {"no duration", 1}});
   REQUIRE(trace.rank == 3);
   REQUIRE(trace.world_size == 4);
   REQUIRE(trace.groups.at("1") == std::vector<int>{2, 3});
+}
+
+TEST_CASE("starts count from the first operation, whatever the clock of the profile", "[kineto]") {
+  const auto starts = [](const std::string& first, const std::string& second) {
+    const std::string begin = R"({"ph": "X", "cat": "kernel", "name": "gemm", "dur": 2, "ts": )";
+    const std::string end = R"(, "args": {"stream": 7}})";
+    return R"({"traceEvents": [)" + begin + second + end + ", " + begin + first + end + "]}";
+  };
+  const auto between = [&](const std::string& first, const std::string& second) {
+    const KinetoTrace trace = events(starts(first, second));
+    REQUIRE(trace.events.at(0).start == SimTime());
+    return trace.events.at(1).start;
+  };
+  // ChromeTraceBaseTime: up to 7,889,238 s, with nanoseconds.
+  REQUIRE(between("5500000001000.0", "5500000001002.5") == nanoseconds(2'500));
+  REQUIRE(between("7889237999999.998", "7889237999999.999") == nanoseconds(1));
+  // Since the epoch, in whole microseconds.
+  REQUIRE(between("1683000000000000", "1683000000000003") == microseconds(3));
+  REQUIRE(
+      events_error(starts("1", "4000000000002"))
+          .find("event 0 (gemm): ts: expected at most 4e+12 microseconds after the first operation "
+                "of the GPU, found 4000000000001.000") != std::string::npos);
+  REQUIRE(events_error(starts("1", "1e16")).find("ts: expected microseconds from 0 to 9e+15") !=
+          std::string::npos);
+  REQUIRE(events_error(starts("-1", "1")).find("ts: expected microseconds") != std::string::npos);
 }
 
 TEST_CASE("a collective has its bytes and ranks from what was noted down", "[kineto]") {

@@ -92,6 +92,7 @@ TEST_CASE("flows that were never complete have a column and no times", "[traffic
   REQUIRE(render(report, three().topology, Format::Table).find("unfinished") != std::string::npos);
   const auto json = nlohmann::json::parse(render(report, three().topology, Format::Json));
   REQUIRE(json["groups"][1]["unfinished"] == 2);
+  REQUIRE(json["groups"][1]["makespan_us"].is_null());
   REQUIRE(json["groups"][1]["fct_mean_us"].is_null());
   REQUIRE(json["groups"][1]["goodput_mean_gbit_per_s"].is_null());
   const std::string flows = flows_csv(three().topology, two_groups(), result.flows, {});

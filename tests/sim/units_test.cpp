@@ -118,6 +118,16 @@ TEST_CASE("a value between two base units goes to the nearest, halves up") {
   REQUIRE(parse_bytes("0.3333 KiB") == 341_B);
 }
 
+TEST_CASE("there is no half of a byte") {
+  for (const std::string text : {"1.5 B", "0.1B", "3.001 B"}) {
+    const std::string message = "expected a whole number of bytes, found \"" + text + '"';
+    REQUIRE_THROWS_WITH(parse_bytes(text), message);
+    REQUIRE_THROWS_WITH(parse_message_size(text), message);
+  }
+  REQUIRE(parse_bytes("2.0 B") == 2_B);
+  REQUIRE(parse_message_size("2.0B") == 2_B);
+}
+
 TEST_CASE("sizes know decimal and binary units") {
   REQUIRE(parse_bytes("25 MiB") == 25_MiB);
   REQUIRE(parse_bytes("25 MB") == Bytes(25'000'000));

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -52,6 +53,27 @@ TEST_CASE("a tree has the values of its text, with their places") {
   REQUIRE(items.items[1]->entries[0].value->text == "d");
   REQUIRE(root.entries[2].place.line == 5);
   REQUIRE(root.entries[2].value->kind == YamlValue::Kind::Null);
+}
+
+TEST_CASE("an item that is not there has the place of its dash") {
+  const auto place = [](const std::string& text, std::size_t number) {
+    YamlTree tree("f.yaml");
+    const YamlValue& items = *tree.parse(text, 0)->entries[0].value;
+    REQUIRE(items.items[number]->kind == YamlValue::Kind::Null);
+    const Place where = items.items[number]->place;
+    return std::pair(where.line, where.column);
+  };
+  for (const std::string end :
+       {"", "\n", "\n\n\n", "  # a - b\n", "\n# - c\n", "\r\n", "\nb: 1\n"}) {
+    INFO(end);
+    REQUIRE((place("a:\n  - x\n  -" + end, 1) == std::pair(3, 3)));
+  }
+  REQUIRE((place("a:\n  -\n\n  - x\n", 0) == std::pair(2, 3)));
+  REQUIRE((place("a:\n-\n-\n", 0) == std::pair(2, 1)));
+  REQUIRE((place("a:\n-\n-\n", 1) == std::pair(3, 1)));
+  // Those that are written have their own.
+  REQUIRE((place("a:\n  - x\n  - ~\n", 1) == std::pair(3, 5)));
+  REQUIRE((place("a: [x, null]\n", 1) == std::pair(1, 8)));
 }
 
 TEST_CASE("an alias is a copy of its anchor") {
