@@ -81,8 +81,8 @@ bool PacketGrants::retry(std::uint32_t id) {
   return true;
 }
 
-// The pacer hears something of the connection, at the time up to which it was advanced. A pacer that
-// was full may grant at once when its window grows: when connections are added, that would be in
+// The pacer hears something of the connection, at the time up to which it was advanced. A full one
+// may grant at once when its window grows: if it grew when connections are added, that would be in
 // windows that are over.
 CreditPacer& PacketGrants::hear(const Target& target) {
   Pacer& pacer = *pacers_[target.pacer];

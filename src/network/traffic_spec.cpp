@@ -301,7 +301,7 @@ class Reader {
     return traffic;
   }
 
-  // Before that many are counted one by one; gaps are drawn, so those on the border are left to that.
+  // Before that many are counted one by one. Gaps are drawn: what is on the border is left to that.
   static void check_count(const ConfigNode& duration, const OpenLoopTraffic& traffic) {
     double flows = 0.0;
     for (const double gap : traffic.mean_gaps) {

@@ -165,8 +165,8 @@ TEST_CASE("a slow receiver that grants gets all, as fast as it drains", "[grants
   }
 }
 
-// A longer path has a larger window. The pacer is full when the connection is added, and would grant
-// what the room allows it at once: in the past.
+// A longer path has a larger window. The pacer is full when the connection is added, and would at
+// once grant what it has room for then: in the past.
 TEST_CASE("it changes nothing when a connection over a longer path is set up", "[grants]") {
   LinkSpec far = kHundred;
   far.latency = 50_us;
