@@ -115,6 +115,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
 void Timer::State::use(const Profile& other) {
   profile = other;
   gpu = gpu_profile(profile, communicator.least_compute_capability);
+  known_rates.clear();
   network_rate = first_nic ? network(*first_nic).rate : 1.0;
 }
 
@@ -296,54 +297,6 @@ std::uint32_t Timer::State::slots(const CallPlan& plan, const UnitRule& rule, By
   constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
   return std::max(1U, kSteps / static_cast<std::uint32_t>(plan.chunk_steps)) *
          static_cast<std::uint32_t>(rule.units(chunk));
-}
-
-Bandwidth Timer::State::scale_up_rate() {
-  const Wire wire = complete.connect(0, std::min(1, communicator.ranks - 1), 0, {}, {});
-  Bandwidth rate = wire.cap;
-  for (const std::uint32_t port : wire.ports) {
-    rate = std::min(rate, complete.ports()[port].rate);
-  }
-  return rate;
-}
-
-Timer::State::NodeNetwork Timer::State::node_network() {
-  NodeNetwork made;
-  std::vector<std::uint32_t> used;
-  std::int64_t total = 0;
-  std::int64_t first = 0;
-  const std::vector<int>& begins = communicator.first_rank;
-  std::size_t node = 0;
-  for (std::size_t other = 1; other + 1 < begins.size(); ++other) {
-    if (begins[other + 1] - begins[other] < begins[node + 1] - begins[node]) {
-      node = other;
-    }
-  }
-  const int peer = begins[node == 0 ? 1 : 0];  // Of a node that has at least as many ranks.
-  for (int rank = 0; rank < begins[node + 1] - begins[node]; ++rank) {
-    for (int turn = 0; turn < 8; ++turn) {
-      const Wire wire = complete.connect(begins[node] + rank, peer + rank, turn, {}, {});
-      made.wire = wire;
-      // The slowest port is the NIC's or the PCIe link to it; the first NIC on a port counts.
-      std::uint32_t slowest = wire.ports.front();
-      for (const std::uint32_t port : wire.ports) {
-        if (complete.ports()[port].rate < complete.ports()[slowest].rate) {
-          slowest = port;
-        }
-      }
-      if (std::find(used.begin(), used.end(), slowest) == used.end()) {
-        used.push_back(slowest);
-        total += complete.ports()[slowest].rate.bits_per_second();
-      }
-    }
-    if (rank == 0) {
-      first = total;
-    }
-  }
-  const double share = network(made.wire.sending_nic).rate;
-  made.rate = Bandwidth(total).scaled(share);
-  made.one_gpu = Bandwidth(first).scaled(share);
-  return made;
 }
 
 Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,

@@ -50,9 +50,9 @@ Wire Timer::State::limited(const Wire& wire, std::size_t channel) const {
 void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, double weight,
                                    Load& load) const {
   const Topology& topology = cluster.topology;
-  double share = 1.0;
+  double pcie_share = profile.pcie_rate;
   if (to_nic && path_distance(topology, path) > Distance::Pxb) {
-    share *= profile.host_bridge_rate;
+    pcie_share *= profile.host_bridge_rate;
   }
   const bool is_through_host = is_staged(topology, path);
   for (const LinkId id : path) {
@@ -60,7 +60,7 @@ void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, do
     if (link.spec.kind == LinkKind::NvLink || link.spec.kind == LinkKind::Xgmi) {
       continue;
     }
-    double of_link = link.spec.kind == LinkKind::Pcie ? share * profile.pcie_rate : share;
+    double of_link = link.spec.kind == LinkKind::Pcie ? pcie_share : 1.0;
     const auto server = topology.node(link.source).server;
     if (is_through_host && server) {
       of_link *= topology.server(*server).staging_share * profile.staging_rate;
@@ -180,33 +180,53 @@ std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connection
   return {};
 }
 
-std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {
-  State& state = *state_;
-  const int ranks = state.communicator.ranks;
-  const bool is_line = operation == Operation::SendReceive;
-  if (ranks == 1 || (!is_line && operation != Operation::AllToAll)) {
-    return {};
-  }
-  const int peers = is_line ? 1 : std::min(ranks - 1, kMostPeers);
-  const double weight = is_line ? 1.0 : static_cast<double>(ranks - 1) / peers;
-  const int channels = std::max(1, state.communicator.p2p_channels);
+// What every rank sends to each peer in turn, with the weight of one pair each.
+Load Timer::State::exchange_load(Operation operation, int most_peers,
+                                 ConnectionLoads& connections) {
+  const int ranks = communicator.ranks;
+  const bool is_rooted = operation == Operation::Scatter || operation == Operation::Gather;
+  const int all = operation == Operation::SendReceive ? 1 : ranks - 1;
+  const int peers = is_rooted ? all : std::min(all, most_peers);
+  const int channels = std::max(1, communicator.p2p_channels);
   Load load;
-  for (int rank = 0; rank < ranks; ++rank) {
+  const auto add = [&](NodeFlow flow) {
+    if (complete.node_of(flow.from) == complete.node_of(flow.to)) {
+      add_load(flow, static_cast<double>(all) / peers, connections, load);
+      return;
+    }
+    // The parts of a send take turns by the NICs of its ends.
+    const auto nics = [&](int rank) {
+      return static_cast<int>(complete.routing().nics(cluster.gpus[at(rank)]).size());
+    };
+    const int parts = std::clamp(std::max(nics(flow.from), nics(flow.to)), 1,
+                                 std::max(1, communicator.p2p_channels_per_peer));
+    for (int part = 0; part < parts; ++part) {
+      const int channel = (flow.channel + part) % channels;
+      add_load(complete.pair_ends(flow.from, flow.to, channel), channel,
+               static_cast<double>(all) / peers / parts, connections, load);
+    }
+  };
+  for (int rank = 0; rank < (is_rooted ? 1 : ranks); ++rank) {
     for (int peer = 0; peer < peers; ++peer) {
-      const int distance =
-          1 + static_cast<int>(static_cast<std::int64_t>(peer) * (ranks - 1) / peers);
-      const NodeFlow flow{
-          .from = rank, .to = (rank + distance) % ranks, .channel = peer % channels};
-      if (state.complete.node_of(flow.from) == state.complete.node_of(flow.to)) {
-        state.add_load(flow, weight, connections, load);
-      } else {
-        state.add_load(state.complete.pair_ends(flow.from, flow.to, flow.channel), flow.channel,
-                       weight, connections, load);
+      const int distance = 1 + static_cast<int>(static_cast<std::int64_t>(peer) * all / peers);
+      NodeFlow flow{.from = rank, .to = (rank + distance) % ranks, .channel = peer % channels};
+      if (operation == Operation::Gather) {
+        std::swap(flow.from, flow.to);
       }
+      add(flow);
     }
   }
   merge(load);
-  return {load};
+  return load;
+}
+
+std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {
+  State& state = *state_;
+  if (state.communicator.ranks == 1 ||
+      (operation != Operation::SendReceive && operation != Operation::AllToAll)) {
+    return {};
+  }
+  return {state.exchange_load(operation, kMostPeers, connections)};
 }
 
 void Timer::limit(const CallLimits& limits) {

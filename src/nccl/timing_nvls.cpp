@@ -114,12 +114,11 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const NvlsLoops loops = nvls_loops(plan, heads);
   const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
   const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, true));
-  NodeNetwork node = node_network();
-  node.rate = node.rate.scaled(limits.share);
+  const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
+  NodeNetwork node = node_network(plan, crossings);
   if (engine) {
     node.rate = node.rate.scaled(1.0 / slowdown(nvls_tree_flows(plan), first_chunk(plan)));
   }
-  const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
   const double traffic = nvls_traffic(plan.function, heads);
   const auto stages = [&](std::int64_t bytes) {
     const Bytes all(bytes * plan.channels);
@@ -143,8 +142,7 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
 // Each rank sends every block but its own once, through its NIC, and the last one arrives after a
 // logarithm of hops.
 SimTime Timer::State::pat(const CallPlan& plan) {
-  NodeNetwork node = node_network();
-  node.rate = node.rate.scaled(limits.share);
+  NodeNetwork node = node_network(plan, communicator.ranks - 1);
   if (engine) {
     node.rate = node.rate.scaled(1.0 / slowdown(pat_flows(plan), first_chunk(plan)));
   }

@@ -3,6 +3,7 @@
 // of which the longest counts, beside the way of the first message.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "nccl/point_to_point.h"
 #include "nccl/timing_state.h"
@@ -88,6 +89,11 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
   };
   add(work.near_peers, false);
   add(work.far_peers, true);
+  // No link of any rank or switch carries more than it can.
+  if (const std::optional<Bandwidth> rate = rate_of_pairs(operation)) {
+    const Bytes on_wire = protocol == Protocol::LL ? work.bytes * 2 : work.bytes;
+    ports = std::max(ports, transfer_time(on_wire, rate->scaled(limits.share)));
+  }
   return profile.ring_base[protocol] + profile.per_channel * communicator.p2p_channels + way +
          std::max({blocks, ports, host});
 }

@@ -3,6 +3,7 @@
 // alone.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,8 @@
 
 #include "nccl/programs.h"
 #include "nccl/timing.h"
+#include "network/fabric_cuts.h"
+#include "network/load_sharing.h"
 
 namespace trainyard::nccl {
 
@@ -44,6 +47,15 @@ struct NodeFlow {
   Bytes bytes = {};
 };
 
+// The ways of what a call sends, of which the timer keeps tables.
+struct OwnWays {
+  OwnWays(const Topology& topology, Routing& routing);
+
+  std::optional<Routing> one_way;  // Of all, where switches choose by themselves.
+  ConnectionLoads loads;
+  FabricCuts cuts;
+};
+
 struct Timer::State {
   State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
         const Environment& environment_in, const LaunchMode& mode_in,
@@ -65,6 +77,9 @@ struct Timer::State {
   std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
   EngineOutcome outcome;                 // Of the runs over it, of one call.
   CallLimits limits;
+  std::optional<OwnWays> own_ways;  // Made at first use.
+  // Rates over links, by the call; they do not depend on sizes.
+  std::map<std::array<int, 3>, double> known_rates;
 
   void use(const Profile& other);
   [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
@@ -152,6 +167,19 @@ struct Timer::State {
     Wire wire;
   };
   [[nodiscard]] NodeNetwork node_network();
+  // The same for a call of NVLSTree or PAT, which sends its bytes so many times by these NICs: less
+  // where the way of any of it, in this node or another or between them, is full before.
+  [[nodiscard]] NodeNetwork node_network(const CallPlan& plan, double times);
+  // What ports let through of these wires, all of which send at once.
+  [[nodiscard]] Bandwidth rate_together(const std::vector<Wire>& wires) const;
+  // Of what each pair of an exchange sends; nothing where no link is in the way that counts.
+  [[nodiscard]] std::optional<Bandwidth> rate_of_pairs(Operation operation);
+  // How fast all of a load of own_connections() goes, in bit/s for each unit of its weights;
+  // infinite if it is empty. `is_whole`: no connection stands for several.
+  [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
+  [[nodiscard]] Load exchange_load(Operation operation, int most_peers,
+                                   ConnectionLoads& connections);
+  [[nodiscard]] ConnectionLoads& own_connections();
 };
 
 // Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.

@@ -10,16 +10,12 @@
 #include <queue>
 #include <utility>
 
+#include "network/fabric_cuts.h"
 #include "sim/check.h"
 #include "topology/path.h"
 
 namespace trainyard {
 namespace {
-
-bool is_between_switches(const Topology& topology, LinkId id) {
-  const Link& link = topology.link(id);
-  return !topology.node(link.source).server && !topology.node(link.target).server;
-}
 
 // Progressive filling. The share of a link is always worked out from all loads on it, in their
 // order, and never updated: what else is solved beside it leaves no trace in it.
@@ -107,13 +103,6 @@ class Filling {
   std::vector<std::vector<Member>> members_;
   std::vector<double> rates_;
 };
-
-Load without_fabric(const Topology& topology, const Load& load) {
-  Load kept;
-  std::copy_if(load.begin(), load.end(), std::back_inserter(kept),
-               [&](const LinkWeight& one) { return !is_between_switches(topology, one.link); });
-  return kept;
-}
 
 // By more than rounding.
 bool is_less(double a, double b) {

@@ -228,9 +228,10 @@ SeesFabric ClusterTimes::sees_fabric(const Shape& shape, Operation operation, By
   if (!runtime_ || runtime_->engine) {
     return SeesFabric::Yes;
   }
+  // Rings and trees have no limit where switches choose by themselves.
   const std::optional<nccl::CallPlan> plan = call_plan(*shape.communicator, operation, size);
-  return plan && is_whole(plan->algorithm) && !spreads(whole_.routing.policy) ? SeesFabric::Yes
-                                                                              : SeesFabric::No;
+  return plan && is_whole(plan->algorithm) && spreads(whole_.routing.policy) ? SeesFabric::No
+                                                                             : SeesFabric::Yes;
 }
 
 std::vector<Load> ClusterTimes::loads(const Shape& shape, Operation operation, Bytes size) {

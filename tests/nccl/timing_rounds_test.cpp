@@ -97,10 +97,10 @@ TEST_CASE("an exchange over a narrow fabric is as slow as the fabric", "[nccl][e
                       "fabric.oversubscription=" + std::to_string(oversubscription)}}));
     return exchanged(job, Operation::AllToAll, mib(64), fidelity).device;
   };
-  // Two thirds of what leaves a node goes through a fabric of a quarter of the rate; the closed
-  // form sees the NICs only.
+  // Two thirds of what leaves a node goes through a fabric of a quarter of the rate.
   REQUIRE(time(4, Fidelity::Flow) / time(1, Fidelity::Flow) > 2.0);
-  REQUIRE(time(4, {}) == time(1, {}));
+  REQUIRE(time(4, {}) / time(1, {}) > 2.0);
+  REQUIRE(time(4, {}) / time(4, Fidelity::Flow) == Approx(1.0).margin(0.15));
 }
 
 TEST_CASE("what is sent to another server leaves by the NIC of its receiver's rail",
