@@ -12,6 +12,7 @@
 
 #include "nccl/connect.h"
 #include "nccl/machine.h"
+#include "nccl/nic_devices.h"
 #include "nccl/nvls_channels.h"
 #include "nccl/point_to_point.h"
 #include "nccl/search.h"
@@ -49,9 +50,7 @@ SearchOptions search_options(const InitOptions& options, bool several_nodes) {
   search.nvls = environment.nvls_enable != 0;
   search.collnet = environment.collnet_enable;
   search.mnnvl_scatter_nets = environment.mnnvl_scatter_nets;
-  // Sockets cannot be merged.
-  search.merge_ports = environment.ib_merge_nics && environment.net_merge_ports &&
-                       !environment.ib_disable && environment.network != "Socket";
+  search.merge_ports = merges_ports(environment);
   search.net_devices = environment.net_devices;
   return search;
 }

@@ -11,6 +11,7 @@
 
 #include "nccl/gpu_ranks.h"
 #include "nccl/link_rates.h"
+#include "nccl/nic_devices.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -237,14 +238,13 @@ class SystemBuilder {
 
   // Adds a port to the NIC that the adapter has already, if it has.
   bool merge_into(int adapter, float bandwidth, const NcclNet& port) {
-    constexpr int kMostPorts = 4;  // net_ib: NCCL_IB_MAX_DEVS_PER_NIC.
     for (const int index : edges_of(adapter)) {
       const Vertex& vertex = system_.vertices[static_cast<std::size_t>(edge(index).to)];
       if (vertex.kind != VertexKind::Net) {
         continue;
       }
       SystemNet& net = system_.nets[static_cast<std::size_t>(vertex.index)];
-      if (net.ports < kMostPorts) {
+      if (net.ports < kMostMergedPorts) {
         ++net.ports;
         net.bandwidth += bandwidth;
         net.gdr = net.gdr && port.gdr.value_or(0) == 1;

@@ -105,7 +105,7 @@ Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_
       complete(cluster_in, communicator_in, environment_in, routing) {
   complete.fold(communicator.nodes);
   if (communicator.nodes > 1) {
-    first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sending_nic;
+    first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sender.nic;
     network_rate = network(*first_nic).rate;
     complete.fold(communicator.nodes);
     engine = engine_in;
@@ -202,7 +202,7 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
   Bandwidth own_rate =
       wire.cap < kMaxBandwidth ? wire.cap.scaled(wire_share(plan.protocol)) : kMaxBandwidth;
   if (wire.transport == Transport::Network) {
-    const NetworkProfile& plugin = network(wire.sending_nic);
+    const NetworkProfile& plugin = network(wire.sender.nic);
     connection.proxied = true;
     connection.latency = plugin.latency[plan.protocol] + wire.latency + plan.extra_latency;
     connection.credit_latency = wire.latency;

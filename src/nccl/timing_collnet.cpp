@@ -71,7 +71,7 @@ SimTime Timer::State::collnet_direct(const CallPlan& plan) {
   const std::int64_t loop = heads * chunk;
   const Stages first = stages(std::min(loop, bytes));
   const SimTime slowest = std::max({first.copy, first.reduce, first.link, first.between});
-  const SimTime way = network(node.wire.sending_nic).latency[Protocol::Simple] + node.wire.latency +
+  const SimTime way = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
                       profile.collnet_extra;
   SimTime time = profile.ring_base[Protocol::Simple] + first.copy * 3 + first.reduce + first.link +
                  first.between + way;

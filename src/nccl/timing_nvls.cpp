@@ -133,7 +133,7 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
   const auto levels =
       static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.nodes - 1)));
   const Bytes first(std::min(loops.bytes, loops.loop) * plan.channels);
-  const SimTime hop = network(node.wire.sending_nic).latency[Protocol::Simple] + node.wire.latency +
+  const SimTime hop = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
                       gpu.simple_cost + scaled(transfer_time(first, node.rate), crossings / 2.0);
   return profile.ring_base[Protocol::Simple] + pipelined(loops, 2, stages) + hop * (2 * levels) +
          gpu.simple_cost;
@@ -148,7 +148,7 @@ SimTime Timer::State::pat(const CallPlan& plan) {
   }
   const auto levels =
       static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.ranks - 1)));
-  const SimTime hop = network(node.wire.sending_nic).latency[Protocol::Simple] + node.wire.latency;
+  const SimTime hop = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency;
   const Bytes sent = plan.bytes * (communicator.ranks - 1);
   return profile.pat_base + hop * levels + transfer_time(sent, node.rate);
 }

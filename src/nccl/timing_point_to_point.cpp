@@ -74,7 +74,7 @@ SimTime Timer::State::exchange(Operation operation, Bytes size) {
     const SimTime drain = cost + transfer_time(last, rate);
     if (network) {
       const NodeNetwork node = node_network();
-      const NetworkProfile& plugin = this->network(node.wire.sending_nic);
+      const NetworkProfile& plugin = this->network(node.wire.sender.nic);
       const int sharing = all_at_once ? communicator.most_ranks_per_node() : 1;
       const Bandwidth own = (all_at_once ? node.rate : node.one_gpu).scaled(limits.share);
       ports = std::max(ports, transfer_time(work.bytes * peers * sharing, own));

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
 
-#include "nccl/nic_groups.h"
 #include "network/max_min.h"
 #include "sim/check.h"
 #include "topology/path.h"
-#include "topology/server_export.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -62,11 +61,10 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
       environment_(environment),
       routing_(routing != nullptr ? *routing
                                   : own_routing_.emplace(cluster.topology, cluster.routing)),
-      places_(cluster.topology.node_count()),
-      nics_(at(communicator.nodes)) {
+      places_(cluster.topology.node_count()) {
   std::vector<int> node_of_server(cluster.topology.server_count(), -1);
-  std::vector<int> servers_of_node(at(communicator.nodes), 0);
   std::vector<int> server_in_node(cluster.topology.server_count(), 0);
+  std::vector<std::vector<ServerId>> servers(at(communicator.nodes));
   int node = 0;
   for (int rank = 0; rank < communicator.ranks; ++rank) {
     while (rank >= communicator.first_rank[at(node + 1)]) {
@@ -74,70 +72,28 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
     }
     node_of_.push_back(node);
     const auto server = cluster.topology.node(cluster.gpus[at(rank)]).server;
-    if (server && node_of_server[server->value()] < 0) {
-      node_of_server[server->value()] = node;
-      server_in_node[server->value()] = servers_of_node[at(node)]++;
-    }
-  }
-  std::vector<int> devices(cluster.topology.server_count(), 0);
-  for (std::uint32_t id = 0; id < cluster.topology.node_count(); ++id) {
-    const Node& device = cluster.topology.node(NodeId(id));
-    if (!device.server) {
+    std::vector<ServerId>& of_node = servers[at(node)];
+    if (!server || (!of_node.empty() && of_node.back() == *server)) {
       continue;
     }
-    const std::uint32_t server = device.server->value();
-    places_[id] = {.node = node_of_server[server],
-                   .server = server_in_node[server],
-                   .index = devices[server]++};
-    // A NIC without links is dead: its host's files do not have it.
-    if (device.kind == NodeKind::Nic && node_of_server[server] >= 0 &&
-        !cluster.topology.links_from(NodeId(id)).empty()) {
-      nics_[at(node_of_server[server])].push_back(NodeId(id));
+    // NCCL may make several nodes of a server: each has all of its NICs.
+    if (node_of_server[server->value()] < 0) {
+      node_of_server[server->value()] = node;
+      server_in_node[server->value()] = static_cast<int>(of_node.size());
+    }
+    of_node.push_back(*server);
+  }
+  std::vector<int> indices(cluster.topology.server_count(), 0);
+  for (std::uint32_t id = 0; id < cluster.topology.node_count(); ++id) {
+    if (const auto server = cluster.topology.node(NodeId(id)).server) {
+      places_[id] = {.node = node_of_server[server->value()],
+                     .server = server_in_node[server->value()],
+                     .index = indices[server->value()]++};
     }
   }
-  group_nics();
+  devices_.emplace(cluster.topology, servers, communicator.node_kind, merges_ports(environment));
   ring_period_ = find_ring_period();
   fold(ring_period_);
-}
-
-void Wiring::group_nics() {
-  const Topology& topology = cluster_.topology;
-  // By kind of node and server in it.
-  std::map<std::pair<int, int>, std::vector<std::vector<int>>> known;
-  for (std::size_t node = 0; node < nics_.size(); ++node) {
-    std::map<int, std::vector<NodeId>> by_server;
-    for (const NodeId nic : nics_[node]) {
-      by_server[places_[nic.value()].server].push_back(nic);
-    }
-    std::vector<NodeId> devices;
-    for (const auto& [server, nics] : by_server) {
-      const ServerId id = *topology.node(nics.front()).server;
-      if (!topology.server(id).grouped_nics) {
-        devices.insert(devices.end(), nics.begin(), nics.end());
-        continue;
-      }
-      const auto [groups, fresh] = known.try_emplace({communicator_.node_kind[node], server});
-      if (fresh) {
-        groups->second = nic_groups(server_outline(topology, id));
-      }
-      for (const std::vector<int>& group : groups->second) {
-        std::vector<NodeId> all;
-        for (const int index : group) {
-          all.push_back(nics[at(index)]);
-        }
-        for (const NodeId nic : all) {
-          groups_[nic] = all;
-        }
-        devices.push_back(all.front());
-      }
-    }
-    nics_[node] = devices;
-  }
-}
-
-std::vector<NodeId> Wiring::group_of(NodeId nic) const {
-  const auto group = groups_.find(nic);
-  return group == groups_.end() ? std::vector<NodeId>{nic} : group->second;
 }
 
 int Wiring::local_rank(int rank) const {
@@ -189,7 +145,7 @@ void Wiring::fold(int period) {
   loads_.clear();
 }
 
-std::optional<std::uint32_t> Wiring::port(LinkId id) {
+std::optional<std::uint32_t> Wiring::port(LinkId id, const JointRates& joint) {
   const Topology& topology = cluster_.topology;
   const Link& link = topology.link(id);
   const Place& source = places_[link.source.value()];
@@ -207,26 +163,33 @@ std::optional<std::uint32_t> Wiring::port(LinkId id) {
       port_numbers_.try_emplace(key, static_cast<std::uint32_t>(ports_.size()));
   if (fresh) {
     // A NIC that stands for a group.
-    const std::size_t lanes = std::max(group_of(link.source).size(), group_of(link.target).size());
-    ports_.push_back({.rate = Bandwidth(link.spec.bandwidth.bits_per_second() *
-                                        static_cast<std::int64_t>(lanes)),
+    const std::size_t nics =
+        std::max(devices_->group_of(link.source).size(), devices_->group_of(link.target).size());
+    const auto of_cables = joint.find(id);
+    ports_.push_back({.rate = of_cables != joint.end()
+                                  ? of_cables->second
+                                  : Bandwidth(link.spec.bandwidth.bits_per_second() *
+                                              static_cast<std::int64_t>(nics)),
                       .kind = link.spec.kind});
     loads_.push_back(0);
   }
   return entry->second;
 }
 
-NodeId Wiring::nic(int rank, std::optional<int> number, int channel) const {
-  const std::vector<NodeId>& of_node = nics_[at(node_of(rank))];
-  if (number && *number >= 0 && at(*number) < of_node.size()) {
-    return of_node[at(*number)];
+NicDevice Wiring::nic(int rank, std::optional<int> number, int channel) const {
+  if (number) {
+    return devices_->device(node_of(rank), *number);
   }
   const NodeId gpu = cluster_.gpus[at(rank)];
-  const std::vector<NodeId> own = routing_.nics(gpu);
+  std::vector<NicDevice> own;
+  for (const NodeId nic : routing_.nics(gpu)) {
+    const std::vector<NicDevice> devices = devices_->devices_of(nic);
+    own.insert(own.end(), devices.begin(), devices.end());
+  }
   if (own.empty()) {
     throw_unreachable(cluster_.topology, gpu, gpu);
   }
-  return group_of(own[at(channel) % own.size()]).front();
+  return own[at(channel) % own.size()];
 }
 
 // From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
@@ -270,7 +233,7 @@ void Wiring::append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path) 
   path.insert(path.end(), part.begin(), part.end());
 }
 
-Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path) {
+Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path, const JointRates& joint) {
   Wire wire;
   wire.transport = transport;
   wire.latency = path_latency(cluster_.topology, path);
@@ -278,7 +241,7 @@ Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path) {
   for (const LinkId link : path) {
     const NodeKind kind = cluster_.topology.node(cluster_.topology.link(link).target).kind;
     wire.switches += kind == NodeKind::NvSwitch ? 1 : 0;
-    if (const auto number = port(link)) {
+    if (const auto number = port(link, joint)) {
       wire.ports.push_back(*number);
       const auto server = cluster_.topology.node(cluster_.topology.link(link).source).server;
       if (staged && server && ports_[*number].kind != LinkKind::Network) {
@@ -295,7 +258,7 @@ void Wiring::mark_host_bridge(const std::vector<LinkId>& path) {
     return;
   }
   for (const LinkId link : path) {
-    if (const auto number = port(link); number && ports_[*number].kind == LinkKind::Pcie) {
+    if (const auto number = port(link, {}); number && ports_[*number].kind == LinkKind::Pcie) {
       ports_[*number].crosses_host_bridge = true;
     }
   }
@@ -328,14 +291,14 @@ NetworkEnds Wiring::ends(int from, int to, int channel, std::optional<int> nic_o
 }
 
 NetworkEnds Wiring::pair_ends(int from, int to, int channel) {
-  const NodeId out = nic(sending_rank(from, to), std::nullopt, channel);
+  const NicDevice out = nic(sending_rank(from, to), std::nullopt, channel);
   return ends(from, to, out, nic(to, std::nullopt, channel));
 }
 
-NetworkEnds Wiring::ends(int from, int to, NodeId out, NodeId in) {
+NetworkEnds Wiring::ends(int from, int to, const NicDevice& out, const NicDevice& in) {
   NetworkEnds found{.out = out, .in = in, .outward = {}, .inward = {}};
-  append_to_nic(cluster_.gpus[at(from)], out, found.outward);
-  append_from_nic(in, cluster_.gpus[at(to)], found.inward);
+  append_to_nic(cluster_.gpus[at(from)], out.nic, found.outward);
+  append_from_nic(in.nic, cluster_.gpus[at(to)], found.inward);
   return found;
 }
 
@@ -352,7 +315,7 @@ int Wiring::sending_rank(int from, int to) {
       transport_of(cluster_.topology, path) != Transport::NvLink) {
     return from;
   }
-  const NodeId its_nic = nic(relay, std::nullopt, 0);
+  const NodeId its_nic = nic(relay, std::nullopt, 0).nic;
   if (gpu != its_nic && (!routing_.route(gpu, its_nic, 0, path) ||
                          path_distance(cluster_.topology, path) > Distance::Pxb)) {
     return from;
@@ -360,21 +323,54 @@ int Wiring::sending_rank(int from, int to) {
   return relay;
 }
 
+void Wiring::append_route(const ConnectionSpec& pair, std::vector<LinkId>& path) {
+  std::vector<LinkId> part;
+  if (!routing_.route(pair.source, pair.target, pair.flow_label, part, 0, pair.nic_turns)) {
+    throw_unreachable(cluster_.topology, pair.source, pair.target);
+  }
+  path.insert(path.end(), part.begin(), part.end());
+}
+
+// The first cable stands for all that the NIC at its end uses.
+Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs) {
+  std::set<LinkId> first;
+  std::set<LinkId> last;
+  std::optional<std::pair<LinkId, LinkId>> standing;
+  for (const ConnectionSpec& pair : pairs) {
+    if (!pair.nic_turns) {
+      return {};
+    }
+    std::vector<LinkId> path;
+    append_route(pair, path);
+    first.insert(path.front());
+    last.insert(path.back());
+    standing = standing.value_or(std::pair(path.front(), path.back()));
+  }
+  const auto sum = [&](const std::set<LinkId>& cables) {
+    std::int64_t rate = 0;
+    for (const LinkId id : cables) {
+      rate += cluster_.topology.link(id).spec.bandwidth.bits_per_second();
+    }
+    return Bandwidth(rate);
+  };
+  return {{standing->first, sum(first)}, {standing->second, sum(last)}};
+}
+
 Wire Wiring::connect_nodes(const NetworkEnds& ends, int channel) {
+  const auto label = static_cast<std::uint32_t>(channel);
+  const std::vector<ConnectionSpec> pairs = queue_pairs(ends.out, ends.in, label);
   std::vector<LinkId> path = ends.outward;
   std::vector<LinkId> between;
-  if (!routing_.route(ends.out, ends.in, static_cast<std::uint32_t>(channel), between)) {
-    throw_unreachable(cluster_.topology, ends.out, ends.in);
-  }
+  append_route(pairs.front(), between);
   path.insert(path.end(), between.begin(), between.end());
   path.insert(path.end(), ends.inward.begin(), ends.inward.end());
-  Wire wire = finish(Transport::Network, path);
+  Wire wire = finish(Transport::Network, path, joint_rates(pairs));
   wire.latency = path_latency(cluster_.topology, between);
   mark_host_bridge(ends.outward);
   mark_host_bridge(ends.inward);
-  wire.sending_nic = ends.out;
-  wire.receiving_nic = ends.in;
-  wire.flow_label = static_cast<std::uint32_t>(channel);
+  wire.sender = ends.out;
+  wire.receiver = ends.in;
+  wire.flow_label = label;
   // A cable from NIC to NIC is a port of its sender alone.
   wire.receiving_ports =
       static_cast<std::uint32_t>(ends.inward.size() + (between.size() > 1 ? 1 : 0));
@@ -382,18 +378,7 @@ Wire Wiring::connect_nodes(const NetworkEnds& ends, int channel) {
 }
 
 std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
-  return queue_pairs(wire.sending_nic, wire.receiving_nic, wire.flow_label);
-}
-
-std::vector<ConnectionSpec> Wiring::queue_pairs(NodeId from, NodeId to, std::uint32_t label) const {
-  const std::vector<NodeId> out = group_of(from);
-  const std::vector<NodeId> in = group_of(to);
-  std::vector<ConnectionSpec> pairs;
-  for (std::size_t lane = 0; lane < std::max(out.size(), in.size()); ++lane) {
-    pairs.push_back(
-        {.source = out[lane % out.size()], .target = in[lane % in.size()], .flow_label = label});
-  }
-  return pairs;
+  return queue_pairs(wire.sender, wire.receiver, wire.flow_label);
 }
 
 std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
@@ -406,11 +391,10 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // By LinkId.
   std::vector<std::vector<MaxMinSolver::LinkIndex>> paths;
   std::vector<LinkId> path;
-  const auto add_path = [&](NodeId out, NodeId in, std::uint32_t label) {
+  const auto add_path = [&](const ConnectionSpec& pair) {
     paths.emplace_back();
-    if (!routing_.route(out, in, label, path)) {
-      throw_unreachable(topology, out, in);
-    }
+    path.clear();
+    append_route(pair, path);
     for (const LinkId id : path) {
       const Link& link = topology.link(id);
       if (topology.node(link.source).server || topology.node(link.target).server) {
@@ -426,12 +410,9 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   };
   std::vector<std::size_t> lanes;  // Paths of each wire.
   for (const Wire& wire : wires) {
-    const std::vector<NodeId> out = group_of(wire.sending_nic);
-    const std::vector<NodeId> in = group_of(wire.receiving_nic);
-    lanes.push_back(std::max(out.size(), in.size()));
-    for (std::size_t lane = 0; lane < lanes.back(); ++lane) {
-      add_path(out[lane % out.size()], in[lane % in.size()], wire.flow_label);
-    }
+    const std::vector<ConnectionSpec> pairs = queue_pairs(wire);
+    lanes.push_back(pairs.size());
+    std::for_each(pairs.begin(), pairs.end(), add_path);
   }
   MaxMinSolver solver(capacities);
   std::vector<std::optional<MaxMinSolver::ClassIndex>> classes;

@@ -15,6 +15,7 @@
 
 #include "nccl/communicator.h"
 #include "nccl/environment.h"
+#include "nccl/nic_devices.h"
 #include "nccl/replay.h"
 #include "network/network.h"
 #include "sim/ids.h"
@@ -34,16 +35,16 @@ struct Wire {
   SimTime latency;                // Of links and switches.
   int switches = 0;               // NVSwitches on the way.
   // Network only.
-  NodeId sending_nic{};
-  NodeId receiving_nic{};
+  NicDevice sender = {};
+  NicDevice receiver = {};
   std::uint32_t flow_label = 0;
   std::uint32_t receiving_ports = 0;  // The last of `ports`: from the fabric to the receiver.
 };
 
 // The NICs of a connection between nodes, and the ways to and from them inside the servers.
 struct NetworkEnds {
-  NodeId out{};
-  NodeId in{};
+  NicDevice out = {};
+  NicDevice in = {};
   std::vector<LinkId> outward = {};
   std::vector<LinkId> inward = {};
 };
@@ -71,7 +72,8 @@ class Wiring {
 
   // The links of a node stand for those of every `period`-th node. Ports are then numbered anew.
   void fold(int period);
-  // NICs by their number in the node; otherwise those nearest to the GPUs take turns by channel.
+  // NICs by their number in the node, which one of them must have; otherwise those nearest to the
+  // GPUs take turns by channel.
   [[nodiscard]] Wire connect(int from, int to, int channel, std::optional<int> nic_out,
                              std::optional<int> nic_in);
   // Of sends and receives: leaves the node by the NICs of sending_rank().
@@ -92,25 +94,31 @@ class Wiring {
   // and an oversubscribed fabric of this kind comes out too fast.
   [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
   // What carries such a connection where an engine stands between the nodes: from NIC to NIC, one
-  // for each lane of NICs that stand for a group.
+  // for each cable, or NIC of a group.
   [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const Wire& wire) const;
-  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(NodeId from, NodeId to,
-                                                        std::uint32_t label) const;
+  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const NicDevice& from, const NicDevice& to,
+                                                        std::uint32_t label) const {
+    return devices_->queue_pairs(from, to, label);
+  }
   [[nodiscard]] Routing& routing() { return routing_; }
   // How many connections cross each port, of those made since fold().
   [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
 
  private:
-  [[nodiscard]] std::optional<std::uint32_t> port(LinkId link);
+  // Of cables that stand for all that a NIC of several ports uses: the rate of these.
+  using JointRates = std::map<LinkId, Bandwidth>;
+
+  [[nodiscard]] std::optional<std::uint32_t> port(LinkId link, const JointRates& joint);
+  [[nodiscard]] JointRates joint_rates(const std::vector<ConnectionSpec>& pairs);
+  void append_route(const ConnectionSpec& pair, std::vector<LinkId>& path);
   [[nodiscard]] int find_ring_period() const;
-  void group_nics();
-  [[nodiscard]] std::vector<NodeId> group_of(NodeId nic) const;
-  [[nodiscard]] NodeId nic(int rank, std::optional<int> number, int channel) const;
+  [[nodiscard]] NicDevice nic(int rank, std::optional<int> number, int channel) const;
   [[nodiscard]] Wire connect_nodes(const NetworkEnds& ends, int channel);
-  [[nodiscard]] NetworkEnds ends(int from, int to, NodeId out, NodeId in);
+  [[nodiscard]] NetworkEnds ends(int from, int to, const NicDevice& out, const NicDevice& in);
   void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
   void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
-  [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path);
+  [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path,
+                            const JointRates& joint = {});
   void mark_host_bridge(const std::vector<LinkId>& path);
 
   struct Place {     // Of a device of a server.
@@ -124,12 +132,11 @@ class Wiring {
   const Environment& environment_;
   std::optional<Routing> own_routing_;
   Routing& routing_;
-  std::vector<int> node_of_;               // By rank.
-  std::vector<Place> places_;              // By NodeId.
-  std::vector<std::vector<NodeId>> nics_;  // By node: its NICs as NCCL counts them.
-  // NICs that NCCL sees as one, by each of them. The first stands for all, with ports of their
-  // summed rate: the plugin divides evenly what it sends.
-  std::map<NodeId, std::vector<NodeId>> groups_;
+  std::vector<int> node_of_;   // By rank.
+  std::vector<Place> places_;  // By NodeId.
+  // The first NIC of a group, and the first cable of an adapter, stand for all, with ports of their
+  // summed rate: what is sent is divided evenly.
+  std::optional<NicDevices> devices_;
   int ring_period_ = 1;
   int period_ = 1;
   // By (node in the period, server, device, its link): the port of that link, and of the opposite.

@@ -41,7 +41,7 @@ struct ConnectionSpec {
   NodeId target;
   // What ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
   std::uint32_t flow_label = 0;
-  // Where an end has several NICs of its own; otherwise they take turns by the flow label.
+  // Where an end has several NICs, or is a NIC of several cables; otherwise by the flow label.
   std::optional<NicTurns> nic_turns = {};
   // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
   std::uint32_t path = 0;

@@ -15,13 +15,15 @@ bool goes_by_index(RoutingPolicy policy) {
 }  // namespace
 
 Chooser::Chooser(const RoutingOptions& options, NodeId source, NodeId target,
-                 std::uint32_t flow_label, std::uint32_t target_index, const LinkLoads* loads)
+                 std::uint32_t flow_label, std::uint32_t target_index, const LinkLoads* loads,
+                 const std::optional<NicTurns>& cables)
     : policy_(options.policy),
       hash_(hash64(hash64(hash64(options.seed) ^ flow_label) ^
                    ((static_cast<std::uint64_t>(source.value()) << 32) | target.value()))),
       flow_label_(flow_label),
       target_index_(target_index),
-      loads_(options.policy == RoutingPolicy::Adaptive ? loads : nullptr) {}
+      loads_(options.policy == RoutingPolicy::Adaptive ? loads : nullptr),
+      cables_(cables) {}
 
 std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divisor) const {
   if (count == 1) {

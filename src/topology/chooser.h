@@ -34,9 +34,10 @@ class LevelCount {
 class Chooser {
  public:
   // `target_index` numbers the targets as Static sees them, the paths as Spray does. Adaptive looks
-  // at `loads`, which must outlive the chooser.
+  // at `loads`, which must outlive the chooser. `cables`: see cables().
   Chooser(const RoutingOptions& options, NodeId source, NodeId target, std::uint32_t flow_label,
-          std::uint32_t target_index, const LinkLoads* loads = nullptr);
+          std::uint32_t target_index, const LinkLoads* loads = nullptr,
+          const std::optional<NicTurns>& cables = std::nullopt);
   // Takes the link of this number, counted around, at every choice.
   explicit Chooser(std::uint32_t turn) : turn_(turn) {}
   // The choice at `node` among `count` links; `divisor` is the number of paths that the levels
@@ -51,6 +52,9 @@ class Chooser {
   // The choice at the source among `count` pairs of a port of it and a port of the target. It is
   // the sender's and not that of a table in a switch: with Static and Spray flows take turns.
   [[nodiscard]] std::uint32_t pick_ports(NodeId source, std::uint32_t count) const;
+  // Of the links of the source into the fabric, and of those from it to the target, which to take,
+  // counted around, if a way leads from one to the other; where there is nothing, pick_ports().
+  [[nodiscard]] const std::optional<NicTurns>& cables() const { return cables_; }
   // The same among `links`, of which there is at least one. Adaptive takes the least loaded.
   [[nodiscard]] LinkId pick(NodeId node, std::span<const LinkId> links,
                             std::uint32_t divisor) const;
@@ -72,6 +76,7 @@ class Chooser {
   std::uint32_t target_index_ = 0;
   std::optional<std::uint32_t> turn_ = {};
   const LinkLoads* loads_ = nullptr;
+  std::optional<NicTurns> cables_ = {};
 };
 
 }  // namespace trainyard

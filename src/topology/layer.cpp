@@ -215,8 +215,40 @@ std::optional<std::uint32_t> Layer::cost(NodeId source, NodeId target) {
   return least;
 }
 
+bool Layer::append_by_cables(NodeId source, NodeId target, const Chooser& chooser,
+                             std::vector<LinkId>& path) {
+  if (!chooser.cables()) {
+    return false;
+  }
+  std::vector<LinkId> direct;
+  for (const Direct& link : direct_.of(source.value())) {
+    if (link.target == target) {
+      direct.push_back(link.link);
+    }
+  }
+  if (!direct.empty()) {
+    path.push_back(direct[chooser.cables()->source % direct.size()]);
+    return true;
+  }
+  const auto ups = up_.of(source.value());
+  const auto downs = down_.of(target.value());
+  if (ups.empty() || downs.empty()) {
+    return false;
+  }
+  const Access& up = ups[chooser.cables()->source % ups.size()];
+  const Access& down = downs[chooser.cables()->target % downs.size()];
+  if (core_distance(up.core, down.core) == kUnreachable) {
+    return false;
+  }
+  append(Candidate{0, nullptr, &up, &down}, chooser, path);
+  return true;
+}
+
 bool Layer::append_route(NodeId source, NodeId target, const Chooser& chooser,
                          std::vector<LinkId>& path) {
+  if (append_by_cables(source, target, chooser, path)) {
+    return true;
+  }
   Candidate best{kUnreachable, nullptr, nullptr, nullptr};
   std::uint32_t count = 0;
   for_each_candidate(source, target, [&](const Candidate& candidate) {

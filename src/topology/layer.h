@@ -140,6 +140,9 @@ class Layer {
   [[nodiscard]] Field compute_field(std::uint32_t target);
   [[nodiscard]] std::uint32_t intern_group(std::uint32_t core, const std::vector<CoreLink>& links);
   void visit_turns_to(std::uint32_t target, std::vector<bool>& used, const VisitTurn& visit);
+  // By the cables that the chooser says, if it does and they are joined.
+  [[nodiscard]] bool append_by_cables(NodeId source, NodeId target, const Chooser& chooser,
+                                      std::vector<LinkId>& path);
   void append(const Candidate& candidate, const Chooser& chooser, std::vector<LinkId>& path);
 
   const Topology& topology_;

@@ -11,7 +11,8 @@
 // that share the same nearest NICs form a group. With G GPUs and N <= G NICs, GPU p of the group
 // uses NIC p mod N, whatever the flow; with N > G it uses the NICs p, p + G, p + 2G, ... in turn by
 // flow label. So 2 GPUs and 2 NICs below one PCIe switch pair off, and a GPU with 4 NICs of its own
-// uses all of them once it has 4 flows.
+// uses all of them once it has 4 flows. Between two NICs NicTurns count the cables of each, to
+// which a queue pair is bound; where no way leads between those two, any cables are good.
 //
 // Staging. Two GPUs farther apart than ServerTraits::peer_access, or a GPU and its NIC farther
 // apart than ServerTraits::gpudirect, meet in the host memory nearest to the GPU, for two GPUs to
@@ -180,6 +181,7 @@ struct Routing::Tables {
   std::vector<std::vector<NodeId>> rail_nics;  // By server and rail; those without a cable too.
   std::vector<std::vector<NodeId>> gpus_near;  // By node: of NICs in the fabric, the nearest GPUs.
   std::vector<LinkId> scratch;
+  std::optional<NicTurns> cables;  // Of the route that is being made, where its ends are NICs.
 };
 
 void Routing::Tables::bind(const std::vector<bool>& in_fabric) {
@@ -409,6 +411,9 @@ bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
     return true;
   }
   const NicTurns nic_turns = turns.value_or(NicTurns{.source = flow_label, .target = flow_label});
+  const bool of_nics =
+      is_kind(topology_, source, NodeKind::Nic) && is_kind(topology_, target, NodeKind::Nic);
+  tables_->cables = of_nics ? turns : std::nullopt;
   if (tables_->prefer_fabric(source, target) &&
       append_by_fabric(source, target, flow_label, path, number, nic_turns)) {
     return true;
@@ -440,9 +445,9 @@ bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_
       is_kind(topology_, source, NodeKind::Switch) && is_kind(topology_, target, NodeKind::Switch);
   const std::uint32_t index =
       options_.policy == RoutingPolicy::Spray ? number : tables_->fabric_index[target_nic->value()];
-  const Chooser fabric =
-      of_switches ? Chooser(flow_label)
-                  : Chooser(options_, source, target, flow_label, index, &tables_->loads);
+  const Chooser fabric = of_switches ? Chooser(flow_label)
+                                     : Chooser(options_, source, target, flow_label, index,
+                                               &tables_->loads, tables_->cables);
   const bool found = source_nic &&
                      tables_->fabric->append_route(*source_nic, *target_nic, fabric, path) &&
                      tables_->append_local(*target_nic, target, local, path);

@@ -49,7 +49,7 @@ struct RoutingOptions {
 class Chooser;
 class FabricRouter;
 
-// Which of its NICs an end uses that has several of its own: they take turns by these numbers.
+// Which of its NICs an end uses, or if it is a NIC which of its cables: they take turns by these.
 struct NicTurns {
   std::uint32_t source = 0;
   std::uint32_t target = 0;

@@ -24,7 +24,12 @@ class ServerBuilder {
       add(gpus_, {.kind = NodeKind::Gpu, .part = gpu.part}, "gpu");
     }
     for (const NicSpec& nic : spec_.nic_specs) {
-      add(nics_, {.kind = NodeKind::Nic, .latency = nic.latency, .part = nic.part}, "nic");
+      add(nics_,
+          {.kind = NodeKind::Nic,
+           .latency = nic.latency,
+           .part = nic.part,
+           .ports = static_cast<std::uint16_t>(nic.ports)},
+          "nic");
     }
     for (const PcieSwitchSpec& spec : spec_.switch_specs) {
       add(switches_, {.kind = NodeKind::PcieSwitch, .latency = spec.latency}, "pcie");

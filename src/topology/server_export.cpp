@@ -28,6 +28,7 @@ constexpr std::string_view kNvSwitch = "0x068000";
 class TreeBuilder {
  public:
   TreeBuilder(const Topology& topology, ServerId server) : topology_(topology) {
+    const bool network = has_network(topology);
     for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
       const NodeId id(index);
       const Node& node = topology.node(id);
@@ -36,7 +37,7 @@ class TreeBuilder {
       }
       if (node.kind == NodeKind::Gpu) {
         gpus_.emplace(id, static_cast<int>(gpus_.size()));
-      } else if (node.kind == NodeKind::Nic && !topology.links_from(id).empty()) {  // Not dead.
+      } else if (node.kind == NodeKind::Nic && is_live_nic(topology, id, network)) {
         nics_.emplace(id, static_cast<int>(nics_.size()));
       } else if (node.kind == NodeKind::Cpu) {
         cpus_.push_back(id);
@@ -74,7 +75,7 @@ class TreeBuilder {
         continue;
       }
       const NodeKind kind = topology_.node(link.target).kind;
-      if (kind == NodeKind::Cpu) {
+      if (kind == NodeKind::Cpu || (kind == NodeKind::Nic && !nics_.contains(link.target))) {
         continue;
       }
       seen_.push_back(link.target);
@@ -318,6 +319,25 @@ void find_sockets(const std::vector<OutlineBranch>& branches, std::size_t socket
 }
 
 }  // namespace
+
+bool has_network(const Topology& topology) {
+  for (std::uint32_t id = 0; id < topology.link_count(); ++id) {
+    const Link& link = topology.link(LinkId(id));
+    if (link.spec.kind == LinkKind::Network && topology.node(link.source).kind == NodeKind::Nic) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_live_nic(const Topology& topology, NodeId nic, bool network) {
+  const auto of_network = [&](LinkId id) {
+    return topology.link(id).spec.kind == LinkKind::Network;
+  };
+  const auto links = topology.links_from(nic);
+  return (!network || std::ranges::any_of(links, of_network)) &&
+         !std::ranges::all_of(links, of_network);
+}
 
 ServerOutline server_outline(const Topology& topology, ServerId server) {
   return TreeBuilder(topology, server).build();

@@ -126,6 +126,13 @@ void UpDownRouter::find_accesses(NodeId source, NodeId target) {
 // A path that goes up u times has 2 u links, and one more for each level that its first switch is
 // above its last.
 bool UpDownRouter::choose_ends(NodeId source, const Chooser& chooser, Access& up, Access& down) {
+  if (const auto& cables = chooser.cables(); cables && !ups_.empty() && !downs_.empty()) {
+    up = ups_[cables->source % ups_.size()];
+    down = downs_[cables->target % downs_.size()];
+    if (reach_.ups(up.index, down.index)) {
+      return true;
+    }
+  }
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   good_.clear();  // Numbers of pairs.
   std::uint32_t pair = 0;

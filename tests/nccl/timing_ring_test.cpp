@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "support/nccl_timing.h"
@@ -178,6 +180,48 @@ TEST_CASE("calls of a chain that follow one another overlap", "[nccl][timing]") 
   const SimTime alone = job.timer({.back_to_back = false}).collective(plan).device;
   REQUIRE(row < alone);
   REQUIRE(row / alone > 0.5);
+}
+
+TEST_CASE("NICs of two ports carry as much as NICs of one at twice the rate", "[nccl][timing]") {
+  const auto rate = [](const std::string& name, const std::vector<std::string>& settings,
+                       const std::string& level, Function function) {
+    Variables variables = forced("Ring", "Simple");
+    variables["NCCL_NET_MERGE_LEVEL"] = level;
+    const TimedJob job(shipped_cluster(name, {.nodes = 4, .settings = settings}), variables);
+    return bandwidth(gib(4), job.timer().collective(job.plan(function, gib(4))).device);
+  };
+  const std::map<std::string, std::string> single = {{"oci-h100", "fabric.dual_tor=false"},
+                                                     {"alibaba-hpn", "fabric.planes=1"}};
+  for (const auto& [name, fabric] : single) {
+    for (const Function function : {Function::AllReduce, Function::AllGather}) {
+      INFO(name << " " << to_string(function));
+      const double of_400g = rate(name,
+                                  {"server.nic=ConnectX-7", "fabric.leaf=Quantum2-QM9700",
+                                   "fabric.spine=Quantum2-QM9700", fabric},
+                                  "PORT", function);
+      REQUIRE(rate(name, {}, "PORT", function) == Approx(of_400g).epsilon(0.01));
+      // Apart they are twice as many NICs, with channels of their own.
+      const double of_200g =
+          rate(name, {"server.nic=ConnectX-6", "server.nics=16", fabric}, "PORT", function);
+      REQUIRE(rate(name, {}, "LOC", function) == Approx(of_200g).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("a ring goes on without the NICs of a dead leaf", "[nccl][timing]") {
+  const auto bus_rate = [](const std::vector<std::string>& pulls) {
+    const TimedJob job(shipped_cluster("dgx-h100", {.nodes = 4, .pulls = pulls}),
+                       forced("Ring", "Simple"));
+    const CallPlan plan = job.plan(Function::AllReduce, gib(1));
+    return bandwidth(gib(1), job.timer().collective(plan).device) * 2.0 * 31.0 / 32.0;
+  };
+  const double whole = bus_rate({});
+  for (const char* const pulled : {"leaf0", "server0/nic0,leaf0", "server0/nic0,server0/pcie0"}) {
+    // Seven NICs of 48 GB/s are left.
+    const double rate = bus_rate({pulled});
+    REQUIRE(rate < 7 * 48.0);
+    REQUIRE(rate > 0.9 * whole);
+  }
 }
 
 }  // namespace trainyard::nccl

@@ -135,12 +135,12 @@ TEST_CASE("a connection passes the links that routing says", "[nccl][timing]") {
 
   const Wire between = wiring.connect(1, 3, 0, {}, {});
   REQUIRE(between.transport == Transport::Network);
-  REQUIRE(between.sending_nic == routing.nics(cluster.gpus[1]).front());
-  REQUIRE(between.receiving_nic == routing.nics(cluster.gpus[3]).front());
+  REQUIRE(between.sender.nic == routing.nics(cluster.gpus[1]).front());
+  REQUIRE(between.receiver.nic == routing.nics(cluster.gpus[3]).front());
   REQUIRE(routing.route(cluster.gpus[1], cluster.gpus[3], 0, path));
   REQUIRE(ports_of(wiring, between) == server_links(cluster.topology, path));
   // The latency is that from NIC to NIC: what is before and after belongs to NCCL's own.
-  REQUIRE(routing.route(between.sending_nic, between.receiving_nic, 0, path));
+  REQUIRE(routing.route(between.sender.nic, between.receiver.nic, 0, path));
   REQUIRE(between.latency == path_latency(cluster.topology, path));
 }
 

@@ -76,4 +76,41 @@ TEST_CASE("a hashing chooser looks at label, source, target, node and seed") {
 }
 
 }  // namespace
+TEST_CASE("turns choose the cables of NICs, by switches and back to back") {
+  for (const bool by_switches : {true, false}) {
+    const LinkSpec cable = {.bandwidth = gigabits_per_second(100)};
+    TopologyBuilder builder;
+    std::vector<NodeId> nics;
+    for (int server = 0; server < 2; ++server) {
+      nics.push_back(builder.add_node({.kind = NodeKind::Nic, .server = builder.add_server()}));
+    }
+    for (int port = 0; port < 2; ++port) {
+      if (by_switches) {
+        const NodeId leaf = builder.add_node({.kind = NodeKind::Switch});
+        builder.add_duplex_link(nics[0], leaf, cable);
+        builder.add_duplex_link(nics[1], leaf, cable);
+      } else {
+        builder.add_duplex_link(nics[0], nics[1], cable);
+      }
+    }
+    const Topology topology = std::move(builder).build();
+    for (const RoutingPolicy policy :
+         {RoutingPolicy::EcmpHash, RoutingPolicy::Static, RoutingPolicy::Spray}) {
+      Routing routing(topology, {.policy = policy});
+      for (std::uint32_t turn = 0; turn < 4; ++turn) {
+        for (std::uint32_t label = 0; label < 8; ++label) {
+          std::vector<LinkId> path;
+          REQUIRE(routing.route(nics[0], nics[1], label, path, 0,
+                                NicTurns{.source = turn, .target = turn}));
+          REQUIRE(path.front() == topology.links_from(nics[0])[turn % 2]);
+          // What no switch joins takes any cables.
+          REQUIRE(routing.route(nics[0], nics[1], label, path, 0,
+                                NicTurns{.source = turn, .target = turn + 1}));
+          REQUIRE(topology.link(path.back()).target == nics[1]);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace trainyard

@@ -190,6 +190,27 @@ TEST_CASE("an adapter has an entry for each port") {
   REQUIRE(again.remarks.empty());
 }
 
+TEST_CASE("NICs that are cut off from the fabric or the server are left out") {
+  const auto nics = [](const std::vector<std::string>& pulls) {
+    const Cluster cluster = load_cluster(kRoot / "configs/clusters/dgx-h100.yaml",
+                                         shipped_catalogue(), {.nodes = 2, .pulls = pulls});
+    return server_outline(cluster.topology, ServerId(0)).nics;
+  };
+  REQUIRE(nics({}) == 8);
+  REQUIRE(nics({"leaf0"}) == 7);
+  REQUIRE(nics({"server0/nic0,leaf0", "server0/nic5,server0/pcie5"}) == 6);
+  REQUIRE(nics({"server1/nic0"}) == 8);
+  // Where nothing is plugged into anything, a NIC is none the worse.
+  ConfigDocument document = ConfigDocument::parse(
+      "name: a\nsource: b\nnodes: 1\nserver: {template: pcie, gpu: L40S, gpus: 1, nic: "
+      "ConnectX-7,\n"
+      "  nics: 2}\n",
+      "a.yaml");
+  const Cluster alone = build_cluster(document, shipped_catalogue(), {});
+  REQUIRE(!has_network(alone.topology));
+  REQUIRE(server_outline(alone.topology, ServerId(0)).nics == 2);
+}
+
 TEST_CASE("the links of AMD's GPUs are xgmi, and nvidia-smi has no form for them") {
   const ServerOutline server = shipped_server("mi300x");
   const NcclSystem system = to_nccl_xml(server, shipped_catalogue());
