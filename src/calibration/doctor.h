@@ -71,10 +71,14 @@ struct DoctorResult {
   Diagnosis diagnosis;
   std::size_t outside = 0;    // Rows that are below or above.
   bool is_known_kind = true;  // A measured table shows such a machine.
+  // Data that came out wrong, a line each: whatever the times are, such a log is not normal.
+  std::vector<std::string> wrong_results = {};
+
+  [[nodiscard]] bool is_normal() const { return wrong_results.empty() && has_normal_times(); }
 
   // Healthy is the likeliest explanation, fits, and less than three rows in four are outside: of
   // 87 measured tables three have as many (validation/ledger.csv).
-  [[nodiscard]] bool is_normal() const {
+  [[nodiscard]] bool has_normal_times() const {
     return diagnosis.is_healthy && 4 * outside < 3 * rows.size();
   }
 };

@@ -152,6 +152,10 @@ DoctorLog parse_doctor_log(const std::string& text, const std::string& name,
     padded += segment.text;
     add_run(log, parse_measurement(padded, name), segment.text, name, segment.header_line,
             operation);
+    for (const WrongResult& wrong : wrong_results_of(padded, name)) {
+      const std::size_t line = wrong.line > 0 ? wrong.line : segment.header_line;
+      log.wrong_results.push_back(fmt::format("{}:{}: {}", name, line, wrong.what));
+    }
   }
   return log;
 }

@@ -20,7 +20,7 @@ struct LogRun {
   Operation operation = Operation::AllReduce;
   // GPUs of one process (-t times -g of nccl-tests), and whether calls were replayed from CUDA
   // graphs (-G).
-  int gpus_per_process = 1;
+  std::optional<int> gpus_per_process = {};
   bool cuda_graph = false;
 };
 
@@ -31,6 +31,7 @@ struct DoctorLog {
   std::optional<int> nodes = {};
   std::optional<int> gpus_per_node = {};
   std::vector<std::string> warnings = {};  // One line each, with FILE or FILE:LINE in front.
+  std::vector<std::string> wrong_results = {};  // Likewise: data that came out wrong.
 };
 
 // Reads nccl-tests output, or one YAML table. `operation` is for logs that do not say theirs.

@@ -8,7 +8,6 @@
 //   #       size         count      type   redop    root     time   algbw   busbw #wrong     time
 //   ... #        (B)    (elements)                               (us)  (GB/s)  (GB/s) (us) ...
 //              8             2     float     sum      -1    12.90    0.00    0.00      0    12.87
-//              ...
 //   # Out of bounds values : 0 OK
 //   # Avg bus bandwidth    : 92.3405
 //
@@ -33,6 +32,7 @@
 #include <vector>
 
 #include "calibration/measured_rows.h"
+#include "parallelism/foreign_text.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 
@@ -46,24 +46,6 @@ bool is_digit(char c) {
 }
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
-}
-
-Words split_words(std::string_view text) {
-  Words words;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (is_blank(text[at])) {
-      ++at;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && !is_blank(text[end])) {
-      ++end;
-    }
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
 }
 
 std::vector<std::string_view> split_lines(std::string_view text) {
@@ -92,8 +74,9 @@ struct Header {
   std::size_t line = 0;
   std::string_view prefix;
   std::size_t words = 0;
-  std::optional<std::size_t> time, algbw, busbw, wrong;
+  std::optional<std::size_t> time, algbw, busbw;
   std::optional<std::size_t> in_place_time, in_place_algbw, in_place_busbw;
+  std::vector<std::size_t> wrong;
   std::optional<std::size_t> best;
 };
 
@@ -107,7 +90,7 @@ std::optional<Header> parse_header(std::string_view line) {
   if (hash == std::string_view::npos) {
     return std::nullopt;
   }
-  const Words words = split_words(line.substr(hash + 1));
+  const Words words = foreign_words(line.substr(hash + 1));
   if (words.empty() || (words[0] != "size" && words[0] != "bytes")) {
     return std::nullopt;
   }
@@ -122,7 +105,7 @@ std::optional<Header> parse_header(std::string_view line) {
     } else if (words[i] == "busbw") {
       place(header.busbw, header.in_place_busbw, i);
     } else if (words[i] == "#wrong") {
-      header.wrong = header.wrong.value_or(i);
+      header.wrong.push_back(i);
     } else if (words[i] == "best") {
       header.best = i;
     }
@@ -181,7 +164,7 @@ class Surroundings {
       return;
     }
     const std::string_view comment = line.substr(hash + 1);
-    const Words words = split_words(comment);
+    const Words words = foreign_words(comment);
     if (words.size() > 3 && words[0] == "Collective" && words[1] == "test") {
       announced_ = program_operation(words[3]);
     } else if (words.size() > 2 && words[0] == "nccl-tests" && words[1] == "version") {
@@ -204,6 +187,7 @@ class Surroundings {
   }
 
   [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] bool failed() const { return failed_; }
 
   void describe(MeasuredTable& table) const {
     table.source = simulated_         ? "Trainyard output"
@@ -238,7 +222,7 @@ class Surroundings {
   }
 
   void read_program(std::string_view line) {
-    for (const std::string_view word : split_words(line)) {
+    for (const std::string_view word : foreign_words(line)) {
       if (const std::optional<Operation> operation = program_operation(word)) {
         mentioned_.insert(*operation);
       }
@@ -359,6 +343,13 @@ class LogReader {
     return table();
   }
 
+  // Of what was read.
+  [[nodiscard]] std::vector<WrongResult> wrong_results() const {
+    return wrong_.empty() && surroundings_.failed()
+               ? std::vector<WrongResult>{{.what = "\"Out of bounds values\" are FAILED"}}
+               : wrong_;
+  }
+
  private:
   [[noreturn]] void fail(std::size_t line, const std::string& message) const {
     throw ConfigError(fmt::format("{}:{}: {}", name_, line, message));
@@ -383,7 +374,7 @@ class LogReader {
       surroundings_.read(line);
       return;
     }
-    const Words words = split_words(without_prefix(line, header_->prefix));
+    const Words words = foreign_words(without_prefix(line, header_->prefix));
     if (!looks_like_row(words)) {
       surroundings_.read(line);
     } else if (!surroundings_.ended()) {
@@ -408,10 +399,14 @@ class LogReader {
       return;
     }
     if (header_->best && words[*header_->best] != "*") {
-      ++not_best_rows_;
+      ++worse_rows_;
       return;
     }
-    note_wrong_results(words);
+    for (const std::size_t at : header_->wrong) {
+      if (const auto wrong = parse_integer<std::int64_t>(words[at]).value_or(0); wrong > 0) {
+        wrong_.push_back({number, fmt::format("#wrong is {} at {} B", wrong, *size)});
+      }
+    }
     const PrintedTime out = read_time(words, number, header_->time, header_->algbw, header_->busbw);
     PrintedRow row{
         .size = Bytes(*size), .out_of_place = out, .in_place = std::nullopt, .line = number};
@@ -425,13 +420,6 @@ class LogReader {
       fail(number, fmt::format("expected a time, found {}", *reason));
     }
     rows_.push_back(row);
-  }
-
-  void note_wrong_results(const Words& words) {
-    if (header_->wrong) {
-      const std::optional<std::int64_t> wrong = parse_integer<std::int64_t>(words[*header_->wrong]);
-      wrong_rows_ += wrong && *wrong > 0 ? 1U : 0U;
-    }
   }
 
   PrintedTime read_time(const Words& words, std::size_t number, std::optional<std::size_t> time,
@@ -460,12 +448,12 @@ class LogReader {
     if (empty_rows_ > 0) {
       table.remarks.push_back(fmt::format("{} rows of 0 bytes left out", empty_rows_));
     }
-    if (not_best_rows_ > 0) {
-      table.remarks.push_back(
-          fmt::format("{} rows not marked best (\"*\") left out", not_best_rows_));
+    if (worse_rows_ > 0) {
+      table.remarks.push_back(fmt::format("{} rows not marked best (\"*\") left out", worse_rows_));
     }
-    if (wrong_rows_ > 0) {
-      table.remarks.push_back(fmt::format("{} rows report wrong results (#wrong)", wrong_rows_));
+    if (!wrong_.empty()) {
+      table.remarks.push_back(fmt::format(
+          "rows report wrong results (#wrong), the first on line {}", wrong_.front().line));
     }
     add_rows(rows_, table);
     return table;
@@ -478,8 +466,8 @@ class LogReader {
   Surroundings surroundings_;
   std::vector<PrintedRow> rows_;
   std::size_t empty_rows_ = 0;
-  std::size_t not_best_rows_ = 0;
-  std::size_t wrong_rows_ = 0;
+  std::size_t worse_rows_ = 0;
+  std::vector<WrongResult> wrong_;
 };
 
 }  // namespace
@@ -493,6 +481,12 @@ bool is_nccl_log(std::string_view text) {
 MeasuredTable parse_nccl_log(std::string_view text, const std::string& name,
                              std::vector<std::string>* damage) {
   return LogReader(name, damage).read(text);
+}
+
+std::vector<WrongResult> wrong_results_of(std::string_view text, const std::string& name) {
+  LogReader reader(name, nullptr);
+  static_cast<void>(reader.read(text));
+  return reader.wrong_results();
 }
 
 }  // namespace trainyard

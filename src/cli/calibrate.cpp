@@ -21,6 +21,7 @@
 #include "calibration/rate_calibration.h"
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/option_checks.h"
 #include "cli/options.h"
 #include "nccl/environment.h"
 #include "nccl/types.h"
@@ -64,11 +65,13 @@ options::options_description described_options() {
   add("set", texts("KEY=VALUE"), "a value of the cluster file; may be given again");
   add("nodes", text_value("N"), "servers of runs whose output does not say it");
   add("op", text_value("OP"), "operation of runs whose output does not say it");
-  add("gpus-per-process", text_value("N"), "GPUs of a process (default: as the output says, or 1)");
+  add("gpus-per-process", text_value("N"),
+      "GPUs of a process of runs whose output does not say it (default: 1)");
   add("nccl-version", text_value("V"), "release of NCCL (default: the newest that is known)");
   add("env", texts("NAME=VALUE"), "a variable of NCCL that was set; may be given again");
   add("widest", text_value("RATIO"),
-      "widest interval of 90 %, greatest over least, of a constant that is fitted (default: 2)");
+      "widest interval of 90 %, greatest over least, of a constant that is fitted, with those that "
+      "are not as shipped (default: 2)");
   add("all-rows", "keep no rows out of the fit");
   add("threads", text_value("N"), "tables at once (default: all cores); never changes a result");
   add_output_options(all);
@@ -92,6 +95,7 @@ CalibrationRequest read_request(const OptionReader& reader) {
   request.cluster_name = reader.required_text("cluster");
   request.cluster = find_config("clusters", request.cluster_name);
   request.settings = reader.texts("set");
+  check_keys("set", request.settings);
   request.nodes = reader.integer("nodes", 1, 1'000'000);
   request.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024);
   request.environment = read_environment(reader);
@@ -115,6 +119,16 @@ CalibrationRequest read_request(const OptionReader& reader) {
   }
   request.all_rows = reader.given("all-rows");
   return request;
+}
+
+// What the output says is no choice.
+void check_process(const CalibrationRequest& request, const CalibrationTable& table) {
+  const std::optional<int>& given = request.gpus_per_process;
+  const std::optional<int>& found = table.table.gpus_per_process;
+  if (given && found && *given != *found) {
+    fail_option("gpus-per-process", fmt::format("{}, as in {}", *found, table.file),
+                std::to_string(*given));
+  }
 }
 
 std::vector<MeasurementFile> read_files(const std::vector<std::string>& names) {
@@ -204,6 +218,9 @@ int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
   const std::vector<MeasurementFile> files = read_files(names);
   for (const MeasurementFile& file : files) {
     log_warnings(log, file.warnings);
+    for (const CalibrationTable& table : file.tables) {
+      check_process(request, table);
+    }
     request.tables.insert(request.tables.end(), file.tables.begin(), file.tables.end());
   }
   const ProfileConstants constants(configs_folder() / "nccl" / "profile.yaml",

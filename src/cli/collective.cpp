@@ -19,6 +19,7 @@
 #include "cli/log.h"
 #include "cli/options.h"
 #include "cli/plot.h"
+#include "cli/transfer_display.h"
 #include "collectives/bounds.h"
 #include "collectives/run.h"
 #include "report/collective_report.h"
@@ -79,10 +80,11 @@ std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
                                        const std::vector<CollectiveJob>& jobs, unsigned threads,
                                        spdlog::logger& log) {
   std::vector<CollectiveResult> results(jobs.size());
-  run_tasks(jobs.size(), threads, "collective", [&](std::size_t index) {
+  TransferDisplay display("collective", jobs.size(), log);
+  run_tasks(jobs.size(), threads, "", [&](std::size_t index) {
     const CollectiveJob& job = jobs[index];
     CollectiveResult& result = results[index];
-    result = run_collective(cluster, job);
+    result = run_collective(cluster, job, display.progress());
     log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
               name_of(job), to_string(job.size), to_string(result.time), result.channels,
               result.pieces, result.network.messages);

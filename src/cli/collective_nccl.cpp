@@ -15,6 +15,7 @@
 #include "calibration/intervals.h"
 #include "cli/collective_rows.h"
 #include "cli/common.h"
+#include "cli/option_checks.h"
 #include "nccl/choice.h"
 #include "nccl/init.h"
 #include "nccl/job_nodes.h"
@@ -241,14 +242,6 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   return rows;
 }
 
-void check_processes(const NcclRequest& request, const Cluster& cluster) {
-  const int most = std::ranges::max(cluster.server_gpus);
-  if (request.mode.gpus_per_process > most) {
-    fail_option("gpus-per-process", fmt::format("at most {}, the GPUs of a node", most),
-                std::to_string(request.mode.gpus_per_process));
-  }
-}
-
 void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& notes) {
   const NcclOptions& options = request.choices.front().options;
   notes.push_back(fmt::format(
@@ -372,7 +365,7 @@ void add_interval_note(const TimedRow& first, std::vector<std::string>& notes) {
 
 NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spdlog::logger& log) {
   CHECK(request.nccl.has_value(), "the runtime is another one");
-  check_processes(*request.nccl, inputs.cluster);
+  check_gpus_per_process(request.nccl->mode.gpus_per_process, inputs.cluster);
   CollectiveReport report = empty_report(request, inputs);
   report.runtime = "nccl";
   report.fidelity = fidelity_name(*request.nccl);

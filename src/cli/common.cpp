@@ -29,7 +29,7 @@ namespace {
 class Progress {
  public:
   Progress(std::string_view what, std::size_t count)
-      : what_(what), count_(count), shown_(isatty(STDERR_FILENO) == 1) {}
+      : what_(what), count_(count), shown_(!what.empty() && isatty(STDERR_FILENO) == 1) {}
   ~Progress() {
     if (drawn_) {
       fmt::print(stderr, "\r\x1b[K");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/compare.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <optional>
@@ -52,8 +54,11 @@ RunComparison compared(const OptionReader& reader) {
   const std::optional<int> steps = reader.integer("steps", 1, 1'000'000);
   if (before.empty() || after.has_value() == trace.has_value()) {
     throw ConfigError(
-        "compare: expected A and B, or A and --against FILE, found "
-        "something else; see trainyard compare --help");
+        fmt::format("compare: expected A and B, or A and --against FILE, found {}; see trainyard "
+                    "compare --help",
+                    before.empty() ? "neither"
+                    : after        ? "all three"
+                                   : "A alone"));
   }
   if (steps && !trace) {
     throw ConfigError("--steps: expected --against FILE beside it, found none");

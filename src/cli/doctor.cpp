@@ -18,6 +18,7 @@
 #include "cli/common.h"
 #include "cli/log.h"
 #include "cli/nccl_options.h"
+#include "cli/option_checks.h"
 #include "cli/options.h"
 #include "report/doctor_report.h"
 #include "sim/config_error.h"
@@ -55,7 +56,7 @@ options::options_description described_options() {
   add("op", text_value("NAME"), "the operation, where the log does not say it");
   add_nccl_options(all);
   add("gpus-per-process", text_value("N"),
-      "GPUs that one process drives (default: as the log says, or 1)");
+      "GPUs that one process drives, where the log does not say it (default: 1)");
   add("cuda-graph", "calls were replayed from CUDA graphs (default: as the log says)");
   add("threads", text_value("N"),
       "simulations at once (default: all cores); never changes a result");
@@ -69,6 +70,7 @@ struct Patient {
   std::optional<Cluster> cluster;  // Always there in the end.
   std::vector<DoctorRun> runs;
   std::vector<std::string> notes;
+  std::vector<std::string> wrong_results = {};
 };
 
 std::optional<Operation> read_operation(const OptionReader& reader) {
@@ -214,11 +216,16 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
       parse_doctor_log(read_file(patient.log, kMostLogBytes), patient.log, read_operation(reader));
   patient.notes.insert(patient.notes.end(), log.warnings.begin(), log.warnings.end());
   patient.cluster = machine_of(reader, catalogue, log, patient.log, patient.notes);
+  patient.wrong_results = log.wrong_results;
   check_gpu(log, catalogue, patient);
+  if (process) {
+    check_gpus_per_process(*process, *patient.cluster);
+  }
   for (const LogRun& run : log.runs) {
+    std::optional<int> of_process = process;
+    agree(of_process, run.gpus_per_process, "gpus-per-process", patient.log);
     DoctorRun made{.item = item, .operation = run.operation, .points = points_of(run.table)};
-    made.item.gpus_per_process =
-        std::min(process.value_or(run.gpus_per_process), patient.cluster->gpus_per_node);
+    made.item.gpus_per_process = std::min(of_process.value_or(1), patient.cluster->gpus_per_node);
     made.item.cuda_graph = reader.given("cuda-graph") || run.cuda_graph;
     patient.runs.push_back(std::move(made));
   }
@@ -301,6 +308,7 @@ int run_doctor(std::span<const std::string> arguments, std::ostream& out) {
       .nodes = patient.cluster->nodes,
       .result = examine(std::move(hypotheses), patient.runs, Intervals::load(intervals_file())),
       .notes = std::move(patient.notes)};
+  report.result.wrong_results = std::move(patient.wrong_results);
   for (const DoctorRun& run : patient.runs) {
     report.operations.push_back(run.operation);
   }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "cli/option_checks.h"
 #include "report/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
@@ -191,9 +192,14 @@ std::size_t OptionReader::choice(std::string_view name, std::vector<std::string>
   return static_cast<std::size_t>(found - choices.begin());
 }
 
+// Of an option that may be given once, too.
 std::vector<std::string> OptionReader::texts(std::string_view name) const {
-  return given(name) ? values_[std::string(name)].as<std::vector<std::string>>()
-                     : std::vector<std::string>();
+  if (!given(name)) {
+    return {};
+  }
+  const boost::any& value = values_[std::string(name)].value();
+  const auto* const one = boost::any_cast<std::string>(&value);
+  return one != nullptr ? std::vector{*one} : boost::any_cast<std::vector<std::string>>(value);
 }
 
 options::typed_value<std::string>* text_value(const char* name) {
@@ -239,6 +245,7 @@ void add_override_options(options::options_description& all) {
 }
 
 ClusterOverrides cluster_overrides(const OptionReader& reader) {
+  check_keys("set", reader.texts("set"));
   return {.nodes = reader.integer("nodes", 1, 1'000'000),
           .gpus_per_node = reader.integer("gpus-per-node", 1, 1'000'000),
           .settings = reader.texts("set"),
@@ -276,6 +283,7 @@ std::optional<std::string> output_file(const OptionReader& reader, std::string_v
     fail_option(name, "a file in a folder that exists", *value);
   }
   check_writable(name, file);
+  check_not_read({name, value}, reader);
   return value;
 }
 
@@ -289,7 +297,8 @@ void check_writable(std::string_view option, const std::filesystem::path& file) 
 void check_distinct_files(const std::vector<NamedFile>& files) {
   for (std::size_t later = 0; later < files.size(); ++later) {
     for (std::size_t first = 0; first < later; ++first) {
-      if (files[later].file && files[later].file == files[first].file) {
+      if (files[later].file && files[first].file &&
+          is_same_file(*files[later].file, *files[first].file)) {
         fail_option(files[later].option,
                     fmt::format("another file than that of --{}", files[first].option),
                     *files[later].file);

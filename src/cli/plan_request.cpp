@@ -100,9 +100,7 @@ PlanRequest read_plan_request(const OptionReader& reader) {
   request.format = static_cast<PlanFormat>(reader.choice("format", {"table", "json", "info"}));
   request.output = output_file(reader, "output");
   request.graph_output = output_file(reader, "graph-out");
-  if (request.output && request.output == request.graph_output) {
-    fail_option("graph-out", "another file than that of --output", *request.graph_output);
-  }
+  check_distinct_files({{"output", request.output}, {"graph-out", request.graph_output}});
   return request;
 }
 

@@ -319,24 +319,26 @@ std::string commonest_rule(const SearchOfSize& size) {
 
 std::vector<std::string> notes_of(const SearchRequest& request, const SearchReport& report) {
   std::vector<std::string> notes = request.nccl_notes;
+  const bool has_plans = std::any_of(report.sizes.begin(), report.sizes.end(),
+                                     [](const SearchOfSize& size) { return !size.plans.empty(); });
   for (const SearchOfSize& size : report.sizes) {
     if (size.plans.empty()) {
       notes.push_back(fmt::format("no plan fits {} GPUs{}", size.gpus, commonest_rule(size)));
     }
   }
-  if (request.prunes) {
+  if (request.prunes && has_plans) {
     notes.push_back(fmt::format(
         "no plan that was not timed is faster than the {} best: its bound, or its time with groups "
         "alone, is above them",
         request.best));
   }
-  if (request.refines) {
+  if (request.refines && has_plans) {
     notes.push_back(fmt::format(
         "the plans of the table, the best by {}, were timed again by {}; \"first\" is their time "
         "before that, by which all others are slower",
         report.method, report.refined_method));
   }
-  if (request.wants_front) {
+  if (request.wants_front && has_plans) {
     notes.push_back(fmt::format(
         "*: no other plan is at most as long with at most as much memory and network{}{}",
         request.costs ? ", with as little energy" : "",
@@ -352,6 +354,11 @@ std::vector<std::string> notes_of(const SearchRequest& request, const SearchRepo
 
 SearchReport search(const SearchRequest& request, spdlog::logger& log) {
   const Inputs inputs = load_inputs(request);
+  if (inputs.workload.plan.servers) {
+    throw ConfigError(
+        "search: expected gradients summed by collectives, found plan.servers, which have no "
+        "closed form");
+  }
   SearchReport report{
       .cluster = {},
       .workload = inputs.workload.name,

@@ -14,6 +14,7 @@
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/option_checks.h"
 #include "cli/step_noise.h"
 #include "parallelism/chakra_trace.h"
 #include "parallelism/cluster_times.h"
@@ -186,7 +187,8 @@ void warn(const ForeignWorkload& workload, const Cluster& cluster, spdlog::logge
   const auto operations = workload.graph.operations();
   const bool has_traffic =
       std::any_of(operations.begin(), operations.end(), [](const GraphOperation& operation) {
-        return operation.call.size > Bytes() || operation.message.size > Bytes();
+        // A message without bytes still takes the latency of its way.
+        return operation.kind == GraphOperationKind::Send || operation.call.size > Bytes();
       });
   if (!has_traffic) {
     log.warn("the workload sends nothing: no property of the cluster has an effect");
@@ -248,8 +250,12 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
                           .rank = {},
                           .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
   }
-  const ForeignWorkload workload =
-      read_foreign(read_foreign_files(request.workload, format), format, target);
+  const std::vector<ForeignFile> files = read_foreign_files(request.workload, format);
+  for (const ForeignFile& file : files) {
+    check_not_read({"output", request.output}, "workload", file.name);
+    check_not_read({"trace", request.trace}, "workload", file.name);
+  }
+  const ForeignWorkload workload = read_foreign(files, format, target);
   warn(workload, cluster, log);
   const nccl::Profile profile =
       nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)

@@ -21,6 +21,7 @@
 #include "cli/cost.h"
 #include "cli/html_output.h"
 #include "cli/jobs.h"
+#include "cli/option_checks.h"
 #include "cli/options.h"
 #include "cli/step.h"
 #include "cli/step_request.h"
@@ -252,6 +253,9 @@ options::options_description described_options() {
 
 Request read_request(const OptionReader& reader) {
   constexpr std::array kFormats{Format::Csv, Format::Json, Format::Table};
+  if (!reader.given("file")) {
+    throw ConfigError("sweep: expected a file of a sweep, found none; see trainyard sweep --help");
+  }
   Request request{.file = reader.required_text("file"),
                   .output = output_file(reader, "output"),
                   .format = kFormats.at(reader.choice("format", {"csv", "json", "table"})),
@@ -266,6 +270,27 @@ Request read_request(const OptionReader& reader) {
     throw ConfigError("--resume: expected --output, beside which results are kept, found none");
   }
   return request;
+}
+
+// What points read is not written over either.
+void check_outputs(const Request& request, const SweepSpec& spec) {
+  const auto check = [&](const std::string& key, const std::vector<std::string>& values) {
+    const std::string option = key.substr(0, key.find('.'));
+    for (const std::string& value : values) {
+      check_not_read({"output", request.output}, option, value);
+      if (request.report) {
+        check_not_read({"report", request.report->file}, option, value);
+      }
+    }
+  };
+  for (const auto& [key, values] : spec.options) {
+    check(key, values);
+  }
+  for (const std::vector<SweepAxis>& group : spec.groups) {
+    for (const SweepAxis& axis : group) {
+      check(axis.key, axis.values);
+    }
+  }
 }
 
 // All that is read before anything runs.
@@ -287,6 +312,7 @@ SweepPlan plan_of(std::span<const std::string> arguments) {
   const std::filesystem::path file = find_config("sweeps", plan.request.file);
   plan.spec = load_sweep(file);
   check_options(file, plan.spec);
+  check_outputs(plan.request, plan.spec);
   plan.fingerprint = fingerprint_of(plan.spec);
   if (plan.request.output && !plan.request.only_lists) {
     plan.finished = read_journals(*plan.request.output, plan.fingerprint, plan.request.resumes);

@@ -18,6 +18,7 @@
 #include "cli/common.h"
 #include "cli/html_output.h"
 #include "cli/log.h"
+#include "cli/option_checks.h"
 #include "cli/options.h"
 #include "cli/packet_options.h"
 #include "cli/traffic_html.h"
@@ -77,6 +78,7 @@ Request read_request(const OptionReader& reader) {
   request.traffic = find_config("traffic", reader.required_text("file"));
   request.overrides = cluster_overrides(reader);
   request.settings = reader.texts("set-traffic");
+  check_keys("set-traffic", request.settings);
   if (const auto seed = reader.integer("seed", 0, kMostTrafficSeed)) {
     request.seed = static_cast<std::uint64_t>(*seed);
   }

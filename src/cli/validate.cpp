@@ -101,6 +101,7 @@ Request read_request(const OptionReader& reader) {
   request.leave_one_out = reader.given("leave-one-out") ? LeaveOneOut::Yes : LeaveOneOut::No;
   request.refit = reader.given("refit") || request.leave_one_out == LeaveOneOut::Yes;
   request.ledger = output_file(reader, "ledger");
+  check_distinct_files({{"output", request.output}, {"ledger", request.ledger}});
   request.record_intervals = reader.given("record-intervals");
   for (const char* const option : {"ledger", "record-intervals"}) {
     if (reader.given(option) &&

@@ -9,6 +9,7 @@
 
 #include "collectives/executor.h"
 #include "collectives/placement.h"
+#include "collectives/transfer_progress.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -155,15 +156,43 @@ std::optional<Bottleneck> busiest_link(const Network& network, const Topology& t
   return busiest;
 }
 
-}  // namespace
+// Another network, with what is sent counted now and then.
+class CountedNetwork final : public Network {
+ public:
+  CountedNetwork(Network& network, TransferProgress& progress)
+      : network_(network), progress_(progress) {}
 
-namespace {
+  ConnectionId connect(const ConnectionSpec& spec) override { return network_.connect(spec); }
+  void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override {
+    constexpr std::uint64_t kCounted = 4'096;
+    if (++sent_ % kCounted == 0) {
+      progress_.done += kCounted;
+    }
+    network_.send(connection, size, done, token);
+  }
+  [[nodiscard]] SimTime quiet_time() const override { return network_.quiet_time(); }
+  void reserve(std::size_t connections) override { network_.reserve(connections); }
+  [[nodiscard]] NetworkStats stats() const override { return network_.stats(); }
+  [[nodiscard]] std::vector<LinkUse> link_use() const override { return network_.link_use(); }
+
+ private:
+  Network& network_;
+  TransferProgress& progress_;
+  std::uint64_t sent_ = 0;
+};
 
 CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const CollectiveJob& job,
-                              const Schedule& schedule, std::span<const NodeId> nodes) {
+                              const Schedule& schedule, std::span<const NodeId> nodes,
+                              TransferProgress* progress) {
   Simulator simulator;
   const auto network = make_network(job.fidelity, simulator, routing, job.packet);
-  Executor executor(simulator, *network, schedule, nodes, job.size, job.trace);
+  std::optional<CountedNetwork> counted;
+  if (progress != nullptr) {
+    counted.emplace(*network, *progress);
+    progress->all += transfers_of(schedule);
+    ++progress->runs;
+  }
+  Executor executor(simulator, counted ? *counted : *network, schedule, nodes, job.size, job.trace);
   executor.start();
   simulator.run();
   CollectiveResult result{.time = {},
@@ -189,13 +218,12 @@ CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const Co
   return result;
 }
 
-}  // namespace
-
-CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
+CollectiveResult run_job(const Cluster& cluster, const CollectiveJob& job,
+                         TransferProgress* progress) {
   Routing routing(cluster.topology, cluster.routing);
   if (job.schedule != nullptr) {
     CHECK(job.schedule->shape().operation == job.operation, "a schedule of another operation");
-    return run_schedule(cluster, routing, job, *job.schedule, cluster.gpus);
+    return run_schedule(cluster, routing, job, *job.schedule, cluster.gpus, progress);
   }
   const Placement placement = place(cluster, routing, job.algorithm, job.channels);
   const int pieces = pieces_of(job, placement.layout);
@@ -203,10 +231,22 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
   const auto schedule =
       make_schedule(job.algorithm, job.operation, schedule_options(job, placement, pieces));
   check_transfers(job, placement, *schedule);
-  CollectiveResult result = run_schedule(cluster, routing, job, *schedule, placement.nodes);
+  CollectiveResult result =
+      run_schedule(cluster, routing, job, *schedule, placement.nodes, progress);
   result.pieces = pieces;
   result.remarks = placement.remarks;
   return result;
+}
+
+}  // namespace
+
+CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
+  return run_job(cluster, job, nullptr);
+}
+
+CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
+                                TransferProgress& progress) {
+  return run_job(cluster, job, &progress);
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {

@@ -39,7 +39,11 @@ const FormatRules& rules_of(ForeignFormat format) {
       {.name = "goal", .extension = ".goal", .first_words = {"num_ranks"}, .has_rank_files = false},
       {.name = "simai",
        .extension = "",
-       .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"},
+       // All policies of ASTRA-sim (Workload.cc: decode_parallelism), most of which are refused.
+       .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL",
+                       "TRANSFORMER", "TRANSFORMER_FWD_IN_BCKWD", "HYBRID_DATA_MODEL",
+                       "HYBRID_MODEL_DATA", "HYBRID_DLRM", "HYBRID_DLRM_ENHANCED",
+                       "HYBRID_CUSTOMIZED", "MICRO", "DISTRIBUTED_INFERENCE"},
        .has_rank_files = false},
       {.name = "kineto", .extension = ".json", .first_words = {}, .has_rank_files = true},
       {.name = "chakra", .extension = ".et", .first_words = {}, .has_rank_files = true},

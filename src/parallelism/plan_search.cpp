@@ -59,7 +59,7 @@ Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& 
       result.network_bytes = network_bytes(task.model, plan, task.software, task.server_of_rank);
     }
   } catch (const ConfigError& error) {
-    result.invalid = rule_of(error.what());
+    result.invalid = rule_of(error.what(), task.model.title);
   }
   return result;
 }
@@ -161,7 +161,7 @@ class Searcher {
       try {
         round.steps[at] = timer(job_of(task_, plans_[round.plans[at]]));
       } catch (const ConfigError& error) {
-        round.complaints[at] = rule_of(error.what());
+        round.complaints[at] = rule_of(error.what(), task_.model.title);
       }
     });
     for (std::size_t at = 0; at < round.plans.size(); ++at) {
@@ -272,14 +272,34 @@ std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed) {
   return best;
 }
 
-std::string rule_of(const std::string& message) {
+std::string rule_of(const std::string& message, std::string_view name) {
+  const std::string_view text = std::string_view(message).substr(0, message.find(", found"));
+  const auto is_digit = [&](std::size_t at) {
+    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  const auto is_word = [&](std::size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
   std::string rule;
-  for (const char letter : message.substr(0, message.find(", found"))) {
-    if (std::isdigit(static_cast<unsigned char>(letter)) == 0) {
-      rule += letter;
-    } else if (rule.empty() || rule.back() != 'N') {
-      rule += 'N';
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    if (!name.empty() && text.substr(at).starts_with(name)) {
+      end = at + name.size();
+    } else if (is_digit(at)) {
+      while (is_digit(end)) {
+        ++end;
+      }
+      const bool begins_word =
+          at == 0 || !(is_word(at - 1) || (text[at - 1] == '-' && at > 1 && is_word(at - 2)));
+      if (begins_word && !is_word(end)) {
+        rule += 'N';
+        at = end;
+        continue;
+      }
     }
+    rule += text.substr(at, end - at);
+    at = end;
   }
   return rule;
 }

@@ -97,6 +97,7 @@ using PlanTaskRunner =
 [[nodiscard]] std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed);
 
 // The rule of an error about a plan: its text without what was found, and with N for its numbers.
-[[nodiscard]] std::string rule_of(const std::string& message);
+// Digits of words ("1f1b", "GPT-3") and of `name`, such as a model's, stay.
+[[nodiscard]] std::string rule_of(const std::string& message, std::string_view name = "");
 
 }  // namespace trainyard

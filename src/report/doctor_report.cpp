@@ -107,6 +107,9 @@ std::string text_of(const DoctorReport& report) {
   const DoctorResult& result = report.result;
   std::string text = fmt::format("# {} on {}: {} ranks, {} {}\n", report.log, report.cluster,
                                  report.ranks, report.nodes, report.nodes == 1 ? "node" : "nodes");
+  for (const std::string& wrong : result.wrong_results) {
+    text += fmt::format("# Wrong results, data is corrupted: {}\n", wrong);
+  }
   text += render_text(rows_of(report), HeaderMark::Hash);
   text += fmt::format("\n# {}\n", verdict_text(result));
   text += render_text(explanations_of(result, false));
@@ -132,6 +135,7 @@ std::string json_of(const DoctorReport& report) {
   root["ranks"] = report.ranks;
   root["nodes"] = report.nodes;
   root["normal"] = result.is_normal();
+  root["wrong_results"] = result.wrong_results;
   root["rows_outside"] = result.outside;
   root["fits"] = result.diagnosis.fits;
   root["sure"] = result.diagnosis.is_sure;
@@ -166,7 +170,9 @@ std::string name_of(const DoctorResult& result, const Explanation& explanation) 
   return fmt::format("{}", fmt::join(titles, ", or "));
 }
 
-std::string verdict_text(const DoctorResult& result) {
+namespace {
+
+std::string times_text(const DoctorResult& result) {
   const Diagnosis& diagnosis = result.diagnosis;
   const Explanation& first = diagnosis.explanations.front();
   if (!diagnosis.fits) {
@@ -176,7 +182,7 @@ std::string verdict_text(const DoctorResult& result) {
         "machines are as far off",
         name_of(result, first), 100.0 * first.tail);
   }
-  if (diagnosis.is_healthy && !result.is_normal()) {
+  if (diagnosis.is_healthy && !result.has_normal_times()) {
     return fmt::format(
         "Not normal: {} of {} rows are outside their ranges, and no fault that was tried explains "
         "them better than none",
@@ -192,6 +198,16 @@ std::string verdict_text(const DoctorResult& result) {
                         100.0 * second.probability);
   }
   return text;
+}
+
+}  // namespace
+
+std::string verdict_text(const DoctorResult& result) {
+  if (result.wrong_results.empty()) {
+    return times_text(result);
+  }
+  return "Not normal: the machine gives wrong results. Its times by themselves: " +
+         times_text(result);
 }
 
 std::string render(const DoctorReport& report, Format format) {

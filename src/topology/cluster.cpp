@@ -61,6 +61,11 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
     if (equals == std::string::npos || equals == 0) {
       throw ConfigError(fmt::format("--set: expected key.path=value, found \"{}\"", setting));
     }
+    if (overrides.nodes && setting.substr(0, equals) == "nodes") {
+      throw ConfigError(
+          "--set nodes: expected the number of nodes once, found it in --nodes, --gpus or a log as "
+          "well");
+    }
     document.set(setting.substr(0, equals), setting.substr(equals + 1));
     compose_servers(document, catalogue);
   }

@@ -181,7 +181,7 @@ TEST_CASE("rows that say nothing or something wrong are remarked") {
       "# Out of bounds values : 7 FAILED\n# Avg bus bandwidth    : 21.08\n");
   REQUIRE(table.rows.size() == 1);
   REQUIRE(has_remark(table, "1 rows of 0 bytes left out"));
-  REQUIRE(has_remark(table, "1 rows report wrong results (#wrong)"));
+  REQUIRE(has_remark(table, "rows report wrong results (#wrong), the first on line 3"));
   REQUIRE(has_remark(table, "nccl-tests reported wrong results (\"Out of bounds values\")"));
   REQUIRE(has_remark(parse(kHeader + kRow),
                      "the log has no \"Avg bus bandwidth\" line: the run may "

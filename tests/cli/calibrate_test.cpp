@@ -146,6 +146,9 @@ TEST_CASE("calibrate has one line for what it cannot use, and writes nothing the
               .find("--widest: expected a number from 1.01 to 100, found \"x\"") == 0);
   REQUIRE(calibration_mistake({kLogs + "all_reduce.log", "--cluster", "dgx-h100", "--op", "x"})
               .find("--op: expected all_reduce, ") == 0);
+  REQUIRE(calibration_mistake(
+              {kLogs + "all_reduce.log", "--cluster", "dgx-h100", "--gpus-per-process", "8"}) ==
+          "--gpus-per-process: expected 1, as in " + kLogs + "all_reduce.log, found \"8\"");
   REQUIRE(!std::filesystem::exists(profile));
 }
 

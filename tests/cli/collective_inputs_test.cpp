@@ -200,6 +200,18 @@ TEST_CASE("sizes that are dealt to the ranks are rounded, and those too small le
                       "--maxbytes: expected at least 384 bytes, 16 for each rank, found \"64B\"");
 }
 
+TEST_CASE("sizes of less than an element are left out, as they send nothing") {
+  CollectiveRequest request;
+  request.least_size = 1_B;
+  request.greatest_size = 8_B;
+  std::vector<std::string> notes;
+  REQUIRE(message_sizes(request, 24, std::nullopt, notes) == std::vector<Bytes>{4_B, 8_B});
+  REQUIRE(notes == std::vector<std::string>{"2 sizes left out: less than 4 bytes, an element"});
+  request.greatest_size = 3_B;
+  REQUIRE_THROWS_WITH(sizes_of(request, 24),
+                      "--maxbytes: expected at least 4 bytes, an element, found \"2B\"");
+}
+
 TEST_CASE("a measured table gives the sizes, each once, ascending, unrounded") {
   CollectiveRequest request;
   request.operation = Operation::AllGather;

@@ -114,7 +114,12 @@ TEST_CASE("variables, channels and the way of calling count", "[nccl]") {
           together["host_us"]);
   REQUIRE_THROWS_WITH(
       json_of("all_reduce", {"--nodes", "1", "--gpus-per-process", "9"}),
-      Equals("--gpus-per-process: expected at most 8, the GPUs of a node, found \"9\""));
+      Equals("--gpus-per-process: expected a number that divides the 8 GPUs of a node, found "
+             "\"9\""));
+  REQUIRE_THROWS_WITH(
+      json_of("all_reduce", {"--nodes", "1", "--gpus-per-process", "3"}),
+      Equals("--gpus-per-process: expected a number that divides the 8 GPUs of a node, found "
+             "\"3\""));
 }
 
 TEST_CASE("the number of threads never changes a result of NCCL's model", "[nccl]") {

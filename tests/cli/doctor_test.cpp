@@ -3,6 +3,7 @@
 
 #include "cli/doctor.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -73,6 +74,33 @@ TEST_CASE("a doctor calls a healthy log normal and names what was planted") {
   // Any number of threads gives the same.
   REQUIRE(doctor({ill, "--cluster", kCards, "--format", "json", "--threads", "3"}).text ==
           answer.text);
+}
+
+TEST_CASE("a doctor calls no log normal in which results are wrong") {
+  const std::string text = read_text_file(kRoot + "/tests/calibration/data/all_reduce-1x8.log");
+  const ScratchFolder folder;
+  const std::string well = folder.write("well.log", text).string();
+  REQUIRE(doctor({well, "--cluster", kA100}).status == 0);
+  std::string wrong = text;
+  const std::size_t row = wrong.find("    16777216 ");
+  const std::size_t count = wrong.find("      0 ", row);
+  REQUIRE(count < wrong.find('\n', row));
+  wrong.replace(count, 8, "     17 ");
+  const std::string ill = folder.write("ill.log", wrong).string();
+  const Answer answer = doctor({ill, "--cluster", kA100});
+  REQUIRE(answer.status == 1);
+  const auto line = std::count(wrong.begin(), wrong.begin() + static_cast<long>(row), '\n') + 1;
+  REQUIRE(answer.text.find("\n# Wrong results, data is corrupted: " + ill + ":" +
+                           std::to_string(line) + ": #wrong is 17 at 16777216 B\n") !=
+          std::string::npos);
+  REQUIRE(answer.text.find("\n# Not normal: the machine gives wrong results. ") !=
+          std::string::npos);
+  // What the log says of its processes is no choice.
+  REQUIRE(doctor({well, "--cluster", kA100, "--gpus-per-process", "8"}).status == 0);
+  REQUIRE(doctor({well, "--cluster", kA100, "--gpus-per-process", "4"}).text ==
+          "--gpus-per-process: expected 8, as in " + well + ", found \"4\"");
+  REQUIRE(doctor({well, "--cluster", kA100, "--gpus-per-process", "3"}).text ==
+          "--gpus-per-process: expected a number that divides the 8 GPUs of a node, found \"3\"");
 }
 
 TEST_CASE("a machine from NCCL's topology file is as good as a cluster") {

@@ -194,6 +194,10 @@ TEST_CASE("less memory leaves fewer plans", "[cli][search]") {
 TEST_CASE("a search that finds nothing says why", "[cli][search]") {
   const std::string text = searched({"--nodes", "1", "--memory-percent", "5"});
   REQUIRE(text.find("no plan fits") != std::string::npos);
+  REQUIRE(text.find("no plan that was not timed") == std::string::npos);
+  REQUIRE(refusal({"--nodes", "1", "--set", "plan.servers.count=1"}) ==
+          "search: expected gradients summed by collectives, found plan.servers, which have no "
+          "closed form");
   const ScratchFolder folder;
   REQUIRE(refusal({"--nodes", "1", "--memory-percent", "5", "--best-plan",
                    (folder.path() / "best.yaml").string()}) ==

@@ -108,6 +108,38 @@ TEST_CASE("traces of all ranks or of one run with the cluster's network", "[step
               "graph as its peer, found 1");
 }
 
+TEST_CASE("only a workload without messages is said to send nothing", "[step-foreign]") {
+  const ScratchFolder folder;
+  const auto warning_of = [&](const std::string& text) {
+    folder.write("a.goal", text);
+    return run_program({"step", "--cluster", "dgx-h100", "--nodes", "1", "--workload", "a.goal"},
+                       folder.path())
+        .error;
+  };
+  REQUIRE(warning_of("num_ranks 2\nrank 0 {\na: calc 5\n}\nrank 1 {\nb: calc 5\n}\n")
+              .find("the workload sends nothing") != std::string::npos);
+  REQUIRE(warning_of("num_ranks 2\nrank 0 {\na: send 0b to 1\n}\nrank 1 {\nb: recv 0b from 0\n}\n")
+              .empty());
+}
+
+TEST_CASE("an output is no file of the workload", "[step-foreign]") {
+  const ScratchFolder folder;
+  const std::string text = read_text_file(kGoal);
+  folder.write("a.goal", text);
+  const ProgramResult run = run_program({"step", "--cluster", "dgx-h100", "--nodes", "1",
+                                         "--workload", "a.goal", "--output", "./a.goal"},
+                                        folder.path());
+  REQUIRE(run.status == 2);
+  REQUIRE(run.error ==
+          "trainyard: --output: expected another file than that of --workload, found "
+          "\"./a.goal\"\n");
+  REQUIRE(read_text_file(folder.path() / "a.goal") == text);
+  folder.write("trace.0.json", "{}");
+  REQUIRE(refused((folder.path() / "trace.{rank}.json").string(),
+                  {"--trace", (folder.path() / "trace.0.json").string()})
+              .starts_with("--trace: expected another file than that of --workload, found "));
+}
+
 TEST_CASE("a foreign workload has a time line", "[step-foreign]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "trace.json").string();

@@ -25,6 +25,9 @@ class SweepFolder {
   [[nodiscard]] std::string file(const std::string& name) const {
     return (folder_.path() / name).string();
   }
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    return folder_.write(name, text).string();
+  }
   [[nodiscard]] std::string sweep(const std::string& nodes,
                                   const std::string& more = "algo: ring") const {
     return folder_
@@ -120,6 +123,14 @@ TEST_CASE("mistakes in a sweep are found before it begins", "[sweep]") {
                                  "file of results, found \"nodse\"; did you mean \"nodes\"?");
   REQUIRE(refusal({folder.sweep("[1]", "output: x")}).find("output: expected an option") !=
           std::string::npos);
+  REQUIRE(refusal({}) ==
+          "sweep: expected a file of a sweep, found none; see trainyard sweep --help");
+  const std::string read = folder.file("sweep.yaml");
+  REQUIRE(refusal({folder.sweep("[1]"), "--output", read})
+              .starts_with("--output: expected another file than one that is read, found "));
+  const std::string cluster = folder.write("mine.yaml", "a: 1\n");
+  REQUIRE(refusal({folder.sweep("[1]", "profile: " + cluster), "--output", cluster})
+              .starts_with("--output: expected another file than that of --profile, found "));
   REQUIRE(refusal({file, "--resume"}) ==
           "--resume: expected --output, beside which results are kept, found none");
 }

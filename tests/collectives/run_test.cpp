@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collectives/aggregation.h"
+#include "collectives/transfer_progress.h"
 #include "support/paths.h"
 #include "support/servers.h"
 
@@ -190,6 +191,19 @@ TEST_CASE("a run that loses messages has a complaint instead of a time, and its 
   REQUIRE(broken.network.packets.drops > 0);
   REQUIRE(!broken.bottleneck);
   REQUIRE(!broken.port_counters);
+}
+
+TEST_CASE("progress counts what is received and changes nothing") {
+  const Cluster cluster = load("dgx-h100", 8);
+  const CollectiveJob job{.size = 1_GiB};
+  const std::uint64_t fingerprint = run_collective(cluster, job).fingerprint;
+  TransferProgress progress;
+  const CollectiveResult result = run_collective(cluster, job, progress);
+  REQUIRE(result.fingerprint == fingerprint);
+  REQUIRE(progress.runs == 1);
+  REQUIRE(progress.all == result.network.messages);
+  REQUIRE(progress.done == progress.all / 4'096 * 4'096);
+  REQUIRE(progress.done > 0);
 }
 
 TEST_CASE("a trace is filled and changes nothing") {

@@ -22,6 +22,7 @@ TEST_CASE("a workload of another tool is recognised by its name, then by its fir
   REQUIRE(!recognise_foreign(folder.write("b.txt", "num_ranksome 4\n")));
   REQUIRE(recognise_foreign(folder.write("c.txt", "HYBRID_TRANSFORMER\tep: 1\n")) ==
           ForeignFormat::SimAi);
+  REQUIRE(recognise_foreign(folder.write("d.txt", "DATA\n2\n")) == ForeignFormat::SimAi);
   REQUIRE(!recognise_foreign(folder.write("a.yaml", "num_ranks 4\n")));
   REQUIRE(!recognise_foreign(folder.path()));
   REQUIRE(recognise_foreign(folder.path() / "rank_{rank}.json") == ForeignFormat::Kineto);

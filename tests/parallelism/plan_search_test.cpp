@@ -311,6 +311,10 @@ TEST_CASE("a rule is an error without its numbers", "[plan-search]") {
           "plan: expected tensor to divide the heads");
   REQUIRE(rule_of("schedule interleaved: expected micro-batches that 16 ranks divide, found 24") ==
           "schedule interleaved: expected micro-batches that N ranks divide");
+  REQUIRE(rule_of("expected expert of 1, as Llama 3 8B has no experts, found 2", "Llama 3 8B") ==
+          "expected expert of N, as Llama 3 8B has no experts");
+  REQUIRE(rule_of("GPT-3: expected 1f1b or zb-h1 with 12 chunks of 96, found 5") ==
+          "GPT-3: expected 1f1b or zb-h1 with N chunks of N");
 }
 
 }  // namespace trainyard

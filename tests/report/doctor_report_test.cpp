@@ -59,6 +59,25 @@ TEST_CASE("the verdict names what cannot be told apart") {
           "nearest, and 0.2 % of such machines are as far off");
 }
 
+TEST_CASE("wrong results come before anything about times") {
+  DoctorReport report = small_report();
+  DoctorResult& result = report.result;
+  result.diagnosis.is_healthy = true;
+  result.diagnosis.explanations = {{.faults = {0}, .probability = 0.9, .candidate = 0}};
+  REQUIRE(result.is_normal());
+  result.wrong_results = {"a.log:20: #wrong is 17 at 1024 B"};
+  REQUIRE(!result.is_normal());
+  REQUIRE(verdict_text(result) ==
+          "Not normal: the machine gives wrong results. Its times by themselves: Normal: healthy "
+          "with 90 %");
+  const std::string text = render(report, Format::Table);
+  REQUIRE(text.find("\n# Wrong results, data is corrupted: a.log:20: #wrong is 17 at 1024 B\n") <
+          text.find("size"));
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["normal"] == false);
+  REQUIRE(json["wrong_results"][0] == result.wrong_results[0]);
+}
+
 TEST_CASE("a diagnosis as text has rows, explanations and what was not tried") {
   const std::string text = render(small_report(), Format::Table);
   for (const char* const part :

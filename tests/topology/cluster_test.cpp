@@ -196,6 +196,13 @@ TEST_CASE("the options --set and --nodes change a file before it is read") {
   REQUIRE(count(cluster.topology, NodeKind::Nic) == 8);
 }
 
+TEST_CASE("the number of nodes is said once") {
+  REQUIRE_THROWS_WITH(load("dgx-h100", {.nodes = 3, .settings = {"nodes=4"}}),
+                      "--set nodes: expected the number of nodes once, found it in --nodes, --gpus "
+                      "or a log as well");
+  REQUIRE(load("dgx-h100", {.settings = {"nodes=4"}}).nodes == 4);
+}
+
 TEST_CASE("the estimates of the catalogue that a cluster uses are listed once each") {
   const Cluster cluster = load("dgx-h100");
   const auto& lines = cluster.estimates;
