@@ -68,7 +68,7 @@ class StepModel {
   // What shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
   void add_sharded(const RankParameters& parameters, Passes& passes);
-  void add_activation_copies(const ModelLayer& layer, Passes& passes) const;
+  void add_activation_copies(int of_model, Passes& passes) const;
   [[nodiscard]] Passes layer(int of_model);
   // The same, worked out once for layers that follow one another and are alike.
   [[nodiscard]] const Passes& same_layer(int of_model);
@@ -216,11 +216,11 @@ void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
   passes.input_gradient[StepPart::Data] += exposed(time_of(calls.backward), passes.backward());
 }
 
-void StepModel::add_activation_copies(const ModelLayer& layer, Passes& passes) const {
+void StepModel::add_activation_copies(int of_model, Passes& passes) const {
   if (!plan_.offload.activations) {
     return;
   }
-  const Bytes size = layer_activations(job_.model, layer, plan_, job_.software);
+  const Bytes size = layer_activations(job_.model, of_model, plan_, job_.software, job_.loads);
   passes.forward[StepPart::Offload] +=
       difference_or_zero(job_.host->copy_to_host(size), passes.forward.total());
   passes.input_gradient[StepPart::Offload] +=
@@ -253,7 +253,7 @@ Passes StepModel::layer(int of_model) {
   passes.input_gradient[StepPart::Host] =
       std::max(backward.shown, difference_or_zero(backward.all, passes.backward()));
   add_sharded(rank_parameters(job_.model, layer, plan_), passes);
-  add_activation_copies(layer, passes);
+  add_activation_copies(of_model, passes);
   return passes;
 }
 
