@@ -57,8 +57,7 @@ TEST_CASE("stages are those of the plan", "[memory]") {
 TEST_CASE("what experts keep is that of the fullest rank, in each layer as its time", "[memory]") {
   const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mixtral-8x7b.yaml");
   const SoftwareProfile software = shipped_software("megatron-core");
-  ParallelPlan plan{
-      .data = 8, .expert = 8, .zero_stage = 1, .global_batch = 8, .sequence = 4096};
+  ParallelPlan plan{.data = 8, .expert = 8, .zero_stage = 1, .global_batch = 8, .sequence = 4096};
   const auto kept = [&](const ExpertLoads& loads) {
     const StepMemory memory = step_memory(model, plan, software, loads);
     return memory.highest().highest().use[MemoryClass::Activations];
