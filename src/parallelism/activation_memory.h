@@ -55,7 +55,7 @@ struct ActivationOptions {
   LossKernel loss = LossKernel::VocabParallel;
   bool has_split_logits = true;  // Over tensor ranks; otherwise each gathers all of them.
   bool has_dropout = false;      // Masks of a byte for each element.
-  // Tokens of the most loaded expert rank over their mean, above or equal to 1.
+  // Tokens of the fullest expert rank over the mean of all: of a layer, as expert_routing.h has it.
   double expert_imbalance = 1.0;
 };
 

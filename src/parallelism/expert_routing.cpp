@@ -111,6 +111,9 @@ double fullest_rank(const ExpertLoads& loads, std::int64_t layer, const Experts&
       loads.layers.begin(), loads.layers.end(),
       [&](const ExpertLoads::Layers& one) { return one.first <= layer && layer <= one.last; });
   if (found == loads.layers.end()) {
+    if (ranks == 1) {
+      return 1.0;  // It has all experts.
+    }
     return loads.capacity ? std::min(loads.imbalance, *loads.capacity) : loads.imbalance;
   }
   CHECK(found->loads.size() == static_cast<std::size_t>(experts.count), "a load for each expert");

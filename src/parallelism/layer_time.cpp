@@ -91,13 +91,21 @@ void add_feed_forward(const Model& model, const FeedForward& layer, std::int64_t
                      .is_grouped = is_grouped});
 }
 
+// Rows of an expert in a grouped product are filled up to a multiple of this: Fp8Padding of
+// TransformerEngine (transformer_engine/pytorch/module/fp8_padding.py), or the routing map itself
+// with Megatron-Core's moe_router_padding_for_fp8. In 16 bits nothing is padded, but tiles are
+// computed whole, and what has to be aligned is the contiguous side of an operand (cuBLAS, "Tensor
+// Core Usage": op_A == N ? m : k), which in the gradient of a weight is not that of its tokens.
+constexpr std::int64_t kExpertRows = 16;
+
 // Tokens that one expert of this rank gets: `load` times what it got if all got as many.
 std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan, double load) {
   const std::int64_t sources = std::int64_t{plan.expert} * plan.expert_tensor;
   const std::int64_t routed = plan.tokens() * experts.active * sources;
   const std::int64_t parts = std::int64_t{plan.tensor} * experts.count;
   const std::int64_t even = (routed + parts - 1) / parts;
-  return static_cast<std::int64_t>(std::ceil(static_cast<double>(even) * load));
+  const auto tokens = static_cast<std::int64_t>(std::ceil(static_cast<double>(even) * load));
+  return (tokens + kExpertRows - 1) / kExpertRows * kExpertRows;
 }
 
 std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,

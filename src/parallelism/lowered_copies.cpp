@@ -24,7 +24,8 @@ bool LoweredCopies::keeps(const UnitOfPass& unit) const {
 }
 
 Bytes LoweredCopies::activations(UnitIndex layer) const {
-  return layer_activations(job_.model, job_.model.layers[layer], job_.plan, job_.software);
+  return layer_activations(job_.model, static_cast<int>(layer), job_.plan, job_.software,
+                           job_.loads);
 }
 
 void LoweredCopies::fetch(const UnitOfPass& unit) {

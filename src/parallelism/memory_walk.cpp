@@ -43,8 +43,9 @@ struct Chunk {
 
 class RankWalk {
  public:
-  RankWalk(const Model& model, const ParallelPlan& plan, const MemorySettings& settings, int rank)
-      : model_(model), plan_(plan), settings_(settings) {
+  RankWalk(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
+           const ExpertLoads& loads, int rank)
+      : model_(model), plan_(plan), settings_(settings), loads_(loads) {
     memory_.rank = rank;
   }
 
@@ -123,14 +124,14 @@ class RankWalk {
 
   [[nodiscard]] Unit layer_unit(int index) {
     const ModelLayer& layer = model_.layers[static_cast<std::size_t>(index)];
+    const ActivationOptions options = activation_options(model_, index, plan_, settings_, loads_);
     Unit unit{.place = StepPlace::Layer, .layer = index};
-    const std::vector<SavedTensor> saved =
-        saved_tensors(model_, layer, plan_, settings_.activations);
-    const std::vector<SavedTensor> kept = kept_tensors(model_, layer, plan_, settings_.activations);
+    const std::vector<SavedTensor> saved = saved_tensors(model_, layer, plan_, options);
+    const std::vector<SavedTensor> kept = kept_tensors(model_, layer, plan_, options);
     unit.kept = saved_bytes(kept, plan_.tokens());
     // Under full recomputation the layer's input is the first tensor that it saves.
     unit.working = saved_bytes(saved, plan_.tokens()).forward - unit.kept.forward +
-                   backward_working_bytes(model_, layer, plan_, settings_.activations);
+                   backward_working_bytes(model_, layer, plan_, options);
     unit.parameters = rank_parameters(model_, layer, plan_);
     for (const WeightMatrix& matrix : rank_matrices(model_, layer, plan_)) {
       unit.largest_matrix = std::max(unit.largest_matrix, matrix.elements());
@@ -400,6 +401,7 @@ class RankWalk {
   const Model& model_;
   const ParallelPlan& plan_;
   const MemorySettings& settings_;
+  const ExpertLoads& loads_;
   std::vector<Chunk> chunks_;
   std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;  // Of matrices, each once.
   bool has_embedding_ = false;
@@ -416,8 +418,8 @@ class RankWalk {
 }  // namespace
 
 RankMemory rank_memory(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
-                       int rank, std::span<const int> stage_layers) {
-  return RankWalk(model, plan, settings, rank).run(stage_layers);
+                       const ExpertLoads& loads, int rank, std::span<const int> stage_layers) {
+  return RankWalk(model, plan, settings, loads, rank).run(stage_layers);
 }
 
 }  // namespace trainyard

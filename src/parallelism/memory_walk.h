@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/memory_settings.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
@@ -14,7 +15,7 @@ namespace trainyard {
 
 // What step_memory() has checked.
 [[nodiscard]] RankMemory rank_memory(const Model& model, const ParallelPlan& plan,
-                                     const MemorySettings& settings, int rank,
-                                     std::span<const int> stage_layers);
+                                     const MemorySettings& settings, const ExpertLoads& loads,
+                                     int rank, std::span<const int> stage_layers);
 
 }  // namespace trainyard

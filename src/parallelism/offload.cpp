@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "parallelism/activation_memory.h"
 #include "parallelism/software_memory.h"
@@ -35,9 +36,11 @@ std::int64_t owned_parameters(const RankParameters& parameters, const ParallelPl
          divided_up(parameters.expert, plan.expert_gradient_ranks());
 }
 
-Bytes layer_activations(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
-                        const SoftwareProfile& software) {
-  const ActivationOptions options = memory_settings(software).activations;
+Bytes layer_activations(const Model& model, int of_model, const ParallelPlan& plan,
+                        const SoftwareProfile& software, const ExpertLoads& loads) {
+  const ModelLayer& layer = model.layers[static_cast<std::size_t>(of_model)];
+  const ActivationOptions options =
+      activation_options(model, of_model, plan, memory_settings(software), loads);
   return saved_bytes(kept_tensors(model, layer, plan, options), plan.tokens()).forward;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/host_copies.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
@@ -24,9 +25,10 @@ namespace trainyard {
 [[nodiscard]] std::int64_t owned_parameters(const RankParameters& parameters,
                                             const ParallelPlan& plan);
 
-// Of one layer and micro-batch on one rank: what it keeps for its backward.
-[[nodiscard]] Bytes layer_activations(const Model& model, const ModelLayer& layer,
-                                      const ParallelPlan& plan, const SoftwareProfile& software);
+// Of one layer, counted from 0, and micro-batch on one rank: what it keeps for its backward.
+[[nodiscard]] Bytes layer_activations(const Model& model, int of_model, const ParallelPlan& plan,
+                                      const SoftwareProfile& software,
+                                      const ExpertLoads& loads = {});
 
 // Of a CPU's update of so many parameters, `optimizer_bytes` of which pass its memory for each.
 [[nodiscard]] SimTime host_work_time(std::int64_t parameters, double optimizer_bytes,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -13,6 +12,9 @@
 
 namespace trainyard {
 namespace {
+
+// Schedules and memory are walked pass by pass.
+constexpr std::int64_t kMostMicroBatches = 1'000'000;
 
 [[noreturn]] void fail(const std::string& text) {
   throw ConfigError("plan: " + text);
@@ -46,8 +48,11 @@ void check_batch(const ParallelPlan& plan) {
     fail(fmt::format("expected a global batch that micro-batch x data divide, found {} and {} x {}",
                      plan.global_batch, plan.micro_batch, plan.data));
   }
-  if (plan.micro_batches() > std::numeric_limits<int>::max() / 2) {
-    fail(fmt::format("expected fewer micro-batches, found {}", plan.micro_batches()));
+  if (plan.micro_batches() > kMostMicroBatches) {
+    fail(fmt::format(
+        "expected at most {} micro-batches, found {}, a global batch of {} over "
+        "micro-batch x data of {} x {}",
+        kMostMicroBatches, plan.micro_batches(), plan.global_batch, plan.micro_batch, plan.data));
   }
   require_divides("context", plan.context, "the sequence", plan.sequence);
   if (plan.has_sequence_parallelism) {

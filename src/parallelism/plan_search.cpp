@@ -49,7 +49,7 @@ Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& 
     check(plan, task.model, static_cast<int>(task.server_of_rank.size()));
     const StepJob job = job_of(task, plan);
     check_modelled(job);
-    const StepMemory memory = step_memory(task.model, plan, task.software);
+    const StepMemory memory = step_memory(task.model, plan, task.software, task.loads);
     result.memory = memory.highest().highest().use;
     result.fits = result.memory.device() <= task.memory &&
                   (task.hosts == nullptr || !plan.offload.any() ||

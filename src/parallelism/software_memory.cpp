@@ -18,12 +18,12 @@ MemorySettings memory_settings(const SoftwareProfile& software) {
 }
 
 StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                       const SoftwareProfile& software) {
+                       const SoftwareProfile& software, const ExpertLoads& loads) {
   std::vector<int> layers;
   for (const PipelineStage& stage : pipeline_stages(plan, model)) {
     layers.push_back(stage.layers);
   }
-  return step_memory(model, plan, layers, memory_settings(software));
+  return step_memory(model, plan, layers, memory_settings(software), loads);
 }
 
 }  // namespace trainyard

@@ -53,11 +53,14 @@ void check_expert_plan(const ParallelPlan& plan, const MemorySettings& settings)
 }
 
 // Sums stay far below the largest integer.
-void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySettings& settings) {
+void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
+                 const ExpertLoads& loads) {
   constexpr double kMostBytes = 1e15;
   double total = 0.0;
-  for (const ModelLayer& layer : model.layers) {
-    for (const SavedTensor& tensor : saved_tensors(model, layer, plan, settings.activations)) {
+  for (std::size_t index = 0; index < model.layers.size(); ++index) {
+    const ActivationOptions options =
+        activation_options(model, static_cast<int>(index), plan, settings, loads);
+    for (const SavedTensor& tensor : saved_tensors(model, model.layers[index], plan, options)) {
       total += static_cast<double>(tensor.bytes_per_token);
     }
   }
@@ -109,18 +112,29 @@ std::string MemoryMoment::where() const {
                      unit);
 }
 
+ActivationOptions activation_options(const Model& model, int of_model, const ParallelPlan& plan,
+                                     const MemorySettings& settings, const ExpertLoads& loads) {
+  ActivationOptions options = settings.activations;
+  const auto& experts = model.layers[static_cast<std::size_t>(of_model)].experts;
+  if (experts) {
+    options.expert_imbalance = fullest_rank(loads, of_model, *experts, plan.expert);
+  }
+  return options;
+}
+
 StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                       std::span<const int> stage_layers, const MemorySettings& settings) {
+                       std::span<const int> stage_layers, const MemorySettings& settings,
+                       const ExpertLoads& loads) {
   check_stages(model, plan, stage_layers);
   for (const ModelLayer& layer : model.layers) {
     if (layer.experts) {
       check_expert_plan(plan, settings);
     }
   }
-  check_sizes(model, plan, settings);
+  check_sizes(model, plan, settings, loads);
   StepMemory memory;
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    memory.ranks.push_back(rank_memory(model, plan, settings, rank, stage_layers));
+    memory.ranks.push_back(rank_memory(model, plan, settings, loads, rank, stage_layers));
   }
   const auto worst = std::max_element(memory.ranks.begin(), memory.ranks.end(),
                                       [](const RankMemory& a, const RankMemory& b) {

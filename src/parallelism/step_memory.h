@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "parallelism/expert_routing.h"
 #include "parallelism/memory_settings.h"
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
@@ -101,10 +102,18 @@ struct StepMemory {
 };
 
 // `stage_layers` has the layers of each stage of the model, in order; 0 is allowed. The plan must
-// have passed check(). Throws ConfigError with one line where the memory of a plan is not defined.
+// have passed check(). Of each layer with experts the rank is taken that `loads` fills most, as for
+// its time: one rank for all of them, which loads that differ between layers may not have. Throws
+// ConfigError with one line where the memory of a plan is not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
                                      std::span<const int> stage_layers,
-                                     const MemorySettings& settings);
+                                     const MemorySettings& settings, const ExpertLoads& loads = {});
+
+// Of a layer of the model, counted from 0: those of the settings, with its load.
+[[nodiscard]] ActivationOptions activation_options(const Model& model, int of_model,
+                                                   const ParallelPlan& plan,
+                                                   const MemorySettings& settings,
+                                                   const ExpertLoads& loads);
 
 enum class MemoryFit : std::uint8_t {
   Fits,

@@ -22,7 +22,7 @@ namespace {
 void add_memory(const Cluster& cluster, const Workload& workload, const SoftwareProfile& software,
                 const GpuModel& gpu, StepRun& run) {
   run.held = run.plan;
-  const StepMemory memory = step_memory(workload.model, run.held, software);
+  const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
   run.memory = memory.highest().highest().use;
   run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;
@@ -139,7 +139,7 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
   run.peak = rates.peak;
   run.held = run.plan;
   run.held.offload.optimizer = true;
-  const StepMemory memory = step_memory(workload.model, run.held, software);
+  const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
   run.memory = memory.highest().highest().use;
   run.memory_size = device_capacity(gpu.memory.value);
   run.memory_verdict = memory_verdict(memory, run.memory_size).text;

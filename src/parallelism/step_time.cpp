@@ -68,7 +68,7 @@ class StepModel {
   // What shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
   void add_sharded(const RankParameters& parameters, Passes& passes);
-  void add_activation_copies(const ModelLayer& layer, Passes& passes) const;
+  void add_activation_copies(int of_model, Passes& passes) const;
   [[nodiscard]] Passes layer(int of_model);
   // The same, worked out once for layers that follow one another and are alike.
   [[nodiscard]] const Passes& same_layer(int of_model);
@@ -212,15 +212,23 @@ void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
     return;
   }
   const PassCalls calls = sharded_calls(parameters, plan_, job_.software.gradient_bytes);
-  passes.forward[StepPart::Data] += exposed(time_of(calls.forward), passes.forward.total());
-  passes.input_gradient[StepPart::Data] += exposed(time_of(calls.backward), passes.backward());
+  const SimTime gather = time_of(calls.forward);
+  const SimTime all = time_of(calls.backward);
+  passes.forward[StepPart::Data] += exposed(gather, passes.forward.total());
+  if (plan_.schedule < PipelineSchedule::ZeroBubbleH1) {
+    passes.input_gradient[StepPart::Data] += exposed(all, passes.backward());
+    return;
+  }
+  // Schedules that part a backward: weights for its first half, gradients of its second one.
+  passes.input_gradient[StepPart::Data] += exposed(gather, passes.input_gradient.total());
+  passes.weight_gradient[StepPart::Data] += exposed(all - gather, passes.weight_gradient.total());
 }
 
-void StepModel::add_activation_copies(const ModelLayer& layer, Passes& passes) const {
+void StepModel::add_activation_copies(int of_model, Passes& passes) const {
   if (!plan_.offload.activations) {
     return;
   }
-  const Bytes size = layer_activations(job_.model, layer, plan_, job_.software);
+  const Bytes size = layer_activations(job_.model, of_model, plan_, job_.software, job_.loads);
   passes.forward[StepPart::Offload] +=
       difference_or_zero(job_.host->copy_to_host(size), passes.forward.total());
   passes.input_gradient[StepPart::Offload] +=
@@ -253,7 +261,7 @@ Passes StepModel::layer(int of_model) {
   passes.input_gradient[StepPart::Host] =
       std::max(backward.shown, difference_or_zero(backward.all, passes.backward()));
   add_sharded(rank_parameters(job_.model, layer, plan_), passes);
-  add_activation_copies(layer, passes);
+  add_activation_copies(of_model, passes);
   return passes;
 }
 
@@ -333,20 +341,15 @@ StepParts StepModel::parts_of(const std::vector<TimedPass>& passes, int rank) co
   for (const TimedPass& timed : passes) {
     const Passes& of_stage =
         passes_[static_cast<std::size_t>(shape.stage_of(rank, timed.pass.chunk))];
-    switch (timed.pass.kind) {
-      case PassKind::Forward:
-        parts += of_stage.forward;
-        break;
-      case PassKind::Backward:
-        parts += of_stage.input_gradient;
-        parts += of_stage.weight_gradient;
-        break;
-      case PassKind::InputGradient:
-        parts += of_stage.input_gradient;
-        break;
-      case PassKind::WeightGradient:
-        parts += of_stage.weight_gradient;
-        break;
+    const PassKind kind = timed.pass.kind;
+    if (kind == PassKind::Forward) {
+      parts += of_stage.forward;
+    }
+    if (kind == PassKind::Backward || kind == PassKind::InputGradient) {
+      parts += of_stage.input_gradient;
+    }
+    if (kind == PassKind::Backward || kind == PassKind::WeightGradient) {
+      parts += of_stage.weight_gradient;
     }
   }
   return parts;

@@ -112,6 +112,7 @@ TEST_CASE("the fullest rank has the loads of its experts, up to their capacity",
   const Experts experts = routed(4, 1);
   REQUIRE(fullest_rank({}, 0, experts, 2) == Approx(1.0));
   REQUIRE(fullest_rank({.imbalance = 1.5}, 0, experts, 2) == Approx(1.5));
+  REQUIRE(fullest_rank({.imbalance = 1.5}, 0, experts, 1) == Approx(1.0));
   REQUIRE(fullest_rank({.imbalance = 1.5, .capacity = 1.25}, 0, experts, 2) == Approx(1.25));
   ExpertLoads loads{.layers = {{.first = 1, .last = 2, .loads = {4.0, 1.0, 2.0, 1.0}}}};
   REQUIRE(fullest_rank(loads, 0, experts, 2) == Approx(1.0));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "parallelism/model_flops.h"
+#include "parallelism/workload.h"
 #include "support/step_rates.h"
 
 namespace trainyard {
@@ -81,6 +82,41 @@ TEST_CASE("tensor, expert and context ranks share the work of a layer evenly", "
   both.expert_tensor = 8;
   REQUIRE(linear_seconds(layer_times(mixture, mixture.layers[0], both, operators)) ==
           Approx(experts / 8.0).epsilon(0.01));
+}
+
+TEST_CASE("a layer takes no less time the fuller its experts, and no jump with one token more",
+          "[layer][property]") {
+  struct Case {
+    std::string model;
+    std::string gpu;
+    Precision precision;
+  };
+  for (const auto& [name, gpu, precision] : {Case{"mixtral-8x7b", "H100-SXM", Precision::Bf16},
+                                             Case{"mixtral-8x7b", "H100-SXM", Precision::Fp8},
+                                             Case{"deepseek-v3", "H100-SXM", Precision::Fp8}}) {
+    INFO(name << " " << to_string(precision));
+    const Model model = shipped_model(name);
+    const ParallelPlan plan{.data = 8, .expert = 8, .sequence = 8192};
+    const OperatorTimes operators(shipped_compute(gpu, "megatron-core", precision));
+    const auto time = [&](double load) {
+      const PassTimes times = layer_times(model, model.layers.back(), plan, operators, load);
+      return std::array{times.forward.total(), times.input_gradient.total(),
+                        times.weight_gradient.total()};
+    };
+    const auto even = time(1.0);
+    auto last = even;
+    for (int step = 0; step <= 7 * 128; ++step) {
+      const double load = 1.0 + step / 128.0 + (step % 3) / 1000.0;
+      CAPTURE(load);
+      const auto found = time(load);
+      for (std::size_t pass = 0; pass < found.size(); ++pass) {
+        REQUIRE(found[pass] >= last[pass]);
+        // A wave of tiles, of an eighth of all experts, is the most that comes at once.
+        REQUIRE(found[pass] / even[pass] <= load + 0.15);
+      }
+      last = found;
+    }
+  }
 }
 
 TEST_CASE("a layer of 22 billion parameters takes what was measured", "[layer]") {

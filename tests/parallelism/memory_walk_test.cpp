@@ -20,7 +20,7 @@ struct WalkCase {
     const int stages = plan.pipeline_shape().stages();
     const std::vector<int> layers(static_cast<std::size_t>(stages),
                                   static_cast<int>(model.layers.size()) / stages);
-    return rank_memory(model, plan, settings, rank, layers);
+    return rank_memory(model, plan, settings, {}, rank, layers);
   }
   [[nodiscard]] Bytes kept_by_layer(const ParallelPlan& plan) const {
     return saved_bytes(kept_tensors(model, model.layers.front(), plan, settings.activations),

@@ -73,6 +73,11 @@ TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") 
       changed([](ParallelPlan& plan) { plan.sequence = 4096; }), gpt, 1024,
       "expected a sequence of at most 2048 tokens, the learned positions of GPT-3 175B, "
       "with the vocabulary padded as Megatron does, found 4096");
+  require_refused(
+      changed([](ParallelPlan& plan) { plan.global_batch = std::int64_t{1} << 32; }), gpt, 1024,
+      "expected at most 1000000 micro-batches, found 536870912, a global batch of 4294967296 over "
+      "micro-batch x data of 1 x 8");
+  check(changed([](ParallelPlan& plan) { plan.global_batch = 8'000'000; }), gpt, 1024);
   require_refused(changed([](ParallelPlan& plan) { plan.shard_group = 4; }), gpt, 1024,
                   "expected a ZeRO stage of 1 to 3 with a shard group of 4, found 0");
   require_refused(

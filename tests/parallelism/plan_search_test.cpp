@@ -12,6 +12,7 @@
 
 #include "parallelism/cluster_times.h"
 #include "parallelism/shared_times.h"
+#include "parallelism/software_memory.h"
 #include "parallelism/step_cost.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
@@ -150,6 +151,29 @@ TEST_CASE("a search finds what timing every plan finds", "[plan-search]") {
   }
   REQUIRE(fitting > cases(50) * 100);
   REQUIRE(pruned * 2 > fitting);
+}
+
+TEST_CASE("a search takes the memory of plans with what routing fills most", "[plan-search]") {
+  TestSearch search(0);
+  SearchTask task = search.drawn.task();
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mixtral-8x7b.yaml");
+  const int gpus = search.drawn.gpus();
+  const std::vector<ParallelPlan> plans{
+      {.data = gpus, .expert = 2, .zero_stage = 3, .global_batch = gpus, .sequence = 4096}};
+  SearchTask skewed{.model = model,
+                    .rates = task.rates,
+                    .software = task.software,
+                    .server_of_rank = task.server_of_rank,
+                    .loads = {.imbalance = 1.75},
+                    .memory = gib(10'000)};
+  SharedTimes times([&] { return std::make_unique<SteadyGroupTimes>(search.drawn.traffic_rate); });
+  const PlanSearch found = search_plans(skewed, plans, times, {.best = 1}, run_serially);
+  REQUIRE(found.timed.size() == 1);
+  const auto use = [&](const ExpertLoads& loads) {
+    return step_memory(model, plans[0], task.software, loads).highest().highest().use.by_class;
+  };
+  REQUIRE(found.timed[0].memory.by_class == use(skewed.loads));
+  REQUIRE(use(skewed.loads) != use({}));
 }
 
 TEST_CASE("trades of time, memory and network are those of all plans", "[plan-search]") {

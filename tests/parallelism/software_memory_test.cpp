@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/software_memory.h"
 
+#include <cstdint>
 #include <string>
 
+#include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
 
@@ -50,6 +52,37 @@ TEST_CASE("stages are those of the plan", "[memory]") {
     REQUIRE(said.ranks[rank].highest().use.by_class ==
             dealt_out.ranks[rank].highest().use.by_class);
   }
+}
+
+TEST_CASE("what experts keep is that of the fullest rank, in each layer as its time", "[memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mixtral-8x7b.yaml");
+  const SoftwareProfile software = shipped_software("megatron-core");
+  ParallelPlan plan{.data = 8, .expert = 8, .zero_stage = 1, .global_batch = 8, .sequence = 4096};
+  const auto kept = [&](const ExpertLoads& loads) {
+    const StepMemory memory = step_memory(model, plan, software, loads);
+    return memory.highest().highest().use[MemoryClass::Activations];
+  };
+  // Inputs of two linears, twice the inner vector before the activation, 16 bits, two experts.
+  const std::int64_t hidden = model.hidden;
+  const std::int64_t inner = model.layers[0].experts->expert.size;
+  const Bytes of_layer = Bytes(2 * 2 * 4096 * (hidden + 2 * inner + inner));
+  REQUIRE((kept({.imbalance = 4.0}) - kept({.imbalance = 2.0})).count() ==
+          (of_layer * 2 * 32).count());
+  REQUIRE(kept({.imbalance = 4.0, .capacity = 2.0}) == kept({.imbalance = 2.0}));
+  const auto of_five = [](double most) {
+    return ExpertLoads{
+        .layers = {
+            {.first = 3, .last = 7, .loads = {8.0 - most, most, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}}}};
+  };
+  REQUIRE((kept(of_five(6.0)) - kept(of_five(4.0))).count() == (of_layer * 2 * 5).count());
+  REQUIRE(kept({.imbalance = 2.0}) > kept(of_five(2.0)));
+  // Alone with all experts, a rank has no more than the mean.
+  plan.expert = 1;
+  REQUIRE(kept({.imbalance = 4.0}) == kept({}));
+  // Sums that no integer holds.
+  plan.expert = 8;
+  plan.sequence = 1 << 20;
+  REQUIRE_THROWS_AS(kept({.imbalance = 1e6}), ConfigError);
 }
 
 }  // namespace trainyard

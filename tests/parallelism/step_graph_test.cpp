@@ -110,6 +110,28 @@ TEST_CASE("without overlap the graph takes what the closed forms say, to the pic
   }
 }
 
+TEST_CASE("ZeRO 3 gathers for the first half of a parted backward and reduces behind the second",
+          "[step_graph]") {
+  const std::vector<ParallelPlan> plans{
+      {.pipeline = 4, .data = 2, .zero_stage = 3},
+      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH1, .data = 2, .zero_stage = 3},
+      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH2, .data = 2, .zero_stage = 3},
+      {.pipeline = 2,
+       .schedule = PipelineSchedule::ZeroBubbleV,
+       .chunks = 2,
+       .data = 4,
+       .zero_stage = 3,
+       .recompute = Recompute::Selective}};
+  for (const ParallelPlan& plan : plans) {
+    INFO(name_of(plan));
+    GraphStepCase step = case_of("llama-3-8b", plan);
+    step.overlap.pipeline = true;
+    const StepTime closed = step.closed();
+    REQUIRE(closed.parts[StepPart::Data] > SimTime());
+    REQUIRE(step.graph().step.time == closed.time);
+  }
+}
+
 TEST_CASE("experts without overlap take what the closed forms say", "[step_graph]") {
   const std::vector<ParallelPlan> plans{
       {.data = 8, .expert = 8},
