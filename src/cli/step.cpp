@@ -166,8 +166,8 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
     write_file(*request.trace, chrome_trace(recorder));
   }
   if (request.memory) {
-    write_file(*request.memory,
-               memory_profile_csv(step_memory(workload.model, run.held, software)));
+    write_file(*request.memory, memory_profile_csv(step_memory(workload.model, run.held, software,
+                                                               workload.routing)));
   }
   StepReport report{
       .cluster = cluster.name,
