@@ -27,7 +27,8 @@ files or names of clusters, or of workloads. With --against A is the result of a
 is compared with is a trace of PyTorch's profiler of one rank.
 
 Examples:
-  trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b --format json --output a.json
+  trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b \
+      --format json --output a.json
   trainyard compare a.json b.json
   trainyard compare dgx-a100 dgx-h100
   trainyard compare a.json --against rank0.pt.trace.json --steps 3

@@ -45,7 +45,8 @@ have those of the documentation.
 
 Examples:
   trainyard search --cluster dgx-h100 --nodes 8 --workload llama-3-8b
-  trainyard search --cluster dgx-a100 --workload gpt-3-175b --gpus 512,1024 --tp 1..8 --pp 8,16
+  trainyard search --cluster superpod-a100 --workload gpt-3-175b --gpus 512,1024 \
+      --tp 1..8 --pp 8,16
   trainyard search --cluster dgx-h100 --nodes 8 --workload mixtral-8x7b --keep sp,recompute \
       --method graph --best-plan best.yaml
 )";

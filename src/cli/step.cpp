@@ -46,10 +46,10 @@ configs/workloads. A --set whose first key is model, software, precision, plan, 
 changes the workload; any other the cluster.
 
 Examples:
-  trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b
+  trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b
   trainyard step --cluster superpod-h100 --nodes 8 --workload mixtral-8x7b --set plan.expert=8
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
-  trainyard step --cluster dgx-a100 --nodes 128 --workload gpt-3-175b --method graph \
+  trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b --method graph \
       --trace step.json
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
