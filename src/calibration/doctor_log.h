@@ -30,7 +30,7 @@ struct DoctorLog {
   std::optional<int> ranks = {};
   std::optional<int> nodes = {};
   std::optional<int> gpus_per_node = {};
-  std::vector<std::string> warnings = {};  // One line each, with FILE or FILE:LINE in front.
+  std::vector<std::string> warnings = {};       // One line each, with FILE or FILE:LINE in front.
   std::vector<std::string> wrong_results = {};  // Likewise: data that came out wrong.
 };
 
