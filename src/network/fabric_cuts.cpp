@@ -50,7 +50,7 @@ void FabricCuts::find_regions() {
       const auto source = graph_.tier(edge.source);
       const auto target = graph_.tier(edge.target);
       if (source && target && std::max(*source, *target) == tier) {
-        const auto [first, last] = std::minmax(root(edge.source), root(edge.target));
+        const auto [first, last] = std::minmax({root(edge.source), root(edge.target)});
         joined[last] = first;
       }
     }
