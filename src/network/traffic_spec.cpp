@@ -32,7 +32,7 @@ SimTime read_time(const ConfigNode& node) {
 // That tables can hold.
 std::string read_name(const ConfigNode& node) {
   const ConfigNode name = node.required("name");
-  const std::string text = name.as_string();
+  std::string text = name.as_string();
   if (escaped(text) != text) {
     name.fail("a name of one line", name.found());
   }
