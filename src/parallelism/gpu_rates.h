@@ -72,6 +72,7 @@ struct ComputeRates {
   bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
   double fp8_cast = 0.0;        // 0: none, as nothing is cast.
   // SoftwareProfile.
+  bool gathers_keys = false;
   double accumulate_bytes = 0.0;
   double scatter_bytes = 0.0;
   double gather_bytes = 0.0;

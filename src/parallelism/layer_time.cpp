@@ -27,6 +27,17 @@ constexpr double kEagerGateBytes = 4.0;
 // Backward gradients likewise, at kBackwardBytes.
 constexpr double kRingFirstBytes = 4.0;
 constexpr double kRingStepBytes = 5.5;
+// The same where keys and values are gathered and results added up in FP32 (_SDPAMerger and
+// _templated_ring_attention_backward in torch/distributed/tensor/experimental/_attention.py), each
+// elementwise expression one kernel. Forward once: the output to FP32 and back, keys and values laid
+// out; for each other step: a result that is added to the output, half of one in half of the steps,
+// after which both halves are joined. Backward once: keys and values laid out, three gradients to
+// 16 bits; for each step: three gradients added in FP32, those of keys and values laid out to be
+// sent on.
+constexpr double kGatheredForwardBytes = 6.0 + 6.0 + 8.0;
+constexpr double kGatheredForwardStepBytes = 1.5 + 4.0 + 4.0;
+constexpr double kGatheredBackwardBytes = 8.0 + 3.0 * 6.0;
+constexpr double kGatheredBackwardStepBytes = 3.0 * (2.0 + 4.0 + 4.0) + 2.0 * (4.0 + 4.0);
 constexpr double kBackwardBytes = 1.6;  // Over those forward.
 // Permutation of tokens before and after experts: each copy is read and written twice.
 constexpr double kPermutationBytes = 8.0;
@@ -127,14 +138,26 @@ std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
   return linears;
 }
 
-// Forward, of this rank: what the steps of a ring of context ranks are added up with.
-double ring_bytes(const Attention& attention, const ParallelPlan& plan) {
+// Of this rank: what the steps of a ring of context ranks are added up with.
+struct RingBytes {
+  double forward = 0.0;
+  double backward = 0.0;
+};
+
+RingBytes ring_bytes(const Attention& attention, const ParallelPlan& plan, bool gathers_keys) {
   if (plan.context == 1 || plan.context_kind != ContextParallelism::Ring) {
-    return 0.0;
+    return {};
   }
-  const auto outputs = static_cast<double>(attention.heads() * attention.value_size());
-  return (kRingFirstBytes + kRingStepBytes * (plan.context - 1)) * outputs *
-         static_cast<double>(plan.tokens()) / static_cast<double>(plan.tensor);
+  const double outputs = static_cast<double>(attention.heads() * attention.value_size()) *
+                         static_cast<double>(plan.tokens()) / static_cast<double>(plan.tensor);
+  const double steps = plan.context;
+  if (gathers_keys) {
+    return {
+        .forward = outputs * (kGatheredForwardBytes + kGatheredForwardStepBytes * (steps - 1.0)),
+        .backward = outputs * (kGatheredBackwardBytes + kGatheredBackwardStepBytes * steps)};
+  }
+  const double forward = outputs * (kRingFirstBytes + kRingStepBytes * (steps - 1.0));
+  return {.forward = forward, .backward = kBackwardBytes * forward};
 }
 
 // Of a token forward.
@@ -242,10 +265,10 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
   const double bytes = memory_bound_bytes(model, layer, plan, load, is_eager);
   times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes);
   times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * bytes);
-  const double ring = ring_bytes(layer.attention, plan);
-  times.forward[StepPart::MemoryBound] += operators.memory_bound(ring);
-  times.kept += operators.memory_bound(ring);
-  times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * ring);
+  const RingBytes ring = ring_bytes(layer.attention, plan, operators.gathers_keys());
+  times.forward[StepPart::MemoryBound] += operators.memory_bound(ring.forward);
+  times.kept += operators.memory_bound(ring.forward);
+  times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(ring.backward);
   return times;
 }
 

@@ -97,7 +97,7 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
     const auto first = static_cast<std::size_t>(stage.first_layer);
     for (std::size_t index = 0; index < static_cast<std::size_t>(stage.layers); ++index) {
       const ModelLayer& layer = model.layers[first + index];
-      add_passes(layer_calls(model, layer, plan), plan, sum);
+      add_passes(layer_calls(model, layer, plan, software), plan, sum);
       add_sharded(rank_parameters(model, layer, plan));
     }
     if (stage.has_embedding) {

@@ -56,6 +56,7 @@ class OperatorTimes {
   // Of operators that do nothing but read and write, with the factor of the software.
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   [[nodiscard]] bool fuses_operators() const { return rates_.fuses_operators; }
+  [[nodiscard]] bool gathers_keys() const { return rates_.gathers_keys; }
   // Casts of one FP8 linear layer; none in 16 bits.
   [[nodiscard]] SimTime casts(double bytes) const;
   // Of a layer's weights in one backward pass: their gradients are added to those of earlier

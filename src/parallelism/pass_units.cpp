@@ -23,10 +23,6 @@ struct Block {
   std::vector<GroupCall> calls;
 };
 
-bool is_ring(const GroupCall& call) {
-  return call.group == RankGroupKind::Context && call.operation == Operation::SendReceive;
-}
-
 StepPart part_of(const GroupCall& call) {
   switch (call.group) {
     case RankGroupKind::Tensor:
@@ -127,7 +123,7 @@ class UnitBuilder {
     UnitPhase ring;
     split_exchanges(block, before, after);
     for (const GroupCall& call : block.calls) {
-      if (is_ring(call)) {
+      if (call.is_beside_attention) {
         ring.calls.push_back(unit_call(call));
       } else if (call.group == RankGroupKind::Tensor && job_.overlap.tensor) {
         main.calls.push_back(unit_call(call));
@@ -332,7 +328,7 @@ PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const Ex
   const double load =
       layer.experts ? fullest_rank(job.loads, of_model, *layer.experts, job.plan.expert) : 1.0;
   const PassTimes compute = layer_times(job.model, layer, job.plan, operators, load);
-  const PassCalls calls = layer_calls(job.model, layer, job.plan);
+  const PassCalls calls = layer_calls(job.model, layer, job.plan, job.software);
   PassUnit unit;
   if (kind == PassKind::WeightGradient) {
     unit.phases = backward_phases(job, compute.weight_gradient, {}, {});

@@ -77,7 +77,7 @@ class PlanBound {
     const double load =
         has_experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
     const PassTimes compute = layer_times(model, layer, plan_, operators_, load);
-    const PassCalls calls = layer_calls(model, layer, plan_);
+    const PassCalls calls = layer_calls(model, layer, plan_, software);
     LeastTimes least = part(compute, calls);
     if (plan_.recompute == Recompute::Full) {
       least.backward += least.forward;

@@ -114,7 +114,7 @@ class NetworkBytes {
     if (last_layer_ != nullptr && layer == *last_layer_) {
       return last_bytes_;
     }
-    const PassCalls calls = layer_calls(model_, layer, plan_);
+    const PassCalls calls = layer_calls(model_, layer, plan_, software_);
     double sum = 0.0;
     for (const auto& [pass, times] :
          {std::pair(&calls.forward, plan_.recompute == Recompute::Full ? 2.0 : 1.0),

@@ -21,6 +21,11 @@ bool read_dispatch(const SourcedReader& reader, const ConfigNode& root) {
   return reader.value(root, "dispatch").as_choice(kChoices) == 1;
 }
 
+bool read_ring(const SourcedReader& reader, const ConfigNode& root) {
+  static constexpr std::array<std::string_view, 2> kChoices{"sent", "gathered"};
+  return root.optional("ring") && reader.value(root, "ring").as_choice(kChoices) == 1;
+}
+
 }  // namespace
 
 SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
@@ -51,6 +56,7 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .overlap_expert = flag("overlap_expert"),
       .dispatches_by_domain = read_dispatch(reader, root),
       .dispatches_fp8 = flag("dispatch_fp8"),
+      .gathers_keys = read_ring(reader, root),
       .host_sync = reader.value(root, "host_sync").as_number(0.0, 100.0),
       .host_expert = reader.value(root, "host_expert").as_number(0.0, 100.0),
       .host_expert_sync = reader.value(root, "host_expert_sync").as_number(0.0, 100.0),

@@ -32,6 +32,9 @@ struct SoftwareProfile {
   // of once for each of its experts.
   bool dispatches_by_domain = false;
   bool dispatches_fp8 = false;  // Tokens to experts, and gradients to them, in 8 bits.
+  // Rings of context ranks as PyTorch's context_parallel makes them, not as TransformerEngine does:
+  // keys and values of all heads of queries are gathered at once, and results added up in FP32.
+  bool gathers_keys = false;
   // Launches of a layer that show whatever the GPU has to do, over those of its forward pass: all
   // of them where the host waits for each kernel (CUDA_LAUNCH_BLOCKING).
   double host_sync = 0.0;

@@ -135,7 +135,7 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
             job_.overlap.tensor ? scaled(time, job_.rates.overlapped_tensor) : time;
         break;
       case RankGroupKind::Context:
-        if (call.operation == Operation::SendReceive) {
+        if (call.is_beside_attention) {
           ring += time;
         } else {
           parts[StepPart::Context] += time;
@@ -240,7 +240,7 @@ Passes StepModel::layer(int of_model) {
   const double load =
       layer.experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
   const PassTimes compute = layer_times(job_.model, layer, plan_, operators_, load);
-  const PassCalls calls = layer_calls(job_.model, layer, plan_);
+  const PassCalls calls = layer_calls(job_.model, layer, plan_, job_.software);
   Passes passes{.forward = compute.forward,
                 .input_gradient = compute.input_gradient,
                 .weight_gradient = compute.weight_gradient};

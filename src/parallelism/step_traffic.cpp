@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kActivationBytes = 2;
 constexpr int kWeightBytes = 2;
+constexpr int kRingGradientBytes = 4;  // Of keys and values that were gathered.
 
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
@@ -43,7 +44,30 @@ void add_tensor_block(std::int64_t elements, const ParallelPlan& plan, PassCalls
   calls.backward.push_back(call(Operation::AllGather, true));
 }
 
-void add_context(const Attention& attention, const ParallelPlan& plan, PassCalls& calls) {
+// As context_parallel of PyTorch has it (torch/distributed/tensor/experimental/_attention.py) under
+// torchtitan, which repeats keys and values for all heads of queries before attention: gathered for
+// each pass, their gradients sent round in FP32, once more than there are other ranks. In a layer
+// that is compiled each call is followed by its wait; otherwise they run beside attention.
+void add_gathered_ring(std::int64_t elements, const ParallelPlan& plan,
+                       const SoftwareProfile& software, PassCalls& calls) {
+  const bool is_beside = software.fusion != "compiled";
+  const GroupCall gather{.group = RankGroupKind::Context,
+                         .operation = Operation::AllGather,
+                         .elements = elements * plan.context,
+                         .element_bytes = kActivationBytes,
+                         .is_beside_attention = is_beside};
+  calls.forward.push_back(gather);
+  calls.backward.push_back(gather);
+  calls.backward.push_back({.group = RankGroupKind::Context,
+                            .operation = Operation::SendReceive,
+                            .elements = elements,
+                            .element_bytes = kRingGradientBytes,
+                            .times = plan.context,
+                            .is_beside_attention = is_beside});
+}
+
+void add_context(const Attention& attention, const ParallelPlan& plan,
+                 const SoftwareProfile& software, PassCalls& calls) {
   if (plan.context == 1) {
     return;
   }
@@ -51,9 +75,15 @@ void add_context(const Attention& attention, const ParallelPlan& plan, PassCalls
   const std::int64_t groups =
       attention.grouped ? std::max<std::int64_t>(1, attention.grouped->kv_heads / plan.tensor)
                         : heads;
-  const std::int64_t keys_and_values = groups * (attention.query_size() + attention.value_size());
+  const std::int64_t of_group = attention.query_size() + attention.value_size();
+  const std::int64_t keys_and_values = groups * of_group;
   GroupCall call{.group = RankGroupKind::Context, .element_bytes = kActivationBytes};
   if (plan.context_kind == ContextParallelism::Ring) {
+    if (software.gathers_keys) {
+      add_gathered_ring(plan.tokens() * heads * of_group, plan, software, calls);
+      return;
+    }
+    call.is_beside_attention = true;
     call.operation = Operation::SendReceive;
     call.elements = plan.tokens() * keys_and_values;
     call.times = plan.context - 1;
@@ -137,11 +167,12 @@ double sent_elements(const GroupCall& call, int ranks) {
   return 0.0;
 }
 
-PassCalls layer_calls(const Model& model, const ModelLayer& layer, const ParallelPlan& plan) {
+PassCalls layer_calls(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                      const SoftwareProfile& software) {
   PassCalls calls;
   const std::int64_t hidden = plan.tokens() * model.hidden;
   add_tensor_block(hidden, plan, calls);
-  add_context(layer.attention, plan, calls);
+  add_context(layer.attention, plan, software, calls);
   if (layer.feed_forward || layer.experts->shared) {
     add_tensor_block(hidden, plan, calls);
   }

@@ -27,6 +27,7 @@ struct GroupCall {
   int times = 1;
   // Runs beside a product that needs no more of it; costs no time of its own.
   bool is_hidden = false;
+  bool is_beside_attention = false;  // Runs while attention to what is at hand does.
 };
 
 // Elements that each rank of a group of `ranks` sends: 2 n (r - 1) / r for all_reduce,
@@ -41,7 +42,7 @@ struct PassCalls {
 };
 // Traffic of tensor, context, expert and expert tensor ranks.
 [[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
-                                    const ParallelPlan& plan);
+                                    const ParallelPlan& plan, const SoftwareProfile& software);
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
 

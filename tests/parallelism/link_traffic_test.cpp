@@ -61,7 +61,7 @@ TEST_CASE("a tensor rank puts on its links what its calls send", "[link-traffic]
   const Model& model = workload.model;
   double wanted = 0.0;
   for (const ModelLayer& layer : model.layers) {
-    const PassCalls calls = layer_calls(model, layer, plan);
+    const PassCalls calls = layer_calls(model, layer, plan, software_of(workload));
     wanted += sent(calls.forward, 8) + sent(calls.backward, 8);
   }
   for (const PassCalls& calls : {embedding_calls(model, plan), head_calls(model, plan)}) {

@@ -74,7 +74,7 @@ void for_random_cases(const Check& check) {
 
 TEST_CASE("tensor ranks send 8 b s h (t - 1) / t for a layer and micro-batch", "[traffic-volume]") {
   for_random_cases([](const Case& one, RandomStream&) {
-    const PassCalls calls = layer_calls(one.model, one.model.layers[0], one.plan);
+    const PassCalls calls = layer_calls(one.model, one.model.layers[0], one.plan, {});
     const double forward = sent(calls.forward, one.plan, RankGroupKind::Tensor);
     const double backward = sent(calls.backward, one.plan, RankGroupKind::Tensor);
     const double share = one.bsh * others(one.plan.tensor);
@@ -97,13 +97,23 @@ TEST_CASE("context ranks pass keys and values round, or exchange heads", "[traff
     const double size = static_cast<double>(attention.grouped->head_size) / one.plan.tensor;
     const double groups = static_cast<double>(attention.grouped->kv_heads) * size;
     const double heads = static_cast<double>(attention.grouped->heads) * size;
-    const PassCalls ring = layer_calls(one.model, one.model.layers[0], one.plan);
+    const PassCalls ring = layer_calls(one.model, one.model.layers[0], one.plan, {});
     const double expected = 2.0 * tokens * groups * others(one.plan.context);
     REQUIRE(sent(ring.forward, one.plan, RankGroupKind::Context) == Approx(expected));
     REQUIRE(sent(ring.backward, one.plan, RankGroupKind::Context) == Approx(2.0 * expected));
 
+    // PyTorch's: those of all heads are gathered in each pass, and their gradients sent c times.
+    SoftwareProfile pytorch;
+    pytorch.gathers_keys = true;
+    const PassCalls gathered = layer_calls(one.model, one.model.layers[0], one.plan, pytorch);
+    const double of_all = 2.0 * tokens * heads * others(one.plan.context);
+    const double gradients = one.plan.context == 1 ? 0.0 : 2.0 * tokens * heads;
+    REQUIRE(sent(gathered.forward, one.plan, RankGroupKind::Context) == Approx(of_all));
+    REQUIRE(sent(gathered.backward, one.plan, RankGroupKind::Context) ==
+            Approx(of_all + gradients));
+
     one.plan.context_kind = ContextParallelism::AllToAll;
-    const PassCalls exchange = layer_calls(one.model, one.model.layers[0], one.plan);
+    const PassCalls exchange = layer_calls(one.model, one.model.layers[0], one.plan, {});
     const double of_heads =
         2.0 * tokens * (heads + groups) / one.plan.context * others(one.plan.context);
     REQUIRE(sent(exchange.forward, one.plan, RankGroupKind::Context) == Approx(of_heads));
@@ -125,7 +135,7 @@ TEST_CASE("expert ranks send 2 k T h (e - 1) / e each way", "[traffic-volume]") 
     const auto tokens = static_cast<double>(of_rank);
     const double expected = 2.0 * static_cast<double>(layer.experts->active) * tokens *
                             static_cast<double>(one.model.hidden) * others(one.plan.expert);
-    const PassCalls calls = layer_calls(one.model, layer, one.plan);
+    const PassCalls calls = layer_calls(one.model, layer, one.plan, {});
     REQUIRE(sent(calls.forward, one.plan, RankGroupKind::Expert) == Approx(expected));
     REQUIRE(sent(calls.backward, one.plan, RankGroupKind::Expert) == Approx(expected));
     // Attention alone has products of tensor ranks.
