@@ -182,8 +182,8 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
       .step = run.step,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
       .convention = FlopsConvention::Model,
-      .recomputed_of_token = recomputed_flops(workload.model, run.plan.sequence, run.plan.recompute,
-                                              software.recomputes_products),
+      .recomputed_of_token =
+          recomputed_flops(workload.model, run.plan.sequence, run.plan.recompute, software),
       .peak = run.peak,
       .memory = run.memory,
       .memory_size = run.memory_size,

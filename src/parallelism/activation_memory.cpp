@@ -90,6 +90,16 @@ class TensorList {
   std::vector<SavedTensor> tensors_;
 };
 
+void grouped_projections(TensorList& list, const GroupedAttention& attention) {
+  // Each tensor rank has one group of keys and values at least.
+  const std::int64_t split = list.splits().tensor;
+  const std::int64_t groups = std::max<std::int64_t>(attention.kv_heads, split);
+  const std::int64_t bytes = kActivationBytes * attention.head_size;
+  list.add("attention", "queries", bytes * attention.heads, split);
+  list.add("attention", "keys", bytes * groups, split);
+  list.add("attention", "values", bytes * groups, split);
+}
+
 void grouped_inputs(TensorList& list, const Model& model, const Attention& attention) {
   const auto& [heads, kv_heads, head_size] = *attention.grouped;
   // Each tensor rank has one group of keys and values at least.
@@ -101,9 +111,7 @@ void grouped_inputs(TensorList& list, const Model& model, const Attention& atten
     list.add("norm of queries and keys", "input", kActivationBytes * (heads + groups) * head_size,
              split);
   }
-  list.add("attention", "queries", kActivationBytes * heads * head_size, split);
-  list.add("attention", "keys", kActivationBytes * groups * head_size, split);
-  list.add("attention", "values", kActivationBytes * groups * head_size, split);
+  grouped_projections(list, *attention.grouped);
 }
 
 void latent_inputs(TensorList& list, const Model& model, const LatentAttention& latent) {
@@ -296,6 +304,9 @@ std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& laye
   if (plan.recompute == Recompute::Full) {
     TensorList list(plan, options);
     list.norm_input("layer", model.hidden);
+    if (options.keeps_projections && layer.feed_forward && layer.attention.grouped) {
+      grouped_projections(list, *layer.attention.grouped);
+    }
     return std::move(list).tensors();
   }
   if (plan.recompute == Recompute::Selective &&

@@ -57,6 +57,8 @@ struct ActivationOptions {
   bool has_dropout = false;      // Masks of a byte for each element.
   // Tokens of the fullest expert rank over the mean of all: of a layer, as expert_routing.h has it.
   double expert_imbalance = 1.0;
+  // With full recomputation queries, keys and values of layers without experts are kept.
+  bool keeps_projections = false;
 };
 
 enum class Lifetime : std::uint8_t {

@@ -233,18 +233,45 @@ double elements(std::int64_t a, std::int64_t b, std::int64_t count) {
   return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(count);
 }
 
-void add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes& times) {
+// Returns its forward pass.
+StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassTimes& times) {
   const auto& [m, n, k, count] = linear.gemm;
   const auto time = [&](const Gemm& gemm) {
     return linear.is_grouped ? operators.grouped(gemm) : operators.linear(gemm);
   };
-  times.forward[StepPart::Linear] += time(linear.gemm);
+  StepParts forward;
+  forward[StepPart::Linear] = time(linear.gemm);
+  forward[StepPart::Casts] = operators.casts(kInputCastBytes * elements(m, k, count) +
+                                             kWeightCastBytes * elements(n, k, count));
+  times.forward += forward;
   times.input_gradient[StepPart::Linear] += time({.m = m, .n = k, .k = n, .count = count});
   times.weight_gradient[StepPart::Linear] += time({.m = n, .n = k, .k = m, .count = count});
-  times.forward[StepPart::Casts] += operators.casts(kInputCastBytes * elements(m, k, count) +
-                                                    kWeightCastBytes * elements(n, k, count));
   times.input_gradient[StepPart::Casts] +=
       operators.casts(kGradientCastBytes * elements(m, n, count));
+  return forward;
+}
+
+// Every second product of queries, keys, values, output, and the two or three of the feed-forward,
+// but for the last, of which only the input is needed: keys, output, and the second of a gated pair.
+// In 8 bits all but the last, as aten._scaled_mm is not among what is kept (torchtitan,
+// _apply_ac_to_transformer_block: aten.mm is). Half of them where they are others. `products`: those
+// of linears_of(), forward.
+SimTime alternate_products(const ModelLayer& layer, const std::vector<StepParts>& products) {
+  StepParts all;
+  for (const StepParts& product : products) {
+    all += product;
+  }
+  if (!layer.feed_forward || !layer.attention.grouped) {
+    return SimTime(all.total().picoseconds() / 2);
+  }
+  if (all[StepPart::Casts] > SimTime()) {
+    return all.total() - products.back().total();
+  }
+  const auto& [heads, kv_heads, size] = *layer.attention.grouped;
+  const SimTime keys(products[0].total().picoseconds() * kv_heads / (heads + 2 * kv_heads));
+  const SimTime second =
+      layer.feed_forward->is_gated ? SimTime(products[2].total().picoseconds() / 2) : SimTime();
+  return keys + products[1].total() + second;
 }
 
 }  // namespace
@@ -253,9 +280,16 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
                       const OperatorTimes& operators, double load) {
   PassTimes times;
   double weights = 0.0;
+  std::vector<StepParts> products;
   for (const Linear& linear : linears_of(model, layer, plan, load)) {
-    add_linear(linear, operators, times);
+    const StepParts forward = add_linear(linear, operators, times);
+    products.push_back(forward);
     weights += elements(linear.gemm.n, linear.gemm.k, linear.gemm.count);
+  }
+  times.alternate = alternate_products(layer, products);
+  if (layer.feed_forward) {
+    times.last_product = products.back();
+    times.projections = layer.attention.grouped ? products.front() : StepParts();
   }
   add_weights(weights, plan, operators, times);
   const AttentionShape shape = attention_shape(layer.attention, plan);
@@ -277,8 +311,18 @@ SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products)
   if (!recomputes_products) {
     return forward[StepPart::Attention];
   }
-  const SimTime products = forward[StepPart::Linear] + forward[StepPart::Casts];
-  return SimTime(products.picoseconds() / 2) + forward[StepPart::MemoryBound] - times.kept;
+  return times.alternate + forward[StepPart::MemoryBound] - times.kept;
+}
+
+StepParts recomputed_fully(const PassTimes& times, FullRecompute kind) {
+  StepParts parts = times.forward;
+  if (kind != FullRecompute::Layer) {
+    parts -= times.last_product;
+  }
+  if (kind == FullRecompute::Unprojected) {
+    parts -= times.projections;
+  }
+  return parts;
 }
 
 PassTimes embedding_times(const Model& model, const ParallelPlan& plan,

@@ -6,6 +6,7 @@
 #include "parallelism/model.h"
 #include "parallelism/operator_time.h"
 #include "parallelism/parallel_plan.h"
+#include "parallelism/software_profile.h"
 #include "parallelism/step_parts.h"
 
 namespace trainyard {
@@ -15,6 +16,11 @@ struct PassTimes {
   // Of its memory-bound part what no selective recomputation runs again: weights that were gathered
   // are in place, outputs of attention are kept.
   SimTime kept;
+  // Of the forward pass, with their casts: the last product of a layer without experts, and those
+  // that make queries, keys and values.
+  StepParts last_product;
+  StepParts projections;
+  SimTime alternate;  // With their casts, products that are run again where every second one is.
   StepParts input_gradient;
   StepParts weight_gradient;
 };
@@ -26,9 +32,12 @@ struct PassTimes {
                                     double load = 1.0);
 
 // What selective recomputation runs again of a forward pass: the core of attention; or, where the
-// software runs every second product again, half of the products with their casts, and all
-// operators that are bound by memory, as nothing is kept of them.
+// software runs every second product again, those with their casts, and all operators that are
+// bound by memory, as nothing is kept of them.
 [[nodiscard]] SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products);
+
+// What full recomputation runs again of a forward pass.
+[[nodiscard]] StepParts recomputed_fully(const PassTimes& times, FullRecompute kind);
 
 // Look-up of tokens, and its gradient.
 [[nodiscard]] PassTimes embedding_times(const Model& model, const ParallelPlan& plan,

@@ -72,11 +72,23 @@ void add(const std::vector<GroupCall>& calls, double times, PlaceBytes& sum) {
 }
 
 // With DualPipe each of the two stages of a rank has half of the micro-batches.
-void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceBytes& sum) {
+double passes_of_stage(const ParallelPlan& plan) {
   const bool is_dual = plan.schedule == PipelineSchedule::DualPipe;
-  const double passes = static_cast<double>(plan.micro_batches()) * (is_dual ? 0.5 : 1.0);
-  add(calls.forward, plan.recompute == Recompute::Full ? 2.0 * passes : passes, sum);
-  add(calls.backward, passes, sum);
+  return static_cast<double>(plan.micro_batches()) * (is_dual ? 0.5 : 1.0);
+}
+
+void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceBytes& sum) {
+  add(calls.forward, passes_of_stage(plan), sum);
+  add(calls.backward, passes_of_stage(plan), sum);
+}
+
+void add_layer(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+               const SoftwareProfile& software, PlaceBytes& sum) {
+  const PassCalls calls = layer_calls(model, layer, plan, software);
+  add_passes(calls, plan, sum);
+  if (plan.recompute == Recompute::Full) {
+    add(recomputed_calls(calls, layer, software.full_recompute), passes_of_stage(plan), sum);
+  }
 }
 
 // Of one rank of the pipeline in a step.
@@ -97,7 +109,7 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
     const auto first = static_cast<std::size_t>(stage.first_layer);
     for (std::size_t index = 0; index < static_cast<std::size_t>(stage.layers); ++index) {
       const ModelLayer& layer = model.layers[first + index];
-      add_passes(layer_calls(model, layer, plan, software), plan, sum);
+      add_layer(model, layer, plan, software, sum);
       add_sharded(rank_parameters(model, layer, plan));
     }
     if (stage.has_embedding) {

@@ -25,6 +25,22 @@ double feed_forward_weights(const Model& model, const FeedForward& layer) {
   return static_cast<double>(layer.matrices() * layer.size * model.hidden);
 }
 
+// Of a token forward: products that full recomputation leaves out.
+double not_again(const Model& model, FullRecompute kind) {
+  double weights = 0.0;
+  for (const ModelLayer& layer : model.layers) {
+    if (kind == FullRecompute::Layer || !layer.feed_forward) {
+      continue;
+    }
+    weights += static_cast<double>(layer.feed_forward->size * model.hidden);
+    if (kind == FullRecompute::Unprojected && layer.attention.grouped) {
+      const auto& [heads, kv_heads, size] = *layer.attention.grouped;
+      weights += static_cast<double>((heads + 2 * kv_heads) * size * model.hidden);
+    }
+  }
+  return 2.0 * weights;
+}
+
 }  // namespace
 
 TokenFlops token_flops(const Model& model, std::int64_t sequence) {
@@ -84,15 +100,15 @@ double training_flops(const Model& model, std::int64_t sequence, FlopsConvention
 }
 
 double recomputed_flops(const Model& model, std::int64_t sequence, Recompute recompute,
-                        bool of_products) {
+                        const SoftwareProfile& software) {
   const auto [linear, attention, logits] = token_flops(model, sequence);
   switch (recompute) {
     case Recompute::None:
       break;
     case Recompute::Selective:
-      return of_products ? 0.5 * linear : attention;
+      return software.recomputes_products ? 0.5 * linear : attention;
     case Recompute::Full:
-      return linear + attention;
+      return linear + attention - not_again(model, software.full_recompute);
   }
   return 0.0;
 }

@@ -10,6 +10,7 @@
 
 #include "parallelism/model.h"
 #include "parallelism/parallel_plan.h"
+#include "parallelism/software_profile.h"
 
 namespace trainyard {
 
@@ -49,10 +50,8 @@ inline constexpr std::array kFlopsConventions{FlopsConvention::HardwareFullRecom
 [[nodiscard]] double training_flops(const Model& model, std::int64_t sequence,
                                     FlopsConvention convention);
 
-// The same, of what a plan computes again. `of_products`: selective recomputation is of every
-// second product instead of attention (SoftwareProfile::recomputes_products). The head is not
-// recomputed.
+// The same, of what a plan computes again with that software. The head is not recomputed.
 [[nodiscard]] double recomputed_flops(const Model& model, std::int64_t sequence,
-                                      Recompute recompute, bool of_products);
+                                      Recompute recompute, const SoftwareProfile& software);
 
 }  // namespace trainyard

@@ -10,13 +10,10 @@
 
 #include "parallelism/host_launches.h"
 #include "parallelism/layer_time.h"
+#include "parallelism/time_arithmetic.h"
 
 namespace trainyard {
 namespace {
-
-SimTime difference_or_zero(SimTime a, SimTime b) {
-  return a > b ? a - b : SimTime();
-}
 
 struct Block {
   StepParts compute;
@@ -341,8 +338,10 @@ PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const Ex
     unit.phases = forward_phases(job, compute.forward, calls.forward, exchanges, {});
   } else {
     if (is_recomputed) {
+      const FullRecompute full = job.software.full_recompute;
       unit.phases =
-          forward_phases(job, compute.forward, calls.forward, exchanges, StepPart::Recompute);
+          forward_phases(job, recomputed_fully(compute, full), recomputed_calls(calls, layer, full),
+                         exchanges, StepPart::Recompute);
     }
     StepParts backward = compute.input_gradient;
     backward[StepPart::Recompute] += recomputed(job, compute);

@@ -2,7 +2,6 @@
 #include "parallelism/plan_bound.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -13,13 +12,10 @@
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/rank_groups.h"
 #include "parallelism/step_traffic.h"
+#include "parallelism/time_arithmetic.h"
 
 namespace trainyard {
 namespace {
-
-SimTime scaled(SimTime time, double factor) {
-  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
-}
 
 // Least times of a part of the model for one micro-batch.
 struct LeastTimes {
@@ -80,7 +76,8 @@ class PlanBound {
     const PassCalls calls = layer_calls(model, layer, plan_, software);
     LeastTimes least = part(compute, calls);
     if (plan_.recompute == Recompute::Full) {
-      least.backward += least.forward;
+      least.backward += recomputed_fully(compute, software.full_recompute).total() +
+                        tensor_time(recomputed_calls(calls, layer, software.full_recompute));
     } else if (plan_.recompute == Recompute::Selective) {
       least.backward += recomputed_selectively(compute, software.recomputes_products);
     }

@@ -115,12 +115,14 @@ class NetworkBytes {
       return last_bytes_;
     }
     const PassCalls calls = layer_calls(model_, layer, plan_, software_);
+    const std::vector<GroupCall> again =
+        plan_.recompute == Recompute::Full
+            ? recomputed_calls(calls, layer, software_.full_recompute)
+            : std::vector<GroupCall>();
     double sum = 0.0;
-    for (const auto& [pass, times] :
-         {std::pair(&calls.forward, plan_.recompute == Recompute::Full ? 2.0 : 1.0),
-          std::pair(&calls.backward, 1.0)}) {
+    for (const std::vector<GroupCall>* pass : {&calls.forward, &again, &calls.backward}) {
       for (const GroupCall& call : *pass) {
-        sum += times * bytes_of(call) * dispatch_share(layer, call);
+        sum += bytes_of(call) * dispatch_share(layer, call);
       }
     }
     last_layer_ = &layer;

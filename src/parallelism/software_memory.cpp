@@ -14,6 +14,7 @@ MemorySettings memory_settings(const SoftwareProfile& software) {
   }
   MemorySettings settings = memory_settings(is_unfused ? "megatron-2022" : "megatron-core");
   settings.states.gradient = software.gradient_bytes;
+  settings.activations.keeps_projections = software.full_recompute == FullRecompute::Unprojected;
   return settings;
 }
 

@@ -21,6 +21,13 @@ bool read_dispatch(const SourcedReader& reader, const ConfigNode& root) {
   return reader.value(root, "dispatch").as_choice(kChoices) == 1;
 }
 
+FullRecompute read_full(const SourcedReader& reader, const ConfigNode& root) {
+  static constexpr std::array<std::string_view, 3> kChoices{"layer", "needed", "unprojected"};
+  return root.optional("full")
+             ? static_cast<FullRecompute>(reader.value(root, "full").as_choice(kChoices))
+             : FullRecompute::Layer;
+}
+
 bool read_ring(const SourcedReader& reader, const ConfigNode& root) {
   static constexpr std::array<std::string_view, 2> kChoices{"sent", "gathered"};
   return root.optional("ring") && reader.value(root, "ring").as_choice(kChoices) == 1;
@@ -46,6 +53,7 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
       .attention = reader.value(root, "attention").as_string(),
       .fusion = reader.value(root, "fusion").as_string(),
       .recomputes_products = read_selective(reader, root),
+      .full_recompute = read_full(reader, root),
       .host = reader.value(root, "host").as_number(0.0, 100.0),
       .deals_out_matrices = flag("deals_out_matrices"),
       .gradient_bytes = static_cast<int>(reader.value(root, "gradient_bytes").as_integer(1, 8)),

@@ -3,6 +3,7 @@
 // overlaps. configs/software/*.yaml; docs/step.md explains the keys.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -11,6 +12,13 @@
 
 namespace trainyard {
 
+// What full recomputation runs again of a layer without experts.
+enum class FullRecompute : std::uint8_t {
+  Layer,
+  Needed,       // Not its last product, of which the backward pass needs what goes in alone.
+  Unprojected,  // Nor the products that make queries, keys and values, which are kept.
+};
+
 struct SoftwareProfile {
   std::string name;  // Of the file.
   std::string title;
@@ -18,6 +26,7 @@ struct SoftwareProfile {
   std::string fusion;     // Of memory-bound operators: "fused", "eager", "compiled".
   // Recompute::Selective is every second product, not the core of attention.
   bool recomputes_products = false;
+  FullRecompute full_recompute = FullRecompute::Layer;
   double host = 1.0;  // Factor on the time for which the host launches a layer.
   // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts
   // what it has updated, after the step; instead of even slices, scattered and gathered.

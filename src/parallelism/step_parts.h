@@ -56,6 +56,12 @@ struct StepParts {
     }
     return *this;
   }
+  StepParts& operator-=(const StepParts& other) {
+    for (std::size_t index = 0; index < kStepParts; ++index) {
+      times[index] = times[index] - other.times[index];
+    }
+    return *this;
+  }
   bool operator==(const StepParts&) const = default;
 };
 

@@ -18,37 +18,14 @@
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/pipeline_timeline.h"
 #include "parallelism/rank_groups.h"
+#include "parallelism/step_passes.h"
 #include "parallelism/step_traffic.h"
+#include "parallelism/time_arithmetic.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
-
-SimTime scaled(SimTime time, double factor) {
-  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
-}
-
-SimTime difference_or_zero(SimTime a, SimTime b) {
-  return a > b ? a - b : SimTime();
-}
-
-// Passes of a part of the model, with their traffic.
-struct Passes {
-  StepParts forward;
-  StepParts input_gradient;
-  StepParts weight_gradient;
-
-  Passes& operator+=(const Passes& other) {
-    forward += other.forward;
-    input_gradient += other.input_gradient;
-    weight_gradient += other.weight_gradient;
-    return *this;
-  }
-  [[nodiscard]] SimTime backward() const {
-    return input_gradient.total() + weight_gradient.total();
-  }
-};
 
 class StepModel {
  public:
@@ -64,22 +41,24 @@ class StepModel {
   void add_traffic(const std::vector<GroupCall>& calls, SimTime attention, StepParts& parts);
   // Tokens to their experts and back, in one direction of a pass: `load` as in expert_routing.h.
   [[nodiscard]] SimTime exchange(const Experts& experts, int element_bytes, double load);
-  void add_exchanges(const ModelLayer& layer, double load, Passes& passes);
+  void add_exchanges(const ModelLayer& layer, double load, StepPasses& passes);
   // What shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
-  void add_sharded(const RankParameters& parameters, Passes& passes);
-  void add_activation_copies(int of_model, Passes& passes) const;
-  [[nodiscard]] Passes layer(int of_model);
+  void add_sharded(const RankParameters& parameters, StepPasses& passes);
+  void add_activation_copies(int of_model, StepPasses& passes) const;
+  [[nodiscard]] SimTime run_again(const ModelLayer& layer, const PassTimes& compute,
+                                  const PassCalls& calls, SimTime forward);
+  [[nodiscard]] StepPasses layer(int of_model);
   // The same, worked out once for layers that follow one another and are alike.
-  [[nodiscard]] const Passes& same_layer(int of_model);
-  [[nodiscard]] Passes end(const PassTimes& compute, const PassCalls& calls,
-                           std::int64_t parameters);  // Of this rank.
-  [[nodiscard]] Passes stage(const PipelineStage& stage);
+  [[nodiscard]] const StepPasses& same_layer(int of_model);
+  [[nodiscard]] StepPasses end(const PassTimes& compute, const PassCalls& calls,
+                               std::int64_t parameters);  // Of this rank.
+  [[nodiscard]] StepPasses stage(const PipelineStage& stage);
   [[nodiscard]] PipelineTimeline run_stages(SimTime transfer) const;
   [[nodiscard]] SimTime transfer_time_of_stage();
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
-  [[nodiscard]] Passes of_rank(int rank) const;
+  [[nodiscard]] StepPasses of_rank(int rank) const;
   [[nodiscard]] RankParameters parameters_of_rank(int rank) const;
   // Micro-batches whose passes hide the traffic of gradients and weights.
   [[nodiscard]] double window() const;
@@ -94,9 +73,9 @@ class StepModel {
   OperatorTimes operators_;
   GroupTimes& times_;
   std::vector<PipelineStage> stages_;
-  std::vector<Passes> passes_;  // By stage.
+  std::vector<StepPasses> passes_;  // By stage.
   std::optional<int> last_layer_;
-  Passes last_passes_;
+  StepPasses last_passes_;
   std::map<RankGroupKind, std::vector<int>> groups_;
 };
 
@@ -182,7 +161,7 @@ SimTime StepModel::exchange(const Experts& experts, int element_bytes, double lo
 // Forward, tokens go in the precision of the dispatch and come back in 16 bits; backward, gradients
 // do the same (arXiv 2412.19437, section 3.3.3). Overlapped, they travel beside what is computed of
 // another micro-batch.
-void StepModel::add_exchanges(const ModelLayer& layer, double load, Passes& passes) {
+void StepModel::add_exchanges(const ModelLayer& layer, double load, StepPasses& passes) {
   if (!layer.experts || plan_.expert == 1) {
     return;
   }
@@ -207,7 +186,7 @@ SimTime StepModel::exposed(SimTime traffic, SimTime window) const {
          scaled(std::min(traffic, window), job_.rates.overlapped_data);
 }
 
-void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
+void StepModel::add_sharded(const RankParameters& parameters, StepPasses& passes) {
   if (plan_.zero_stage < 3) {
     return;
   }
@@ -224,7 +203,7 @@ void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
   passes.weight_gradient[StepPart::Data] += exposed(all - gather, passes.weight_gradient.total());
 }
 
-void StepModel::add_activation_copies(int of_model, Passes& passes) const {
+void StepModel::add_activation_copies(int of_model, StepPasses& passes) const {
   if (!plan_.offload.activations) {
     return;
   }
@@ -235,20 +214,33 @@ void StepModel::add_activation_copies(int of_model, Passes& passes) const {
       difference_or_zero(job_.host->copy_to_gpu(size), passes.backward());
 }
 
-Passes StepModel::layer(int of_model) {
+// With full recomputation, of a layer that takes `forward` with all its traffic.
+SimTime StepModel::run_again(const ModelLayer& layer, const PassTimes& compute,
+                             const PassCalls& calls, SimTime forward) {
+  const FullRecompute kind = job_.software.full_recompute;
+  if (kind == FullRecompute::Layer || !layer.feed_forward) {
+    return forward;
+  }
+  StepParts parts = recomputed_fully(compute, kind);
+  add_traffic(recomputed_calls(calls, layer, kind), compute.forward[StepPart::Attention], parts);
+  return parts.total();
+}
+
+StepPasses StepModel::layer(int of_model) {
   const ModelLayer& layer = job_.model.layers[static_cast<std::size_t>(of_model)];
   const double load =
       layer.experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
   const PassTimes compute = layer_times(job_.model, layer, plan_, operators_, load);
   const PassCalls calls = layer_calls(job_.model, layer, plan_, job_.software);
-  Passes passes{.forward = compute.forward,
-                .input_gradient = compute.input_gradient,
-                .weight_gradient = compute.weight_gradient};
+  StepPasses passes{.forward = compute.forward,
+                    .input_gradient = compute.input_gradient,
+                    .weight_gradient = compute.weight_gradient};
   add_traffic(calls.forward, compute.forward[StepPart::Attention], passes.forward);
   add_traffic(calls.backward, compute.input_gradient[StepPart::Attention], passes.input_gradient);
   add_exchanges(layer, load, passes);
   if (plan_.recompute == Recompute::Full) {
-    passes.input_gradient[StepPart::Recompute] = passes.forward.total();
+    passes.input_gradient[StepPart::Recompute] =
+        run_again(layer, compute, calls, passes.forward.total());
   } else if (plan_.recompute == Recompute::Selective) {
     passes.input_gradient[StepPart::Recompute] =
         recomputed_selectively(compute, job_.software.recomputes_products);
@@ -265,7 +257,7 @@ Passes StepModel::layer(int of_model) {
   return passes;
 }
 
-const Passes& StepModel::same_layer(int of_model) {
+const StepPasses& StepModel::same_layer(int of_model) {
   const auto at = [&](int place) -> const ModelLayer& {
     return job_.model.layers[static_cast<std::size_t>(place)];
   };
@@ -277,19 +269,20 @@ const Passes& StepModel::same_layer(int of_model) {
   return last_passes_;
 }
 
-Passes StepModel::end(const PassTimes& compute, const PassCalls& calls, std::int64_t parameters) {
-  Passes passes{.forward = compute.forward,
-                .input_gradient = compute.input_gradient,
-                .weight_gradient = compute.weight_gradient};
+StepPasses StepModel::end(const PassTimes& compute, const PassCalls& calls,
+                          std::int64_t parameters) {
+  StepPasses passes{.forward = compute.forward,
+                    .input_gradient = compute.input_gradient,
+                    .weight_gradient = compute.weight_gradient};
   add_traffic(calls.forward, {}, passes.forward);
   add_traffic(calls.backward, {}, passes.input_gradient);
   add_sharded({.dense = parameters}, passes);
   return passes;
 }
 
-Passes StepModel::stage(const PipelineStage& stage) {
+StepPasses StepModel::stage(const PipelineStage& stage) {
   const Model& model = job_.model;
-  Passes sum;
+  StepPasses sum;
   if (stage.has_embedding) {
     sum += end(embedding_times(model, plan_, operators_), embedding_calls(model, plan_),
                rank_embedding_parameters(model, plan_));
@@ -327,7 +320,7 @@ PipelineTimeline StepModel::run_stages(SimTime transfer) const {
                       .transfer = transfer,
                       .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
                                                          : PipelineTransfers::Synchronous};
-  for (const Passes& passes : passes_) {
+  for (const StepPasses& passes : passes_) {
     times.stages.push_back({.forward = passes.forward.total(),
                             .input_gradient = passes.input_gradient.total(),
                             .weight_gradient = passes.weight_gradient.total()});
@@ -339,7 +332,7 @@ StepParts StepModel::parts_of(const std::vector<TimedPass>& passes, int rank) co
   const PipelineShape shape = plan_.pipeline_shape();
   StepParts parts;
   for (const TimedPass& timed : passes) {
-    const Passes& of_stage =
+    const StepPasses& of_stage =
         passes_[static_cast<std::size_t>(shape.stage_of(rank, timed.pass.chunk))];
     const PassKind kind = timed.pass.kind;
     if (kind == PassKind::Forward) {
@@ -356,10 +349,10 @@ StepParts StepModel::parts_of(const std::vector<TimedPass>& passes, int rank) co
 }
 
 // Chunks of a rank are the stages of both directions for DualPipe.
-Passes StepModel::of_rank(int rank) const {
+StepPasses StepModel::of_rank(int rank) const {
   const PipelineShape shape = plan_.pipeline_shape();
   const int chunks = shape.schedule == PipelineSchedule::DualPipe ? 1 : shape.chunks;
-  Passes sum;
+  StepPasses sum;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     sum += passes_[static_cast<std::size_t>(shape.stage_of(rank, chunk))];
   }
@@ -392,7 +385,7 @@ SimTime StepModel::exposed_data() {
   SimTime most;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
     const DataCalls calls = data_calls(parameters_of_rank(rank), plan_, job_.software);
-    const Passes passes = of_rank(rank);
+    const StepPasses passes = of_rank(rank);
     const SimTime shown =
         exposed(time_of(calls.reduce), scaled(passes.backward(), micro_batches)) +
         (owns_matrices(plan_, job_.software)
@@ -482,7 +475,7 @@ StepTime StepModel::run() {
   parts[StepPart::Fixed] = job_.software.fixed;
   parts[StepPart::Jitter] = jitter_of(parts.total(), job_.server_of_rank);
   result.time = parts.total();
-  const Passes of_busiest = of_rank(result.busiest_rank);
+  const StepPasses of_busiest = of_rank(result.busiest_rank);
   result.forward = of_busiest.forward.total();
   result.backward = of_busiest.backward();
   return result;

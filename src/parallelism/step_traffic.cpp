@@ -182,6 +182,22 @@ PassCalls layer_calls(const Model& model, const ModelLayer& layer, const Paralle
   return calls;
 }
 
+std::vector<GroupCall> recomputed_calls(const PassCalls& calls, const ModelLayer& layer,
+                                        FullRecompute kind) {
+  std::vector<GroupCall> again = calls.forward;
+  if (kind == FullRecompute::Layer || !layer.feed_forward) {
+    return again;
+  }
+  // The sum behind the last product.
+  const auto last = std::find_if(again.rbegin(), again.rend(), [](const GroupCall& call) {
+    return call.group == RankGroupKind::Tensor && call.operation != Operation::AllGather;
+  });
+  if (last != again.rend()) {
+    again.erase(std::next(last).base());
+  }
+  return again;
+}
+
 PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
   PassCalls calls;
   const std::int64_t hidden = plan.tokens() * model.hidden;

@@ -43,6 +43,9 @@ struct PassCalls {
 // Traffic of tensor, context, expert and expert tensor ranks.
 [[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const SoftwareProfile& software);
+// Of its forward pass, what full recomputation makes again.
+[[nodiscard]] std::vector<GroupCall> recomputed_calls(const PassCalls& calls,
+                                                      const ModelLayer& layer, FullRecompute kind);
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
 

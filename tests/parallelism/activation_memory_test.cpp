@@ -140,6 +140,15 @@ TEST_CASE("recomputation by operators keeps every other product", "[memory]") {
   REQUIRE(kept(model, plan, options) == 8192 * (2 * (h + h + h / 4 + 14336 + h + h) + 4 * 32));
 }
 
+TEST_CASE("full recomputation keeps the input of a layer, and queries, keys and values if so told",
+          "[memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads" / "models" / "llama-3-8b.yaml");
+  const std::int64_t h = model.hidden;
+  const ParallelPlan plan{.sequence = 8192, .recompute = Recompute::Full};
+  REQUIRE(kept(model, plan, {}) == 8192 * 2 * h);
+  REQUIRE(kept(model, plan, {.keeps_projections = true}) == 8192 * 2 * (h + h + 2 * h / 4));
+}
+
 TEST_CASE("a ring holds keys and values of another rank beside its own", "[memory]") {
   const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mpt-7b.yaml");
   const ModelLayer& layer = model.layers.front();

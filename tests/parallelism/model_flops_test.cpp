@@ -56,15 +56,26 @@ TEST_CASE("utilisations follow from published step times", "[model]") {
 TEST_CASE("what is computed again adds up to the published conventions", "[model]") {
   const Model model = shipped("gpt-3-175b");
   const double once = training_flops(model, 2048, FlopsConvention::Model);
-  REQUIRE(recomputed_flops(model, 2048, Recompute::None, false) == 0.0);
-  REQUIRE(once + recomputed_flops(model, 2048, Recompute::Full, false) ==
+  SoftwareProfile products;
+  products.recomputes_products = true;
+  REQUIRE(recomputed_flops(model, 2048, Recompute::None, {}) == 0.0);
+  REQUIRE(once + recomputed_flops(model, 2048, Recompute::Full, {}) ==
           Approx(training_flops(model, 2048, FlopsConvention::HardwareFullRecompute)));
   // That convention counts attention three times again; it is done once.
-  const double again = recomputed_flops(model, 2048, Recompute::Selective, false);
+  const double again = recomputed_flops(model, 2048, Recompute::Selective, {});
   REQUIRE(once + 3.0 * again ==
           Approx(training_flops(model, 2048, FlopsConvention::HardwareSelectiveRecompute)));
-  REQUIRE(again + 2.0 * recomputed_flops(model, 2048, Recompute::Selective, true) ==
-          Approx(recomputed_flops(model, 2048, Recompute::Full, false)));
+  REQUIRE(again + 2.0 * recomputed_flops(model, 2048, Recompute::Selective, products) ==
+          Approx(recomputed_flops(model, 2048, Recompute::Full, {})));
+  // Of 12 h^2 weights of a layer the last product has 4, queries, keys and values 3.
+  SoftwareProfile software;
+  const auto linear = [&](FullRecompute kind) {
+    software.full_recompute = kind;
+    return recomputed_flops(model, 2048, Recompute::Full, software) - again;
+  };
+  const double layer = linear(FullRecompute::Layer);
+  REQUIRE(linear(FullRecompute::Needed) == Approx(layer * 8.0 / 12.0));
+  REQUIRE(linear(FullRecompute::Unprojected) == Approx(layer * 5.0 / 12.0));
 }
 
 TEST_CASE("the conventions of Megatron's tables differ by half of the attention", "[model]") {

@@ -24,6 +24,17 @@ TEST_CASE("every shipped software profile is read", "[software]") {
   REQUIRE(count >= 5);
 }
 
+TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]") {
+  const auto load = [](const std::string& name) {
+    return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
+  };
+  REQUIRE(load("megatron-core").full_recompute == FullRecompute::Layer);
+  REQUIRE_FALSE(load("megatron-core").gathers_keys);
+  REQUIRE(load("pytorch-compiled").full_recompute == FullRecompute::Needed);
+  REQUIRE(load("pytorch-compiled").gathers_keys);
+  REQUIRE(load("maxtext").full_recompute == FullRecompute::Unprojected);
+}
+
 TEST_CASE("a software profile needs a source for each value", "[software]") {
   ConfigDocument document = ConfigDocument::parse(
       "title: T\nsources: {a: A}\nattention: {value: unfused, evidence: shipped}\n", "s.yaml");

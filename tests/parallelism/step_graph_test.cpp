@@ -193,6 +193,33 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("rings that are gathered, and layers run again in part, take what the closed forms say",
+          "[step_graph]") {
+  const std::vector<ParallelPlan> plans{
+      {.tensor = 2, .context = 4, .recompute = Recompute::Full},
+      {.tensor = 4, .has_sequence_parallelism = true, .context = 2, .recompute = Recompute::Full},
+      {.context = 2, .pipeline = 4, .recompute = Recompute::Full}};
+  for (const ParallelPlan& plan : plans) {
+    for (const FullRecompute kind : {FullRecompute::Needed, FullRecompute::Unprojected}) {
+      for (const char* fusion : {"compiled", "eager"}) {
+        INFO(name_of(plan) << " " << fusion);
+        GraphStepCase step = case_of("llama-3-8b", plan);
+        step.software.gathers_keys = true;
+        step.software.fusion = fusion;
+        step.rates.gathers_keys = true;
+        step.software.full_recompute = kind;
+        const StepTime closed = step.closed();
+        REQUIRE(step.graph().step.time == closed.time);
+        if (plan.pipeline == 1) {
+          REQUIRE(step.graph().step.parts == closed.parts);
+        }
+        step.software.full_recompute = FullRecompute::Layer;
+        REQUIRE(step.closed().time > closed.time);
+      }
+    }
+  }
+}
+
 TEST_CASE("beside gradients and weights of a pipeline the graph is no slower than the closed forms",
           "[step_graph]") {
   for (ParallelPlan plan : plans_without_windows()) {

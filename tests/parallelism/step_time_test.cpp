@@ -145,10 +145,12 @@ TEST_CASE("recomputing costs the forward passes again", "[step]") {
   REQUIRE(step.run().parts[StepPart::Recompute] > SimTime());
   const SimTime attention = step.run().parts[StepPart::Recompute];
   step.software.recomputes_products = true;
-  // Half of the products forward, which are a third of all, and what is bound by memory, which
+  // Of the products forward, which are a third of all, those of keys, 4 h^2 / 4 with the share of
+  // their heads, output and one of three of the feed-forward; and what is bound by memory, which
   // takes 1.6 times as long backward.
+  const double share = (0.25 + 1.0 + 3.5) / (2.5 + 3 * 3.5);
   REQUIRE(step.run().parts[StepPart::Recompute].seconds() ==
-          Approx(none.parts[StepPart::Linear].seconds() / 6.0 +
+          Approx(none.parts[StepPart::Linear].seconds() / 3.0 * share +
                  none.parts[StepPart::MemoryBound].seconds() / 2.6)
               .epsilon(0.05));
   REQUIRE(step.run().parts[StepPart::Recompute] > attention);
@@ -158,6 +160,18 @@ TEST_CASE("recomputing costs the forward passes again", "[step]") {
   REQUIRE(full.parts[StepPart::Recompute] < none.forward * 8);
   REQUIRE(full.parts[StepPart::Recompute].seconds() >
           0.9 * (none.forward * 8 - none.parts[StepPart::Head]).seconds());
+  // Without the last product, and its traffic, backward needs no more; and with its input at hand.
+  const auto again = [&](FullRecompute kind) {
+    step.software.full_recompute = kind;
+    return step.run().parts[StepPart::Recompute].seconds();
+  };
+  const double products = none.parts[StepPart::Linear].seconds() / 3.0;
+  const double whole = again(FullRecompute::Layer);
+  const double sum = none.parts[StepPart::Tensor].seconds() / 4.0 / 2.0;
+  REQUIRE(whole - again(FullRecompute::Needed) - sum ==
+          Approx(products * 3.5 / (2.5 + 3 * 3.5)).epsilon(0.05));
+  REQUIRE(again(FullRecompute::Needed) - again(FullRecompute::Unprojected) ==
+          Approx(products * 1.5 / (2.5 + 3 * 3.5)).epsilon(0.05));
 }
 
 TEST_CASE("small layers take the time for which they are launched", "[step]") {
