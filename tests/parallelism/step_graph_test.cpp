@@ -198,7 +198,7 @@ TEST_CASE("rings that are gathered, and layers run again in part, take what the 
   const std::vector<ParallelPlan> plans{
       {.tensor = 2, .context = 4, .recompute = Recompute::Full},
       {.tensor = 4, .has_sequence_parallelism = true, .context = 2, .recompute = Recompute::Full},
-      {.context = 2, .pipeline = 4, .recompute = Recompute::Full}};
+      {.tensor = 2, .pipeline = 4, .recompute = Recompute::Full}};
   for (const ParallelPlan& plan : plans) {
     for (const FullRecompute kind : {FullRecompute::Needed, FullRecompute::Unprojected}) {
       for (const char* fusion : {"compiled", "eager"}) {
