@@ -207,6 +207,8 @@ TEST_CASE("rings that are gathered, and layers run again in part, take what the 
         step.software.gathers_keys = true;
         step.software.fusion = fusion;
         step.rates.gathers_keys = true;
+        step.rates.host_layer = {};
+        step.rates.host_collective = {};
         step.software.full_recompute = kind;
         const StepTime closed = step.closed();
         REQUIRE(step.graph().step.time == closed.time);

@@ -167,7 +167,7 @@ TEST_CASE("recomputing costs the forward passes again", "[step]") {
   };
   const double products = none.parts[StepPart::Linear].seconds() / 3.0;
   const double whole = again(FullRecompute::Layer);
-  const double sum = none.parts[StepPart::Tensor].seconds() / 4.0 / 2.0;
+  const double sum = none.parts[StepPart::Tensor].seconds() / 4.0;
   REQUIRE(whole - again(FullRecompute::Needed) - sum ==
           Approx(products * 3.5 / (2.5 + 3 * 3.5)).epsilon(0.05));
   REQUIRE(again(FullRecompute::Needed) - again(FullRecompute::Unprojected) ==
