@@ -29,9 +29,9 @@ constexpr double kRingFirstBytes = 4.0;
 constexpr double kRingStepBytes = 5.5;
 // The same where keys and values are gathered and results added up in FP32 (_SDPAMerger and
 // _templated_ring_attention_backward in torch/distributed/tensor/experimental/_attention.py), each
-// elementwise expression one kernel. Forward once: the output to FP32 and back, keys and values laid
-// out; for each other step: a result that is added to the output, half of one in half of the steps,
-// after which both halves are joined. Backward once: keys and values laid out, three gradients to
+// elementwise expression one kernel. Forward once: the output to FP32 and back, keys and values
+// laid out; for each other step: a result that is added to the output, half of one in half of the
+// steps, after which both halves are joined. Backward once: keys and values laid out, gradients to
 // 16 bits; for each step: three gradients added in FP32, those of keys and values laid out to be
 // sent on.
 constexpr double kGatheredForwardBytes = 6.0 + 6.0 + 8.0;
@@ -252,10 +252,10 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
 }
 
 // Every second product of queries, keys, values, output, and the two or three of the feed-forward,
-// but for the last, of which only the input is needed: keys, output, and the second of a gated pair.
-// In 8 bits all but the last, as aten._scaled_mm is not among what is kept (torchtitan,
-// _apply_ac_to_transformer_block: aten.mm is). Half of them where they are others. `products`: those
-// of linears_of(), forward.
+// but for the last, of which only the input is needed: keys, output, and the second of a gated
+// pair. In 8 bits all but the last, as aten._scaled_mm is not among what is kept (torchtitan,
+// _apply_ac_to_transformer_block: aten.mm is). Half of them where they are others. `products`:
+// those of linears_of(), forward.
 SimTime alternate_products(const ModelLayer& layer, const std::vector<StepParts>& products) {
   StepParts all;
   for (const StepParts& product : products) {
