@@ -251,29 +251,6 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
   return forward;
 }
 
-// Every second product of queries, keys, values, output, and the two or three of the feed-forward,
-// but for the last, of which only the input is needed: keys, output, and the second of a gated
-// pair. In 8 bits all but the last, as aten._scaled_mm is not among what is kept (torchtitan,
-// _apply_ac_to_transformer_block: aten.mm is). Half of them where they are others. `products`:
-// those of linears_of(), forward.
-SimTime alternate_products(const ModelLayer& layer, const std::vector<StepParts>& products) {
-  StepParts all;
-  for (const StepParts& product : products) {
-    all += product;
-  }
-  if (!layer.feed_forward || !layer.attention.grouped) {
-    return SimTime(all.total().picoseconds() / 2);
-  }
-  if (all[StepPart::Casts] > SimTime()) {
-    return all.total() - products.back().total();
-  }
-  const auto& [heads, kv_heads, size] = *layer.attention.grouped;
-  const SimTime keys(products[0].total().picoseconds() * kv_heads / (heads + 2 * kv_heads));
-  const SimTime second =
-      layer.feed_forward->is_gated ? SimTime(products[2].total().picoseconds() / 2) : SimTime();
-  return keys + products[1].total() + second;
-}
-
 }  // namespace
 
 PassTimes layer_times(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
@@ -286,7 +263,6 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
     products.push_back(forward);
     weights += elements(linear.gemm.n, linear.gemm.k, linear.gemm.count);
   }
-  times.alternate = alternate_products(layer, products);
   if (layer.feed_forward) {
     times.last_product = products.back();
     times.projections = layer.attention.grouped ? products.front() : StepParts();
@@ -311,7 +287,8 @@ SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products)
   if (!recomputes_products) {
     return forward[StepPart::Attention];
   }
-  return times.alternate + forward[StepPart::MemoryBound] - times.kept;
+  const SimTime products = forward[StepPart::Linear] + forward[StepPart::Casts];
+  return SimTime(products.picoseconds() / 2) + forward[StepPart::MemoryBound] - times.kept;
 }
 
 StepParts recomputed_fully(const PassTimes& times, FullRecompute kind) {

@@ -20,7 +20,6 @@ struct PassTimes {
   // that make queries, keys and values.
   StepParts last_product;
   StepParts projections;
-  SimTime alternate;  // With their casts, products that are run again where every second one is.
   StepParts input_gradient;
   StepParts weight_gradient;
 };
@@ -32,8 +31,8 @@ struct PassTimes {
                                     double load = 1.0);
 
 // What selective recomputation runs again of a forward pass: the core of attention; or, where the
-// software runs every second product again, those with their casts, and all operators that are
-// bound by memory, as nothing is kept of them.
+// software runs every second product again, half of the products with their casts, and all
+// operators that are bound by memory, as nothing is kept of them.
 [[nodiscard]] SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products);
 
 // What full recomputation runs again of a forward pass.

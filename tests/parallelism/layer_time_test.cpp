@@ -259,36 +259,18 @@ TEST_CASE("a ring adds up the outputs of its steps", "[layer]") {
   REQUIRE(bytes_of_token(4, ContextParallelism::Ring) - alone == Approx(48.5 * 64 * 128 / 2));
 }
 
-TEST_CASE("what is recomputed by choice: attention, or every second product and all the rest",
+TEST_CASE("what is recomputed by choice: attention, or half of the products and all the rest",
           "[layer]") {
   PassTimes times;
   times.forward[StepPart::Linear] = SimTime(1000);
   times.forward[StepPart::Casts] = SimTime(100);
   times.forward[StepPart::Attention] = SimTime(10);
-  times.forward[StepPart::MemoryBound] = SimTime(8);
-  times.kept = SimTime(7);
-  times.alternate = SimTime(550);
+  times.forward[StepPart::MemoryBound] = SimTime(1);
   REQUIRE(recomputed_selectively(times, false) == SimTime(10));
   REQUIRE(recomputed_selectively(times, true) == SimTime(551));
-}
-
-TEST_CASE("every second product is that of keys, the output and one of a gated pair", "[layer]") {
-  // In h^2: queries and output 1, keys and values 1/4 each, three of the feed-forward 3.5 each.
-  ComputeRates rates = ideal_rates();
-  const auto share = [&](const std::string& name) {
-    const Model model = shipped_model(name);
-    const PassTimes times = layer_times(model, model.layers[0], plan_of(1), OperatorTimes(rates));
-    const StepParts& forward = times.forward;
-    return times.alternate.seconds() /
-           (forward[StepPart::Linear] + forward[StepPart::Casts]).seconds();
-  };
-  REQUIRE(share("llama-3-8b") == Approx((0.25 + 1.0 + 3.5) / 13.0).epsilon(0.02));
-  // Of six products the last is the third of them.
-  REQUIRE(share("gpt-3-175b") == Approx(2.0 / 12.0).epsilon(0.02));
-  REQUIRE(share("mixtral-8x7b") == Approx(0.5).epsilon(0.001));
-  // In 8 bits all but the last.
-  rates.fp8_cast = 1.0;
-  REQUIRE(share("llama-3-8b") == Approx(9.5 / 13.0).epsilon(0.02));
+  times.forward[StepPart::MemoryBound] = SimTime(8);
+  times.kept = SimTime(7);
+  REQUIRE(recomputed_selectively(times, true) == SimTime(551));
 }
 
 }  // namespace trainyard

@@ -145,12 +145,10 @@ TEST_CASE("recomputing costs the forward passes again", "[step]") {
   REQUIRE(step.run().parts[StepPart::Recompute] > SimTime());
   const SimTime attention = step.run().parts[StepPart::Recompute];
   step.software.recomputes_products = true;
-  // Of the products forward, which are a third of all, those of keys, 4 h^2 / 4 with the share of
-  // their heads, output and one of three of the feed-forward; and what is bound by memory, which
+  // Half of the products forward, which are a third of all, and what is bound by memory, which
   // takes 1.6 times as long backward.
-  const double share = (0.25 + 1.0 + 3.5) / (2.5 + 3 * 3.5);
   REQUIRE(step.run().parts[StepPart::Recompute].seconds() ==
-          Approx(none.parts[StepPart::Linear].seconds() / 3.0 * share +
+          Approx(none.parts[StepPart::Linear].seconds() / 6.0 +
                  none.parts[StepPart::MemoryBound].seconds() / 2.6)
               .epsilon(0.05));
   REQUIRE(step.run().parts[StepPart::Recompute] > attention);
