@@ -18,6 +18,7 @@
 #include "cli/step_foreign.h"
 #include "cli/step_html.h"
 #include "cli/step_noise.h"
+#include "cli/step_recommender.h"
 #include "cli/step_request.h"
 #include "parallelism/idle_settings.h"
 #include "parallelism/model_flops.h"
@@ -42,8 +43,8 @@ namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 The workload says model, plan, batch, precision and software: a file, or a name in
-configs/workloads. A --set whose first key is model, software, precision, plan, batch or overlap
-changes the workload; any other the cluster.
+configs/workloads. A --set whose first key is model, software, precision, plan, batch, overlap,
+routing or optimizer changes the workload; any other the cluster.
 
 Examples:
   trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b
@@ -51,6 +52,7 @@ Examples:
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
   trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b --method graph \
       --trace step.json
+  trainyard step --cluster dgx-a100 --workload dlrm-dcnv2 --set plan.columns=2
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
@@ -267,6 +269,9 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
           "nobody says what it holds");
     }
     return run_foreign_step(reader, *format, out);
+  }
+  if (has_recommender(reader)) {
+    return run_recommender_step(reader, out);
   }
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);

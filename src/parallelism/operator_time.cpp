@@ -66,6 +66,20 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
   return seconds_up(std::max(best, bytes / rates_.memory_rate)) + rates_.gemm_start;
 }
 
+SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
+  constexpr std::int64_t kShortestPart = 512;  // Of K; estimate.
+  constexpr double kSumBytes = 2.0 * 4.0;
+  SimTime best = linear(gemm);
+  for (std::int64_t parts = 2; gemm.k / parts >= kShortestPart; parts *= 2) {
+    const Gemm part{
+        .m = gemm.m, .n = gemm.n, .k = divided_up(gemm.k, parts), .count = gemm.count * parts};
+    const double sums = kSumBytes * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+                        static_cast<double>(part.count);
+    best = std::min(best, linear(part) + memory(sums));
+  }
+  return best;
+}
+
 double OperatorTimes::alignment(const Gemm& gemm) const {
   return gemm.n % kAlignment == 0 && gemm.k % kAlignment == 0 ? 1.0 : rates_.misaligned;
 }

@@ -46,6 +46,10 @@ class OperatorTimes {
   [[nodiscard]] SimTime product(const Gemm& gemm) const {
     return time_of(gemm, rates_.gemm_rate * alignment(gemm));
   }
+  // As linear(), with K cut into parts where the output alone has too few tiles for all
+  // multiprocessors: of the gradient of a small matrix over many samples. Sums of parts, in 32
+  // bits, are written and read once for each part.
+  [[nodiscard]] SimTime linear_over_long_k(const Gemm& gemm) const;
   // As linear(), of experts.
   [[nodiscard]] SimTime grouped(const Gemm& gemm) const {
     return time_of(gemm, rates_.linear_rate * rates_.grouped_gemm * alignment(gemm));

@@ -15,6 +15,7 @@ constexpr std::int64_t kMostRanks = 50'000;  // Of an axis; the product of four 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
+constexpr std::array<std::string_view, 2> kKinds{"transformer", "recommender"};
 constexpr std::array<std::string_view, 4> kPrecisions{"bf16", "fp16", "fp8", "nvfp4"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
@@ -140,6 +141,14 @@ OverlapChoice read_overlap(const ConfigNode& root) {
   return overlap;
 }
 
+// Before the model is looked for, which is in another folder.
+void check_kind(const ConfigNode& root) {
+  if (root.is_map() && choice(root, "kind", kKinds) != 0) {
+    const ConfigNode kind = root.required("kind");
+    kind.fail("transformer, as only `trainyard step` runs recommendation models", kind.found());
+  }
+}
+
 // Puts the file of a named model in the place of its name, and keeps the name.
 void compose_model(ConfigDocument& document, const std::filesystem::path& models,
                    std::string& name) {
@@ -164,6 +173,7 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
                         const std::vector<std::string>& settings) {
   const std::filesystem::path file(document.name());
   std::string model_name = file.stem().string();
+  check_kind(document.root());
   compose_model(document, models, model_name);
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
