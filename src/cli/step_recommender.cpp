@@ -89,7 +89,11 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
 
 bool has_recommender(const OptionReader& reader) {
   const std::optional<std::string> workload = reader.text("workload");
-  return workload && is_recommender_workload(find_config("workloads", *workload));
+  try {
+    return workload && is_recommender_workload(find_config("workloads", *workload));
+  } catch (const ConfigError&) {
+    return false;  // Who reads the workload says what is wrong with it, in its turn.
+  }
 }
 
 int run_recommender_step(const OptionReader& reader, std::ostream& out) {

@@ -148,7 +148,7 @@ RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs) 
   const Cluster& cluster = inputs.machine.cluster;
   RunInputs made = run_inputs(cluster, std::move(settings));
   const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
-  const auto peak = gpu.peak.find(inputs.workload.precision == Precision::Fp16 ? "fp16" : "bf16");
+  const auto peak = gpu.peak.find(peak_type(inputs.workload.precision));
   if (peak != gpu.peak.end()) {
     made.resources.emplace_back("flops",
                                 fmt::format("{:.4g} TFLOP/s", peak->second.value.teraflops()));

@@ -9,7 +9,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kActivationBytes = 2;  // 16 bits an element.
 constexpr std::int64_t kFullBytes = 4;
 constexpr std::int64_t kMaskBytes = 1;
 
@@ -32,13 +31,13 @@ class TensorList {
       : plan_(plan), options_(options), splits_(plan) {}
 
   void norm_input(std::string_view operation, std::int64_t elements) {
-    add(operation, "input", kActivationBytes * elements, splits_.sequence);
+    add(operation, "input", element_bytes() * elements, splits_.sequence);
   }
   void linear_input(std::string_view operation, std::int64_t elements, std::int64_t split) {
-    add(operation, "input", kActivationBytes * elements, split, Lifetime::UntilWeightGradient);
+    add(operation, "input", element_bytes() * elements, split, Lifetime::UntilWeightGradient);
   }
   void output_gradient(std::string_view operation, std::int64_t elements, std::int64_t split) {
-    add(operation, "gradient of the output", kActivationBytes * elements, split,
+    add(operation, "gradient of the output", element_bytes() * elements, split,
         Lifetime::BetweenGradients);
   }
   void dropout_mask(std::string_view operation, std::int64_t elements) {
@@ -67,13 +66,14 @@ class TensorList {
     }
     // A score for each head and each token to attend to; a mask is no smaller a matrix.
     const std::int64_t scores = heads * plan_.sequence;
-    add_core("softmax", kActivationBytes * scores);
+    add_core("softmax", element_bytes() * scores);
     if (options_.has_dropout) {
       add_core("mask of the dropout of scores", kMaskBytes * scores);
-      add_core("scores after dropout", kActivationBytes * scores);
+      add_core("scores after dropout", element_bytes() * scores);
     }
   }
 
+  [[nodiscard]] std::int64_t element_bytes() const { return plan_.element_bytes; }
   [[nodiscard]] const Splits& splits() const { return splits_; }
   [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
   [[nodiscard]] const ActivationOptions& options() const { return options_; }
@@ -98,12 +98,12 @@ void grouped_inputs(TensorList& list, const Model& model, const Attention& atten
   list.linear_input("queries, keys, values", model.hidden, list.splits().sequence);
   list.output_gradient("queries, keys, values", (heads + 2 * groups) * head_size, split);
   if (attention.has_qk_norm) {
-    list.add("norm of queries and keys", "input", kActivationBytes * (heads + groups) * head_size,
-             split);
+    list.add("norm of queries and keys", "input",
+             list.element_bytes() * (heads + groups) * head_size, split);
   }
-  list.add("attention", "queries", kActivationBytes * heads * head_size, split);
-  list.add("attention", "keys", kActivationBytes * groups * head_size, split);
-  list.add("attention", "values", kActivationBytes * groups * head_size, split);
+  list.add("attention", "queries", list.element_bytes() * heads * head_size, split);
+  list.add("attention", "keys", list.element_bytes() * groups * head_size, split);
+  list.add("attention", "values", list.element_bytes() * groups * head_size, split);
 }
 
 void latent_inputs(TensorList& list, const Model& model, const LatentAttention& latent) {
@@ -122,9 +122,9 @@ void latent_inputs(TensorList& list, const Model& model, const LatentAttention& 
   list.norm_input("norm of latent keys and values", latent.kv_rank);
   list.linear_input("keys and values", latent.kv_rank, sequence);
   list.output_gradient("keys and values", up, split);
-  list.add("attention", "queries", kActivationBytes * queries, split);
-  list.add("attention", "keys", kActivationBytes * queries, split);
-  list.add("attention", "values", kActivationBytes * latent.heads * latent.value_size, split);
+  list.add("attention", "queries", list.element_bytes() * queries, split);
+  list.add("attention", "keys", list.element_bytes() * queries, split);
+  list.add("attention", "values", list.element_bytes() * latent.heads * latent.value_size, split);
 }
 
 void attention_block(TensorList& list, const Model& model, const Attention& attention) {
@@ -146,7 +146,7 @@ void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward
   const std::int64_t inner = layer.matrices() - 1;
   list.linear_input("first linear", hidden, list.splits().sequence);
   list.output_gradient("first linear", inner * layer.size, list.splits().tensor);
-  list.add("activation function", "input", kActivationBytes * inner * layer.size,
+  list.add("activation function", "input", list.element_bytes() * inner * layer.size,
            list.splits().tensor);
   list.linear_input("second linear", layer.size, list.splits().tensor);
   list.output_gradient("second linear", hidden, list.splits().sequence);
@@ -173,7 +173,7 @@ void expert_block(TensorList& list, std::int64_t hidden, const Experts& experts)
   };
   list.linear_input("first linear of experts", sent(hidden) * copies, split);
   list.output_gradient("first linear of experts", sent(inner), split);
-  list.add("activation function of experts", "input", kActivationBytes * sent(inner), split);
+  list.add("activation function of experts", "input", list.element_bytes() * sent(inner), split);
   list.linear_input("second linear of experts", sent(experts.expert.size), split);
   list.output_gradient("second linear of experts", sent(hidden) * copies, split);
   if (experts.shared) {
@@ -186,7 +186,7 @@ std::vector<SavedTensor> products(const Model& model, const ModelLayer& layer,
                                   const ParallelPlan& plan, const ActivationOptions& options) {
   TensorList list(plan, options);
   const auto product = [&](std::string_view operation, std::int64_t elements, std::int64_t split) {
-    list.add(operation, "output", kActivationBytes * elements, split);
+    list.add(operation, "output", list.element_bytes() * elements, split);
   };
   const std::int64_t tensor = list.splits().tensor;
   const std::int64_t sequence = list.splits().sequence;
@@ -239,12 +239,12 @@ struct LogitBytes {
   std::int64_t working = 0;
 };
 
-LogitBytes logit_bytes(LossKernel loss) {
+LogitBytes logit_bytes(LossKernel loss, std::int64_t element_bytes) {
   switch (loss) {
     case LossKernel::Fused:
-      return {.kept = 2, .working = 0};
+      return {.kept = element_bytes, .working = 0};
     case LossKernel::VocabParallel:
-      return {.kept = 4, .working = 2};
+      return {.kept = 4, .working = element_bytes};
     case LossKernel::PyTorch:
       return {.kept = 4, .working = 8};
     case LossKernel::PyTorch16:
@@ -267,8 +267,8 @@ Bytes sum(const std::vector<SavedTensor>& tensors, std::int64_t tokens, bool (*w
   return total;
 }
 
-Bytes split_bytes(std::int64_t tokens, std::int64_t elements, std::int64_t split) {
-  return Bytes(ceil_divide(tokens * kActivationBytes * elements, split));
+Bytes split_bytes(const ParallelPlan& plan, std::int64_t elements, std::int64_t split) {
+  return Bytes(ceil_divide(plan.tokens() * plan.element_bytes * elements, split));
 }
 
 }  // namespace
@@ -327,7 +327,8 @@ std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& pl
   TensorList list(plan, options);
   list.norm_input("last norm", model.hidden);
   list.linear_input("head", model.hidden, list.splits().sequence);
-  list.add("loss", "logits and their softmax", logit_bytes(options.loss).kept * model.vocabulary,
+  list.add("loss", "logits and their softmax",
+           logit_bytes(options.loss, plan.element_bytes).kept * model.vocabulary,
            logit_ranks(plan, options));
   return std::move(list).tensors();
 }
@@ -342,11 +343,10 @@ SavedBytes saved_bytes(const std::vector<SavedTensor>& tensors, std::int64_t tok
 Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
                              const ActivationOptions& options) {
   const Splits splits(plan);
-  const std::int64_t tokens = plan.tokens();
   // The gradient of the residual, and with sequence parallelism the gathered input of a linear.
-  Bytes around = split_bytes(tokens, model.hidden, splits.sequence);
+  Bytes around = split_bytes(plan, model.hidden, splits.sequence);
   if (plan.has_sequence_parallelism) {
-    around += split_bytes(tokens, model.hidden, 1);
+    around += split_bytes(plan, model.hidden, 1);
   }
   const Attention& attention = layer.attention;
   const std::int64_t queries = attention.heads() * attention.query_size();
@@ -371,18 +371,19 @@ Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const 
         routed(experts, options,
                experts.expert.matrices() * experts.expert.size + model.hidden * plan.expert_tensor);
   }
-  return around + split_bytes(tokens, std::max(of_attention, of_linears), splits.tensor);
+  return around + split_bytes(plan, std::max(of_attention, of_linears), splits.tensor);
 }
 
 Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
                          const ActivationOptions& options) {
   const std::int64_t tokens = plan.tokens();
   // The gradient of the head's input, and its gathered input.
-  Bytes total = split_bytes(tokens, model.hidden, 1);
+  Bytes total = split_bytes(plan, model.hidden, 1);
   if (plan.has_sequence_parallelism) {
-    total += split_bytes(tokens, model.hidden, 1);
+    total += split_bytes(plan, model.hidden, 1);
   }
-  return total + Bytes(ceil_divide(tokens * logit_bytes(options.loss).working * model.vocabulary,
+  return total + Bytes(ceil_divide(tokens * logit_bytes(options.loss, plan.element_bytes).working *
+                                       model.vocabulary,
                                    logit_ranks(plan, options)));
 }
 

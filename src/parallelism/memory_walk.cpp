@@ -222,7 +222,7 @@ class RankWalk {
       return {};
     }
     const std::int64_t split = plan_.has_sequence_parallelism ? plan_.tensor : 1;
-    return ceil_divide(Bytes(plan_.tokens() * model_.hidden * 2 * 2), split);
+    return ceil_divide(Bytes(plan_.tokens() * model_.hidden * 2 * plan_.element_bytes), split);
   }
 
   // Of each group of ranks that this one is in.

@@ -57,7 +57,8 @@ class OperatorTimes {
   // Scores, softmax and sums over values.
   [[nodiscard]] SimTime attention_forward(const AttentionShape& shape) const;
   [[nodiscard]] SimTime attention_backward(const AttentionShape& shape) const;
-  // Of operators that do nothing but read and write, with the factor of the software.
+  // Of operators that do nothing but read and write, with the factor of the software; `bytes` if
+  // elements had 16 bits.
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   [[nodiscard]] bool fuses_operators() const { return rates_.fuses_operators; }
   // Casts of one FP8 linear layer; none in 16 bits.
@@ -78,6 +79,8 @@ class OperatorTimes {
   [[nodiscard]] SimTime time_of(const Gemm& gemm, double rate) const;
   // 1, or the share of the rate that is left where N or K is odd.
   [[nodiscard]] double alignment(const Gemm& gemm) const;
+  // Bytes that are counted with elements of 16 bits, with those that elements have.
+  [[nodiscard]] double in_elements(double bytes) const;
   [[nodiscard]] double fused_flops(const AttentionShape& shape) const;
   [[nodiscard]] double fused_share(const AttentionShape& shape) const;
   [[nodiscard]] SimTime score_traffic(const AttentionShape& shape, double bytes) const;

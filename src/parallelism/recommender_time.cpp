@@ -11,6 +11,8 @@
 namespace trainyard {
 namespace {
 
+// OperatorTimes::memory_bound() counts elements of 16 bits and scales them.
+constexpr double kCountedBytes = 2.0;
 constexpr double kWeightBytes = 4.0;  // Of an element of a table, and of its gradient at the end.
 
 // Reads and writes of elementwise operators, for each element of what a layer puts out: bias and
@@ -46,7 +48,6 @@ class RankTimes {
         own_(job.sharding.dealt[rank]),
         element_(element_bytes(job.workload.precision)),
         operators_(job.rates),
-        products_(with_elements(job.rates, element_)),
         samples_(job.samples()) {}
 
   [[nodiscard]] RecommenderTimes all() const {
@@ -64,15 +65,9 @@ class RankTimes {
   }
 
  private:
-  // OperatorTimes counts operands of products in 16 bits.
-  static ComputeRates with_elements(ComputeRates rates, int element) {
-    rates.memory_rate *= 2.0 / element;
-    return rates;
-  }
-
   [[nodiscard]] SimTime start() const { return job_.rates.gemm_start; }
   [[nodiscard]] SimTime elementwise(double elements) const {
-    return elements > 0.0 ? operators_.memory_bound(elements * element_) + start() : SimTime();
+    return elements > 0.0 ? operators_.memory_bound(elements * kCountedBytes) + start() : SimTime();
   }
   [[nodiscard]] double samples() const { return static_cast<double>(samples_); }
   [[nodiscard]] double whole_batch() const { return static_cast<double>(job_.workload.batch); }
@@ -81,15 +76,16 @@ class RankTimes {
     return job_.software.pads_inputs ? (size + kPadding - 1) / kPadding * kPadding : size;
   }
   [[nodiscard]] SimTime input_gradient(const MlpLayer& layer) const {
-    return products_.linear({.m = samples_, .n = padded(layer.inputs), .k = padded(layer.outputs)});
+    return operators_.linear(
+        {.m = samples_, .n = padded(layer.inputs), .k = padded(layer.outputs)});
   }
   [[nodiscard]] SimTime weight_gradient(const MlpLayer& layer) const {
-    return products_.linear_over_long_k(
+    return operators_.linear_over_long_k(
         {.m = padded(layer.outputs), .n = padded(layer.inputs), .k = samples_});
   }
   void add_product(const MlpLayer& layer, StepParts& forward, StepParts& backward) const {
     forward[StepPart::Linear] +=
-        products_.linear({.m = samples_, .n = padded(layer.outputs), .k = padded(layer.inputs)});
+        operators_.linear({.m = samples_, .n = padded(layer.outputs), .k = padded(layer.inputs)});
     backward[StepPart::Linear] += input_gradient(layer) + weight_gradient(layer);
   }
 
@@ -139,9 +135,9 @@ class RankTimes {
   void add_dot(RecommenderTimes& times) const {
     const std::int64_t vectors = model_.vectors();
     const SimTime product =
-        products_.product({.m = vectors, .n = vectors, .k = model_.width, .count = samples_});
+        operators_.product({.m = vectors, .n = vectors, .k = model_.width, .count = samples_});
     const SimTime gradient =
-        products_.product({.m = vectors, .n = model_.width, .k = vectors, .count = samples_});
+        operators_.product({.m = vectors, .n = model_.width, .k = vectors, .count = samples_});
     const double outputs = samples() * static_cast<double>(model_.interacted());
     const double triangle = samples() * static_cast<double>(vectors * vectors);
     const SimTime rest = elementwise(kTriangle * (outputs + triangle));
@@ -218,7 +214,6 @@ class RankTimes {
   const TableShare& own_;
   int element_;
   OperatorTimes operators_;
-  OperatorTimes products_;
   std::int64_t samples_;
 };
 
@@ -236,32 +231,13 @@ bool RecommenderJob::overlaps_data() const {
   return workload.overlap_data.value_or(software.overlap_data);
 }
 
-int element_bytes(RecommenderPrecision precision) {
-  return precision == RecommenderPrecision::Tf32 ? 4 : 2;
-}
-
 ComputeRates recommender_rates(const GpuModel& gpu, const GpuRates& rates,
-                               const RecommenderSoftware& software,
-                               RecommenderPrecision precision) {
+                               const RecommenderSoftware& software, Precision precision) {
   SoftwareProfile kernels;
   kernels.name = software.name;
   kernels.attention = "unfused";
   kernels.fusion = software.fusion;
-  const bool is_fp16 = precision == RecommenderPrecision::Fp16;
-  ComputeRates result =
-      compute_rates(gpu, rates, kernels, is_fp16 ? Precision::Fp16 : Precision::Bf16);
-  if (precision == RecommenderPrecision::Tf32) {
-    const auto peak = gpu.peak.find("tf32");
-    if (peak == gpu.peak.end()) {
-      throw ConfigError("precision tf32: expected a GPU with a peak for it, found " + gpu.title);
-    }
-    // The share of the peak that products reach is taken to be that of 16 bits.
-    const double of_16_bits = peak->second.value.flops_per_second() / result.peak;
-    result.peak *= of_16_bits;
-    result.gemm_rate *= of_16_bits;
-    result.linear_rate *= of_16_bits;
-  }
-  return result;
+  return compute_rates(gpu, rates, kernels, precision);
 }
 
 RecommenderTimes recommender_times(const RecommenderJob& job, std::size_t rank) {

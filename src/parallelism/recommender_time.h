@@ -33,13 +33,10 @@ struct RecommenderJob {
   [[nodiscard]] bool overlaps_data() const;
 };
 
-// Of an element of activations, and of vectors on their way.
-[[nodiscard]] int element_bytes(RecommenderPrecision precision);
-
 // Throws ConfigError with one line where the GPU or the precision have no rates.
 [[nodiscard]] ComputeRates recommender_rates(const GpuModel& gpu, const GpuRates& rates,
                                              const RecommenderSoftware& software,
-                                             RecommenderPrecision precision);
+                                             Precision precision);
 
 // Of one rank, in the order in which they run. In StepParts look-ups are Attention, updates of
 // tables Casts and the interaction Head: recommender_part_name().

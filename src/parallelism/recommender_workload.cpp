@@ -15,7 +15,6 @@ namespace {
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 32;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 
-constexpr std::array<std::string_view, 3> kPrecisions{"fp16", "bf16", "tf32"};
 constexpr std::array<std::string_view, 4> kOptimizers{"sgd", "adagrad", "rowwise-adagrad", "adam"};
 constexpr std::array<std::string_view, 2> kKinds{"transformer", "recommender"};
 
@@ -51,6 +50,14 @@ TableRules read_rules(const ConfigNode& plan, const RecommenderModel& model) {
   return rules;
 }
 
+Precision read_precision(const ConfigNode& root) {
+  std::vector<std::string_view> names;
+  for (const Precision precision : kRecommenderPrecisions) {
+    names.push_back(to_string(precision));
+  }
+  return kRecommenderPrecisions.at(choice(root, "precision", names));
+}
+
 RecommenderOptimizer read_dense_optimizer(const ConfigNode& node) {
   const auto optimizer = static_cast<RecommenderOptimizer>(choice(node, "dense", kOptimizers));
   if (optimizer == RecommenderOptimizer::RowwiseAdagrad) {
@@ -75,10 +82,6 @@ void compose_model(ConfigDocument& document, const std::filesystem::path& models
 }
 
 }  // namespace
-
-std::string_view to_string(RecommenderPrecision precision) {
-  return kPrecisions.at(static_cast<std::size_t>(precision));
-}
 
 std::string_view to_string(RecommenderOptimizer optimizer) {
   return kOptimizers.at(static_cast<std::size_t>(optimizer));
@@ -138,7 +141,7 @@ RecommenderWorkload load_recommender_workload(const std::filesystem::path& file,
       .title = root.required("title").as_string(),
       .model = read_recommender(root.required("model"), model_name),
       .software = root.required("software").as_string(),
-      .precision = static_cast<RecommenderPrecision>(choice(root, "precision", kPrecisions)),
+      .precision = read_precision(root),
       .batch = root.required("batch").required("global").as_integer(1, kMostSamples),
       .rules = {}};
   if (const auto plan = root.optional("plan")) {

@@ -3,6 +3,7 @@
 // it. docs/recommenders.md explains the keys.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,16 +13,11 @@
 
 #include "parallelism/recommender_model.h"
 #include "parallelism/table_sharding.h"
+#include "parallelism/workload.h"
 #include "sim/config.h"
 #include "sim/units.h"
 
 namespace trainyard {
-
-// Of MLPs and of vectors on their way; tables are in 32 bits. TF32: tensor cores round what they
-// read, everything else is in 32 bits.
-enum class RecommenderPrecision : std::uint8_t { Fp16, Bf16, Tf32 };
-
-[[nodiscard]] std::string_view to_string(RecommenderPrecision precision);
 
 // What a parameter has beside itself: nothing, a number of 32 bits, one for each row, or two.
 enum class RecommenderOptimizer : std::uint8_t { Sgd, Adagrad, RowwiseAdagrad, Adam };
@@ -48,12 +44,16 @@ struct RecommenderSoftware {
   [[nodiscard]] static RecommenderSoftware load(const std::filesystem::path& file);
 };
 
+inline constexpr std::array kRecommenderPrecisions{Precision::Fp16, Precision::Bf16,
+                                                   Precision::Tf32, Precision::Fp32};
+
 struct RecommenderWorkload {
   std::string name;  // Of the file.
   std::string title;
   RecommenderModel model;
   std::string software;  // A name in configs/software/recommenders, or a file.
-  RecommenderPrecision precision = RecommenderPrecision::Fp16;
+  // Of MLPs and of vectors on their way: one of kRecommenderPrecisions. Tables are in 32 bits.
+  Precision precision = Precision::Fp16;
   std::int64_t batch = 0;  // Samples of a step, on all ranks together.
   TableRules rules;
   RecommenderOptimizer table_optimizer = RecommenderOptimizer::Sgd;

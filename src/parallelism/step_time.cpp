@@ -179,15 +179,14 @@ SimTime StepModel::exchange(const Experts& experts, int element_bytes, double lo
   return time;
 }
 
-// Forward, tokens go in the precision of the dispatch and come back in 16 bits; backward, gradients
-// do the same (arXiv 2412.19437, section 3.3.3). Overlapped, they travel beside what is computed of
-// another micro-batch.
+// Forward, tokens go in the precision of the dispatch and come back as activations are; backward,
+// gradients do (arXiv 2412.19437, section 3.3.3). Overlapped, both are beside another one's work.
 void StepModel::add_exchanges(const ModelLayer& layer, double load, Passes& passes) {
   if (!layer.experts || plan_.expert == 1) {
     return;
   }
   const bool in_fp8 = job_.software.dispatches_fp8 && job_.rates.fp8_cast > 0.0;
-  const SimTime back = exchange(*layer.experts, 2, load);
+  const SimTime back = exchange(*layer.experts, plan_.element_bytes, load);
   const SimTime there = in_fp8 ? exchange(*layer.experts, 1, load) : back;
   const auto shown = [&](SimTime window) {
     const SimTime traffic = there + back;
@@ -211,7 +210,7 @@ void StepModel::add_sharded(const RankParameters& parameters, Passes& passes) {
   if (plan_.zero_stage < 3) {
     return;
   }
-  const PassCalls calls = sharded_calls(parameters, plan_, job_.software.gradient_bytes);
+  const PassCalls calls = sharded_calls(parameters, plan_, job_.software);
   const SimTime gather = time_of(calls.forward);
   const SimTime all = time_of(calls.backward);
   passes.forward[StepPart::Data] += exposed(gather, passes.forward.total());
@@ -310,7 +309,7 @@ SimTime StepModel::transfer_time_of_stage() {
     return {};
   }
   const std::vector<int> ranks = widest_group(plan_, RankGroupKind::Pipeline, job_.server_of_rank);
-  const Bytes size = Bytes(transfer_elements(job_.model, plan_, job_.software.scatter_gather)) * 2;
+  const Bytes size = transfer_size(job_.model, plan_, job_.software.scatter_gather);
   for (std::size_t index = 0; index + 1 < ranks.size(); ++index) {
     const auto server = [&](std::size_t place) {
       return job_.server_of_rank[static_cast<std::size_t>(ranks[place])];
@@ -404,7 +403,7 @@ SimTime StepModel::exposed_data() {
     most += time_of({.group = RankGroupKind::Ends,
                      .operation = Operation::AllReduce,
                      .elements = rank_head_parameters(job_.model, plan_),
-                     .element_bytes = job_.software.gradient_bytes});
+                     .element_bytes = gradient_bytes(plan_, job_.software)});
   }
   return most;
 }
@@ -427,7 +426,7 @@ SimTime StepModel::optimizer() const {
 SimTime StepModel::exposed_gradients(int rank) {
   const RankParameters parameters = parameters_of_rank(rank);
   const auto down = [&](std::int64_t owned) {
-    return job_.host->copy_to_host(Bytes(owned) * job_.software.gradient_bytes);
+    return job_.host->copy_to_host(Bytes(owned) * gradient_bytes(plan_, job_.software));
   };
   const std::int64_t owned = owned_parameters(parameters, plan_);
   if (!job_.overlap.data) {
@@ -448,8 +447,9 @@ void StepModel::add_optimizer(StepParts& parts) {
   }
   HostUpdate most;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    HostUpdate update = host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
-                                               job_.software.optimizer_bytes, *job_.host));
+    HostUpdate update =
+        host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
+                               job_.software.optimizer_bytes, plan_.element_bytes, *job_.host));
     update.copies += exposed_gradients(rank);
     if (update.total() > most.total()) {
       most = update;

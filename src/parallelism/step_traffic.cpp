@@ -10,9 +10,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kActivationBytes = 2;
-constexpr int kWeightBytes = 2;
-
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
@@ -27,7 +24,7 @@ void add_tensor_block(std::int64_t elements, const ParallelPlan& plan, PassCalls
     return GroupCall{.group = RankGroupKind::Tensor,
                      .operation = operation,
                      .elements = elements,
-                     .element_bytes = kActivationBytes,
+                     .element_bytes = plan.element_bytes,
                      .is_hidden = is_hidden};
   };
   if (!plan.has_sequence_parallelism) {
@@ -52,7 +49,7 @@ void add_context(const Attention& attention, const ParallelPlan& plan, PassCalls
       attention.grouped ? std::max<std::int64_t>(1, attention.grouped->kv_heads / plan.tensor)
                         : heads;
   const std::int64_t keys_and_values = groups * (attention.query_size() + attention.value_size());
-  GroupCall call{.group = RankGroupKind::Context, .element_bytes = kActivationBytes};
+  GroupCall call{.group = RankGroupKind::Context, .element_bytes = plan.element_bytes};
   if (plan.context_kind == ContextParallelism::Ring) {
     call.operation = Operation::SendReceive;
     call.elements = plan.tokens() * keys_and_values;
@@ -79,7 +76,7 @@ void add_experts(const Model& model, const Experts& experts, const ParallelPlan&
       pass->push_back({.group = RankGroupKind::Expert,
                        .operation = Operation::AllToAll,
                        .elements = routed,
-                       .element_bytes = kActivationBytes,
+                       .element_bytes = plan.element_bytes,
                        .times = 2});
     }
     if (plan.expert_tensor > 1) {
@@ -87,7 +84,7 @@ void add_experts(const Model& model, const Experts& experts, const ParallelPlan&
         pass->push_back({.group = RankGroupKind::ExpertTensor,
                          .operation = operation,
                          .elements = routed * plan.expert_tensor,
-                         .element_bytes = kActivationBytes});
+                         .element_bytes = plan.element_bytes});
       }
     }
   }
@@ -112,7 +109,7 @@ void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t mat
   calls.push_back({.group = group,
                    .operation = Operation::Broadcast,
                    .elements = divided_up(elements, owners),
-                   .element_bytes = kWeightBytes,
+                   .element_bytes = plan.element_bytes,
                    .times = static_cast<int>(owners)});
 }
 
@@ -156,9 +153,9 @@ PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
   add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-           kActivationBytes, plan, calls.forward);
+           plan.element_bytes, plan, calls.forward);
   if (split) {
-    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, kActivationBytes, plan,
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
              calls.backward);
   }
   return calls;
@@ -169,11 +166,11 @@ PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
   if (split) {
-    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, kActivationBytes, plan,
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
              calls.forward);
   }
   add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-           kActivationBytes, plan, calls.backward);
+           plan.element_bytes, plan, calls.backward);
   return calls;
 }
 
@@ -200,13 +197,13 @@ RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
 DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
                      const SoftwareProfile& software) {
   DataCalls calls;
-  const int gradient_bytes = software.gradient_bytes;
+  const int reduced = gradient_bytes(plan, software);
   const bool deals_out = owns_matrices(plan, software);
   if (plan.zero_stage == 0 || deals_out) {
-    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, gradient_bytes, plan,
+    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, reduced, plan,
              calls.reduce);
-    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, gradient_bytes,
-             plan, calls.reduce);
+    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, reduced, plan,
+             calls.reduce);
     if (deals_out) {
       add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
                      calls.gather);
@@ -216,24 +213,29 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
     return calls;
   }
   if (plan.zero_stage < 3) {
-    const PassCalls of_shards = sharded_calls(parameters, plan, gradient_bytes);
+    const PassCalls of_shards = sharded_calls(parameters, plan, software);
     calls.gather = of_shards.forward;
     std::copy_if(of_shards.backward.begin(), of_shards.backward.end(),
                  std::back_inserter(calls.reduce),
                  [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
   }
   add_call(RankGroupKind::Replica, Operation::AllReduce,
-           divided_up(parameters.dense, plan.shards()), gradient_bytes, plan, calls.reduce);
+           divided_up(parameters.dense, plan.shards()), reduced, plan, calls.reduce);
   return calls;
 }
 
+int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return std::max(software.gradient_bytes, plan.element_bytes);
+}
+
 PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
-                        int gradient_bytes) {
+                        const SoftwareProfile& software) {
+  const int reduced = gradient_bytes(plan, software);
   PassCalls calls;
   const auto add = [&](RankGroupKind group, std::int64_t elements) {
-    add_call(group, Operation::AllGather, elements, kWeightBytes, plan, calls.forward);
-    add_call(group, Operation::AllGather, elements, kWeightBytes, plan, calls.backward);
-    add_call(group, Operation::ReduceScatter, elements, gradient_bytes, plan, calls.backward);
+    add_call(group, Operation::AllGather, elements, plan.element_bytes, plan, calls.forward);
+    add_call(group, Operation::AllGather, elements, plan.element_bytes, plan, calls.backward);
+    add_call(group, Operation::ReduceScatter, elements, reduced, plan, calls.backward);
   };
   add(RankGroupKind::Shard, parameters.dense);
   add(RankGroupKind::ExpertGradient, parameters.expert);

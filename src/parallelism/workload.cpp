@@ -16,7 +16,8 @@ constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
 constexpr std::array<std::string_view, 2> kKinds{"transformer", "recommender"};
-constexpr std::array<std::string_view, 4> kPrecisions{"bf16", "fp16", "fp8", "nvfp4"};
+constexpr std::array<std::string_view, 6> kPrecisions{"bf16",  "fp16", "fp8",
+                                                      "nvfp4", "tf32", "fp32"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
@@ -169,6 +170,10 @@ std::string_view to_string(Precision precision) {
   return kPrecisions.at(static_cast<std::size_t>(precision));
 }
 
+int element_bytes(Precision precision) {
+  return precision == Precision::Tf32 || precision == Precision::Fp32 ? 4 : 2;
+}
+
 Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                         const std::vector<std::string>& settings) {
   const std::filesystem::path file(document.name());
@@ -195,6 +200,7 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
                     .data_fills_cluster = !plan.optional("data"),
                     .overlap = read_overlap(root)};
   read_batch(root.required("batch"), workload.plan);
+  workload.plan.element_bytes = element_bytes(workload.precision);
   if (const auto routing = root.optional("routing")) {
     workload.routing = read_expert_loads(*routing, workload.model);
   }

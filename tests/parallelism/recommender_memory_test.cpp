@@ -40,7 +40,7 @@ TEST_CASE("tables are held in 32 bits with the states of their optimizer", "[rec
   workload.dense_optimizer = RecommenderOptimizer::Adam;
   REQUIRE(use_of(workload, 1, 0)[MemoryClass::OptimizerStates] == Bytes(4 * tables + 8 * dense));
   // Without a copy in 16 bits.
-  workload.precision = RecommenderPrecision::Tf32;
+  workload.precision = Precision::Tf32;
   REQUIRE(use_of(workload, 1, 0)[MemoryClass::Weights] == Bytes(4 * (tables + dense)));
 }
 

@@ -111,14 +111,12 @@ TEST_CASE("a small output over a long K is cut into parts until multiprocessors 
 TEST_CASE("TF32 has the rate of its peak and twice the bytes", "[recommender]") {
   const GpuModel& gpu = shipped_catalogue().gpus().at("A100-SXM-80GB");
   const RecommenderSoftware software = recommender_software("torchrec");
-  const ComputeRates half =
-      recommender_rates(gpu, shipped_rates(), software, RecommenderPrecision::Fp16);
-  const ComputeRates tf32 =
-      recommender_rates(gpu, shipped_rates(), software, RecommenderPrecision::Tf32);
+  const ComputeRates half = recommender_rates(gpu, shipped_rates(), software, Precision::Fp16);
+  const ComputeRates tf32 = recommender_rates(gpu, shipped_rates(), software, Precision::Tf32);
   REQUIRE(tf32.peak == 156e12);
   REQUIRE(tf32.linear_rate == Approx(half.linear_rate / 2.0));
-  REQUIRE(element_bytes(RecommenderPrecision::Tf32) == 4);
-  REQUIRE(element_bytes(RecommenderPrecision::Bf16) == 2);
+  REQUIRE(element_bytes(Precision::Tf32) == 4);
+  REQUIRE(element_bytes(Precision::Bf16) == 2);
 }
 
 }  // namespace trainyard

@@ -46,7 +46,7 @@ TEST_CASE("settings of a recommendation workload are read, and mistakes give one
       {"model=dlrm-small", "precision=tf32", "plan={replicated_rows: 100, split_rows: 1000000}",
        "overlap={tables: false}", "optimizer.tables=rowwise-adagrad"});
   REQUIRE(changed.model.name == "dlrm-small");
-  REQUIRE(changed.precision == RecommenderPrecision::Tf32);
+  REQUIRE(changed.precision == Precision::Tf32);
   REQUIRE(changed.rules.replicated_rows == 100);
   REQUIRE(changed.rules.split_rows == 1'000'000);
   REQUIRE(changed.rules.columns == 1);
@@ -62,7 +62,7 @@ TEST_CASE("settings of a recommendation workload are read, and mistakes give one
           std::string::npos);
   REQUIRE(error_of({"plan.tensor=2"}).find("unknown key \"tensor\"") != std::string::npos);
   REQUIRE(error_of({"batch.global=0"}).find("batch.global") != std::string::npos);
-  REQUIRE(error_of({"precision=fp8"}).find("one of fp16, bf16, tf32") != std::string::npos);
+  REQUIRE(error_of({"precision=fp8"}).find("one of fp16, bf16, tf32, fp32") != std::string::npos);
 }
 
 TEST_CASE("commands for transformers refuse a recommendation model", "[recommender]") {

@@ -182,4 +182,12 @@ TEST_CASE("the shipped workloads fit the machines that they name", "[workload]")
   REQUIRE(plan_for(shipped("mixtral-8x7b"), 64).data == 2);
 }
 
+TEST_CASE("a precision of 32 bits makes elements of the plan wide", "[workload]") {
+  const std::filesystem::path file = kConfigsFolder / "workloads/gpt-3-175b.yaml";
+  const std::filesystem::path models = kConfigsFolder / "workloads/models";
+  REQUIRE(load_workload(file, models).plan.element_bytes == 2);
+  REQUIRE(load_workload(file, models, {"precision=tf32"}).plan.element_bytes == 4);
+  REQUIRE(load_workload(file, models, {"precision=fp32"}).precision == Precision::Fp32);
+}
+
 }  // namespace trainyard
