@@ -67,7 +67,8 @@ struct DataCalls {
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       int gradient_bytes);
 
-// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients.
+// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients. With
+// modulation the vectors of the samples go along, and are not split.
 [[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,
                                              bool scatter_gather);
 

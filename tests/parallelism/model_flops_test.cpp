@@ -86,7 +86,7 @@ TEST_CASE("only active experts work", "[model]") {
   const double attention = 4096.0 * (2 * 32 + 2 * 8) * 128;
   REQUIRE(flops.linear == Approx(2.0 * 32 * (attention + 2 * 3 * 4096.0 * 14336 + 4096.0 * 8)));
   REQUIRE(flops.attention == Approx(4.0 * 32 * 4096 * 4096));
-  REQUIRE(flops.logits == Approx(2.0 * 4096 * 32000));
+  REQUIRE(flops.ends == Approx(2.0 * 4096 * 32000));
 }
 
 }  // namespace trainyard
