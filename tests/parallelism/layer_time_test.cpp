@@ -39,7 +39,7 @@ double linear_seconds(const PassTimes& times) {
 
 TEST_CASE("products of a layer do the operations that the model counts", "[layer]") {
   const OperatorTimes operators(ideal_rates());
-  for (const std::string name : {"llama-3-70b", "gpt-3-175b", "deepseek-v3"}) {
+  for (const std::string name : {"llama-3-70b", "gpt-3-175b", "deepseek-v3", "bert-large"}) {
     INFO(name);
     const Model model = shipped_model(name);
     ParallelPlan plan = plan_of(1);
