@@ -89,7 +89,7 @@ TEST_CASE("ends of encoders and images do the operations that the model counts",
     const double flops = token_flops(model, sequence).ends * static_cast<double>(plan.tokens());
     // Few outputs fill no tile.
     REQUIRE(seconds / (flops / 1e12) > 0.99);
-    REQUIRE(seconds / (flops / 1e12) < (name == "dit-xl-2" ? 2.1 : 1.15));
+    REQUIRE(seconds / (flops / 1e12) < (name == "dit-xl-2" ? 2.6 : 1.15));
     // Nothing is behind the pixels.
     REQUIRE(embedding.input_gradient[StepPart::Linear] <= embedding.forward[StepPart::Linear]);
     REQUIRE((embedding.input_gradient[StepPart::Linear] > SimTime()) ==

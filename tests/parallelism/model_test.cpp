@@ -165,14 +165,14 @@ TEST_CASE("keys of text stand in no model of images", "[model]") {
   const std::string head = "head: {classes: 10}\n";
   REQUIRE(model_of(start + patches + head + layers).patches->tokens() == 16);
   require_refused(start + "vocabulary: 100\n" + patches + head + layers,
-                  "3:13: vocabulary: expected no such key beside patches, found 100");
-  require_refused(start + "tied_embeddings: yes\n" + patches + head + layers,
-                  "3:18: tied_embeddings: expected no such key beside patches, found \"yes\"");
-  require_refused(start + patches + "head: {classes: 10, bias: yes}\n" + layers,
+                  "3:13: vocabulary: expected no such key beside patches, found \"100\"");
+  require_refused(start + "tied_embeddings: true\n" + patches + head + layers,
+                  "3:18: tied_embeddings: expected no such key beside patches, found \"true\"");
+  require_refused(start + patches + "head: {classes: 10, bias: true}\n" + layers,
                   "4:27: head.bias: expected no such key beside patches, which have no "
-                  "vocabulary, found \"yes\"");
+                  "vocabulary, found \"true\"");
   require_refused(start + "vocabulary: 100\nhead: {channels: 4}\n" + layers,
-                  "4:18: head.channels: expected no such key without patches, found 4");
+                  "4:18: head.channels: expected no such key without patches, found \"4\"");
   require_refused(start + patches + layers,
                   "1:1: expected a head with classes or channels, as patches have no vocabulary");
   require_refused(start + "patches: {image: 30, size: 8, channels: 3}\n" + head + layers,
