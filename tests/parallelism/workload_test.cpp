@@ -132,9 +132,10 @@ TEST_CASE("a model of images says how long a sequence is", "[workload]") {
   REQUIRE(
       workload_of(text, {"model.patches.image=384", "model.learned_positions=577"}).plan.sequence ==
       577);
-  require_refused(text, {"batch.sequence=256"},
-                  "--set batch.sequence: batch.sequence: expected no sequence, or 197, the tokens "
-                  "of an image of ViT-L/16 at 224, found \"256\"");
+  require_refused(
+      text, {"batch.sequence=256"},
+      "--set batch.sequence=256: batch.sequence: expected no sequence, or 197, the tokens "
+      "of an image of ViT-L/16 at 224, found \"256\"");
   require_refused(replaced(", sequence: 2048", ""), {}, "w.yaml:6:8: batch: missing sequence");
 }
 
