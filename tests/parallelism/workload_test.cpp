@@ -136,7 +136,8 @@ TEST_CASE("a model of images says how long a sequence is", "[workload]") {
       text, {"batch.sequence=256"},
       "--set batch.sequence=256: batch.sequence: expected no sequence, or 197, the tokens "
       "of an image of ViT-L/16 at 224, found \"256\"");
-  require_refused(replaced(", sequence: 2048", ""), {}, "w.yaml:6:8: batch: missing sequence");
+  require_refused(replaced(", sequence: 2048", ""), {},
+                  "w.yaml:6:8: batch: missing key \"sequence\"");
 }
 
 TEST_CASE("mistakes in workloads are one line each", "[workload]") {
