@@ -297,12 +297,8 @@ ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
 
 ParameterCount parameters_of(const Model& model) {
   ParameterCount count;
-  const std::int64_t class_tokens = model.patches && model.patches->has_class_token ? 1 : 0;
-  const std::int64_t labels = model.modulation ? model.modulation->labels : 0;
-  count.embedding =
-      (model.vocabulary + model.learned_positions + model.token_types + class_tokens + labels) *
-          model.hidden +
-      parameters_of(input_linears(model));
+  count.embedding = (model.vocabulary + learned_vectors(model)) * model.hidden +
+                    parameters_of(input_linears(model));
   const int norms = (model.has_embedding_norm ? 1 : 0) + (model.is_post_norm ? 0 : 1) +
                     (model.head.has_transform ? 1 : 0);
   count.norms = norms * norm_parameters(model, model.hidden);

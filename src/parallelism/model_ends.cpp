@@ -66,6 +66,12 @@ std::vector<EndLinear> output_linears(const Model& model) {
   return linears;
 }
 
+std::int64_t learned_vectors(const Model& model) {
+  return model.learned_positions + model.token_types +
+         (model.patches && model.patches->has_class_token ? 1 : 0) +
+         (model.modulation ? model.modulation->labels : 0);
+}
+
 std::int64_t parameters_of(const std::vector<EndLinear>& linears) {
   std::int64_t sum = 0;
   for (const EndLinear& each : linears) {

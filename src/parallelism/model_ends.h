@@ -40,6 +40,9 @@ struct EndLinear {
 // Behind the layers, without the matrix of the vocabulary.
 [[nodiscard]] std::vector<EndLinear> output_linears(const Model& model);
 
+// Vectors of h elements before the layers: positions, types of tokens, a class token, labels.
+[[nodiscard]] std::int64_t learned_vectors(const Model& model);
+
 // Of all, with the bias of those that have one.
 [[nodiscard]] std::int64_t parameters_of(const std::vector<EndLinear>& linears);
 // Weights of the largest; 0 if there is none.

@@ -144,11 +144,8 @@ RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
 }
 
 std::int64_t rank_embedding_parameters(const Model& model, const ParallelPlan& plan) {
-  const std::int64_t class_tokens = model.patches && model.patches->has_class_token ? 1 : 0;
-  const std::int64_t labels = model.modulation ? model.modulation->labels : 0;
-  const std::int64_t vectors = ceil_divide(model.vocabulary, plan.tensor) +
-                               model.learned_positions + model.token_types + class_tokens + labels;
-  return vectors * model.hidden + parameters_of(input_linears(model)) +
+  return (ceil_divide(model.vocabulary, plan.tensor) + learned_vectors(model)) * model.hidden +
+         parameters_of(input_linears(model)) +
          (model.has_embedding_norm ? norm_parameters(model, model.hidden) : 0);
 }
 

@@ -23,6 +23,7 @@ TEST_CASE("a decoder has a vocabulary and nothing else at its ends", "[model]") 
     REQUIRE(layer_modulation(model).empty());
     REQUIRE(output_linears(model).empty());
     REQUIRE(largest_of(output_linears(model)) == 0);
+    REQUIRE(learned_vectors(model) == model.learned_positions);
   }
 }
 
@@ -53,6 +54,9 @@ TEST_CASE("linear layers at the ends are for tokens, patches or samples", "[mode
   REQUIRE(largest_of(outputs) == 1024 * 1024);
 
   const Model vit = shipped("vit-large-16");
+  REQUIRE(learned_vectors(vit) == 197 + 1);
+  REQUIRE(learned_vectors(bert) == 512 + 2);
+  REQUIRE(learned_vectors(dit) == 256 + 1001);
   REQUIRE(rows_of_rank(vit, input_linears(vit).front(), {.micro_batch = 2, .sequence = 197}) ==
           2 * 196);
   REQUIRE(rows_of_token(vit, input_linears(vit).front(), 197) == 196.0 / 197.0);

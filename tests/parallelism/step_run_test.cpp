@@ -64,8 +64,8 @@ TEST_CASE("published steps of encoders and of images are predicted too fast", "[
                                         ", sequence: " + std::to_string(sequence) + "}"};
   };
   const std::vector<Published> all{
-      // NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md, container 20.06: logits
-      // of all tokens, A100 40GB, sequences per second.
+      // NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md, container 20.06:
+      // logits of all tokens, A100 40GB, sequences per second.
       {"bert-large", bert(64, 65536, 128), 1, 65536 / 415.0, 0.756},
       {"bert-large", bert(64, 65536, 128), 8, 65536 / 3231.0, 0.736},
       {"bert-large", bert(16, 32768, 512), 1, 32768 / 78.0, 0.681},
