@@ -196,7 +196,8 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
       .slow_rank = request.slow_rank,
       .jitter = request.jitter,
       .overlap = run.overlap,
-      .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt};
+      .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt,
+      .has_images = workload.model.patches.has_value()};
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   add_estimate_note(cluster, report.notes);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "parallelism/model_ends.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -152,6 +153,15 @@ void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward
   list.output_gradient("second linear", hidden, list.splits().sequence);
 }
 
+// What adaLN-Zero multiplies: what comes out of the norm, and of the block before its gate.
+void modulation_inputs(TensorList& list, const Model& model, std::string_view of_norm,
+                       std::string_view of_gate) {
+  if (model.modulation) {
+    list.norm_input(of_norm, model.hidden);
+    list.norm_input(of_gate, model.hidden);
+  }
+}
+
 // Routed tokens times `elements`, with the imbalance of experts.
 std::int64_t routed(const Experts& experts, const ActivationOptions& options,
                     std::int64_t elements) {
@@ -253,6 +263,16 @@ LogitBytes logit_bytes(LossKernel loss, std::int64_t element_bytes) {
   CHECK(false, "unknown loss");
 }
 
+// Of a model of images; those of a whole sample are left out, as other small numbers are.
+std::int64_t predictions_of_token(const Model& model) {
+  std::int64_t count = 0;
+  for (const EndLinear& each : output_linears(model)) {
+    const bool counts = each.output == EndOutput::Prediction && each.rows != EndRows::Samples;
+    count += counts ? each.outputs : 0;
+  }
+  return count;
+}
+
 std::int64_t logit_ranks(const ParallelPlan& plan, const ActivationOptions& options) {
   return options.has_split_logits ? plan.tensor : 1;
 }
@@ -281,12 +301,14 @@ std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& lay
                                        const ParallelPlan& plan, const ActivationOptions& options) {
   TensorList list(plan, options);
   attention_block(list, model, layer.attention);
+  modulation_inputs(list, model, "modulation before attention", "gate of attention");
   list.norm_input("norm before the feed-forward", model.hidden);
   if (layer.feed_forward) {
     feed_forward_block(list, model.hidden, *layer.feed_forward);
   } else {
     expert_block(list, model.hidden, *layer.experts);
   }
+  modulation_inputs(list, model, "modulation before the feed-forward", "gate of the feed-forward");
   list.dropout_mask("second linear", model.hidden);
   return std::move(list).tensors();
 }
@@ -315,6 +337,9 @@ std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& laye
 std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPlan& plan,
                                            const ActivationOptions& options) {
   TensorList list(plan, options);
+  if (model.patches) {
+    list.linear_input("patches", model.patches->elements(), 1);
+  }
   if (model.has_embedding_norm) {
     list.norm_input("norm of the embedding", model.hidden);
   }
@@ -325,11 +350,27 @@ std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPla
 std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& plan,
                                       const ActivationOptions& options) {
   TensorList list(plan, options);
-  list.norm_input("last norm", model.hidden);
-  list.linear_input("head", model.hidden, list.splits().sequence);
-  list.add("loss", "logits and their softmax",
-           logit_bytes(options.loss, plan.element_bytes).kept * model.vocabulary,
-           logit_ranks(plan, options));
+  if (!model.is_post_norm) {
+    list.norm_input("last norm", model.hidden);
+  }
+  if (model.modulation) {
+    list.norm_input("last modulation", model.hidden);
+  }
+  if (model.head.has_transform) {
+    list.linear_input("transform", model.hidden, list.splits().sequence);
+    list.norm_input("activation function of the transform", model.hidden);
+    list.norm_input("norm of the transform", model.hidden);
+  }
+  if (model.vocabulary > 0 || model.head.channels > 0) {
+    list.linear_input("head", model.hidden, list.splits().sequence);
+  }
+  if (model.vocabulary > 0) {
+    list.add("loss", "logits and their softmax",
+             logit_bytes(options.loss, plan.element_bytes).kept * model.vocabulary,
+             logit_ranks(plan, options));
+  } else {
+    list.add("loss", "predictions", kFullBytes * predictions_of_token(model), 1);
+  }
   return std::move(list).tensors();
 }
 

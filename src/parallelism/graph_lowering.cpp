@@ -321,7 +321,7 @@ void StepLowering::add_end(Writing& writing) {
   if (job_.model.has_tied_embeddings && plan_.pipeline > 1 && is_end) {
     const GroupCall ends{.group = RankGroupKind::Ends,
                          .operation = Operation::AllReduce,
-                         .elements = rank_head_parameters(job_.model, plan_),
+                         .elements = rank_logit_parameters(job_.model, plan_),
                          .element_bytes = gradient_bytes(plan_, job_.software)};
     writing.rank.call({.call = ends, .part = StepPart::Data}, "gradients of tied embeddings");
   }

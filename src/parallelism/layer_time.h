@@ -30,11 +30,11 @@ struct PassTimes {
 // operators that are bound by memory, as nothing is kept of them.
 [[nodiscard]] SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products);
 
-// Look-up of tokens, and its gradient.
+// Look-up of tokens, or product of patches, what makes the vectors of samples, and their gradients.
 [[nodiscard]] PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
                                         const OperatorTimes& operators);
 
-// The last norm, logits and loss.
+// Logits, other linear layers of the head, and loss.
 [[nodiscard]] PassTimes head_times(const Model& model, const ParallelPlan& plan,
                                    const OperatorTimes& operators);
 

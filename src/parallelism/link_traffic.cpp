@@ -228,8 +228,8 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
       add_transfers(model, plan, software, pipeline, counter);
       if (model.has_tied_embeddings) {
         counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank),
-                          {.rings = 2.0 * static_cast<double>(rank_head_parameters(model, plan)) *
-                                    gradient_bytes(plan, software)});
+                          {.rings = 2.0 * static_cast<double>(rank_logit_parameters(model, plan)) *
+                                    software.gradient_bytes});
       }
     }
   }

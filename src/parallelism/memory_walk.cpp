@@ -12,6 +12,7 @@
 
 #include "nccl/environment.h"
 #include "parallelism/rank_parameters.h"
+#include "parallelism/step_traffic.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -19,10 +20,6 @@ namespace {
 
 std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
-}
-
-Bytes ceil_divide(Bytes value, std::int64_t by) {
-  return Bytes(ceil_divide(value.count(), by));
 }
 
 // What is computed, gathered and freed as one: a layer, or what stands beside the layers.
@@ -118,7 +115,7 @@ class RankWalk {
     ParallelPlan plan = plan_;
     plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
     unit.parameters.dense = rank_embedding_parameters(model_, plan);
-    unit.largest_matrix = rank_head_parameters(model_, plan);
+    unit.largest_matrix = largest_embedding_matrix(model_, plan);
     return unit;
   }
 
@@ -149,9 +146,9 @@ class RankWalk {
     unit.kept = saved_bytes(tensors, plan_.tokens());
     unit.logits = tensors.back().bytes(plan_.tokens());
     unit.loss_working = loss_working_bytes(model_, plan_, settings_.activations);
-    unit.largest_matrix = rank_head_parameters(model_, plan_);
-    const bool has_copy = !model_.has_tied_embeddings || !has_embedding_;
-    unit.parameters.dense = last_norm_parameters(model_) + (has_copy ? unit.largest_matrix : 0);
+    unit.largest_matrix = largest_head_matrix(model_, plan_);
+    unit.parameters.dense =
+        rank_head(model_, plan_, model_.has_tied_embeddings && has_embedding_).dense;
     return unit;
   }
 
@@ -221,8 +218,7 @@ class RankWalk {
     if (plan_.pipeline == 1) {
       return {};
     }
-    const std::int64_t split = plan_.has_sequence_parallelism ? plan_.tensor : 1;
-    return ceil_divide(Bytes(plan_.tokens() * model_.hidden * 2 * plan_.element_bytes), split);
+    return transfer_size(model_, plan_, false) * 2;
   }
 
   // Of each group of ranks that this one is in.

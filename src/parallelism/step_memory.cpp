@@ -52,6 +52,14 @@ void check_expert_plan(const ParallelPlan& plan, const MemorySettings& settings)
   }
 }
 
+// Which products alternate depends on how the software orders them beside those of tokens.
+void check_modulation(const ParallelPlan& plan, const MemorySettings& settings) {
+  if (plan.recompute == Recompute::Selective &&
+      settings.activations.selective == SelectiveRecompute::AlternateProducts) {
+    refuse("expected no selective recomputation of alternate products with modulation, found both");
+  }
+}
+
 // Sums stay far below the largest integer.
 void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
                  const ExpertLoads& loads) {
@@ -130,6 +138,9 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
     if (layer.experts) {
       check_expert_plan(plan, settings);
     }
+  }
+  if (model.modulation) {
+    check_modulation(plan, settings);
   }
   check_sizes(model, plan, settings, loads);
   StepMemory memory;

@@ -402,7 +402,7 @@ SimTime StepModel::exposed_data() {
   if (job_.model.has_tied_embeddings && plan_.pipeline > 1) {
     most += time_of({.group = RankGroupKind::Ends,
                      .operation = Operation::AllReduce,
-                     .elements = rank_head_parameters(job_.model, plan_),
+                     .elements = rank_logit_parameters(job_.model, plan_),
                      .element_bytes = gradient_bytes(plan_, job_.software)});
   }
   return most;

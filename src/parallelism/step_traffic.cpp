@@ -152,8 +152,10 @@ PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
   PassCalls calls;
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
-  add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-           plan.element_bytes, plan, calls.forward);
+  if (model.vocabulary > 0) {  // Each tensor rank makes all tokens of patches.
+    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+             plan.element_bytes, plan, calls.forward);
+  }
   if (split) {
     add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
              calls.backward);
@@ -169,8 +171,10 @@ PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
     add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
              calls.forward);
   }
-  add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-           plan.element_bytes, plan, calls.backward);
+  if (split || model.vocabulary > 0) {
+    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+             plan.element_bytes, plan, calls.backward);
+  }
   return calls;
 }
 
@@ -182,14 +186,10 @@ RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
     sum += rank_parameters(model, model.layers[static_cast<std::size_t>(of_model)], plan);
   }
   if (stage.has_embedding) {
-    sum += {.dense = rank_embedding_parameters(model, plan), .dense_matrices = 1};
+    sum += rank_embedding(model, plan);
   }
   if (stage.has_head) {
-    const bool is_shared = model.has_tied_embeddings && stage.has_embedding;
-    sum.dense += last_norm_parameters(model);
-    if (!is_shared) {
-      sum += {.dense = rank_head_parameters(model, plan), .dense_matrices = 1};
-    }
+    sum += rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
   }
   return sum;
 }
@@ -244,7 +244,10 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
 
 std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {
   const std::int64_t hidden = plan.tokens() * model.hidden;
-  return plan.has_sequence_parallelism || scatter_gather ? divided_up(hidden, plan.tensor) : hidden;
+  const std::int64_t vectors = model.modulation ? plan.micro_batch * model.hidden : 0;
+  return vectors + (plan.has_sequence_parallelism || scatter_gather
+                        ? divided_up(hidden, plan.tensor)
+                        : hidden);
 }
 
 }  // namespace trainyard

@@ -69,7 +69,8 @@ struct DataCalls {
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       const SoftwareProfile& software);
 
-// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients.
+// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients. With
+// modulation the vectors of the samples go along, and are not split.
 [[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,
                                              bool scatter_gather);
 [[nodiscard]] inline Bytes transfer_size(const Model& model, const ParallelPlan& plan,

@@ -121,10 +121,17 @@ ParallelPlan read_plan(const ConfigNode& node) {
   return plan;
 }
 
-void read_batch(const ConfigNode& node, ParallelPlan& plan) {
+// An image has as many tokens as its model says.
+void read_batch(const ConfigNode& node, const Model& model, ParallelPlan& plan) {
   plan.micro_batch = node.required("micro").as_integer(1, kMostTokens);
   plan.global_batch = node.required("global").as_integer(1, kMostTokens);
-  plan.sequence = node.required("sequence").as_integer(1, kMostTokens);
+  const auto sequence = model.patches ? node.optional("sequence") : node.required("sequence");
+  plan.sequence = sequence ? sequence->as_integer(1, kMostTokens) : model.patches->tokens();
+  if (model.patches && plan.sequence != model.patches->tokens()) {
+    sequence->fail(fmt::format("no sequence, or {}, the tokens of an image of {}",
+                               model.patches->tokens(), model.title),
+                   sequence->found());
+  }
 }
 
 OverlapChoice read_overlap(const ConfigNode& root) {
@@ -199,7 +206,7 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
                     .plan = read_plan(plan),
                     .data_fills_cluster = !plan.optional("data"),
                     .overlap = read_overlap(root)};
-  read_batch(root.required("batch"), workload.plan);
+  read_batch(root.required("batch"), workload.model, workload.plan);
   workload.plan.element_bytes = element_bytes(workload.precision);
   if (const auto routing = root.optional("routing")) {
     workload.routing = read_expert_loads(*routing, workload.model);

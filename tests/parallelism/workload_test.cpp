@@ -123,6 +123,23 @@ TEST_CASE("a model may stand in the workload", "[workload]") {
   REQUIRE(inline_model.model.hidden == 64);
 }
 
+TEST_CASE("a model of images says how long a sequence is", "[workload]") {
+  const std::string text =
+      "title: T\nsource: s\nmodel: vit-large-16\nsoftware: mine\nplan: {}\n"
+      "batch: {micro: 8, global: 64}\n";
+  REQUIRE(workload_of(text).plan.sequence == 197);
+  REQUIRE(workload_of(text, {"batch.sequence=197"}).plan.sequence == 197);
+  REQUIRE(
+      workload_of(text, {"model.patches.image=384", "model.learned_positions=577"}).plan.sequence ==
+      577);
+  require_refused(
+      text, {"batch.sequence=256"},
+      "--set batch.sequence=256: batch.sequence: expected no sequence, or 197, the tokens "
+      "of an image of ViT-L/16 at 224, found \"256\"");
+  require_refused(replaced(", sequence: 2048", ""), {},
+                  "w.yaml:6:8: batch: missing key \"sequence\"");
+}
+
 TEST_CASE("mistakes in workloads are one line each", "[workload]") {
   require_refused(kText, {"plan.tensr=2"},
                   "--set plan.tensr=2: plan: unknown key \"tensr\"; did you mean \"tensor\"?");
@@ -180,6 +197,9 @@ TEST_CASE("the shipped workloads fit the machines that they name", "[workload]")
   REQUIRE(plan_for(shipped("gpt-3-175b"), 1024).micro_batches() == 192);
   REQUIRE(plan_for(shipped("llama-3-405b"), 16384).data == 128);
   REQUIRE(plan_for(shipped("mixtral-8x7b"), 64).data == 2);
+  REQUIRE(plan_for(shipped("bert-large"), 8).data == 8);
+  REQUIRE(plan_for(shipped("vit-large-16"), 8).micro_batches() == 4);
+  REQUIRE(plan_for(shipped("dit-xl-2"), 8).data == 8);
 }
 
 TEST_CASE("a precision of 32 bits makes elements of the plan wide", "[workload]") {
