@@ -373,7 +373,7 @@ Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs)
   std::set<LinkId> last;
   std::optional<std::pair<LinkId, LinkId>> standing;
   for (const ConnectionSpec& pair : pairs) {
-    if (!pair.nic_turns) {
+    if (!pair.nic_turns || pair.source == pair.target) {
       return {};
     }
     std::vector<LinkId> path;
