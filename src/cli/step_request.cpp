@@ -11,6 +11,7 @@
 
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/long_run_display.h"
 #include "cli/step_collectives.h"
 #include "cli/step_noise.h"
 #include "nccl/profile.h"
@@ -119,6 +120,11 @@ StepInputs load_step_inputs(const StepRequest& request, spdlog::logger& log) {
 
 StepRun run_step_inputs(const StepRequest& request, const StepInputs& inputs) {
   return run_step_inputs(request, inputs.catalogue, inputs.workload, inputs.machine);
+}
+
+StepRun watched_run(const StepRequest& request, const StepInputs& inputs, spdlog::logger& log) {
+  const LongRunDisplay display("step", &log);
+  return run_step_inputs(request, inputs);
 }
 
 StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
