@@ -82,6 +82,7 @@ TEST_CASE("the flags of LL are as many bytes as its data", "[nccl][timing]") {
   REQUIRE(sent("LL128") == Approx(128.0 / 120.0 * sent("Simple")));
 }
 
+// What is sent to the port that is left goes by its plane.
 TEST_CASE("both ports of an adapter carry half, and one that is left carries all",
           "[nccl][timing]") {
   for (const bool is_whole : {true, false}) {
@@ -93,7 +94,7 @@ TEST_CASE("both ports of an adapter carry half, and one that is left carries all
     REQUIRE(sum_of(sent) == Approx(16.0 * 8.0 * static_cast<double>(mib(16).count())));
     for (const auto& [nic, leaves] : sent) {
       INFO(nic);
-      REQUIRE(leaves.size() == (is_whole || nic != "server1/nic3" ? 2U : 1U));
+      REQUIRE(leaves.size() == (is_whole || !nic.ends_with("/nic3") ? 2U : 1U));
       REQUIRE(leaves.begin()->second == Approx(leaves.rbegin()->second));
     }
   }
