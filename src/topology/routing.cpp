@@ -12,8 +12,8 @@
 // uses NIC p mod N, whatever the flow; with N > G it uses the NICs p, p + G, p + 2G, ... in turn by
 // flow label. So 2 GPUs and 2 NICs below one PCIe switch pair off, and a GPU with 4 NICs of its own
 // uses all of them once it has 4 flows. Between two NICs NicTurns count the cables of each, to
-// which a queue pair is bound; where no way leads between those two, any cables are good. A NIC sends
-// by its cables also what is for another one of its server.
+// which a queue pair is bound; where no way leads between those two, any cables are good. A NIC
+// sends by its cables also what is for another one of its server.
 //
 // Staging. Two GPUs farther apart than ServerTraits::peer_access, or a GPU and its NIC farther
 // apart than ServerTraits::gpudirect, meet in the host memory nearest to the GPU, for two GPUs to
