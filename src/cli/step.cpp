@@ -161,7 +161,7 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   const std::optional<ClusterCosts> costs =
       request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
                     : std::nullopt;
-  const StepRun run = run_step_inputs(request, inputs);
+  const StepRun run = watched_run(request, inputs, log);
   if (request.trace && run.graph) {
     TraceRecorder recorder;
     record_step(*run.graph, recorder);

@@ -11,6 +11,7 @@
 
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/long_run_display.h"
 #include "cli/step_collectives.h"
 #include "cli/step_noise.h"
 #include "nccl/profile.h"
@@ -133,6 +134,11 @@ StepTables step_tables(const StepRequest& request, const Catalogue& catalogue,
           .slow_rank = request.slow_rank,
           .jitter = request.jitter,
           .shares_network = request.shares_network};
+}
+
+StepRun watched_run(const StepRequest& request, const StepInputs& inputs, spdlog::logger& log) {
+  const LongRunDisplay display("step", &log);
+  return run_step_inputs(request, inputs);
 }
 
 StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,

@@ -69,6 +69,9 @@ struct StepInputs {
 
 // With the workload and the machine of `inputs`, or with others in their place.
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const StepInputs& inputs);
+// The same, and says that it goes on where it takes longer than two seconds.
+[[nodiscard]] StepRun watched_run(const StepRequest& request, const StepInputs& inputs,
+                                  spdlog::logger& log);
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                                       const Workload& workload, const MachineModel& machine);
 

@@ -45,9 +45,9 @@ TEST_CASE("stages are those of the plan", "[memory]") {
                     .zero_stage = 1,
                     .global_batch = 2048,
                     .sequence = 8192};
-  const StepMemory dealt_out = step_memory(model, plan, software);
+  const StepMemory dealt_out = step_memory(model, plan, software, {});
   plan.stage_layers = {7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7};
-  const StepMemory said = step_memory(model, plan, software);
+  const StepMemory said = step_memory(model, plan, software, {});
   for (std::size_t rank = 0; rank < 16; ++rank) {
     REQUIRE(said.ranks[rank].highest().use.by_class ==
             dealt_out.ranks[rank].highest().use.by_class);
