@@ -98,12 +98,13 @@ TEST_CASE("a point that fails has its error, and the others go on", "[sweep]") {
 TEST_CASE("a sweep with points that failed says so beside its table", "[sweep]") {
   const SweepFolder folder;
   const std::string file = folder.sweep("[0, 2]");
-  const ProgramResult result = run_program({"sweep", file, "--output", folder.file("s.csv")});
+  const ProgramResult result =
+      run_program({"sweep", file, "--output", folder.file("s.csv")}, source_dir());
   REQUIRE(result.status == 1);
   REQUIRE(result.error ==
           "trainyard: warning: 2 of 4 points failed, the first with: --nodes: expected a whole "
           "number from 1 to 1000000, found \"0\"\n");
-  REQUIRE(run_program({"sweep", file, "--log-level", "off"}).error.empty());
+  REQUIRE(run_program({"sweep", file, "--log-level", "off"}, source_dir()).error.empty());
   REQUIRE(refusal({file, "--log-level", "loud"}).find("--log-level: expected") == 0);
 }
 
