@@ -242,7 +242,7 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const Cluster cluster =
       load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
   const std::vector<int> servers = servers_of_gpus(cluster);
-  const bool is_folded = !request.shares_network && !request.jitter.has_any();
+  const bool is_folded = !request.shares_network && !request.jitter.has_any() && !request.slow_rank;
   ForeignTarget target{.server_of_gpu = servers,
                        .folding = is_folded ? Folding::Folded : Folding::Unfolded};
   if (request.comm_groups) {

@@ -14,6 +14,7 @@
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/long_run_display.h"
 #include "cli/step_noise.h"
 #include "cli/step_request.h"
 #include "parallelism/recommender_run.h"
@@ -115,8 +116,11 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const GpuRates rates =
       GpuRates::load(request.gpu_rates ? std::filesystem::path(*request.gpu_rates)
                                        : configs / "hardware" / "gpu-rates.yaml");
-  const RecommenderRun run =
-      run_recommender(cluster, workload, software, step_tables(request, catalogue, rates, profile));
+  const RecommenderRun run = [&] {
+    const LongRunDisplay display("step", &log);
+    return run_recommender(cluster, workload, software,
+                           step_tables(request, catalogue, rates, profile));
+  }();
   if (request.trace) {
     TraceRecorder recorder;
     record_graph(run.graph, run.result, recorder);
@@ -138,6 +142,11 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   settings.insert(settings.end(), request.workload_settings.begin(),
                   request.workload_settings.end());
   report.inputs = run_inputs(cluster, std::move(settings));
+  report.inputs.options = machine_options(cluster, request.overrides);
+  if (request.is_nccl) {
+    report.inputs.options.emplace_back("nccl_version",
+                                       std::string(to_string(request.nccl_version)));
+  }
   add_estimate_note(cluster, report.notes);
   write_output(request.output, render(report, request.format), out);
   return 0;

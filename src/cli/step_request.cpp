@@ -153,6 +153,10 @@ RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs) 
                   request.workload_settings.end());
   const Cluster& cluster = inputs.machine.cluster;
   RunInputs made = run_inputs(cluster, std::move(settings));
+  made.options = machine_options(cluster, request.overrides);
+  if (request.is_nccl) {
+    made.options.emplace_back("nccl_version", std::string(nccl::to_string(request.nccl_version)));
+  }
   const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
   const auto peak = gpu.peak.find(peak_type(inputs.workload.precision));
   if (peak != gpu.peak.end()) {

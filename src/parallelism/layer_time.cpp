@@ -203,7 +203,8 @@ AttentionShape attention_shape(const Attention& attention, const ParallelPlan& p
 // weights on this rank.
 void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& operators,
                  PassTimes& times) {
-  const bool is_sharded = plan.zero_stage >= 3;
+  // One rank has all of them, and software then shards nothing (torch.distributed.fsdp: NO_SHARD).
+  const bool is_sharded = plan.zero_stage >= 3 && plan.shards() > 1;
   times.weight_gradient[StepPart::MemoryBound] += operators.weight_gradients(weights, is_sharded);
   if (is_sharded) {
     const SimTime gathered = operators.gathered_weights(weights);

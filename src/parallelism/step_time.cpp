@@ -18,6 +18,7 @@
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/pipeline_timeline.h"
 #include "parallelism/rank_groups.h"
+#include "parallelism/stage_transfers.h"
 #include "parallelism/step_traffic.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
@@ -75,8 +76,7 @@ class StepModel {
   [[nodiscard]] Passes end(const PassTimes& compute, const PassCalls& calls,
                            std::int64_t parameters);  // Of this rank.
   [[nodiscard]] Passes stage(const PipelineStage& stage);
-  [[nodiscard]] PipelineTimeline run_stages(SimTime transfer) const;
-  [[nodiscard]] SimTime transfer_time_of_stage();
+  [[nodiscard]] PipelineTimeline run_stages(std::vector<SimTime> transfers) const;
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
   [[nodiscard]] Passes of_rank(int rank) const;
@@ -304,26 +304,10 @@ Passes StepModel::stage(const PipelineStage& stage) {
   return sum;
 }
 
-SimTime StepModel::transfer_time_of_stage() {
-  if (plan_.pipeline == 1) {
-    return {};
-  }
-  const std::vector<int> ranks = widest_group(plan_, RankGroupKind::Pipeline, job_.server_of_rank);
-  const Bytes size = transfer_size(job_.model, plan_, job_.software.scatter_gather);
-  for (std::size_t index = 0; index + 1 < ranks.size(); ++index) {
-    const auto server = [&](std::size_t place) {
-      return job_.server_of_rank[static_cast<std::size_t>(ranks[place])];
-    };
-    if (server(index) != server(index + 1)) {
-      return times_.transfer(ranks[index], ranks[index + 1], size);
-    }
-  }
-  return times_.transfer(ranks[0], ranks[1], size);
-}
-
-PipelineTimeline StepModel::run_stages(SimTime transfer) const {
+PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
   PipelineTimes times{.stages = {},
-                      .transfer = transfer,
+                      .transfer = {},
+                      .transfer_of_pair = std::move(transfers),
                       .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
                                                          : PipelineTransfers::Synchronous};
   for (const Passes& passes : passes_) {
@@ -465,7 +449,7 @@ StepTime StepModel::run() {
     passes_.push_back(stage(one));
   }
   const PipelineTimeline without_transfers = run_stages({});
-  const PipelineTimeline timeline = run_stages(transfer_time_of_stage());
+  const PipelineTimeline timeline = run_stages(stage_transfers(job_, times_));
   StepTime result;
   for (int rank = 1; rank < plan_.pipeline; ++rank) {
     if (without_transfers.busy(rank) > without_transfers.busy(result.busiest_rank)) {

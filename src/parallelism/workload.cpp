@@ -4,8 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
+#include <optional>
 #include <span>
 
+#include "parallelism/foreign_workload.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -217,6 +219,12 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
 
 Workload load_workload(const std::filesystem::path& file, const std::filesystem::path& models,
                        const std::vector<std::string>& settings) {
+  if (const std::optional<ForeignFormat> foreign = recognise_foreign(file)) {
+    throw ConfigError(
+        fmt::format("{}: expected a workload in YAML, with model and plan, found {} of another "
+                    "tool, which trainyard step alone runs",
+                    file.string(), to_string(*foreign)));
+  }
   ConfigDocument document = ConfigDocument::load(file);
   return build_workload(document, models, settings);
 }

@@ -190,6 +190,9 @@ std::string json_of(const RecommenderReport& report) {
   root["overlap"] = {
       {"input", run.overlaps_input}, {"tables", run.overlaps_tables}, {"data", run.overlaps_data}};
   root["settings"] = report.inputs.settings;
+  for (const auto& [option, value] : report.inputs.options) {
+    root["options"][option] = value;
+  }
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;
   }

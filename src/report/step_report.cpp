@@ -264,6 +264,9 @@ std::string json_of(const StepReport& report) {
   root["plan"] = json_of(plan);
   add_method(report, root);
   root["settings"] = report.inputs.settings;
+  for (const auto& [option, value] : report.inputs.options) {
+    root["options"][option] = value;
+  }
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;
   }

@@ -258,6 +258,9 @@ TEST_CASE("each weight pays for the sum of its gradients, and with ZeRO 3 for it
     ParallelPlan plan = plan_of(tensor);
     REQUIRE(is_near(more(plan, layer, of_layer / tensor), 0.0, 0.0, 6.0));
     plan.zero_stage = 3;
+    // One rank has all there is, and nothing to lay out or to gather.
+    REQUIRE(is_near(more(plan, layer, of_layer / tensor), 0.0, 0.0, 6.0));
+    plan.data = 2;
     REQUIRE(is_near(more(plan, layer, of_layer / tensor), 3.0, 3.0, 4.0));
     // Gathered once for the pass that is run again and the one backward.
     plan.recompute = Recompute::Full;

@@ -155,6 +155,23 @@ TEST_CASE("mistakes in workloads are one line each", "[workload]") {
                   "pipeline in some order, found 1");
 }
 
+TEST_CASE("a workload of another tool is named as one", "[workload]") {
+  const auto complaint = [](const std::string& name) -> std::string {
+    try {
+      (void)load_workload(kConfigsFolder / "workloads" / "foreign" / name, kModels);
+    } catch (const ConfigError& problem) {
+      const std::string text = problem.what();
+      return text.substr(text.find(": expected"));
+    }
+    return "no error";
+  };
+  REQUIRE(complaint("dissemination-8.goal") ==
+          ": expected a workload in YAML, with model and plan, found goal of another tool, which "
+          "trainyard step alone runs");
+  REQUIRE(complaint("chakra-2").find("found chakra of another tool") != std::string::npos);
+  REQUIRE(complaint("transformer-tp2-dp4.txt").find("found simai of") != std::string::npos);
+}
+
 TEST_CASE("a plan that does not fit the GPUs is refused with its numbers", "[workload]") {
   REQUIRE_THROWS_MATCHES(
       plan_for(workload_of(kText), 96), ConfigError,
