@@ -124,6 +124,10 @@ std::string difference(const ModelFields& fields, const Model& model) {
   } else if (last.feed_forward) {
     compare("model.ffn_hidden", fields.feed_forward, last.feed_forward->size);
   }
+  if (found.empty() && fields.vocabulary && model.patches) {
+    found =
+        fmt::format("expected no model.vocab, as in {}, found {}", model.name, *fields.vocabulary);
+  }
   if (found.empty() && fields.dense_layers && model.layers.front().experts) {
     found = fmt::format("expected no model.moe.dense_layers, as in {}, found {}", model.name,
                         *fields.dense_layers);

@@ -264,6 +264,9 @@ std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
 
 std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
                                            const Cluster& cluster) {
+  if (request.algorithms.empty()) {
+    return {};  // NCCL chooses.
+  }
   const Routing routing(cluster.topology, cluster.routing);
   std::vector<Algorithm> runnable;
   for (const Algorithm algorithm : request.algorithms) {

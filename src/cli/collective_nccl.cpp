@@ -195,8 +195,14 @@ std::filesystem::path profile_file(const NcclRequest& request) {
                          : configs_folder() / "nccl" / "profile.yaml";
 }
 
-// Size by size, the choices in their order. A timer is of one thread and keeps what sizes share, so
-// each works through every so many sizes.
+// A timer is of one thread and keeps what sizes share, so each works through every so many sizes.
+// Sends and receives on ports are a formula, of which all but the sizes is worked out once.
+std::size_t timers_of(const CollectiveRequest& request, std::size_t sizes) {
+  const bool is_formula = !nccl::function_of(request.operation) && !request.nccl->fidelity;
+  return is_formula ? 1 : workers_of(request.threads, sizes);
+}
+
+// Size by size, the choices in their order.
 std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                                 const std::vector<Prepared>& prepared, spdlog::logger& log) {
   const nccl::Profile profile = nccl::Profile::load(profile_file(*request.nccl));
@@ -205,7 +211,7 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   if (options.tuner_file) {
     tuner = nccl::TunerTable::load(*options.tuner_file);
   }
-  const std::size_t workers = workers_of(request.threads, inputs.sizes.size());
+  const std::size_t workers = timers_of(request, inputs.sizes.size());
   const std::optional<Intervals> intervals = intervals_of(*request.nccl);
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {

@@ -2,69 +2,25 @@
 #include "cli/common.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <mutex>
+#include <optional>
 #include <thread>
 
+#include "cli/long_run_display.h"
 #include "report/output.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 #include "sim/yaml_names.h"
 
 namespace trainyard {
-
-namespace {
-
-// A line on the terminal that is written over; silent elsewhere and for two seconds.
-class Progress {
- public:
-  Progress(std::string_view what, std::size_t count)
-      : what_(what), count_(count), shown_(!what.empty() && isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (drawn_) {
-      fmt::print(stderr, "\r\x1b[K");
-    }
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void one_done() {
-    const std::scoped_lock lock(mutex_);
-    ++done_;
-    const std::chrono::duration<double> elapsed = Clock::now() - start_;
-    const std::chrono::duration<double> since_drawn = Clock::now() - last_;
-    if (shown_ && elapsed.count() > 2.0 && since_drawn.count() > 0.2) {
-      const double left =
-          elapsed.count() / static_cast<double>(done_) * static_cast<double>(count_ - done_);
-      fmt::print(stderr, "\r\x1b[K{}: {} of {}, about {:.0f} s left", what_, done_, count_, left);
-      last_ = Clock::now();
-      drawn_ = true;
-    }
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::string what_;
-  std::size_t count_;
-  bool shown_;
-  bool drawn_ = false;
-  std::size_t done_ = 0;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point last_ = start_;
-  std::mutex mutex_;
-};
-
-}  // namespace
 
 // Beside the program: PREFIX/share/trainyard/configs when installed in PREFIX/bin, the source tree
 // when built in build/PRESET/bin.
@@ -150,7 +106,13 @@ void run_tasks(std::size_t count, unsigned threads, std::string_view what,
   }
   std::vector<std::exception_ptr> failures(count);
   std::atomic<std::size_t> next{0};
-  Progress progress(what, count);
+  std::atomic<std::size_t> done{0};
+  std::optional<LongRunDisplay> display;
+  if (!what.empty()) {
+    display.emplace(
+        [&](double seconds) { return std::optional(so_far(what, done.load(), count, seconds)); },
+        nullptr);
+  }
   const auto work = [&] {
     for (std::size_t index = next++; index < count; index = next++) {
       try {
@@ -158,7 +120,7 @@ void run_tasks(std::size_t count, unsigned threads, std::string_view what,
       } catch (...) {
         failures[index] = std::current_exception();
       }
-      progress.one_done();
+      ++done;
     }
   };
   {

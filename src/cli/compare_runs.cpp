@@ -118,19 +118,23 @@ std::vector<ComparedValue> differences(const Flat& before, const Flat& after) {
   return changed;
 }
 
-constexpr std::array<std::string_view, 20> kInputs{
-    "cluster",  "gpus",      "workload", "model", "software",      "precision",    "runtime",
-    "fidelity", "method",    "traffic",  "plan",  "overlap",       "routing",      "slow_rank",
-    "jitter",   "operation", "ranks",    "nodes", "gpus_per_node", "compute_scale"};
-constexpr std::array<std::string_view, 9> kFigures{"tokens_per_s",
-                                                   "tokens_per_s_per_gpu",
-                                                   "model_tflops_per_gpu",
-                                                   "mfu",
-                                                   "hfu",
-                                                   "memory_peak_gib",
-                                                   "memory_size_gib",
-                                                   "memory_fits",
-                                                   "mfu_peak_tflops"};
+constexpr std::array<std::string_view, 21> kInputs{
+    "cluster",  "gpus",      "workload", "model", "software",      "precision",     "runtime",
+    "fidelity", "method",    "traffic",  "plan",  "overlap",       "routing",       "slow_rank",
+    "jitter",   "operation", "ranks",    "nodes", "gpus_per_node", "compute_scale", "options"};
+constexpr std::array<std::string_view, 13> kFigures{"tokens_per_s",
+                                                    "tokens_per_s_per_gpu",
+                                                    "images_per_s",
+                                                    "images_per_s_per_gpu",
+                                                    "samples_per_s",
+                                                    "samples_per_s_per_gpu",
+                                                    "model_tflops_per_gpu",
+                                                    "mfu",
+                                                    "hfu",
+                                                    "memory_peak_gib",
+                                                    "memory_size_gib",
+                                                    "memory_fits",
+                                                    "mfu_peak_tflops"};
 
 template <std::size_t kCount>
 Flat chosen(const ordered_json& json, const std::array<std::string_view, kCount>& keys) {

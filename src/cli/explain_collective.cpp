@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -25,6 +26,7 @@
 #include "nccl/init.h"
 #include "nccl/job_nodes.h"
 #include "nccl/timing.h"
+#include "nccl/timing_traffic.h"
 #include "nccl/tuner_csv.h"
 #include "sim/config_error.h"
 
@@ -103,6 +105,13 @@ class ChosenCalls {
     }
     return times;
   }
+  // Bytes on links.
+  [[nodiscard]] Load traffic(const MachineModel& machine, Bytes size) const {
+    nccl::CallTraffic traffic(machine.cluster, communicator_, machine.nccl,
+                              choice_.options.environment);
+    const std::optional<nccl::CallPlan> call = plan(size);
+    return call ? traffic.of(*call, request_.root) : traffic.of(request_.operation, size);
+  }
   [[nodiscard]] const nccl::Communicator& communicator() const { return communicator_; }
 
  private:
@@ -112,52 +121,60 @@ class ChosenCalls {
   std::optional<nccl::TunerTable> tuner_;
 };
 
-// The plain algorithm whose messages take the same ways: sends and receives go by rails (PXN).
-std::optional<Algorithm> plain_algorithm(const std::optional<nccl::CallPlan>& call,
-                                         const CollectiveInputs& inputs, Operation operation) {
-  if (!call) {
-    const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
-    return operation == Operation::AllToAll &&
-                   !obstacle_to(inputs.cluster, routing, Algorithm::TwoHop)
-               ? Algorithm::TwoHop
-               : Algorithm::Direct;
-  }
-  switch (call->algorithm) {
-    case nccl::Algorithm::Ring:
-      return Algorithm::Ring;
-    case nccl::Algorithm::Tree:
-      return Algorithm::Tree;
-    case nccl::Algorithm::Nvls:
-      return Algorithm::Nvls;
-    case nccl::Algorithm::NvlsTree:
-      return Algorithm::NvlsTree;
-    case nccl::Algorithm::Pat:
-      return Algorithm::Pat;
-    case nccl::Algorithm::CollNetDirect:
-    case nccl::Algorithm::CollNetChain:
-      break;
-  }
-  return std::nullopt;
-}
-
 // At the largest size, by a plain run.
-std::vector<ContendedLinks> links_of(const CollectiveRequest& request,
-                                     const CollectiveInputs& inputs, CollectiveJob job,
-                                     SimTime time) {
-  job.keeps_counters = true;
-  if (request.nccl) {
-    job.fidelity = Fidelity::Analytical;
-  }
-  const CollectiveResult run = run_collective(inputs.cluster, job);
+std::vector<LinkTraffic> plain_traffic(const Cluster& cluster, const CollectiveJob& job) {
   const std::string purpose =
-      fmt::format("{} {}", to_string(request.operation),
+      fmt::format("{} {}", to_string(job.operation),
                   job.schedule != nullptr ? std::string(job.schedule->shape().algorithm)
                                           : std::string(to_string(job.algorithm)));
   std::vector<LinkTraffic> traffic;
-  for (const LinkUse& use : run.link_use) {
+  for (const LinkUse& use : run_collective(cluster, job).link_use) {
     traffic.push_back({.link = use.link, .parts = {{.purpose = purpose, .bytes = use.bytes}}});
   }
-  return contended_links(inputs.cluster.topology, traffic, time);
+  return traffic;
+}
+
+// NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.
+std::optional<Algorithm> multicast_algorithm(const std::optional<nccl::CallPlan>& call) {
+  if (call && call->algorithm == nccl::Algorithm::Nvls) {
+    return Algorithm::Nvls;
+  }
+  return call && call->algorithm == nccl::Algorithm::NvlsTree ? std::optional(Algorithm::NvlsTree)
+                                                              : std::nullopt;
+}
+
+// At the largest size: what the channels carry, and in NVSwitches what a plain run does.
+std::vector<LinkTraffic> nccl_traffic(const CollectiveRequest& request,
+                                      const CollectiveInputs& inputs, const ChosenCalls& calls,
+                                      const MachineModel& machine) {
+  const Bytes size = inputs.sizes.back();
+  const std::optional<nccl::CallPlan> call = calls.plan(size);
+  const std::string purpose =
+      fmt::format("{} {}", to_string(request.operation),
+                  call ? to_string(call->algorithm) : std::string_view("SendRecv"));
+  std::vector<LinkTraffic> traffic;
+  for (const LinkWeight& one : calls.traffic(machine, size)) {
+    const Bytes bytes(std::llround(one.weight));
+    traffic.push_back({.link = one.link, .parts = {{.purpose = purpose, .bytes = bytes}}});
+  }
+  const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
+  const std::optional<Algorithm> plain = multicast_algorithm(call);
+  if (plain && supports(*plain, request.operation) &&
+      !obstacle_to(inputs.cluster, routing, *plain)) {
+    for (LinkTraffic& link :
+         plain_traffic(inputs.cluster, {.operation = request.operation,
+                                       .algorithm = *plain,
+                                       .size = size,
+                                       .root = RankId(static_cast<std::uint32_t>(request.root)),
+                                       .fidelity = Fidelity::Analytical,
+                                       .keeps_counters = true})) {
+      if (inputs.cluster.topology.link(link.link).spec.kind == LinkKind::NvLink) {
+        link.parts.front().purpose = purpose;
+        traffic.push_back(std::move(link));
+      }
+    }
+  }
+  return traffic;
 }
 
 std::vector<std::string> limits_of(const CollectiveRequest& request, bool several_nodes) {
@@ -225,19 +242,13 @@ void explain_nccl(const CollectiveRequest& request, const CollectiveInputs& inpu
     }
   }
   add_settings(variants, request.threads, made.times.back());
-  const std::optional<Algorithm> plain =
-      plain_algorithm(calls.plan(largest), inputs, request.operation);
-  const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
-  if (plain && supports(*plain, request.operation) &&
-      !obstacle_to(inputs.cluster, routing, *plain)) {
-    made.times.back().links = links_of(request, inputs,
-                                       {.operation = request.operation,
-                                        .algorithm = *plain,
-                                        .size = largest,
-                                        .root = RankId(static_cast<std::uint32_t>(request.root))},
-                                       made.times.back().time);
+  made.times.back().links =
+      contended_links(inputs.cluster.topology, nccl_traffic(request, inputs, calls, machine),
+                      made.times.back().time);
+  if (!made.times.back().links.empty()) {
     made.notes.emplace_back(
-        "busiest links: the same algorithm on the rings and trees of the plain runtime");
+        "busiest links: what NCCL's channels carry by their own ways, with the flags of LL and "
+        "LL128");
   }
 }
 
@@ -286,7 +297,10 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
     }
   }
   add_settings(variants, request.threads, made.times.back());
-  made.times.back().links = links_of(request, inputs, largest, made.times.back().time);
+  CollectiveJob counted_job = largest;
+  counted_job.keeps_counters = true;
+  made.times.back().links = contended_links(
+      inputs.cluster.topology, plain_traffic(inputs.cluster, counted_job), made.times.back().time);
 }
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {

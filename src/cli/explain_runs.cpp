@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/common.h"
+#include "cli/long_run_display.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -67,7 +68,10 @@ std::vector<ExplainedTime> explain_times(const ExplainTask& task, const TimesOf&
   }
   std::vector<std::vector<SimTime>> times(runs.size() + 1);
   // First alone, as it may find that nothing can be run at all.
-  times[0] = times_of(task.machine);
+  {
+    const LongRunDisplay display("explain", nullptr);
+    times[0] = times_of(task.machine);
+  }
   if (std::any_of(times[0].begin(), times[0].end(),
                   [](SimTime time) { return time <= SimTime(); })) {
     throw ConfigError("explain: expected something that takes time, found none: nothing is sent");

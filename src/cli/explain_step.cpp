@@ -143,7 +143,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   if (inputs.workload.plan.servers) {
     throw ConfigError("explain: expected a plan without parameter servers, found plan.servers");
   }
-  const StepRun run = run_step_inputs(request, inputs);
+  const StepRun run = watched_run(request, inputs, log);
   const StepToExplain step{.request = request, .inputs = inputs, .run = run};
   const Topology& topology = inputs.machine.cluster.topology;
   RunExplanation made;

@@ -64,6 +64,9 @@ HtmlTable html_inputs(const RunInputs& inputs) {
     table.add_row({Cell::of("--set " + setting.substr(0, sign)),
                    Cell::of(sign == std::string::npos ? "" : setting.substr(sign + 1))});
   }
+  for (const auto& [option, value] : inputs.options) {
+    table.add_row({Cell::of(option), Cell::of(value)});
+  }
   for (const auto& [resource, value] : inputs.resources) {
     table.add_row({Cell::of(resource), Cell::of(value)});
   }

@@ -18,6 +18,7 @@
 #include "cli/step_foreign.h"
 #include "cli/step_html.h"
 #include "cli/step_noise.h"
+#include "cli/step_recommender.h"
 #include "cli/step_request.h"
 #include "parallelism/idle_settings.h"
 #include "parallelism/model_flops.h"
@@ -42,8 +43,8 @@ namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 The workload says model, plan, batch, precision and software: a file, or a name in
-configs/workloads. A --set whose first key is model, software, precision, plan, batch or overlap
-changes the workload; any other the cluster.
+configs/workloads. A --set whose first key is model, software, precision, plan, batch, overlap,
+routing or optimizer changes the workload; any other the cluster.
 
 Examples:
   trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b
@@ -51,6 +52,7 @@ Examples:
   trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
   trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b --method graph \
       --trace step.json
+  trainyard step --cluster dgx-a100 --workload dlrm-dcnv2 --set plan.columns=2
   trainyard step --cluster dgx-h100 --workload schedule.goal
 )";
 
@@ -159,7 +161,7 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
   const std::optional<ClusterCosts> costs =
       request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
                     : std::nullopt;
-  const StepRun run = run_step_inputs(request, inputs);
+  const StepRun run = watched_run(request, inputs, log);
   if (request.trace && run.graph) {
     TraceRecorder recorder;
     record_step(*run.graph, recorder);
@@ -194,7 +196,8 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
       .slow_rank = request.slow_rank,
       .jitter = request.jitter,
       .overlap = run.overlap,
-      .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt};
+      .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt,
+      .has_images = workload.model.patches.has_value()};
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
   add_estimate_note(cluster, report.notes);
@@ -267,6 +270,9 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
           "nobody says what it holds");
     }
     return run_foreign_step(reader, *format, out);
+  }
+  if (has_recommender(reader)) {
+    return run_recommender_step(reader, out);
   }
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);

@@ -14,6 +14,7 @@
 #include "cli/collective_rows.h"
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/long_run_display.h"
 #include "cli/option_checks.h"
 #include "cli/step_noise.h"
 #include "parallelism/chakra_trace.h"
@@ -241,7 +242,7 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const Cluster cluster =
       load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
   const std::vector<int> servers = servers_of_gpus(cluster);
-  const bool is_folded = !request.shares_network && !request.jitter.has_any();
+  const bool is_folded = !request.shares_network && !request.jitter.has_any() && !request.slow_rank;
   ForeignTarget target{.server_of_gpu = servers,
                        .folding = is_folded ? Folding::Folded : Folding::Unfolded};
   if (request.comm_groups) {
@@ -260,13 +261,16 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const nccl::Profile profile =
       nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
                                           : configs_folder() / "nccl" / "profile.yaml");
-  const ForeignRun run = run_foreign(cluster, workload,
-                                     {.catalogue = catalogue,
-                                      .nccl = request.is_nccl ? &profile : nullptr,
-                                      .fidelity = request.fidelity,
-                                      .engine = request.engine,
-                                      .shares_network = request.shares_network},
-                                     run_options(request, workload));
+  const ForeignRun run = [&] {
+    const LongRunDisplay display("step", &log);
+    return run_foreign(cluster, workload,
+                       {.catalogue = catalogue,
+                        .nccl = request.is_nccl ? &profile : nullptr,
+                        .fidelity = request.fidelity,
+                        .engine = request.engine,
+                        .shares_network = request.shares_network},
+                       run_options(request, workload));
+  }();
   if (request.trace) {
     TraceRecorder recorder;
     record_graph(workload.graph, run.result, recorder);

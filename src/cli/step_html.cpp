@@ -38,6 +38,9 @@ std::vector<std::pair<std::string, std::string>> summary_of(const StepReport& re
        fmt::format("{:.1f} of {:.1f} GiB{}", memory, gib_of(report.memory_size),
                    report.fits() ? "" : ": does not fit")},
       {"GPUs", std::to_string(report.plan.ranks())}};
+  if (report.has_images) {
+    summary.emplace_back("images/s", fmt::format("{:.0f}", report.samples_per_second()));
+  }
   if (report.priced) {
     const StepCost& cost = report.priced->step;
     const auto million = cost.price_of_tokens(1e6);

@@ -11,6 +11,7 @@
 
 #include "cli/common.h"
 #include "cli/log.h"
+#include "cli/long_run_display.h"
 #include "cli/step_collectives.h"
 #include "cli/step_noise.h"
 #include "nccl/profile.h"
@@ -19,17 +20,17 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<std::string_view, 7> kWorkloadKeys{"model", "software", "precision", "plan",
-                                                        "batch", "overlap",  "routing"};
+constexpr std::array<std::string_view, 8> kWorkloadKeys{
+    "model", "software", "precision", "plan", "batch", "overlap", "routing", "optimizer"};
 
 bool is_of_workload(const std::string& setting) {
   const std::string key = setting.substr(0, setting.find_first_of(".="));
   return std::find(kWorkloadKeys.begin(), kWorkloadKeys.end(), key) != kWorkloadKeys.end();
 }
 
-void read_method(const OptionReader& reader, StepRequest& request) {
+void read_method(const OptionReader& reader, std::optional<StepMethod> only, StepRequest& request) {
   constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
-  request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
+  request.method = only ? *only : kMethods[reader.choice("method", {"closed-forms", "graph"})];
   check_distinct_files({{"output", request.output},
                         {"trace", request.trace},
                         {"memory", request.memory},
@@ -63,7 +64,7 @@ std::vector<std::string> take_workload_settings(ClusterOverrides& overrides) {
   return taken;
 }
 
-StepRequest read_step_request(const OptionReader& reader) {
+StepRequest read_step_request(const OptionReader& reader, std::optional<StepMethod> only) {
   StepCollectives collectives = read_step_collectives(reader);
   StepRequest request{.cluster = reader.required_text("cluster"),
                       .workload = reader.required_text("workload"),
@@ -93,7 +94,7 @@ StepRequest read_step_request(const OptionReader& reader) {
   } else {
     request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
   }
-  read_method(reader, request);
+  read_method(reader, only, request);
   return request;
 }
 
@@ -121,23 +122,29 @@ StepRun run_step_inputs(const StepRequest& request, const StepInputs& inputs) {
   return run_step_inputs(request, inputs.catalogue, inputs.workload, inputs.machine);
 }
 
+StepTables step_tables(const StepRequest& request, const Catalogue& catalogue,
+                       const GpuRates& rates, const nccl::Profile& profile) {
+  return {.catalogue = catalogue,
+          .rates = rates,
+          .nccl = request.is_nccl ? &profile : nullptr,
+          .fidelity = request.fidelity,
+          .engine = request.has_engine ? std::optional(request.fidelity) : std::nullopt,
+          .nccl_version = request.nccl_version,
+          .method = request.method,
+          .slow_rank = request.slow_rank,
+          .jitter = request.jitter,
+          .shares_network = request.shares_network};
+}
+
+StepRun watched_run(const StepRequest& request, const StepInputs& inputs, spdlog::logger& log) {
+  const LongRunDisplay display("step", &log);
+  return run_step_inputs(request, inputs);
+}
+
 StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                         const Workload& workload, const MachineModel& machine) {
-  std::optional<Fidelity> engine;
-  if (request.has_engine) {
-    engine = request.fidelity;
-  }
   return run_workload(machine.cluster, workload, machine.software,
-                      {.catalogue = catalogue,
-                       .rates = machine.rates,
-                       .nccl = request.is_nccl ? &machine.nccl : nullptr,
-                       .fidelity = request.fidelity,
-                       .engine = engine,
-                       .nccl_version = request.nccl_version,
-                       .method = request.method,
-                       .slow_rank = request.slow_rank,
-                       .jitter = request.jitter,
-                       .shares_network = request.shares_network});
+                      step_tables(request, catalogue, machine.rates, machine.nccl));
 }
 
 RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs) {
@@ -146,8 +153,12 @@ RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs) 
                   request.workload_settings.end());
   const Cluster& cluster = inputs.machine.cluster;
   RunInputs made = run_inputs(cluster, std::move(settings));
+  made.options = machine_options(cluster, request.overrides);
+  if (request.is_nccl) {
+    made.options.emplace_back("nccl_version", std::string(nccl::to_string(request.nccl_version)));
+  }
   const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
-  const auto peak = gpu.peak.find(inputs.workload.precision == Precision::Fp16 ? "fp16" : "bf16");
+  const auto peak = gpu.peak.find(peak_type(inputs.workload.precision));
   if (peak != gpu.peak.end()) {
     made.resources.emplace_back("flops",
                                 fmt::format("{:.4g} TFLOP/s", peak->second.value.teraflops()));

@@ -49,8 +49,10 @@ struct StepRequest {
 // Those of --set that are about the workload, in their order; the others stay.
 [[nodiscard]] std::vector<std::string> take_workload_settings(ClusterOverrides& overrides);
 
-// `reader` has the options of step_options(). Throws ConfigError.
-[[nodiscard]] StepRequest read_step_request(const OptionReader& reader);
+// `reader` has the options of step_options(); `only` stands for what --method would say. Throws
+// ConfigError.
+[[nodiscard]] StepRequest read_step_request(const OptionReader& reader,
+                                            std::optional<StepMethod> only = std::nullopt);
 
 struct StepInputs {
   Catalogue catalogue;
@@ -61,8 +63,15 @@ struct StepInputs {
 // Reads and checks the files that the request names. Throws ConfigError.
 [[nodiscard]] StepInputs load_step_inputs(const StepRequest& request, spdlog::logger& log);
 
+// What the request says of a run. `rates` and `profile` must outlive the result.
+[[nodiscard]] StepTables step_tables(const StepRequest& request, const Catalogue& catalogue,
+                                     const GpuRates& rates, const nccl::Profile& profile);
+
 // With the workload and the machine of `inputs`, or with others in their place.
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const StepInputs& inputs);
+// The same, and says that it goes on where it takes longer than two seconds.
+[[nodiscard]] StepRun watched_run(const StepRequest& request, const StepInputs& inputs,
+                                  spdlog::logger& log);
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                                       const Workload& workload, const MachineModel& machine);
 

@@ -21,6 +21,7 @@
 #include "cli/cost.h"
 #include "cli/html_output.h"
 #include "cli/jobs.h"
+#include "cli/log.h"
 #include "cli/option_checks.h"
 #include "cli/options.h"
 #include "cli/step.h"
@@ -225,6 +226,21 @@ std::optional<Cluster> first_cluster(const SweepSpec& spec) {
   }
 }
 
+// One line on standard error: whoever reads the exit status alone shall know why it is 1.
+bool warn_of_failures(const SweepResults& results, std::size_t points, spdlog::logger& log) {
+  std::size_t failed = 0;
+  const std::string* first = nullptr;
+  for (const auto& [point, result] : results) {
+    if (!result.error.empty()) {
+      first = failed++ == 0 ? &result.error : first;
+    }
+  }
+  if (failed > 0) {
+    log.warn("{} of {} points failed, the first with: {}", failed, points, *first);
+  }
+  return failed > 0;
+}
+
 // What a shell would be told to get the same.
 std::string list_points(const SweepSpec& spec) {
   std::string text;
@@ -299,6 +315,7 @@ struct SweepPlan {
   SweepSpec spec = {};
   std::uint64_t fingerprint = 0;
   SweepResults finished = {};
+  std::optional<spdlog::logger> log = {};
 };
 
 SweepPlan plan_of(std::span<const std::string> arguments) {
@@ -308,7 +325,7 @@ SweepPlan plan_of(std::span<const std::string> arguments) {
   if (reader.given("help")) {
     return {.request = {.wants_help = true}};
   }
-  SweepPlan plan{.request = read_request(reader)};
+  SweepPlan plan{.request = read_request(reader), .log = make_logger(reader)};
   const std::filesystem::path file = find_config("sweeps", plan.request.file);
   plan.spec = load_sweep(file);
   check_options(file, plan.spec);
@@ -412,9 +429,7 @@ int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::o
   if (request.output) {
     remove_journals(*request.output);
   }
-  const bool has_failed = std::any_of(results.begin(), results.end(),
-                                      [](const auto& each) { return !each.second.error.empty(); });
-  return has_failed ? 1 : 0;
+  return warn_of_failures(results, spec.points(), *plan->log) ? 1 : 0;
 }
 
 int run_sweep(std::span<const std::string> arguments, std::ostream& out) {

@@ -55,7 +55,13 @@ double thread_share(int threads, int all) {
   return std::min(1.0, std::sqrt(static_cast<double>(threads) / all));
 }
 
-// Bytes on the wire, and how many of them are data.
+double wire_share(Protocol protocol) {
+  const auto [wire, data] = wire_ratio(protocol);
+  return static_cast<double>(data) / wire;
+}
+
+}  // namespace
+
 std::pair<int, int> wire_ratio(Protocol protocol) {
   switch (protocol) {
     case Protocol::LL:
@@ -67,13 +73,6 @@ std::pair<int, int> wire_ratio(Protocol protocol) {
   }
   return {1, 1};
 }
-
-double wire_share(Protocol protocol) {
-  const auto [wire, data] = wire_ratio(protocol);
-  return static_cast<double>(data) / wire;
-}
-
-}  // namespace
 
 std::vector<ChannelShare> channel_shares(const CallPlan& plan) {
   std::vector<ChannelShare> shares;

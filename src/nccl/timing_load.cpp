@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "nccl/timing_state.h"
+#include "network/load_sum.h"
 #include "sim/check.h"
 #include "topology/path.h"
 
@@ -180,44 +181,55 @@ std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connection
   return {};
 }
 
-// What every rank sends to each peer in turn, with the weight of one pair each.
-Load Timer::State::exchange_load(Operation operation, int most_peers,
-                                 ConnectionLoads& connections) {
+void Timer::State::visit_exchange(Operation operation, int most_peers, const VisitPart& visit) {
   const int ranks = communicator.ranks;
   const bool is_rooted = operation == Operation::Scatter || operation == Operation::Gather;
   const int all = operation == Operation::SendReceive ? 1 : ranks - 1;
   const int peers = is_rooted ? all : std::min(all, most_peers);
   const int channels = std::max(1, communicator.p2p_channels);
-  Load load;
-  const auto add = [&](NodeFlow flow) {
-    if (complete.node_of(flow.from) == complete.node_of(flow.to)) {
-      add_load(flow, static_cast<double>(all) / peers, connections, load);
-      return;
-    }
-    // The parts of a send take turns by the NICs of its ends.
-    const auto nics = [&](int rank) {
-      return static_cast<int>(complete.routing().nics(cluster.gpus[at(rank)]).size());
-    };
-    const int parts = std::clamp(std::max(nics(flow.from), nics(flow.to)), 1,
-                                 std::max(1, communicator.p2p_channels_per_peer));
-    for (int part = 0; part < parts; ++part) {
-      const int channel = (flow.channel + part) % channels;
-      add_load(complete.pair_ends(flow.from, flow.to, channel), channel,
-               static_cast<double>(all) / peers / parts, connections, load);
-    }
-  };
+  std::vector<int> nics;  // By rank.
+  for (int rank = 0; rank < ranks; ++rank) {
+    nics.push_back(static_cast<int>(complete.routing().nics(cluster.gpus[at(rank)]).size()));
+  }
+  const double stands_for = static_cast<double>(all) / peers;
   for (int rank = 0; rank < (is_rooted ? 1 : ranks); ++rank) {
     for (int peer = 0; peer < peers; ++peer) {
       const int distance = 1 + static_cast<int>(static_cast<std::int64_t>(peer) * all / peers);
-      NodeFlow flow{.from = rank, .to = (rank + distance) % ranks, .channel = peer % channels};
+      const int first = peer % channels;
+      NodeFlow flow{.from = rank, .to = (rank + distance) % ranks, .channel = first};
       if (operation == Operation::Gather) {
         std::swap(flow.from, flow.to);
       }
-      add(flow);
+      if (complete.node_of(flow.from) == complete.node_of(flow.to)) {
+        visit(flow, stands_for);
+        continue;
+      }
+      const int parts = std::clamp(std::max(nics[at(flow.from)], nics[at(flow.to)]), 1,
+                                   std::max(1, communicator.p2p_channels_per_peer));
+      for (int part = 0; part < parts; ++part) {
+        flow.channel = (first + part) % channels;
+        visit(flow, stands_for / parts);
+      }
     }
   }
-  merge(load);
-  return load;
+}
+
+// What every rank sends to each peer in turn, with the weight of one pair each.
+Load Timer::State::exchange_load(Operation operation, int most_peers,
+                                 ConnectionLoads& connections) {
+  LoadSum sum(cluster.topology);
+  Load load;
+  visit_exchange(operation, most_peers, [&](const NodeFlow& part, double stands_for) {
+    if (complete.node_of(part.from) == complete.node_of(part.to)) {
+      add_load(part, stands_for, connections, load);
+    } else {
+      add_load(complete.pair_ends(part.from, part.to, part.channel), part.channel, stands_for,
+               connections, load);
+    }
+    sum.add(load);
+    load.clear();
+  });
+  return sum.total();
 }
 
 std::vector<Load> Timer::loads(Operation operation, ConnectionLoads& connections) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nccl/programs.h"
@@ -177,10 +179,17 @@ struct Timer::State {
   // How fast all of a load of own_connections() goes, in bit/s for each unit of its weights;
   // infinite if it is empty. `is_whole`: no connection stands for several.
   [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
+  // What every rank sends to each peer in turn, or to `most_peers` of them, and for how many sends
+  // each part stands: those to other nodes are parts, which take turns by the NICs of their ends.
+  using VisitPart = std::function<void(const NodeFlow& part, double stands_for)>;
+  void visit_exchange(Operation operation, int most_peers, const VisitPart& visit);
   [[nodiscard]] Load exchange_load(Operation operation, int most_peers,
                                    ConnectionLoads& connections);
   [[nodiscard]] ConnectionLoads& own_connections();
 };
+
+// Bytes on the wire, and how many of them are data.
+[[nodiscard]] std::pair<int, int> wire_ratio(Protocol protocol);
 
 // Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.
 [[nodiscard]] std::uint64_t exact_units(std::size_t lanes);

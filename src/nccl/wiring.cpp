@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -61,7 +62,11 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
       environment_(environment),
       routing_(routing != nullptr ? *routing
                                   : own_routing_.emplace(cluster.topology, cluster.routing)),
-      places_(cluster.topology.node_count()) {
+      places_(cluster.topology.node_count()),
+      own_nics_(at(communicator.ranks)),
+      sending_(at(communicator.ranks)),
+      ways_(cluster.topology.node_count()),
+      gpus_of_server_(cluster.topology.server_count()) {
   std::vector<int> node_of_server(cluster.topology.server_count(), -1);
   std::vector<int> server_in_node(cluster.topology.server_count(), 0);
   std::vector<std::vector<ServerId>> servers(at(communicator.nodes));
@@ -82,6 +87,11 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
       server_in_node[server->value()] = static_cast<int>(of_node.size());
     }
     of_node.push_back(*server);
+  }
+  for (const NodeId gpu : cluster.gpus) {
+    if (const auto server = cluster.topology.node(gpu).server) {
+      gpus_of_server_[server->value()].push_back(gpu);
+    }
   }
   std::vector<int> indices(cluster.topology.server_count(), 0);
   for (std::uint32_t id = 0; id < cluster.topology.node_count(); ++id) {
@@ -176,27 +186,55 @@ std::optional<std::uint32_t> Wiring::port(LinkId id, const JointRates& joint) {
   return entry->second;
 }
 
-NicDevice Wiring::nic(int rank, std::optional<int> number, int channel) const {
+NicDevice Wiring::nic(int rank, std::optional<int> number, int channel) {
   if (number) {
     return devices_->device(node_of(rank), *number);
   }
-  const NodeId gpu = cluster_.gpus[at(rank)];
-  std::vector<NicDevice> own;
-  for (const NodeId nic : routing_.nics(gpu)) {
-    const std::vector<NicDevice> devices = devices_->devices_of(nic);
-    own.insert(own.end(), devices.begin(), devices.end());
-  }
+  std::vector<NicDevice>& own = own_nics_[at(rank)];
   if (own.empty()) {
-    throw_unreachable(cluster_.topology, gpu, gpu);
+    const NodeId gpu = cluster_.gpus[at(rank)];
+    for (const NodeId nic : routing_.nics(gpu)) {
+      const std::vector<NicDevice> devices = devices_->devices_of(nic);
+      own.insert(own.end(), devices.begin(), devices.end());
+    }
+    if (own.empty()) {
+      throw_unreachable(cluster_.topology, gpu, gpu);
+    }
   }
   return own[at(channel) % own.size()];
 }
 
-// From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
-void Wiring::append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path) {
-  if (gpu == nic) {
-    return;
+// Ways stay where they are when others are added.
+template <typename Find>
+std::span<const LinkId> Wiring::way(NodeId from, NodeId to, const Find& find) {
+  if (from == to) {
+    return {};
   }
+  std::vector<ServerWay>& known = ways_[from.value()];
+  auto found = std::ranges::find(known, to, &ServerWay::to);
+  if (found == known.end()) {
+    known.push_back({.to = to, .links = find()});
+    found = std::prev(known.end());
+  }
+  return found->links;
+}
+
+std::span<const LinkId> Wiring::way_to_nic(NodeId gpu, NodeId nic) {
+  return way(gpu, nic, [&] { return find_way_to_nic(gpu, nic); });
+}
+
+std::span<const LinkId> Wiring::way_from_nic(NodeId nic, NodeId gpu) {
+  return way(nic, gpu, [&] {
+    std::vector<LinkId> links;
+    if (!routing_.route(nic, gpu, 0, links)) {
+      throw_unreachable(cluster_.topology, nic, gpu);
+    }
+    return links;
+  });
+}
+
+// From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
+std::vector<LinkId> Wiring::find_way_to_nic(NodeId gpu, NodeId nic) {
   std::vector<LinkId> part;
   if (!routing_.route(gpu, nic, 0, part)) {
     throw_unreachable(cluster_.topology, gpu, nic);
@@ -204,33 +242,21 @@ void Wiring::append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path) {
   const Distance own = path_distance(cluster_.topology, part);
   const auto server = cluster_.topology.node(gpu).server;
   if (own > Distance::Pxb && server && !environment_.pxn_disable) {
-    for (const NodeId other : cluster_.gpus) {
+    for (const NodeId other : gpus_of_server_[server->value()]) {
       std::vector<LinkId> first;
       std::vector<LinkId> second;
-      if (other == gpu || cluster_.topology.node(other).server != server ||
-          !routing_.route(gpu, other, 0, first) || !routing_.route(other, nic, 0, second)) {
+      if (other == gpu || !routing_.route(gpu, other, 0, first) ||
+          !routing_.route(other, nic, 0, second)) {
         continue;
       }
       if (transport_of(cluster_.topology, first) == Transport::NvLink &&
           path_distance(cluster_.topology, second) <= Distance::Pxb) {
-        path.insert(path.end(), first.begin(), first.end());
-        part = second;
-        break;
+        first.insert(first.end(), second.begin(), second.end());
+        return first;
       }
     }
   }
-  path.insert(path.end(), part.begin(), part.end());
-}
-
-void Wiring::append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path) {
-  if (gpu == nic) {
-    return;
-  }
-  std::vector<LinkId> part;
-  if (!routing_.route(nic, gpu, 0, part)) {
-    throw_unreachable(cluster_.topology, nic, gpu);
-  }
-  path.insert(path.end(), part.begin(), part.end());
+  return part;
 }
 
 Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path, const JointRates& joint) {
@@ -253,7 +279,7 @@ Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path, const 
   return wire;
 }
 
-void Wiring::mark_host_bridge(const std::vector<LinkId>& path) {
+void Wiring::mark_host_bridge(std::span<const LinkId> path) {
   if (path_distance(cluster_.topology, path) <= Distance::Pxb) {
     return;
   }
@@ -296,10 +322,10 @@ NetworkEnds Wiring::pair_ends(int from, int to, int channel) {
 }
 
 NetworkEnds Wiring::ends(int from, int to, const NicDevice& out, const NicDevice& in) {
-  NetworkEnds found{.out = out, .in = in, .outward = {}, .inward = {}};
-  append_to_nic(cluster_.gpus[at(from)], out.nic, found.outward);
-  append_from_nic(in.nic, cluster_.gpus[at(to)], found.inward);
-  return found;
+  return {.out = out,
+          .in = in,
+          .outward = way_to_nic(cluster_.gpus[at(from)], out.nic),
+          .inward = way_from_nic(in.nic, cluster_.gpus[at(to)])};
 }
 
 int Wiring::sending_rank(int from, int to) {
@@ -309,6 +335,16 @@ int Wiring::sending_rank(int from, int to) {
       relay >= first[at(node_of(from)) + 1]) {
     return from;
   }
+  std::vector<std::optional<int>>& known = sending_[at(from)];
+  known.resize(at(communicator_.most_ranks_per_node()));
+  std::optional<int>& sender = known[at(local_rank(to))];
+  if (!sender) {
+    sender = find_sending_rank(from, relay);
+  }
+  return *sender;
+}
+
+int Wiring::find_sending_rank(int from, int relay) {
   const NodeId gpu = cluster_.gpus[at(relay)];
   std::vector<LinkId> path;
   if (!routing_.route(cluster_.gpus[at(from)], gpu, 0, path) ||
@@ -337,7 +373,7 @@ Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs)
   std::set<LinkId> last;
   std::optional<std::pair<LinkId, LinkId>> standing;
   for (const ConnectionSpec& pair : pairs) {
-    if (!pair.nic_turns) {
+    if (!pair.nic_turns || pair.source == pair.target) {
       return {};
     }
     std::vector<LinkId> path;
@@ -359,7 +395,7 @@ Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs)
 Wire Wiring::connect_nodes(const NetworkEnds& ends, int channel) {
   const auto label = static_cast<std::uint32_t>(channel);
   const std::vector<ConnectionSpec> pairs = queue_pairs(ends.out, ends.in, label);
-  std::vector<LinkId> path = ends.outward;
+  std::vector<LinkId> path(ends.outward.begin(), ends.outward.end());
   std::vector<LinkId> between;
   append_route(pairs.front(), between);
   path.insert(path.end(), between.begin(), between.end());

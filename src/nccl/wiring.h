@@ -41,12 +41,13 @@ struct Wire {
   std::uint32_t receiving_ports = 0;  // The last of `ports`: from the fabric to the receiver.
 };
 
-// The NICs of a connection between nodes, and the ways to and from them inside the servers.
+// The NICs of a connection between nodes, and the ways to and from them inside the servers, which
+// live as long as the wiring.
 struct NetworkEnds {
   NicDevice out = {};
   NicDevice in = {};
-  std::vector<LinkId> outward = {};
-  std::vector<LinkId> inward = {};
+  std::span<const LinkId> outward = {};
+  std::span<const LinkId> inward = {};
 };
 
 struct Port {
@@ -112,15 +113,24 @@ class Wiring {
   [[nodiscard]] JointRates joint_rates(const std::vector<ConnectionSpec>& pairs);
   void append_route(const ConnectionSpec& pair, std::vector<LinkId>& path);
   [[nodiscard]] int find_ring_period() const;
-  [[nodiscard]] NicDevice nic(int rank, std::optional<int> number, int channel) const;
+  [[nodiscard]] NicDevice nic(int rank, std::optional<int> number, int channel);
   [[nodiscard]] Wire connect_nodes(const NetworkEnds& ends, int channel);
   [[nodiscard]] NetworkEnds ends(int from, int to, const NicDevice& out, const NicDevice& in);
-  void append_to_nic(NodeId gpu, NodeId nic, std::vector<LinkId>& path);
-  void append_from_nic(NodeId nic, NodeId gpu, std::vector<LinkId>& path);
+  [[nodiscard]] int find_sending_rank(int from, int relay);
+  // Ways inside a server, worked out once.
+  template <typename Find>
+  [[nodiscard]] std::span<const LinkId> way(NodeId from, NodeId to, const Find& find);
+  [[nodiscard]] std::span<const LinkId> way_to_nic(NodeId gpu, NodeId nic);
+  [[nodiscard]] std::span<const LinkId> way_from_nic(NodeId nic, NodeId gpu);
+  [[nodiscard]] std::vector<LinkId> find_way_to_nic(NodeId gpu, NodeId nic);
   [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path,
                             const JointRates& joint = {});
-  void mark_host_bridge(const std::vector<LinkId>& path);
+  void mark_host_bridge(std::span<const LinkId> path);
 
+  struct ServerWay {
+    NodeId to{};
+    std::vector<LinkId> links = {};
+  };
   struct Place {     // Of a device of a server.
     int node = -1;   // NCCL's node; -1: of no rank.
     int server = 0;  // Among the servers of the node.
@@ -137,6 +147,10 @@ class Wiring {
   // The first NIC of a group, and the first cable of an adapter, stand for all, with ports of their
   // summed rate: what is sent is divided evenly.
   std::optional<NicDevices> devices_;
+  std::vector<std::vector<NicDevice>> own_nics_;          // By rank; made at first use.
+  std::vector<std::vector<std::optional<int>>> sending_;  // By sender, then place of the receiver.
+  std::vector<std::vector<ServerWay>> ways_;              // To and from NICs, by the first device.
+  std::vector<std::vector<NodeId>> gpus_of_server_;
   int ring_period_ = 1;
   int period_ = 1;
   // By (node in the period, server, device, its link): the port of that link, and of the opposite.

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <numeric>
-#include <utility>
+
+#include "topology/switch_regions.h"
 
 namespace trainyard {
 
@@ -36,28 +36,12 @@ void FabricCuts::find_regions() {
   for (std::uint32_t index = 0; index < graph_.size(); ++index) {
     tiers = std::max(tiers, graph_.tier(index).value_or(0) + 1);
   }
-  std::vector<std::uint32_t> joined(graph_.size());
-  std::iota(joined.begin(), joined.end(), 0U);
-  const auto root = [&](std::uint32_t index) {
-    while (joined[index] != index) {
-      joined[index] = joined[joined[index]];
-      index = joined[index];
-    }
-    return index;
-  };
   for (std::uint32_t tier = 0; tier < tiers; ++tier) {
-    for (const SwitchEdge& edge : graph_.edges()) {
+    regions_.push_back(switch_regions(graph_.size(), graph_.edges(), [&](const SwitchEdge& edge) {
       const auto source = graph_.tier(edge.source);
       const auto target = graph_.tier(edge.target);
-      if (source && target && std::max(*source, *target) == tier) {
-        const auto [first, last] = std::minmax({root(edge.source), root(edge.target)});
-        joined[last] = first;
-      }
-    }
-    std::vector<std::uint32_t>& regions = regions_.emplace_back();
-    for (std::uint32_t index = 0; index < graph_.size(); ++index) {
-      regions.push_back(root(index));
-    }
+      return source && target && std::max(*source, *target) <= tier;
+    }));
   }
 }
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "parallelism/model_ends.h"
 #include "sim/check.h"
 
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kActivationBytes = 2;  // 16 bits an element.
 constexpr std::int64_t kFullBytes = 4;
 constexpr std::int64_t kMaskBytes = 1;
 
@@ -32,13 +32,13 @@ class TensorList {
       : plan_(plan), options_(options), splits_(plan) {}
 
   void norm_input(std::string_view operation, std::int64_t elements) {
-    add(operation, "input", kActivationBytes * elements, splits_.sequence);
+    add(operation, "input", element_bytes() * elements, splits_.sequence);
   }
   void linear_input(std::string_view operation, std::int64_t elements, std::int64_t split) {
-    add(operation, "input", kActivationBytes * elements, split, Lifetime::UntilWeightGradient);
+    add(operation, "input", element_bytes() * elements, split, Lifetime::UntilWeightGradient);
   }
   void output_gradient(std::string_view operation, std::int64_t elements, std::int64_t split) {
-    add(operation, "gradient of the output", kActivationBytes * elements, split,
+    add(operation, "gradient of the output", element_bytes() * elements, split,
         Lifetime::BetweenGradients);
   }
   void dropout_mask(std::string_view operation, std::int64_t elements) {
@@ -67,13 +67,14 @@ class TensorList {
     }
     // A score for each head and each token to attend to; a mask is no smaller a matrix.
     const std::int64_t scores = heads * plan_.sequence;
-    add_core("softmax", kActivationBytes * scores);
+    add_core("softmax", element_bytes() * scores);
     if (options_.has_dropout) {
       add_core("mask of the dropout of scores", kMaskBytes * scores);
-      add_core("scores after dropout", kActivationBytes * scores);
+      add_core("scores after dropout", element_bytes() * scores);
     }
   }
 
+  [[nodiscard]] std::int64_t element_bytes() const { return plan_.element_bytes; }
   [[nodiscard]] const Splits& splits() const { return splits_; }
   [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
   [[nodiscard]] const ActivationOptions& options() const { return options_; }
@@ -94,7 +95,7 @@ void grouped_projections(TensorList& list, const GroupedAttention& attention) {
   // Each tensor rank has one group of keys and values at least.
   const std::int64_t split = list.splits().tensor;
   const std::int64_t groups = std::max<std::int64_t>(attention.kv_heads, split);
-  const std::int64_t bytes = kActivationBytes * attention.head_size;
+  const std::int64_t bytes = list.element_bytes() * attention.head_size;
   list.add("attention", "queries", bytes * attention.heads, split);
   list.add("attention", "keys", bytes * groups, split);
   list.add("attention", "values", bytes * groups, split);
@@ -108,8 +109,8 @@ void grouped_inputs(TensorList& list, const Model& model, const Attention& atten
   list.linear_input("queries, keys, values", model.hidden, list.splits().sequence);
   list.output_gradient("queries, keys, values", (heads + 2 * groups) * head_size, split);
   if (attention.has_qk_norm) {
-    list.add("norm of queries and keys", "input", kActivationBytes * (heads + groups) * head_size,
-             split);
+    list.add("norm of queries and keys", "input",
+             list.element_bytes() * (heads + groups) * head_size, split);
   }
   grouped_projections(list, *attention.grouped);
 }
@@ -130,9 +131,9 @@ void latent_inputs(TensorList& list, const Model& model, const LatentAttention& 
   list.norm_input("norm of latent keys and values", latent.kv_rank);
   list.linear_input("keys and values", latent.kv_rank, sequence);
   list.output_gradient("keys and values", up, split);
-  list.add("attention", "queries", kActivationBytes * queries, split);
-  list.add("attention", "keys", kActivationBytes * queries, split);
-  list.add("attention", "values", kActivationBytes * latent.heads * latent.value_size, split);
+  list.add("attention", "queries", list.element_bytes() * queries, split);
+  list.add("attention", "keys", list.element_bytes() * queries, split);
+  list.add("attention", "values", list.element_bytes() * latent.heads * latent.value_size, split);
 }
 
 void attention_block(TensorList& list, const Model& model, const Attention& attention) {
@@ -154,10 +155,19 @@ void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward
   const std::int64_t inner = layer.matrices() - 1;
   list.linear_input("first linear", hidden, list.splits().sequence);
   list.output_gradient("first linear", inner * layer.size, list.splits().tensor);
-  list.add("activation function", "input", kActivationBytes * inner * layer.size,
+  list.add("activation function", "input", list.element_bytes() * inner * layer.size,
            list.splits().tensor);
   list.linear_input("second linear", layer.size, list.splits().tensor);
   list.output_gradient("second linear", hidden, list.splits().sequence);
+}
+
+// What adaLN-Zero multiplies: what comes out of the norm, and of the block before its gate.
+void modulation_inputs(TensorList& list, const Model& model, std::string_view of_norm,
+                       std::string_view of_gate) {
+  if (model.modulation) {
+    list.norm_input(of_norm, model.hidden);
+    list.norm_input(of_gate, model.hidden);
+  }
 }
 
 // Routed tokens times `elements`, with the imbalance of experts.
@@ -181,7 +191,7 @@ void expert_block(TensorList& list, std::int64_t hidden, const Experts& experts)
   };
   list.linear_input("first linear of experts", sent(hidden) * copies, split);
   list.output_gradient("first linear of experts", sent(inner), split);
-  list.add("activation function of experts", "input", kActivationBytes * sent(inner), split);
+  list.add("activation function of experts", "input", list.element_bytes() * sent(inner), split);
   list.linear_input("second linear of experts", sent(experts.expert.size), split);
   list.output_gradient("second linear of experts", sent(hidden) * copies, split);
   if (experts.shared) {
@@ -194,7 +204,7 @@ std::vector<SavedTensor> products(const Model& model, const ModelLayer& layer,
                                   const ParallelPlan& plan, const ActivationOptions& options) {
   TensorList list(plan, options);
   const auto product = [&](std::string_view operation, std::int64_t elements, std::int64_t split) {
-    list.add(operation, "output", kActivationBytes * elements, split);
+    list.add(operation, "output", list.element_bytes() * elements, split);
   };
   const std::int64_t tensor = list.splits().tensor;
   const std::int64_t sequence = list.splits().sequence;
@@ -247,18 +257,28 @@ struct LogitBytes {
   std::int64_t working = 0;
 };
 
-LogitBytes logit_bytes(LossKernel loss) {
+LogitBytes logit_bytes(LossKernel loss, std::int64_t element_bytes) {
   switch (loss) {
     case LossKernel::Fused:
-      return {.kept = 2, .working = 0};
+      return {.kept = element_bytes, .working = 0};
     case LossKernel::VocabParallel:
-      return {.kept = 4, .working = 2};
+      return {.kept = 4, .working = element_bytes};
     case LossKernel::PyTorch:
       return {.kept = 4, .working = 8};
     case LossKernel::PyTorch16:
       return {.kept = 4, .working = 4};
   }
   CHECK(false, "unknown loss");
+}
+
+// Of a model of images; those of a whole sample are left out, as other small numbers are.
+std::int64_t predictions_of_token(const Model& model) {
+  std::int64_t count = 0;
+  for (const EndLinear& each : output_linears(model)) {
+    const bool counts = each.output == EndOutput::Prediction && each.rows != EndRows::Samples;
+    count += counts ? each.outputs : 0;
+  }
+  return count;
 }
 
 std::int64_t logit_ranks(const ParallelPlan& plan, const ActivationOptions& options) {
@@ -275,8 +295,8 @@ Bytes sum(const std::vector<SavedTensor>& tensors, std::int64_t tokens, bool (*w
   return total;
 }
 
-Bytes split_bytes(std::int64_t tokens, std::int64_t elements, std::int64_t split) {
-  return Bytes(ceil_divide(tokens * kActivationBytes * elements, split));
+Bytes split_bytes(const ParallelPlan& plan, std::int64_t elements, std::int64_t split) {
+  return Bytes(ceil_divide(plan.tokens() * plan.element_bytes * elements, split));
 }
 
 }  // namespace
@@ -289,12 +309,14 @@ std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& lay
                                        const ParallelPlan& plan, const ActivationOptions& options) {
   TensorList list(plan, options);
   attention_block(list, model, layer.attention);
+  modulation_inputs(list, model, "modulation before attention", "gate of attention");
   list.norm_input("norm before the feed-forward", model.hidden);
   if (layer.feed_forward) {
     feed_forward_block(list, model.hidden, *layer.feed_forward);
   } else {
     expert_block(list, model.hidden, *layer.experts);
   }
+  modulation_inputs(list, model, "modulation before the feed-forward", "gate of the feed-forward");
   list.dropout_mask("second linear", model.hidden);
   return std::move(list).tensors();
 }
@@ -326,6 +348,9 @@ std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& laye
 std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPlan& plan,
                                            const ActivationOptions& options) {
   TensorList list(plan, options);
+  if (model.patches) {
+    list.linear_input("patches", model.patches->elements(), 1);
+  }
   if (model.has_embedding_norm) {
     list.norm_input("norm of the embedding", model.hidden);
   }
@@ -336,10 +361,27 @@ std::vector<SavedTensor> embedding_tensors(const Model& model, const ParallelPla
 std::vector<SavedTensor> head_tensors(const Model& model, const ParallelPlan& plan,
                                       const ActivationOptions& options) {
   TensorList list(plan, options);
-  list.norm_input("last norm", model.hidden);
-  list.linear_input("head", model.hidden, list.splits().sequence);
-  list.add("loss", "logits and their softmax", logit_bytes(options.loss).kept * model.vocabulary,
-           logit_ranks(plan, options));
+  if (!model.is_post_norm) {
+    list.norm_input("last norm", model.hidden);
+  }
+  if (model.modulation) {
+    list.norm_input("last modulation", model.hidden);
+  }
+  if (model.head.has_transform) {
+    list.linear_input("transform", model.hidden, list.splits().sequence);
+    list.norm_input("activation function of the transform", model.hidden);
+    list.norm_input("norm of the transform", model.hidden);
+  }
+  if (model.vocabulary > 0 || model.head.channels > 0) {
+    list.linear_input("head", model.hidden, list.splits().sequence);
+  }
+  if (model.vocabulary > 0) {
+    list.add("loss", "logits and their softmax",
+             logit_bytes(options.loss, plan.element_bytes).kept * model.vocabulary,
+             logit_ranks(plan, options));
+  } else {
+    list.add("loss", "predictions", kFullBytes * predictions_of_token(model), 1);
+  }
   return std::move(list).tensors();
 }
 
@@ -353,11 +395,10 @@ SavedBytes saved_bytes(const std::vector<SavedTensor>& tensors, std::int64_t tok
 Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
                              const ActivationOptions& options) {
   const Splits splits(plan);
-  const std::int64_t tokens = plan.tokens();
   // The gradient of the residual, and with sequence parallelism the gathered input of a linear.
-  Bytes around = split_bytes(tokens, model.hidden, splits.sequence);
+  Bytes around = split_bytes(plan, model.hidden, splits.sequence);
   if (plan.has_sequence_parallelism) {
-    around += split_bytes(tokens, model.hidden, 1);
+    around += split_bytes(plan, model.hidden, 1);
   }
   const Attention& attention = layer.attention;
   const std::int64_t queries = attention.heads() * attention.query_size();
@@ -382,18 +423,19 @@ Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const 
         routed(experts, options,
                experts.expert.matrices() * experts.expert.size + model.hidden * plan.expert_tensor);
   }
-  return around + split_bytes(tokens, std::max(of_attention, of_linears), splits.tensor);
+  return around + split_bytes(plan, std::max(of_attention, of_linears), splits.tensor);
 }
 
 Bytes loss_working_bytes(const Model& model, const ParallelPlan& plan,
                          const ActivationOptions& options) {
   const std::int64_t tokens = plan.tokens();
   // The gradient of the head's input, and its gathered input.
-  Bytes total = split_bytes(tokens, model.hidden, 1);
+  Bytes total = split_bytes(plan, model.hidden, 1);
   if (plan.has_sequence_parallelism) {
-    total += split_bytes(tokens, model.hidden, 1);
+    total += split_bytes(plan, model.hidden, 1);
   }
-  return total + Bytes(ceil_divide(tokens * logit_bytes(options.loss).working * model.vocabulary,
+  return total + Bytes(ceil_divide(tokens * logit_bytes(options.loss, plan.element_bytes).working *
+                                       model.vocabulary,
                                    logit_ranks(plan, options)));
 }
 

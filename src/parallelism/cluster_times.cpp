@@ -17,6 +17,7 @@
 #include "nccl/job_nodes.h"
 #include "nccl/timing.h"
 #include "network/transfers.h"
+#include "parallelism/load_signature.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -85,33 +86,6 @@ bool is_whole(nccl::Algorithm algorithm) {
 
 bool is_empty_load(const std::vector<Load>& loads) {
   return std::all_of(loads.begin(), loads.end(), [](const Load& load) { return load.empty(); });
-}
-
-// What tells groups apart that stand alike: how long each of their connections is, and what each
-// load puts on links of servers. Links between switches, on which hashes put what they like, say
-// nothing but rates.
-void append_signature(const Topology& topology, const std::vector<Load>& loads,
-                      ConnectionLoads& connections, std::vector<std::int64_t>& key) {
-  for (const SimTime latency : connections.take_latencies()) {
-    key.push_back(latency.picoseconds());
-  }
-  for (const Load& load : loads) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> used;
-    for (const LinkWeight& one : load) {
-      const Link& link = topology.link(one.link);
-      if (topology.node(link.source).server || topology.node(link.target).server) {
-        constexpr double kPartsPerMillion = 1e6;
-        used.emplace_back(link.spec.bandwidth.bits_per_second(),
-                          std::llround(one.weight * kPartsPerMillion));
-      }
-    }
-    std::sort(used.begin(), used.end());
-    key.push_back(static_cast<std::int64_t>(used.size()));
-    for (const auto& [bandwidth, weight] : used) {
-      key.push_back(bandwidth);
-      key.push_back(weight);
-    }
-  }
 }
 
 }  // namespace
@@ -296,7 +270,8 @@ std::vector<ClusterTimes::Slowest> ClusterTimes::slowest_by_class(
   }
   std::vector<Slowest> slowest;
   for (GroupShare& share : group_shares(whole_.topology, loads, classes)) {
-    Slowest& one = slowest.emplace_back(Slowest{.ranks = groups[share.group]});
+    Slowest& one =
+        slowest.emplace_back(Slowest{.ranks = groups[share.group], .group = share.group});
     if (share.is_limited) {
       one.share = shares_.size();
       shares_.push_back({.left = std::move(share), .ranks = one.ranks});
@@ -349,6 +324,17 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_of(Operation ope
       .first->second;
 }
 
+Load ClusterTimes::load_of_message(int from, int to) {
+  const NodeId source = whole_.gpus[static_cast<std::size_t>(from)];
+  const NodeId target = whole_.gpus[static_cast<std::size_t>(to)];
+  Load load;
+  if (!connections_->add({.source = source, .target = target}, 1.0, load)) {
+    throw_unreachable(whole_.topology, source, target);
+  }
+  merge(load);
+  return load;
+}
+
 const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_messages(const Groups& messages) {
   const auto known = known_messages_.find(messages);
   if (known != known_messages_.end()) {
@@ -358,21 +344,16 @@ const std::vector<ClusterTimes::Slowest>& ClusterTimes::slowest_messages(const G
   std::vector<std::vector<Load>> all;
   std::vector<std::vector<std::int64_t>> keys;
   for (const std::vector<int>& ends : messages) {
-    const auto gpu = [&](std::size_t end) {
-      return whole_.gpus[static_cast<std::size_t>(ends[end])];
-    };
-    Load load;
-    if (!connections_->add({.source = gpu(0), .target = gpu(1)}, 1.0, load)) {
-      throw_unreachable(whole_.topology, gpu(0), gpu(1));
-    }
-    merge(load);
-    all.push_back({std::move(load)});
+    all.push_back({load_of_message(ends[0], ends[1])});
     append_signature(whole_.topology, all.back(), *connections_, keys.emplace_back());
   }
-  return known_messages_
-      .emplace(messages,
-               slowest_by_class(messages, all, keys, std::vector(messages.size(), SeesFabric::Yes)))
-      .first->second;
+  std::vector<Slowest> slowest =
+      slowest_by_class(messages, all, keys, std::vector(messages.size(), SeesFabric::Yes));
+  for (Slowest& one : slowest) {
+    one.alike = keys[one.group];
+    one.alike.push_back(least_rate(whole_.topology, all[one.group].front()));
+  }
+  return known_messages_.emplace(messages, std::move(slowest)).first->second;
 }
 
 const GroupShare* ClusterTimes::share_at(std::optional<std::size_t> index) {
@@ -448,14 +429,34 @@ SimTime ClusterTimes::transfer(int from, int to, Bytes size) {
   const Groups* const messages = asked_->sisters ? &asked_->sisters->of_message(from, to) : nullptr;
   if (messages != nullptr && messages->size() > 1) {
     for (const Slowest& one : slowest_messages(*messages)) {
-      time = std::max(time, transferred_once(one.ranks[0], one.ranks[1], size, one.share));
+      time = std::max(time, transferred(one, size));
     }
   } else {
-    time = transferred_once(from, to, size, std::nullopt);
+    restart_loads();
+    const std::vector<Load> load{load_of_message(from, to)};
+    Slowest alone{.ranks = {from, to}};
+    append_signature(whole_.topology, load, *connections_, alone.alike);
+    alone.alike.push_back(least_rate(whole_.topology, load.front()));
+    time = transferred(alone, size);
   }
   simulated_ += transfers_.size() > runs ? 1 : 0;
   asked_->messages.emplace(asked, time);
   return time;
+}
+
+// Messages between other stages are often the same once more.
+SimTime ClusterTimes::transferred(const Slowest& message, Bytes size) {
+  const auto once = [&] {
+    return transferred_once(message.ranks[0], message.ranks[1], size, message.share);
+  };
+  if (message.share) {
+    return once();
+  }
+  const auto [entry, fresh] = alike_.try_emplace({message.alike, size});
+  if (fresh) {
+    entry->second = once();
+  }
+  return entry->second;
 }
 
 SimTime ClusterTimes::transferred_once(int from, int to, Bytes size,

@@ -99,6 +99,8 @@ class ClusterTimes final : public GroupTimes {
   struct Slowest {
     std::vector<int> ranks;
     std::optional<std::size_t> share = {};
+    std::size_t group = 0;                 // Its place among all.
+    std::vector<std::int64_t> alike = {};  // Of a message: equal for those that take as long alone.
   };
 
   // What is known with a plan in use.
@@ -137,6 +139,8 @@ class ClusterTimes final : public GroupTimes {
   // Of a group, with what others leave it.
   [[nodiscard]] SimTime simulated_once(Operation operation, const std::vector<int>& ranks,
                                        Bytes size, std::optional<std::size_t> share);
+  [[nodiscard]] Load load_of_message(int from, int to);
+  [[nodiscard]] SimTime transferred(const Slowest& message, Bytes size);
   [[nodiscard]] SimTime transferred_once(int from, int to, Bytes size,
                                          std::optional<std::size_t> share);
   void restart_loads();
@@ -163,6 +167,7 @@ class ClusterTimes final : public GroupTimes {
   std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
       collectives_;
   std::map<std::tuple<int, int, Bytes, std::optional<std::size_t>>, SimTime> transfers_;
+  std::map<std::pair<std::vector<std::int64_t>, Bytes>, SimTime> alike_;  // Alone.
   PlanAnswers no_plan_;
   std::deque<PlanAnswers> plans_;   // The latest ones.
   PlanAnswers* asked_ = &no_plan_;  // The one in use.

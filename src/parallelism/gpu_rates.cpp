@@ -132,6 +132,22 @@ GpuRates GpuRates::read(ConfigDocument& document) {
   return rates;
 }
 
+const char* peak_type(Precision precision) {
+  switch (precision) {
+    case Precision::Fp16:
+      return "fp16";
+    case Precision::Tf32:
+      return "tf32";
+    case Precision::Fp32:
+      return "fp32";
+    case Precision::Bf16:
+    case Precision::Fp8:
+    case Precision::Nvfp4:
+      break;
+  }
+  return "bf16";
+}
+
 ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                            const SoftwareProfile& software, Precision precision) {
   const auto found = all.generations.find(gpu.architecture);
@@ -142,7 +158,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   const GenerationRates& generation = found->second;
   const auto device = all.devices.find(gpu.name);
   const double sustained = device == all.devices.end() ? 1.0 : device->second;
-  const double peak = peak_of(gpu, precision == Precision::Fp16 ? "fp16" : "bf16") * sustained;
+  const double peak = peak_of(gpu, peak_type(precision)) * sustained;
   const std::optional<int> multiprocessors = gpu.multiprocessors
                                                  ? std::optional<int>(gpu.multiprocessors->value)
                                                  : generation.multiprocessors;
@@ -174,6 +190,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
       .memory_bound = memory_bound->second,
       .fuses_operators = software.fusion != "eager",
       .gathers_keys = software.gathers_keys,
+      .element_bytes = element_bytes(precision),
       .accumulate_bytes = software.accumulate_bytes,
       .scatter_bytes = software.scatter_bytes,
       .gather_bytes = software.gather_bytes,
@@ -182,6 +199,12 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
       .overlapped_tensor = generation.overlapped_tensor,
       .overlapped_data = generation.overlapped_data};
   set_linears(gpu, generation, precision, sustained, rates);
+  if (rates.element_bytes > 2 && software.attention != "unfused") {
+    throw ConfigError(fmt::format(
+        "precision {}: expected software with unfused attention, as fused kernels work in 16 bits, "
+        "found {} ({})",
+        to_string(precision), software.name, software.attention));
+  }
   set_attention(gpu, generation, software, peak, rates);
   return rates;
 }

@@ -71,6 +71,7 @@ struct ComputeRates {
   double memory_bound = 1.0;
   bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
   double fp8_cast = 0.0;        // 0: none, as nothing is cast.
+  int element_bytes = 2;        // Of activations and weights; ParallelPlan has it too.
   // SoftwareProfile.
   bool gathers_keys = false;
   double accumulate_bytes = 0.0;
@@ -81,6 +82,9 @@ struct ComputeRates {
   double overlapped_tensor = 1.0;
   double overlapped_data = 1.0;
 };
+
+// Of the catalogue, the type whose peak products have; linear layers in fewer bits have another.
+[[nodiscard]] const char* peak_type(Precision precision);
 
 // Throws ConfigError with one line where the GPU, the kernels or the precision have no rates.
 [[nodiscard]] ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& rates,

@@ -246,8 +246,7 @@ void StepLowering::gather_weights(Writing& writing, const UnitOfPass& of_pass, b
   if (of_pass.kind == PassKind::WeightGradient) {
     return;
   }
-  const PassCalls calls =
-      sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software.gradient_bytes);
+  const PassCalls calls = sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software);
   const std::vector<UnitCall> traffic = data_traffic(calls.forward, is_beside);
   const std::string name = "weights of " + units_.name_of(of_pass.unit);
   if (is_beside) {
@@ -269,8 +268,7 @@ void StepLowering::write_reduce(Writing& writing) {
 
 // ZeRO 3: of a unit that has just run.
 void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pass) {
-  const PassCalls calls =
-      sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software.gradient_bytes);
+  const PassCalls calls = sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software);
   std::vector<GroupCall> reduce;
   std::copy_if(calls.backward.begin(), calls.backward.end(), std::back_inserter(reduce),
                [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
@@ -323,8 +321,8 @@ void StepLowering::add_end(Writing& writing) {
   if (job_.model.has_tied_embeddings && plan_.pipeline > 1 && is_end) {
     const GroupCall ends{.group = RankGroupKind::Ends,
                          .operation = Operation::AllReduce,
-                         .elements = rank_head_parameters(job_.model, plan_),
-                         .element_bytes = job_.software.gradient_bytes};
+                         .elements = rank_logit_parameters(job_.model, plan_),
+                         .element_bytes = gradient_bytes(plan_, job_.software)};
     writing.rank.call({.call = ends, .part = StepPart::Data}, "gradients of tied embeddings");
   }
   if (writing.emptied) {
@@ -385,9 +383,8 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
   const int direction = shape_.schedule == PipelineSchedule::DualPipe ? pass.chunk : 0;
   const int lower = std::min(stage, other);
   const int row = (2 * direction + (is_forward ? 0 : 1)) * shape_.micro_batches + pass.micro_batch;
-  const std::int64_t elements = transfer_elements(job_.model, plan_, job_.software.scatter_gather);
   return GraphMessage{.peer = writing.pipeline[static_cast<std::size_t>(place)],
-                      .size = Bytes(elements) * 2,
+                      .size = transfer_size(job_.model, plan_, job_.software.scatter_gather),
                       .tag = static_cast<std::uint32_t>(row * shape_.stages() + lower)};
 }
 

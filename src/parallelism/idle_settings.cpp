@@ -22,7 +22,8 @@ std::vector<std::string> idle_settings(const Workload& workload, const ParallelP
   add(plan.pipeline == 1 && plan.chunks > 1, "plan.chunks: the pipeline has one stage");
   add(plan.context == 1 && plan.context_kind != usual.context_kind,
       "plan.context_kind: there is one context rank");
-  add(plan.zero_stage > 0 && plan.gradient_ranks() == 1,
+  const bool shards_experts = has_experts(workload.model) && plan.expert_gradient_ranks() > 1;
+  add(plan.zero_stage > 0 && plan.gradient_ranks() == 1 && !shards_experts,
       "plan.zero_stage: there is one data rank to shard over");
   const OverlapChoice& overlap = workload.overlap;
   add(overlap.tensor && plan.tensor == 1, "overlap.tensor: there is one tensor rank");

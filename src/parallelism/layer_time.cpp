@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "parallelism/model_ends.h"
+
 namespace trainyard {
 namespace {
 
@@ -21,6 +23,11 @@ constexpr double kInnerBytesOfMatrix = 2.0;
 constexpr double kEagerNormBytes = 2.0 * 32.0;  // Two norms.
 constexpr double kEagerRotaryBytes = 20.0;
 constexpr double kEagerGateBytes = 4.0;
+// The same of adaLN-Zero as facebookresearch/DiT (models.py, modulate and DiTBlock) writes it, for
+// both blocks of a layer: a product and a sum behind the norm, and a product with the gate, each of
+// which reads and writes. Fused, they are in the kernels of norms and residuals.
+constexpr double kEagerModulationBytes = 2.0 * 12.0;
+constexpr double kEagerShiftBytes = 8.0;  // Of the last norm, which has no gate.
 // Ring attention, for each element of its output: that of the first step is scaled, those of the
 // others are added to it, to half of it in half of them on average, for which half of the queries
 // are copied (flash_attn_fwd_out_correction in context_parallel.py of NVIDIA/TransformerEngine).
@@ -48,6 +55,8 @@ constexpr double kLogitBytesBackward = 12.0;
 // make-vocab-size-divisible-by).
 constexpr std::int64_t kVocabularyUnit = 128;
 constexpr double kEmbeddingBytes = 4.0;  // Of an element: read and written.
+// Of an element of what a linear layer of the head makes, by an activation function or a norm.
+constexpr double kHeadElementBytes = 4.0;
 // Of FP8 casts: of an element of the input, of the weights, and of the gradient.
 constexpr double kInputCastBytes = 4.0;
 constexpr double kWeightCastBytes = 3.0;
@@ -122,6 +131,10 @@ std::int64_t tokens_of_expert(const Experts& experts, const ParallelPlan& plan, 
 std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
                                const ParallelPlan& plan, double load) {
   std::vector<Linear> linears;
+  for (const EndLinear& each : layer_modulation(model)) {
+    linears.push_back(
+        {.gemm = {.m = rows_of_rank(model, each, plan), .n = each.outputs, .k = each.inputs}});
+  }
   add_attention(model, layer.attention, plan, linears);
   if (layer.feed_forward) {
     add_feed_forward(model, *layer.feed_forward, plan.tokens(), plan.tensor, 1, false, linears);
@@ -171,9 +184,10 @@ double rotary_bytes(const Attention& attention, const ParallelPlan& plan) {
          static_cast<double>(plan.tensor);
 }
 
-// Forward, of this rank. `is_eager`: of a model with RMS norms, with a kernel for each operator.
+// Forward, of this rank. `is_unfused`: with a kernel for each operator.
 double memory_bound_bytes(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
-                          double load, bool is_eager) {
+                          double load, bool is_unfused) {
+  const bool is_eager = is_unfused && model.norm == Norm::Rms;
   const auto tokens = static_cast<double>(plan.tokens());
   const auto tensor = static_cast<double>(plan.tensor);
   const auto inner = [&](const FeedForward& feed_forward) {
@@ -182,7 +196,8 @@ double memory_bound_bytes(const Model& model, const ModelLayer& layer, const Par
            static_cast<double>(feed_forward.size) / tensor;
   };
   const double hidden = static_cast<double>(model.hidden);
-  double of_token = (kHiddenBytes + (is_eager ? kEagerNormBytes : 0.0)) * hidden /
+  const double of_modulation = is_unfused && model.modulation ? kEagerModulationBytes : 0.0;
+  double of_token = (kHiddenBytes + (is_eager ? kEagerNormBytes : 0.0) + of_modulation) * hidden /
                         (plan.has_sequence_parallelism ? tensor : 1.0) +
                     (is_eager ? rotary_bytes(layer.attention, plan) : 0.0);
   if (layer.feed_forward) {
@@ -211,7 +226,8 @@ AttentionShape attention_shape(const Attention& attention, const ParallelPlan& p
 // weights on this rank.
 void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& operators,
                  PassTimes& times) {
-  const bool is_sharded = plan.zero_stage >= 3;
+  // One rank has all of them, and software then shards nothing (torch.distributed.fsdp: NO_SHARD).
+  const bool is_sharded = plan.zero_stage >= 3 && plan.shards() > 1;
   times.weight_gradient[StepPart::MemoryBound] += operators.weight_gradients(weights, is_sharded);
   if (is_sharded) {
     const SimTime gathered = operators.gathered_weights(weights);
@@ -251,6 +267,44 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
   return forward;
 }
 
+// Of 16 bits, as the matrix of logits is.
+void add_end(const Model& model, const EndLinear& linear, const ParallelPlan& plan,
+             const OperatorTimes& operators, StepPart part, PassTimes& times) {
+  const std::int64_t m = rows_of_rank(model, linear, plan);
+  const std::int64_t n = linear.outputs;
+  const std::int64_t k = linear.inputs;
+  times.forward[part] += operators.product({.m = m, .n = n, .k = k});
+  times.weight_gradient[part] += operators.product({.m = n, .n = k, .k = m});
+  if (linear.has_input_gradient) {
+    times.input_gradient[part] += operators.product({.m = m, .n = k, .k = n});
+  }
+}
+
+// What the linear layers of the head leave to operators that are bound by memory.
+void add_head_elements(const Model& model, const ParallelPlan& plan, const OperatorTimes& operators,
+                       PassTimes& times) {
+  double forward = 0.0;
+  double backward = 0.0;
+  for (const EndLinear& each : output_linears(model)) {
+    const double count = elements(rows_of_rank(model, each, plan), each.outputs, 1);
+    if (each.output == EndOutput::Prediction) {
+      forward += kLogitBytesForward * count;
+      backward += kLogitBytesBackward * count;
+      continue;
+    }
+    const double operators_of = each.output == EndOutput::Transform ? 2.0 : 1.0;
+    forward += operators_of * kHeadElementBytes * count;
+    backward += kBackwardBytes * operators_of * kHeadElementBytes * count;
+  }
+  if (model.modulation && !operators.fuses_operators()) {
+    const double bytes = kEagerShiftBytes * elements(plan.tokens(), model.hidden, 1);
+    forward += bytes;
+    backward += kBackwardBytes * bytes;
+  }
+  times.forward[StepPart::Head] += operators.memory_bound(forward);
+  times.input_gradient[StepPart::Head] += operators.memory_bound(backward);
+}
+
 }  // namespace
 
 PassTimes layer_times(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
@@ -271,8 +325,7 @@ PassTimes layer_times(const Model& model, const ModelLayer& layer, const Paralle
   const AttentionShape shape = attention_shape(layer.attention, plan);
   times.forward[StepPart::Attention] = operators.attention_forward(shape);
   times.input_gradient[StepPart::Attention] = operators.attention_backward(shape);
-  const bool is_eager = !operators.fuses_operators() && model.norm == Norm::Rms;
-  const double bytes = memory_bound_bytes(model, layer, plan, load, is_eager);
+  const double bytes = memory_bound_bytes(model, layer, plan, load, !operators.fuses_operators());
   times.forward[StepPart::MemoryBound] += operators.memory_bound(bytes);
   times.input_gradient[StepPart::MemoryBound] += operators.memory_bound(kBackwardBytes * bytes);
   const RingBytes ring = ring_bytes(layer.attention, plan, operators.gathers_keys());
@@ -304,11 +357,17 @@ StepParts recomputed_fully(const PassTimes& times, FullRecompute kind) {
 
 PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
                           const OperatorTimes& operators) {
-  const double bytes = kEmbeddingBytes * elements(plan.tokens(), model.hidden, 1);
+  const double look_ups = model.token_types > 0 ? 2.0 : 1.0;
+  const double bytes = look_ups * kEmbeddingBytes * elements(plan.tokens(), model.hidden, 1);
   PassTimes times;
   times.forward[StepPart::MemoryBound] = operators.memory_bound(bytes);
   times.weight_gradient[StepPart::MemoryBound] = operators.memory_bound(kBackwardBytes * bytes);
-  add_weights(elements(vocabulary_of(model, plan), model.hidden, 1), plan, operators, times);
+  double weights = elements(vocabulary_of(model, plan), model.hidden, 1);
+  for (const EndLinear& each : input_linears(model)) {
+    add_end(model, each, plan, operators, StepPart::Linear, times);
+    weights += static_cast<double>(each.weights());
+  }
+  add_weights(weights, plan, operators, times);
   return times;
 }
 
@@ -323,7 +382,13 @@ PassTimes head_times(const Model& model, const ParallelPlan& plan, const Operato
       operators.memory_bound(kLogitBytesBackward * count);
   times.weight_gradient[StepPart::Head] =
       operators.product({.m = logits.n, .n = logits.k, .k = logits.m});
-  add_weights(elements(logits.n, logits.k, 1), plan, operators, times);
+  double weights = elements(logits.n, logits.k, 1);
+  for (const EndLinear& each : output_linears(model)) {
+    add_end(model, each, plan, operators, StepPart::Head, times);
+    weights += static_cast<double>(each.weights());
+  }
+  add_head_elements(model, plan, operators, times);
+  add_weights(weights, plan, operators, times);
   return times;
 }
 

@@ -38,11 +38,11 @@ struct PassTimes {
 // What full recomputation runs again of a forward pass.
 [[nodiscard]] StepParts recomputed_fully(const PassTimes& times, FullRecompute kind);
 
-// Look-up of tokens, and its gradient.
+// Look-up of tokens, or product of patches, what makes the vectors of samples, and their gradients.
 [[nodiscard]] PassTimes embedding_times(const Model& model, const ParallelPlan& plan,
                                         const OperatorTimes& operators);
 
-// The last norm, logits and loss.
+// Logits, other linear layers of the head, and loss.
 [[nodiscard]] PassTimes head_times(const Model& model, const ParallelPlan& plan,
                                    const OperatorTimes& operators);
 

@@ -100,7 +100,7 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
   RankParameters parameters;
   const auto add_sharded = [&](const RankParameters& of) {
     if (plan.zero_stage == 3) {
-      add_passes(sharded_calls(of, plan, software.gradient_bytes), plan, sum);
+      add_passes(sharded_calls(of, plan, software), plan, sum);
     }
   };
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
@@ -193,7 +193,8 @@ class Counter {
 void add_transfers(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
                    const std::vector<int>& ranks, Counter& counter) {
   const double bytes =
-      2.0 * static_cast<double>(transfer_elements(model, plan, software.scatter_gather)) *
+      plan.element_bytes *
+      static_cast<double>(transfer_elements(model, plan, software.scatter_gather)) *
       static_cast<double>(plan.micro_batches());
   const int chunks = plan.schedule == PipelineSchedule::DualPipe ? 1 : plan.chunks;
   for (std::size_t place = 0; place < ranks.size(); ++place) {
@@ -239,7 +240,7 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
       add_transfers(model, plan, software, pipeline, counter);
       if (model.has_tied_embeddings) {
         counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank),
-                          {.rings = 2.0 * static_cast<double>(rank_head_parameters(model, plan)) *
+                          {.rings = 2.0 * static_cast<double>(rank_logit_parameters(model, plan)) *
                                     software.gradient_bytes});
       }
     }

@@ -72,7 +72,7 @@ void LoweredCopies::end_unit(const UnitOfPass& unit) {
 
 SimTime LoweredCopies::gradients_time(const RankParameters& parameters) const {
   return job_.host->copy_to_host(Bytes(owned_parameters(parameters, job_.plan)) *
-                                 job_.software.gradient_bytes);
+                                 gradient_bytes(job_.plan, job_.software));
 }
 
 void LoweredCopies::send_gradients(const RankParameters& bucket, std::string_view name,
@@ -100,8 +100,9 @@ void LoweredCopies::update(const RankParameters& parameters) {
     rank_.require(*last_gradients_);
   }
   std::optional<OperationId> copy;
-  for (const HostTile& tile : host_tiles(owned_parameters(parameters, job_.plan),
-                                         job_.software.optimizer_bytes, *job_.host)) {
+  for (const HostTile& tile :
+       host_tiles(owned_parameters(parameters, job_.plan), job_.software.optimizer_bytes,
+                  job_.plan.element_bytes, *job_.host)) {
     const OperationId updated = rank_.host("cpu", "optimizer", StepPart::Optimizer, tile.update);
     copy = rank_.host_beside("from host", "weights", StepPart::Offload, tile.copy, {updated});
   }

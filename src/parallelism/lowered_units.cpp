@@ -99,8 +99,9 @@ RankParameters StepUnits::gradients_of(const PipelineStage& stage, UnitIndex ind
   alone.has_embedding = stage.has_embedding;
   RankParameters sum = stage_parameters(job_.model, alone, plan_);
   if (stage.has_embedding) {
-    sum.dense -= rank_embedding_parameters(job_.model, plan_);
-    --sum.dense_matrices;
+    const RankParameters embedding = rank_embedding(job_.model, plan_);
+    sum.dense -= embedding.dense;
+    sum.dense_matrices -= embedding.dense_matrices;
   }
   return sum;
 }

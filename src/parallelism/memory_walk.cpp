@@ -6,12 +6,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "nccl/environment.h"
 #include "parallelism/rank_parameters.h"
+#include "parallelism/step_traffic.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -19,10 +22,6 @@ namespace {
 
 std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
-}
-
-Bytes ceil_divide(Bytes value, std::int64_t by) {
-  return Bytes(ceil_divide(value.count(), by));
 }
 
 // What is computed, gathered and freed as one: a layer, or what stands beside the layers.
@@ -44,8 +43,8 @@ struct Chunk {
 class RankWalk {
  public:
   RankWalk(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
-           const ExpertLoads& loads, int rank)
-      : model_(model), plan_(plan), settings_(settings), loads_(loads) {
+           const ExpertLoads& loads, int rank, RepeatedPasses repeated)
+      : model_(model), plan_(plan), settings_(settings), loads_(loads), repeated_(repeated) {
     memory_.rank = rank;
   }
 
@@ -60,13 +59,14 @@ class RankWalk {
     add_residents();
     for (const Pass& pass : passes_of(shape, memory_.rank)) {
       begin(pass);
-      step(pass);
+      step_or_recall(pass);
       end();
+      count(pass.kind);
     }
-    CHECK(kept_.count() == 0, "a pass keeps memory behind the step");
-    CHECK(logits_.count() == 0, "a loss keeps memory behind the step");
-    CHECK(away_.count() == 0, "activations stay on the host behind the step");
-    leaving_ = {};
+    CHECK(held_.kept.count() == 0, "a pass keeps memory behind the step");
+    CHECK(held_.logits.count() == 0, "a loss keeps memory behind the step");
+    CHECK(held_.away.count() == 0, "activations stay on the host behind the step");
+    held_.leaving = {};
     begin({});
     consider(StepPlace::Optimizer, 0, {});
     end();
@@ -79,6 +79,20 @@ class RankWalk {
   }
 
  private:
+  // What passes leave to the next ones.
+  struct Held {
+    Bytes kept = {};
+    Bytes logits = {};
+    Bytes away = {};     // Activations in host memory.
+    Bytes leaving = {};  // Of the last forward, still on the way there.
+
+    [[nodiscard]] auto operator<=>(const Held&) const = default;
+  };
+  struct KnownPass {
+    MemoryMoment highest = {};
+    Held then = {};
+  };
+
   // Of the moment, beside what is always there and what is kept.
   struct Extra {
     Bytes gathered = {};
@@ -118,7 +132,7 @@ class RankWalk {
     ParallelPlan plan = plan_;
     plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
     unit.parameters.dense = rank_embedding_parameters(model_, plan);
-    unit.largest_matrix = rank_head_parameters(model_, plan);
+    unit.largest_matrix = largest_embedding_matrix(model_, plan);
     return unit;
   }
 
@@ -149,9 +163,9 @@ class RankWalk {
     unit.kept = saved_bytes(tensors, plan_.tokens());
     unit.logits = tensors.back().bytes(plan_.tokens());
     unit.loss_working = loss_working_bytes(model_, plan_, settings_.activations);
-    unit.largest_matrix = rank_head_parameters(model_, plan_);
-    const bool has_copy = !model_.has_tied_embeddings || !has_embedding_;
-    unit.parameters.dense = last_norm_parameters(model_) + (has_copy ? unit.largest_matrix : 0);
+    unit.largest_matrix = largest_head_matrix(model_, plan_);
+    unit.parameters.dense =
+        rank_head(model_, plan_, model_.has_tied_embeddings && has_embedding_).dense;
     return unit;
   }
 
@@ -221,8 +235,7 @@ class RankWalk {
     if (plan_.pipeline == 1) {
       return {};
     }
-    const std::int64_t split = plan_.has_sequence_parallelism ? plan_.tensor : 1;
-    return ceil_divide(Bytes(plan_.tokens() * model_.hidden * 2 * 2), split);
+    return transfer_size(model_, plan_, false) * 2;
   }
 
   // Of each group of ranks that this one is in.
@@ -243,25 +256,47 @@ class RankWalk {
 
   void end() { CHECK(!is_first_, "a pass without a moment"); }
 
+  // What is recalled has had its part in the most that is on the host.
+  void step_or_recall(const Pass& pass) {
+    const auto [known, is_new] = known_passes_.try_emplace({pass.kind, pass.chunk, held_});
+    MemoryMoment& moment = memory_.profile.back();
+    if (is_new || repeated_ == RepeatedPasses::WalkAgain) {
+      step(pass);
+      known->second = {.highest = moment, .then = held_};
+      return;
+    }
+    const MemoryMoment& highest = known->second.highest;
+    moment.place = highest.place;
+    moment.layer = highest.layer;
+    moment.use = highest.use;
+    is_first_ = false;
+    held_ = known->second.then;
+  }
+
   void step(const Pass& pass) {
     const Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
     switch (pass.kind) {
       case PassKind::Forward:
         forward(chunk);
-        ++alive_;
-        memory_.most_activations = std::max(memory_.most_activations, alive_);
         return;
       case PassKind::Backward:
         backward(chunk, false);
-        --alive_;
         return;
       case PassKind::InputGradient:
         backward(chunk, true);
         return;
       case PassKind::WeightGradient:
         weight_gradients(chunk);
-        --alive_;
         return;
+    }
+  }
+
+  void count(PassKind kind) {
+    if (kind == PassKind::Forward) {
+      ++alive_;
+      memory_.most_activations = std::max(memory_.most_activations, alive_);
+    } else if (kind != PassKind::InputGradient) {
+      --alive_;
     }
   }
 
@@ -282,16 +317,16 @@ class RankWalk {
   // On the host, and for the time of two forwards also here.
   void keep(const Unit& unit, Extra& extra) {
     if (!is_offloaded(unit)) {
-      kept_ += unit.kept.forward - unit.logits;
-      logits_ += unit.logits;
-      extra.passing = leaving_;
-      leaving_ = {};
+      held_.kept += unit.kept.forward - unit.logits;
+      held_.logits += unit.logits;
+      extra.passing = held_.leaving;
+      held_.leaving = {};
       return;
     }
-    extra.passing = unit.kept.forward + leaving_;
-    leaving_ = unit.kept.forward;
-    away_ += unit.kept.forward;
-    memory_.host.activations = std::max(memory_.host.activations, away_);
+    extra.passing = unit.kept.forward + held_.leaving;
+    held_.leaving = unit.kept.forward;
+    held_.away += unit.kept.forward;
+    memory_.host.activations = std::max(memory_.host.activations, held_.away);
   }
 
   // Those of the unit itself and of the one whose backward is next.
@@ -304,11 +339,11 @@ class RankWalk {
 
   void release(const Unit& unit) {
     if (is_offloaded(unit)) {
-      away_ = away_ - unit.kept.forward;
+      held_.away = held_.away - unit.kept.forward;
       return;
     }
-    kept_ = kept_ - (unit.kept.forward - unit.logits);
-    logits_ = logits_ - unit.logits;
+    held_.kept = held_.kept - (unit.kept.forward - unit.logits);
+    held_.logits = held_.logits - unit.logits;
   }
 
   void backward(const Chunk& chunk, bool is_split) {
@@ -333,7 +368,7 @@ class RankWalk {
       consider(unit.place, unit.layer, extra);
       release(unit);
       if (is_split) {
-        kept_ += unit.kept.weight;
+        held_.kept += unit.kept.weight;
       }
     }
   }
@@ -347,7 +382,7 @@ class RankWalk {
         extra.working = Bytes(unit.largest_matrix) * settings_.states.compute;
       }
       consider(unit.place, unit.layer, extra);
-      kept_ = kept_ - unit.kept.weight;
+      held_.kept = held_.kept - unit.kept.weight;
     }
   }
 
@@ -383,8 +418,8 @@ class RankWalk {
   void consider(StepPlace place, int layer, const Extra& extra) {
     MemoryUse use = resident_;
     use[MemoryClass::GatheredWeights] += extra.gathered;
-    use[MemoryClass::Activations] += kept_ + extra.passing;
-    use[MemoryClass::Loss] += logits_ + extra.loss;
+    use[MemoryClass::Activations] += held_.kept + extra.passing;
+    use[MemoryClass::Loss] += held_.logits + extra.loss;
     use[MemoryClass::Working] += extra.working;
     const Bytes passing = use.allocated() - resident_.allocated();
     use[MemoryClass::Fragmentation] =
@@ -406,10 +441,9 @@ class RankWalk {
   std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;  // Of matrices, each once.
   bool has_embedding_ = false;
   MemoryUse resident_;
-  Bytes kept_;
-  Bytes logits_;
-  Bytes away_;     // Activations in host memory.
-  Bytes leaving_;  // Of the last forward, still on the way there.
+  Held held_;
+  std::map<std::tuple<PassKind, int, Held>, KnownPass> known_passes_;  // By kind and chunk.
+  RepeatedPasses repeated_;
   int alive_ = 0;
   bool is_first_ = true;
   RankMemory memory_;
@@ -418,8 +452,9 @@ class RankWalk {
 }  // namespace
 
 RankMemory rank_memory(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
-                       const ExpertLoads& loads, int rank, std::span<const int> stage_layers) {
-  return RankWalk(model, plan, settings, loads, rank).run(stage_layers);
+                       const ExpertLoads& loads, int rank, std::span<const int> stage_layers,
+                       RepeatedPasses repeated) {
+  return RankWalk(model, plan, settings, loads, rank, repeated).run(stage_layers);
 }
 
 }  // namespace trainyard

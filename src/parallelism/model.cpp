@@ -5,13 +5,17 @@
 #include <array>
 #include <utility>
 
+#include "parallelism/model_ends.h"
+
 namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
 constexpr std::int64_t kMostLayers = 100'000;
+constexpr std::int64_t kMostEdge = 8192;  // Of an image; products fit 64 bits.
+constexpr std::int64_t kMostChannels = 1024;
 constexpr std::array<std::string_view, 2> kAttentionKinds{"grouped", "latent"};
-constexpr std::array<std::string_view, 2> kNorms{"rms", "layer"};
+constexpr std::array<std::string_view, 3> kNorms{"rms", "layer", "plain"};
 constexpr std::array<std::string_view, 3> kBiases{"none", "all", "qkv"};
 
 std::int64_t size(const ConfigNode& node, std::string_view key) {
@@ -101,6 +105,90 @@ ModelLayer read_layer(const ConfigNode& node) {
   return layer;
 }
 
+Patches read_patches(const ConfigNode& node) {
+  const auto edge = [&](std::string_view key) {
+    return node.required(key).as_integer(1, kMostEdge);
+  };
+  const Patches patches{.image = edge("image"),
+                        .size = edge("size"),
+                        .channels = node.required("channels").as_integer(1, kMostChannels),
+                        .has_class_token = flag(node, "class_token")};
+  if (patches.image % patches.size != 0) {
+    node.required("size").fail("a divisor of image, " + std::to_string(patches.image),
+                               std::to_string(patches.size));
+  }
+  return patches;
+}
+
+ModelHead read_head(const ConfigNode& node) {
+  const auto channels = node.optional("channels");
+  return {.has_transform = flag(node, "transform"),
+          .has_bias = flag(node, "bias"),
+          .has_pooler = flag(node, "pooler"),
+          .classes = size_or(node, "classes", 0),
+          .channels = channels ? channels->as_integer(1, kMostChannels) : 0};
+}
+
+// The keys of text stand in no model of images, and the other way round.
+void check_ends(const ConfigNode& node, const Model& model) {
+  const auto head = node.optional("head");
+  const auto refuse = [](const std::optional<ConfigNode>& parent, std::string_view key,
+                         const std::string& why) {
+    if (const auto found = parent ? parent->optional(key) : std::nullopt) {
+      found->fail("no such key " + why, found->found());
+    }
+  };
+  if (!model.patches) {
+    refuse(head, "channels", "without patches");
+    return;
+  }
+  for (const std::string_view key : {"vocabulary", "tied_embeddings", "token_types"}) {
+    refuse(node, key, "beside patches");
+  }
+  for (const std::string_view key : {"transform", "bias"}) {
+    refuse(head, key, "beside patches, which have no vocabulary");
+  }
+  if (model.head.classes + model.head.channels == 0) {
+    node.fail("expected a head with classes or channels, as patches have no vocabulary");
+  }
+  if (model.learned_positions != 0 && model.learned_positions < model.patches->tokens()) {
+    node.required("learned_positions")
+        .fail("at least the " + std::to_string(model.patches->tokens()) + " tokens of an image",
+              std::to_string(model.learned_positions));
+  }
+}
+
+// Everything but the layers.
+Model read_shapes(const ConfigNode& node, const std::string& name) {
+  const auto patches = node.optional("patches");
+  const auto modulation = node.optional("modulation");
+  const auto head = node.optional("head");
+  Model model{.name = name,
+              .title = node.required("title").as_string(),
+              .hidden = size(node, "hidden"),
+              .vocabulary = patches ? 0 : size(node, "vocabulary"),
+              .has_tied_embeddings = flag(node, "tied_embeddings"),
+              .learned_positions = size_or(node, "learned_positions", 0),
+              .token_types = size_or(node, "token_types", 0),
+              .has_embedding_norm = flag(node, "embedding_norm"),
+              .norm = static_cast<Norm>(choice(node, "norm", kNorms)),
+              .is_post_norm = flag(node, "post_norm"),
+              .bias = static_cast<Bias>(choice(node, "bias", kBiases)),
+              .layers = {}};
+  if (patches) {
+    model.patches = read_patches(*patches);
+  }
+  if (modulation) {
+    model.modulation = Modulation{.frequencies = size(*modulation, "frequencies"),
+                                  .labels = size_or(*modulation, "labels", 0)};
+  }
+  if (head) {
+    model.head = read_head(*head);
+  }
+  check_ends(node, model);
+  return model;
+}
+
 // Of a linear layer with a bias where the model has one.
 std::int64_t linear(std::int64_t inputs, std::int64_t outputs, bool has_bias) {
   return inputs * outputs + (has_bias ? outputs : 0);
@@ -110,10 +198,6 @@ std::int64_t feed_forward_parameters(const Model& model, const FeedForward& laye
   const bool bias = model.bias == Bias::All;
   return (layer.matrices() - 1) * linear(model.hidden, layer.size, bias) +
          linear(layer.size, model.hidden, bias);
-}
-
-std::int64_t norm_parameters(const Model& model, std::int64_t inputs) {
-  return model.norm == Norm::Layer ? 2 * inputs : inputs;
 }
 
 std::int64_t attention_parameters(const Model& model, const Attention& attention) {
@@ -169,9 +253,22 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
   feed_forward += other.feed_forward;
   experts += other.experts;
   routers += other.routers;
+  modulation += other.modulation;
   norms += other.norms;
   head += other.head;
   return *this;
+}
+
+std::int64_t norm_parameters(const Model& model, std::int64_t elements) {
+  switch (model.norm) {
+    case Norm::Rms:
+      break;
+    case Norm::Layer:
+      return 2 * elements;
+    case Norm::Plain:
+      return 0;
+  }
+  return elements;
 }
 
 bool has_experts(const Model& model) {
@@ -182,6 +279,7 @@ bool has_experts(const Model& model) {
 ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
   ParameterCount count;
   count.attention = attention_parameters(model, layer.attention);
+  count.modulation = parameters_of(layer_modulation(model));
   count.norms =
       2 * norm_parameters(model, model.hidden) + inner_norm_parameters(model, layer.attention);
   if (layer.feed_forward) {
@@ -199,9 +297,13 @@ ParameterCount parameters_of(const Model& model, const ModelLayer& layer) {
 
 ParameterCount parameters_of(const Model& model) {
   ParameterCount count;
-  count.embedding = (model.vocabulary + model.learned_positions) * model.hidden;
-  count.norms = norm_parameters(model, model.hidden) * (model.has_embedding_norm ? 2 : 1);
-  count.head = model.has_tied_embeddings ? 0 : model.vocabulary * model.hidden;
+  count.embedding = (model.vocabulary + learned_vectors(model)) * model.hidden +
+                    parameters_of(input_linears(model));
+  const int norms = (model.has_embedding_norm ? 1 : 0) + (model.is_post_norm ? 0 : 1) +
+                    (model.head.has_transform ? 1 : 0);
+  count.norms = norms * norm_parameters(model, model.hidden);
+  count.head = (model.has_tied_embeddings ? 0 : model.vocabulary * model.hidden) +
+               (model.head.has_bias ? model.vocabulary : 0) + parameters_of(output_linears(model));
   for (const ModelLayer& layer : model.layers) {
     count += parameters_of(model, layer);
   }
@@ -223,16 +325,7 @@ Model read_model(const ConfigNode& node, const std::string& name) {
   if (const auto source = node.optional("source")) {
     source->skip();
   }
-  Model model{.name = name,
-              .title = node.required("title").as_string(),
-              .hidden = size(node, "hidden"),
-              .vocabulary = size(node, "vocabulary"),
-              .has_tied_embeddings = flag(node, "tied_embeddings"),
-              .learned_positions = size_or(node, "learned_positions", 0),
-              .has_embedding_norm = flag(node, "embedding_norm"),
-              .norm = static_cast<Norm>(choice(node, "norm", kNorms)),
-              .bias = static_cast<Bias>(choice(node, "bias", kBiases)),
-              .layers = {}};
+  Model model = read_shapes(node, name);
   for (const ConfigNode& item : node.required("layers").items()) {
     const std::int64_t count = item.required("count").as_integer(1, kMostLayers);
     model.layers.insert(model.layers.end(), static_cast<std::size_t>(count), read_layer(item));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transformer as its shapes, from configs/workloads/models/*.yaml: parameters are exact, and
-// every cost of a step follows from the shapes.
+// every cost of a step follows from the shapes. Decoders and encoders of text, and those of images,
+// whose tokens are patches.
 //
 // Sizes count elements; h is the size of the hidden state, one vector of which stands for a token.
 #pragma once
@@ -79,43 +80,88 @@ struct ModelLayer {
   bool operator==(const ModelLayer&) const = default;
 };
 
-enum class Norm : std::uint8_t { Rms, Layer };  // The latter has a bias too.
+enum class Norm : std::uint8_t {
+  Rms,
+  Layer,  // With a bias too.
+  Plain,  // As Layer, with neither weights nor bias (DiT).
+};
 
 enum class Bias : std::uint8_t {
   None,
-  All,  // Of every linear layer but the head.
+  All,  // Of every linear layer but the logits over the vocabulary.
   Qkv,  // Of queries, keys and values alone.
+};
+
+// Of square images, or of what an encoder has made of them: each patch is a token. ViT: Dosovitskiy
+// et al., arXiv 2010.11929.
+struct Patches {
+  std::int64_t image = 0;  // Of an edge of the image, as `size` is of an edge of a patch.
+  std::int64_t size = 0;
+  std::int64_t channels = 0;
+  bool has_class_token = false;  // One more token, which is learned.
+
+  // Of a sample.
+  [[nodiscard]] std::int64_t count() const { return (image / size) * (image / size); }
+  [[nodiscard]] std::int64_t tokens() const { return count() + (has_class_token ? 1 : 0); }
+  // Of a patch.
+  [[nodiscard]] std::int64_t elements() const { return size * size * channels; }
+};
+
+// adaLN-Zero: a vector that stands for a sample, of its time step and its label, gives each layer
+// shift, scale and gate of both its blocks, and shift and scale of what is behind the last norm.
+// DiT: Peebles and Xie, arXiv 2212.09748, section 3.2.
+struct Modulation {
+  std::int64_t frequencies = 0;  // Of a time step, the input of two linear layers.
+  std::int64_t labels = 0;       // In a table, that of no label among them; 0: none.
+};
+
+// What stands behind the last layer beside logits over the vocabulary.
+struct ModelHead {
+  bool has_transform = false;  // A linear layer, an activation function and a norm before logits.
+  bool has_bias = false;       // Of the logits.
+  bool has_pooler = false;     // A linear layer for each sample, before its classes.
+  std::int64_t classes = 0;    // Of a sample.
+  std::int64_t channels = 0;   // Of each element of a patch.
 };
 
 struct Model {
   std::string name;  // Of the file.
   std::string title;
   std::int64_t hidden = 0;
-  std::int64_t vocabulary = 0;  // With padding, if the source trains with it.
+  // With padding, if the source trains with it; 0: tokens are patches.
+  std::int64_t vocabulary = 0;
   bool has_tied_embeddings = false;
   std::int64_t learned_positions = 0;  // 0: rotary or none.
-  bool has_embedding_norm = false;     // BLOOM.
+  std::int64_t token_types = 0;        // BERT: embedded, beside tokens and positions.
+  bool has_embedding_norm = false;     // BLOOM, BERT.
+  std::optional<Patches> patches = {};
+  std::optional<Modulation> modulation = {};
   Norm norm = Norm::Rms;
+  bool is_post_norm = false;  // Norms stand behind the residuals, and there is no last one (BERT).
   Bias bias = Bias::None;
   std::vector<ModelLayer> layers;
+  ModelHead head = {};
 };
 
 // Parameters by where they are.
 struct ParameterCount {
-  std::int64_t embedding = 0;  // Tokens and positions.
+  std::int64_t embedding = 0;  // Everything before the layers but norms.
   std::int64_t attention = 0;
   std::int64_t feed_forward = 0;  // With the shared experts.
   std::int64_t experts = 0;       // Routed ones.
   std::int64_t routers = 0;
+  std::int64_t modulation = 0;  // Of layers.
   std::int64_t norms = 0;
-  std::int64_t head = 0;  // 0 if tied.
+  std::int64_t head = 0;  // Without a matrix of logits if that is tied.
 
   [[nodiscard]] std::int64_t total() const {
-    return embedding + attention + feed_forward + experts + routers + norms + head;
+    return embedding + attention + feed_forward + experts + routers + modulation + norms + head;
   }
   ParameterCount& operator+=(const ParameterCount& other);
 };
 
+// Of a norm of so many elements.
+[[nodiscard]] std::int64_t norm_parameters(const Model& model, std::int64_t elements);
 // Of one layer, its two norms among them.
 [[nodiscard]] ParameterCount parameters_of(const Model& model, const ModelLayer& layer);
 // Of everything, the last norm among it.

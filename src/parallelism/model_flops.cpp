@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/model_flops.h"
 
+#include <vector>
+
+#include "parallelism/model_ends.h"
+
 namespace trainyard {
 namespace {
 
@@ -41,14 +45,26 @@ double not_again(const Model& model, FullRecompute kind) {
   return 2.0 * weights;
 }
 
+// Of a token.
+double end_flops(const Model& model, const std::vector<EndLinear>& linears, std::int64_t sequence) {
+  double sum = 0.0;
+  for (const EndLinear& each : linears) {
+    sum += 2.0 * static_cast<double>(each.weights()) * rows_of_token(model, each, sequence);
+  }
+  return sum;
+}
+
 }  // namespace
 
 TokenFlops token_flops(const Model& model, std::int64_t sequence) {
   TokenFlops flops;
-  flops.logits = 2.0 * static_cast<double>(model.vocabulary * model.hidden);
+  flops.ends = 2.0 * static_cast<double>(model.vocabulary * model.hidden) +
+               end_flops(model, input_linears(model), sequence) +
+               end_flops(model, output_linears(model), sequence);
+  const double modulation = end_flops(model, layer_modulation(model), sequence);
   for (const ModelLayer& layer : model.layers) {
     const Attention& attention = layer.attention;
-    flops.linear += 2.0 * attention_weights(model, attention);
+    flops.linear += 2.0 * attention_weights(model, attention) + modulation;
     flops.attention += 2.0 * static_cast<double>(sequence * attention.heads() *
                                                  (attention.query_size() + attention.value_size()));
     if (layer.feed_forward) {
@@ -83,16 +99,16 @@ std::string_view to_string(FlopsConvention convention) {
 }
 
 double training_flops(const Model& model, std::int64_t sequence, FlopsConvention convention) {
-  const auto [linear, attention, logits] = token_flops(model, sequence);
+  const auto [linear, attention, ends] = token_flops(model, sequence);
   switch (convention) {
     case FlopsConvention::HardwareFullRecompute:
-      return 4.0 * (linear + attention) + 3.0 * logits;
+      return 4.0 * (linear + attention) + 3.0 * ends;
     case FlopsConvention::Model:
-      return 3.0 * (linear + attention + logits);
+      return 3.0 * (linear + attention + ends);
     case FlopsConvention::HardwareSelectiveRecompute:
-      return 3.0 * (linear + 2.0 * attention + logits);
+      return 3.0 * (linear + 2.0 * attention + ends);
     case FlopsConvention::ModelCausal:
-      return 3.0 * (linear + 0.5 * attention + logits);
+      return 3.0 * (linear + 0.5 * attention + ends);
     case FlopsConvention::Palm:
       return 6.0 * static_cast<double>(active_parameters_of(model)) + 3.0 * attention;
   }
@@ -101,7 +117,7 @@ double training_flops(const Model& model, std::int64_t sequence, FlopsConvention
 
 double recomputed_flops(const Model& model, std::int64_t sequence, Recompute recompute,
                         const SoftwareProfile& software) {
-  const auto [linear, attention, logits] = token_flops(model, sequence);
+  const auto [linear, attention, ends] = token_flops(model, sequence);
   switch (recompute) {
     case Recompute::None:
       break;

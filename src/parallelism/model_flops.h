@@ -16,9 +16,11 @@ namespace trainyard {
 
 // Of one token in one pass forward; a multiplication and an addition are two.
 struct TokenFlops {
-  double linear = 0.0;     // Matrices of the layers with weights; of experts the active ones.
+  // Matrices of the layers with weights; of experts the active ones. What is done once for each
+  // sample counts in parts, one for each of its tokens.
+  double linear = 0.0;
   double attention = 0.0;  // Scores and their sums over values, as if no mask were there.
-  double logits = 0.0;     // The head. The look-up of the embedding is none.
+  double ends = 0.0;       // The head, and what makes tokens of patches. A look-up is none.
 };
 
 // `sequence`: tokens that a token can attend to.

@@ -20,8 +20,6 @@ constexpr std::int64_t kTileParameters = std::int64_t{128} * 1024 * 1024;
 // channels of DDR4-2666: 0.53, 0.46, 0.46, 0.39, 0.46.
 constexpr double kHostOptimizerShare = 0.46;
 
-constexpr int kWeightBytes = 2;
-
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
@@ -52,13 +50,13 @@ SimTime host_work_time(std::int64_t parameters, double optimizer_bytes, Bandwidt
   return SimTime(std::llround(bits / rate * kPicosecondsOfSecond));
 }
 
-std::vector<HostTile> host_tiles(std::int64_t parameters, double optimizer_bytes,
+std::vector<HostTile> host_tiles(std::int64_t parameters, double optimizer_bytes, int weight_bytes,
                                  const HostRates& rates) {
   std::vector<HostTile> tiles;
   for (std::int64_t left = parameters; left > 0; left -= kTileParameters) {
     const std::int64_t size = std::min(left, kTileParameters);
     tiles.push_back({.update = host_work_time(size, optimizer_bytes, rates.memory),
-                     .copy = rates.copy_to_gpu(Bytes(size) * kWeightBytes)});
+                     .copy = rates.copy_to_gpu(Bytes(size) * weight_bytes)});
   }
   return tiles;
 }

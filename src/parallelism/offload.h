@@ -40,7 +40,7 @@ struct HostTile {
   SimTime copy;
 };
 [[nodiscard]] std::vector<HostTile> host_tiles(std::int64_t parameters, double optimizer_bytes,
-                                               const HostRates& rates);
+                                               int weight_bytes, const HostRates& rates);
 
 // The tiles one after the other, copies beside the updates that follow: the way that takes longest.
 struct HostUpdate {

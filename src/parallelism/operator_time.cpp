@@ -21,7 +21,8 @@ constexpr std::array kTiles{Tile{256, 128, 1.0}, Tile{128, 128, 0.86}, Tile{128,
 
 constexpr std::int64_t kAlignment = 16;     // Of N and K, elements.
 constexpr std::int64_t kHeadAlignment = 8;  // Of the size of a head.
-constexpr double kBytesOfElement = 2.0;
+// Of an element, in bytes of operators that are counted here and by those who call memory_bound().
+constexpr double kCountedBytes = 2.0;
 
 // Of a fused kernel backward over forward: five products instead of two. Dao, arXiv 2307.08691.
 constexpr double kBackwardWork = 2.5;
@@ -62,8 +63,22 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
   const double elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.k) +
                           static_cast<double>(gemm.k) * static_cast<double>(gemm.n) +
                           static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
-  const double bytes = kBytesOfElement * elements * static_cast<double>(gemm.count);
+  const double bytes = rates_.element_bytes * elements * static_cast<double>(gemm.count);
   return seconds_up(std::max(best, bytes / rates_.memory_rate)) + rates_.gemm_start;
+}
+
+SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
+  constexpr std::int64_t kShortestPart = 512;  // Of K; estimate.
+  constexpr double kSumBytes = 2.0 * 4.0;
+  SimTime best = linear(gemm);
+  for (std::int64_t parts = 2; gemm.k / parts >= kShortestPart; parts *= 2) {
+    const Gemm part{
+        .m = gemm.m, .n = gemm.n, .k = divided_up(gemm.k, parts), .count = gemm.count * parts};
+    const double sums = kSumBytes * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+                        static_cast<double>(part.count);
+    best = std::min(best, linear(part) + memory(sums));
+  }
+  return best;
 }
 
 double OperatorTimes::alignment(const Gemm& gemm) const {
@@ -84,7 +99,7 @@ double OperatorTimes::fused_share(const AttentionShape& shape) const {
 }
 
 SimTime OperatorTimes::score_traffic(const AttentionShape& shape, double bytes) const {
-  return memory(bytes * static_cast<double>(shape.sequences * shape.heads) *
+  return memory(in_elements(bytes) * static_cast<double>(shape.sequences * shape.heads) *
                 static_cast<double>(shape.queries) * static_cast<double>(shape.keys));
 }
 
@@ -114,12 +129,16 @@ SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
   return forward * 2 + score_traffic(shape, kScoreBytesBackward);
 }
 
+double OperatorTimes::in_elements(double bytes) const {
+  return bytes * rates_.element_bytes / kCountedBytes;
+}
+
 SimTime OperatorTimes::memory(double bytes) const {
   return seconds_up(bytes / rates_.memory_rate);
 }
 
 SimTime OperatorTimes::memory_bound(double bytes) const {
-  return memory(bytes * rates_.memory_bound);
+  return memory(in_elements(bytes) * rates_.memory_bound);
 }
 
 SimTime OperatorTimes::casts(double bytes) const {

@@ -46,6 +46,10 @@ class OperatorTimes {
   [[nodiscard]] SimTime product(const Gemm& gemm) const {
     return time_of(gemm, rates_.gemm_rate * alignment(gemm));
   }
+  // As linear(), with K cut into parts where the output alone has too few tiles for all
+  // multiprocessors: of the gradient of a small matrix over many samples. Sums of parts, in 32
+  // bits, are written and read once for each part.
+  [[nodiscard]] SimTime linear_over_long_k(const Gemm& gemm) const;
   // As linear(), of experts.
   [[nodiscard]] SimTime grouped(const Gemm& gemm) const {
     return time_of(gemm, rates_.linear_rate * rates_.grouped_gemm * alignment(gemm));
@@ -53,7 +57,8 @@ class OperatorTimes {
   // Scores, softmax and sums over values.
   [[nodiscard]] SimTime attention_forward(const AttentionShape& shape) const;
   [[nodiscard]] SimTime attention_backward(const AttentionShape& shape) const;
-  // Of operators that do nothing but read and write, with the factor of the software.
+  // Of operators that do nothing but read and write, with the factor of the software; `bytes` if
+  // elements had 16 bits.
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   [[nodiscard]] bool fuses_operators() const { return rates_.fuses_operators; }
   [[nodiscard]] bool gathers_keys() const { return rates_.gathers_keys; }
@@ -75,6 +80,8 @@ class OperatorTimes {
   [[nodiscard]] SimTime time_of(const Gemm& gemm, double rate) const;
   // 1, or the share of the rate that is left where N or K is odd.
   [[nodiscard]] double alignment(const Gemm& gemm) const;
+  // Bytes that are counted with elements of 16 bits, with those that elements have.
+  [[nodiscard]] double in_elements(double bytes) const;
   [[nodiscard]] double fused_flops(const AttentionShape& shape) const;
   [[nodiscard]] double fused_share(const AttentionShape& shape) const;
   [[nodiscard]] SimTime score_traffic(const AttentionShape& shape, double bytes) const;

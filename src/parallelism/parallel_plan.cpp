@@ -156,6 +156,10 @@ void check(const ParallelPlan& plan, const Model& model, int gpus) {
     fail(fmt::format("expected at least one layer for each of {} stages, found {} layers", stages,
                      model.layers.size()));
   }
+  if (model.patches && plan.sequence != model.patches->tokens()) {
+    fail(fmt::format("expected a sequence of {} tokens, an image of {}, found {}",
+                     model.patches->tokens(), model.title, plan.sequence));
+  }
   if (model.learned_positions != 0 && plan.sequence > model.learned_positions) {
     fail(fmt::format(
         "expected a sequence of at most {} tokens, the learned positions of {}, found {}",

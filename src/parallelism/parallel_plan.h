@@ -74,6 +74,9 @@ struct ParallelPlan {
   std::int64_t micro_batch = 1;   // Sequences.
   std::int64_t global_batch = 1;  // Sequences.
   std::int64_t sequence = 2048;   // Tokens.
+  // Of activations, and of weights as layers use them: 2, or 4 with a precision of 32 bits
+  // (workload.h).
+  int element_bytes = 2;
   Recompute recompute = Recompute::None;
   PlanOffload offload = {};
   std::optional<ParameterServers> servers = {};

@@ -23,8 +23,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kWeightBytes = 2;
-
 // Gradients that are pushed together, in the order in which a backward pass makes them.
 struct ServerBucket {
   std::vector<UnitIndex> units;
@@ -82,10 +80,10 @@ class ServerLowering {
     }
   }
   [[nodiscard]] GraphMessage gradients(int peer, const ServerBucket& bucket) const {
-    return {.peer = peer, .size = Bytes(bucket.shard) * job_.software.gradient_bytes};
+    return {.peer = peer, .size = Bytes(bucket.shard) * gradient_bytes(job_.plan, job_.software)};
   }
-  [[nodiscard]] static GraphMessage weights(int peer, const ServerBucket& bucket) {
-    return {.peer = peer, .size = Bytes(bucket.shard) * kWeightBytes};
+  [[nodiscard]] GraphMessage weights(int peer, const ServerBucket& bucket) const {
+    return {.peer = peer, .size = Bytes(bucket.shard) * job_.plan.element_bytes};
   }
 
   const StepJob& job_;

@@ -4,7 +4,7 @@
 //
 // Parameters are dealt out evenly over the servers, bucket by bucket. A worker pushes the gradients
 // of a bucket to all of them as its backward pass makes it; the CPU of a server applies what comes,
-// one after the other, in the order in which it comes; and sends the new weights back, in 16 bits.
+// one after the other, in the order in which it comes; and sends the new weights back.
 // How old these may be is the bound s of Ho et al., "More Effective Distributed ML via a Stale
 // Synchronous Parallel Parameter Server", NeurIPS 2013: for its step t + 1 a worker gets weights
 // once the steps up to t - s of all workers are in them. With 0 it is synchronous; without a bound

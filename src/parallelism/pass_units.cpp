@@ -96,8 +96,8 @@ Exchanges exchanges_of(const StepJob& job, const ModelLayer& layer, const Expert
     return {};
   }
   const bool in_fp8 = job.software.dispatches_fp8 && job.rates.fp8_cast > 0.0;
-  return {.there = exchange(job, *layer.experts, places, in_fp8 ? 1 : 2, load),
-          .back = exchange(job, *layer.experts, places, 2, load)};
+  return {.there = exchange(job, *layer.experts, places, in_fp8 ? 1 : job.plan.element_bytes, load),
+          .back = exchange(job, *layer.experts, places, job.plan.element_bytes, load)};
 }
 
 class UnitBuilder {

@@ -81,7 +81,7 @@ class Runner {
   struct Input {
     bool is_there = true;
     SimTime at = {};
-    int transfers = 0;  // From other ranks.
+    SimTime transfers = {};  // From other ranks.
   };
 
   // Runs the next pass of the rank, or the next pair, if its inputs are there.
@@ -93,7 +93,7 @@ class Runner {
     const std::size_t count = rank.passes[rank.next].with_next ? 2 : 1;
     Input input;
     SimTime duration;
-    int sends = 0;
+    SimTime sends;
     for (std::size_t i = rank.next; i < rank.next + count; ++i) {
       const Pass& pass = rank.passes[i];
       add_input(index, pass, input);
@@ -110,10 +110,10 @@ class Runner {
     const bool occupies = times_.transfers == PipelineTransfers::Synchronous;
     SimTime start = std::max(rank.free, input.at);
     if (occupies) {
-      start += times_.transfer * input.transfers;
+      start += input.transfers;
     }
     const SimTime end = start + duration;
-    rank.free = occupies ? end + times_.transfer * sends : end;
+    rank.free = occupies ? end + sends : end;
     for (std::size_t i = rank.next; i < rank.next + count; ++i) {
       const Pass& pass = rank.passes[i];
       done.push_back({.pass = pass, .start = start, .end = end});
@@ -149,10 +149,10 @@ class Runner {
       input.is_there = false;
       return;
     }
-    const bool is_far = producer != rank;
-    const bool waits = is_far && times_.transfers == PipelineTransfers::Asynchronous;
-    input.at = std::max(input.at, waits ? *result + times_.transfer : *result);
-    input.transfers += is_far ? 1 : 0;
+    const SimTime transfer = transfer_time(producer, rank);
+    const bool waits = times_.transfers == PipelineTransfers::Asynchronous;
+    input.at = std::max(input.at, waits ? *result + transfer : *result);
+    input.transfers += transfer;
   }
 
   [[nodiscard]] int rank_of(int stage, const Pass& pass) const {
@@ -166,13 +166,24 @@ class Runner {
     }
   }
 
-  // Messages to other ranks that follow the pass.
-  [[nodiscard]] int sends_of(int rank, const Pass& pass) const {
+  // Of what is on another rank; nothing otherwise.
+  [[nodiscard]] SimTime transfer_time(int from, int to) const {
+    if (from == to) {
+      return {};
+    }
+    return times_.transfer_of_pair.empty()
+               ? times_.transfer
+               : times_.transfer_of_pair[static_cast<std::size_t>(from * shape_.ranks + to)];
+  }
+
+  // Of the message that follows the pass, if it goes to another rank.
+  [[nodiscard]] SimTime sends_of(int rank, const Pass& pass) const {
     const int stage = shape_.stage_of(rank, pass.chunk);
     const int target = pass.kind == PassKind::Forward ? stage + 1 : stage - 1;
-    const bool sends = pass.kind != PassKind::WeightGradient && target >= 0 &&
-                       target < shape_.stages() && rank_of(target, pass) != rank;
-    return sends ? 1 : 0;
+    if (pass.kind == PassKind::WeightGradient || target < 0 || target >= shape_.stages()) {
+      return {};
+    }
+    return transfer_time(rank, rank_of(target, pass));
   }
 
   [[nodiscard]] SimTime duration_of(const Pass& pass, int stage) const {
@@ -247,6 +258,9 @@ int PipelineTimeline::most_activations(int rank) const {
 
 PipelineTimeline run_pipeline(const PipelineShape& shape, const PipelineTimes& times) {
   CHECK(times.stages.size() == static_cast<std::size_t>(shape.stages()), "a time for each stage");
+  CHECK(times.transfer_of_pair.empty() ||
+            times.transfer_of_pair.size() == static_cast<std::size_t>(shape.ranks * shape.ranks),
+        "a time for each pair of ranks");
   return Runner(shape, times).run();
 }
 

@@ -25,7 +25,9 @@ enum class PipelineTransfers : std::uint8_t {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  SimTime transfer;  // Of an activation or its gradient to another rank.
+  SimTime transfer;  // Of an activation or its gradient to another rank,
+  // or of each pair of ranks, sender x ranks + receiver, where they are not all alike.
+  std::vector<SimTime> transfer_of_pair = {};
   PipelineTransfers transfers = PipelineTransfers::Asynchronous;
   double pair_share = 1.0;  // Of the sum of its passes that a pair takes (DualPipe).
 };
@@ -51,7 +53,7 @@ struct PipelineTimeline {
   [[nodiscard]] int most_activations(int rank) const;
 };
 
-// `times` has one entry for each stage of the shape.
+// `times` has one entry for each stage of the shape, and none or one for each pair of ranks.
 [[nodiscard]] PipelineTimeline run_pipeline(const PipelineShape& shape, const PipelineTimes& times);
 
 }  // namespace trainyard

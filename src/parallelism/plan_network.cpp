@@ -67,7 +67,7 @@ class NetworkBytes {
     for (const PipelineStage& stage : stages) {
       const RankParameters held = stage_parameters(model_, stage, plan_);
       if (plan_.zero_stage == 3) {
-        of_micro_batch += pass_bytes(sharded_calls(held, plan_, software_.gradient_bytes));
+        of_micro_batch += pass_bytes(sharded_calls(held, plan_, software_));
       }
       const DataCalls calls = data_calls(held, plan_, software_);
       of_step += bytes_of(calls.reduce) + bytes_of(calls.gather);
@@ -144,10 +144,10 @@ class NetworkBytes {
     if (plan_.pipeline == 1) {
       return 0.0;
     }
-    constexpr double kBytesThereAndBack = 2.0 * 2.0;
+    const double bytes_there_and_back = 2.0 * plan_.element_bytes;
     const double boundaries = plan_.pipeline_shape().stages() - 1;
     const double hops = spread(RankGroupKind::Pipeline).hops;
-    return kBytesThereAndBack * hops * boundaries *
+    return bytes_there_and_back * hops * boundaries *
            static_cast<double>(transfer_elements(model_, plan_, software_.scatter_gather));
   }
 

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 
+#include "parallelism/model_ends.h"
+
 namespace trainyard {
 namespace {
 
 std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
-}
-
-std::int64_t norm(const Model& model, std::int64_t inputs) {
-  return model.norm == Norm::Layer ? 2 * inputs : inputs;
 }
 
 void add_attention(std::vector<WeightMatrix>& matrices, const Model& model,
@@ -57,10 +55,11 @@ std::int64_t attention_vectors(const Model& model, const Attention& attention,
                                std::int64_t tensor) {
   std::int64_t count = 0;
   if (attention.has_qk_norm) {
-    count += 2 * norm(model, attention.query_size());
+    count += 2 * norm_parameters(model, attention.query_size());
   }
   if (attention.latent) {
-    count += norm(model, attention.latent->kv_rank) + norm(model, attention.latent->query_rank);
+    count += norm_parameters(model, attention.latent->kv_rank) +
+             norm_parameters(model, attention.latent->query_rank);
   }
   if (model.bias == Bias::None) {
     return count;
@@ -96,6 +95,9 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
 std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& layer,
                                         const ParallelPlan& plan) {
   std::vector<WeightMatrix> matrices;
+  for (const EndLinear& each : layer_modulation(model)) {
+    matrices.push_back({.inputs = each.inputs, .outputs = each.outputs});
+  }
   add_attention(matrices, model, layer.attention, plan.tensor);
   if (layer.feed_forward) {
     add_feed_forward(matrices, model.hidden, *layer.feed_forward, plan.tensor, 1, false);
@@ -113,8 +115,11 @@ std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& la
 
 RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
                                const ParallelPlan& plan) {
-  RankParameters total{.dense = 2 * norm(model, model.hidden) +
+  RankParameters total{.dense = 2 * norm_parameters(model, model.hidden) +
                                 attention_vectors(model, layer.attention, plan.tensor)};
+  for (const EndLinear& each : layer_modulation(model)) {
+    total.dense += each.parameters() - each.weights();
+  }
   for (const WeightMatrix& matrix : rank_matrices(model, layer, plan)) {
     (matrix.is_expert ? total.expert : total.dense) += matrix.count * matrix.elements();
     (matrix.is_expert ? total.expert_matrices : total.dense_matrices) += matrix.count;
@@ -139,16 +144,46 @@ RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
 }
 
 std::int64_t rank_embedding_parameters(const Model& model, const ParallelPlan& plan) {
-  return (ceil_divide(model.vocabulary, plan.tensor) + model.learned_positions) * model.hidden +
-         (model.has_embedding_norm ? norm(model, model.hidden) : 0);
+  return (ceil_divide(model.vocabulary, plan.tensor) + learned_vectors(model)) * model.hidden +
+         parameters_of(input_linears(model)) +
+         (model.has_embedding_norm ? norm_parameters(model, model.hidden) : 0);
 }
 
-std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan) {
+std::int64_t rank_logit_parameters(const Model& model, const ParallelPlan& plan) {
   return ceil_divide(model.vocabulary, plan.tensor) * model.hidden;
 }
 
+std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan) {
+  return rank_logit_parameters(model, plan) + parameters_of(output_linears(model)) +
+         (model.head.has_bias ? ceil_divide(model.vocabulary, plan.tensor) : 0) +
+         (model.head.has_transform ? norm_parameters(model, model.hidden) : 0);
+}
+
 std::int64_t last_norm_parameters(const Model& model) {
-  return norm(model, model.hidden);
+  return model.is_post_norm ? 0 : norm_parameters(model, model.hidden);
+}
+
+RankParameters rank_head(const Model& model, const ParallelPlan& plan, bool shares_logits) {
+  const std::int64_t all = last_norm_parameters(model) + rank_head_parameters(model, plan);
+  const std::int64_t logits = model.vocabulary > 0 && !shares_logits ? 1 : 0;
+  return {.dense = shares_logits ? all - rank_logit_parameters(model, plan) : all,
+          .dense_matrices = static_cast<std::int64_t>(output_linears(model).size()) + logits};
+}
+
+RankParameters rank_embedding(const Model& model, const ParallelPlan& plan) {
+  const std::int64_t tables =
+      (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
+  return {.dense = rank_embedding_parameters(model, plan),
+          .dense_matrices = static_cast<std::int64_t>(input_linears(model).size()) + tables};
+}
+
+std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan) {
+  const std::int64_t labels = model.modulation ? model.modulation->labels * model.hidden : 0;
+  return std::max({rank_logit_parameters(model, plan), labels, largest_of(input_linears(model))});
+}
+
+std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan) {
+  return std::max(rank_logit_parameters(model, plan), largest_of(output_linears(model)));
 }
 
 }  // namespace trainyard

@@ -38,10 +38,22 @@ struct RankParameters {
                                                       const ParallelPlan& plan);
 [[nodiscard]] RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
                                              const ParallelPlan& plan);
-// Tokens, positions and the norm behind them.
+// Everything before the layers: tokens or patches, positions, the norm behind them.
 [[nodiscard]] std::int64_t rank_embedding_parameters(const Model& model, const ParallelPlan& plan);
-// The head alone: a tied one needs a copy of the embedding where that is on another rank.
+// The matrix of logits alone: a tied one needs a copy of the embedding where that is on another
+// rank. None of a model of images.
+[[nodiscard]] std::int64_t rank_logit_parameters(const Model& model, const ParallelPlan& plan);
+// With what else stands behind the layers, but the last norm.
 [[nodiscard]] std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] std::int64_t last_norm_parameters(const Model& model);
+// Of the head with its last norm, and the matrix of logits if it is not shared with the embedding
+// of the same rank.
+[[nodiscard]] RankParameters rank_head(const Model& model, const ParallelPlan& plan,
+                                       bool shares_logits);
+// With their number of matrices.
+[[nodiscard]] RankParameters rank_embedding(const Model& model, const ParallelPlan& plan);
+// Elements of the largest matrix of either.
+[[nodiscard]] std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan);
+[[nodiscard]] std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan);
 
 }  // namespace trainyard

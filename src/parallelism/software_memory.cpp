@@ -24,7 +24,12 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
   for (const PipelineStage& stage : pipeline_stages(plan, model)) {
     layers.push_back(stage.layers);
   }
-  return step_memory(model, plan, layers, memory_settings(software), loads);
+  MemorySettings settings = memory_settings(software);
+  if (plan.element_bytes == 4) {
+    // Weights are their own master copy.
+    settings.states = {.weight = 4, .compute = 4, .gradient = 4, .master = 0};
+  }
+  return step_memory(model, plan, layers, settings, loads);
 }
 
 }  // namespace trainyard

@@ -19,7 +19,6 @@ namespace trainyard {
 // For a plan that passed check(). Throws ConfigError with one line where the memory of a plan is
 // not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
-                                     const SoftwareProfile& software,
-                                     const ExpertLoads& loads = {});
+                                     const SoftwareProfile& software, const ExpertLoads& loads);
 
 }  // namespace trainyard

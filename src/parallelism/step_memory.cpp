@@ -52,6 +52,14 @@ void check_expert_plan(const ParallelPlan& plan, const MemorySettings& settings)
   }
 }
 
+// Which products alternate depends on how the software orders them beside those of tokens.
+void check_modulation(const ParallelPlan& plan, const MemorySettings& settings) {
+  if (plan.recompute == Recompute::Selective &&
+      settings.activations.selective == SelectiveRecompute::AlternateProducts) {
+    refuse("expected no selective recomputation of alternate products with modulation, found both");
+  }
+}
+
 // Sums stay far below the largest integer.
 void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
                  const ExpertLoads& loads) {
@@ -131,6 +139,9 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
       check_expert_plan(plan, settings);
     }
   }
+  if (model.modulation) {
+    check_modulation(plan, settings);
+  }
   check_sizes(model, plan, settings, loads);
   StepMemory memory;
   for (int rank = 0; rank < plan.pipeline; ++rank) {
@@ -150,32 +161,40 @@ Bytes device_capacity(Bytes data_sheet) {
   return Bytes(std::llround(static_cast<double>(data_sheet.count()) * kGibPerGb * kNotWithheld));
 }
 
-MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
+MemoryFit fit_of(const MemoryUse& use, Bytes capacity) {
+  const Bytes needed = use.device();
+  if (needed <= capacity) {
+    return MemoryFit::Fits;
+  }
+  return needed - use[MemoryClass::Fragmentation] <= capacity ? MemoryFit::Tight
+                                                              : MemoryFit::OutOfMemory;
+}
+
+std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
+                         std::string_view when) {
   constexpr double kGiga = 1e9;
   const auto gigabytes = [](Bytes size) { return static_cast<double>(size.count()) / kGiga; };
-  const RankMemory& rank = memory.highest();
-  const MemoryMoment& moment = rank.highest();
-  const Bytes needed = moment.use.device();
-  MemoryVerdict verdict{.fit = MemoryFit::OutOfMemory, .free = capacity - needed, .text = {}};
-  if (needed <= capacity) {
-    verdict.fit = MemoryFit::Fits;
-  } else if (needed - moment.use[MemoryClass::Fragmentation] <= capacity) {
-    verdict.fit = MemoryFit::Tight;
-  }
   std::array classes = kMemoryClasses;
   std::stable_sort(classes.begin(), classes.end(),
-                   [&](MemoryClass a, MemoryClass b) { return moment.use[a] > moment.use[b]; });
+                   [&](MemoryClass a, MemoryClass b) { return use[a] > use[b]; });
   std::string parts;
   for (const MemoryClass memory_class : classes) {
-    if (moment.use[memory_class].count() != 0) {
+    if (use[memory_class].count() != 0) {
       parts += fmt::format("{}{} {:.2f}", parts.empty() ? "" : ", ", to_string(memory_class),
-                           gigabytes(moment.use[memory_class]));
+                           gigabytes(use[memory_class]));
     }
   }
-  verdict.text = fmt::format("{}: pipeline rank {} needs {:.2f} of {:.2f} GB at {}: {}",
-                             to_string(verdict.fit), rank.rank, gigabytes(needed),
-                             gigabytes(capacity), moment.where(), parts);
-  return verdict;
+  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", to_string(fit_of(use, capacity)),
+                     who, gigabytes(use.device()), gigabytes(capacity), when, parts);
+}
+
+MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
+  const RankMemory& rank = memory.highest();
+  const MemoryMoment& moment = rank.highest();
+  return {.fit = fit_of(moment.use, capacity),
+          .free = capacity - moment.use.device(),
+          .text = describe_fit(moment.use, capacity, fmt::format("pipeline rank {}", rank.rank),
+                               " at " + moment.where())};
 }
 
 }  // namespace trainyard

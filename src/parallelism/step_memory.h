@@ -123,6 +123,12 @@ enum class MemoryFit : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(MemoryFit fit);
 
+[[nodiscard]] MemoryFit fit_of(const MemoryUse& use, Bytes capacity);
+// "fits: pipeline rank 3 needs 70.10 of 85.90 GB at ...: weights 20.00, ...": the classes from the
+// largest on. `who` and `when` are put in as they are.
+[[nodiscard]] std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
+                                       std::string_view when);
+
 struct MemoryVerdict {
   MemoryFit fit = MemoryFit::Fits;
   Bytes free;        // Negative: what is missing. At the device level.

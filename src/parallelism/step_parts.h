@@ -12,7 +12,7 @@
 namespace trainyard {
 
 enum class StepPart : std::uint8_t {
-  Linear,       // Products of the layers with weights.
+  Linear,       // Products of the layers with weights, and those that make tokens.
   Attention,    // Its core: scores and their sums over values.
   MemoryBound,  // Norms, activations, residuals, dropout, embedding.
   Casts,        // To and from FP8.

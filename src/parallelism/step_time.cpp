@@ -18,6 +18,7 @@
 #include "parallelism/pipeline_stages.h"
 #include "parallelism/pipeline_timeline.h"
 #include "parallelism/rank_groups.h"
+#include "parallelism/stage_transfers.h"
 #include "parallelism/step_passes.h"
 #include "parallelism/step_traffic.h"
 #include "parallelism/time_arithmetic.h"
@@ -54,8 +55,7 @@ class StepModel {
   [[nodiscard]] StepPasses end(const PassTimes& compute, const PassCalls& calls,
                                std::int64_t parameters);  // Of this rank.
   [[nodiscard]] StepPasses stage(const PipelineStage& stage);
-  [[nodiscard]] PipelineTimeline run_stages(SimTime transfer) const;
-  [[nodiscard]] SimTime transfer_time_of_stage();
+  [[nodiscard]] PipelineTimeline run_stages(std::vector<SimTime> transfers) const;
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
   [[nodiscard]] StepPasses of_rank(int rank) const;
@@ -158,15 +158,14 @@ SimTime StepModel::exchange(const Experts& experts, int element_bytes, double lo
   return time;
 }
 
-// Forward, tokens go in the precision of the dispatch and come back in 16 bits; backward, gradients
-// do the same (arXiv 2412.19437, section 3.3.3). Overlapped, they travel beside what is computed of
-// another micro-batch.
+// Forward, tokens go in the precision of the dispatch and come back as activations are; backward,
+// gradients do (arXiv 2412.19437, section 3.3.3). Overlapped, both are beside another one's work.
 void StepModel::add_exchanges(const ModelLayer& layer, double load, StepPasses& passes) {
   if (!layer.experts || plan_.expert == 1) {
     return;
   }
   const bool in_fp8 = job_.software.dispatches_fp8 && job_.rates.fp8_cast > 0.0;
-  const SimTime back = exchange(*layer.experts, 2, load);
+  const SimTime back = exchange(*layer.experts, plan_.element_bytes, load);
   const SimTime there = in_fp8 ? exchange(*layer.experts, 1, load) : back;
   const auto shown = [&](SimTime window) {
     const SimTime traffic = there + back;
@@ -190,7 +189,7 @@ void StepModel::add_sharded(const RankParameters& parameters, StepPasses& passes
   if (plan_.zero_stage < 3) {
     return;
   }
-  const PassCalls calls = sharded_calls(parameters, plan_, job_.software.gradient_bytes);
+  const PassCalls calls = sharded_calls(parameters, plan_, job_.software);
   const SimTime gather = time_of(calls.forward);
   const SimTime all = time_of(calls.backward);
   passes.forward[StepPart::Data] += exposed(gather, passes.forward.total());
@@ -298,26 +297,10 @@ StepPasses StepModel::stage(const PipelineStage& stage) {
   return sum;
 }
 
-SimTime StepModel::transfer_time_of_stage() {
-  if (plan_.pipeline == 1) {
-    return {};
-  }
-  const std::vector<int> ranks = widest_group(plan_, RankGroupKind::Pipeline, job_.server_of_rank);
-  const Bytes size = Bytes(transfer_elements(job_.model, plan_, job_.software.scatter_gather)) * 2;
-  for (std::size_t index = 0; index + 1 < ranks.size(); ++index) {
-    const auto server = [&](std::size_t place) {
-      return job_.server_of_rank[static_cast<std::size_t>(ranks[place])];
-    };
-    if (server(index) != server(index + 1)) {
-      return times_.transfer(ranks[index], ranks[index + 1], size);
-    }
-  }
-  return times_.transfer(ranks[0], ranks[1], size);
-}
-
-PipelineTimeline StepModel::run_stages(SimTime transfer) const {
+PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
   PipelineTimes times{.stages = {},
-                      .transfer = transfer,
+                      .transfer = {},
+                      .transfer_of_pair = std::move(transfers),
                       .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
                                                          : PipelineTransfers::Synchronous};
   for (const StepPasses& passes : passes_) {
@@ -396,8 +379,8 @@ SimTime StepModel::exposed_data() {
   if (job_.model.has_tied_embeddings && plan_.pipeline > 1) {
     most += time_of({.group = RankGroupKind::Ends,
                      .operation = Operation::AllReduce,
-                     .elements = rank_head_parameters(job_.model, plan_),
-                     .element_bytes = job_.software.gradient_bytes});
+                     .elements = rank_logit_parameters(job_.model, plan_),
+                     .element_bytes = gradient_bytes(plan_, job_.software)});
   }
   return most;
 }
@@ -420,7 +403,7 @@ SimTime StepModel::optimizer() const {
 SimTime StepModel::exposed_gradients(int rank) {
   const RankParameters parameters = parameters_of_rank(rank);
   const auto down = [&](std::int64_t owned) {
-    return job_.host->copy_to_host(Bytes(owned) * job_.software.gradient_bytes);
+    return job_.host->copy_to_host(Bytes(owned) * gradient_bytes(plan_, job_.software));
   };
   const std::int64_t owned = owned_parameters(parameters, plan_);
   if (!job_.overlap.data) {
@@ -441,8 +424,9 @@ void StepModel::add_optimizer(StepParts& parts) {
   }
   HostUpdate most;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    HostUpdate update = host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
-                                               job_.software.optimizer_bytes, *job_.host));
+    HostUpdate update =
+        host_update(host_tiles(owned_parameters(parameters_of_rank(rank), plan_),
+                               job_.software.optimizer_bytes, plan_.element_bytes, *job_.host));
     update.copies += exposed_gradients(rank);
     if (update.total() > most.total()) {
       most = update;
@@ -458,7 +442,7 @@ StepTime StepModel::run() {
     passes_.push_back(stage(one));
   }
   const PipelineTimeline without_transfers = run_stages({});
-  const PipelineTimeline timeline = run_stages(transfer_time_of_stage());
+  const PipelineTimeline timeline = run_stages(stage_transfers(job_, times_));
   StepTime result;
   for (int rank = 1; rank < plan_.pipeline; ++rank) {
     if (without_transfers.busy(rank) > without_transfers.busy(result.busiest_rank)) {

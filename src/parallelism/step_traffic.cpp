@@ -10,8 +10,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kActivationBytes = 2;
-constexpr int kWeightBytes = 2;
 constexpr int kRingGradientBytes = 4;  // Of keys and values that were gathered.
 
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
@@ -28,7 +26,7 @@ void add_tensor_block(std::int64_t elements, const ParallelPlan& plan, PassCalls
     return GroupCall{.group = RankGroupKind::Tensor,
                      .operation = operation,
                      .elements = elements,
-                     .element_bytes = kActivationBytes,
+                     .element_bytes = plan.element_bytes,
                      .is_hidden = is_hidden};
   };
   if (!plan.has_sequence_parallelism) {
@@ -54,7 +52,7 @@ void add_gathered_ring(std::int64_t elements, const ParallelPlan& plan,
   const GroupCall gather{.group = RankGroupKind::Context,
                          .operation = Operation::AllGather,
                          .elements = elements * plan.context,
-                         .element_bytes = kActivationBytes,
+                         .element_bytes = plan.element_bytes,
                          .is_beside_attention = is_beside};
   calls.forward.push_back(gather);
   calls.backward.push_back(gather);
@@ -77,7 +75,7 @@ void add_context(const Attention& attention, const ParallelPlan& plan,
                         : heads;
   const std::int64_t of_group = attention.query_size() + attention.value_size();
   const std::int64_t keys_and_values = groups * of_group;
-  GroupCall call{.group = RankGroupKind::Context, .element_bytes = kActivationBytes};
+  GroupCall call{.group = RankGroupKind::Context, .element_bytes = plan.element_bytes};
   if (plan.context_kind == ContextParallelism::Ring) {
     if (software.gathers_keys) {
       add_gathered_ring(plan.tokens() * heads * of_group, plan, software, calls);
@@ -109,7 +107,7 @@ void add_experts(const Model& model, const Experts& experts, const ParallelPlan&
       pass->push_back({.group = RankGroupKind::Expert,
                        .operation = Operation::AllToAll,
                        .elements = routed,
-                       .element_bytes = kActivationBytes,
+                       .element_bytes = plan.element_bytes,
                        .times = 2});
     }
     if (plan.expert_tensor > 1) {
@@ -117,7 +115,7 @@ void add_experts(const Model& model, const Experts& experts, const ParallelPlan&
         pass->push_back({.group = RankGroupKind::ExpertTensor,
                          .operation = operation,
                          .elements = routed * plan.expert_tensor,
-                         .element_bytes = kActivationBytes});
+                         .element_bytes = plan.element_bytes});
       }
     }
   }
@@ -142,7 +140,7 @@ void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t mat
   calls.push_back({.group = group,
                    .operation = Operation::Broadcast,
                    .elements = divided_up(elements, owners),
-                   .element_bytes = kWeightBytes,
+                   .element_bytes = plan.element_bytes,
                    .times = static_cast<int>(owners)});
 }
 
@@ -202,10 +200,12 @@ PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
   PassCalls calls;
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
-  add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-           kActivationBytes, plan, calls.forward);
+  if (model.vocabulary > 0) {  // Each tensor rank makes all tokens of patches.
+    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+             plan.element_bytes, plan, calls.forward);
+  }
   if (split) {
-    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, kActivationBytes, plan,
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
              calls.backward);
   }
   return calls;
@@ -216,11 +216,13 @@ PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
   const std::int64_t hidden = plan.tokens() * model.hidden;
   const bool split = plan.has_sequence_parallelism;
   if (split) {
-    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, kActivationBytes, plan,
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
              calls.forward);
   }
-  add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
-           kActivationBytes, plan, calls.backward);
+  if (split || model.vocabulary > 0) {
+    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+             plan.element_bytes, plan, calls.backward);
+  }
   return calls;
 }
 
@@ -232,14 +234,10 @@ RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
     sum += rank_parameters(model, model.layers[static_cast<std::size_t>(of_model)], plan);
   }
   if (stage.has_embedding) {
-    sum += {.dense = rank_embedding_parameters(model, plan), .dense_matrices = 1};
+    sum += rank_embedding(model, plan);
   }
   if (stage.has_head) {
-    const bool is_shared = model.has_tied_embeddings && stage.has_embedding;
-    sum.dense += last_norm_parameters(model);
-    if (!is_shared) {
-      sum += {.dense = rank_head_parameters(model, plan), .dense_matrices = 1};
-    }
+    sum += rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
   }
   return sum;
 }
@@ -247,13 +245,13 @@ RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
 DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
                      const SoftwareProfile& software) {
   DataCalls calls;
-  const int gradient_bytes = software.gradient_bytes;
+  const int reduced = gradient_bytes(plan, software);
   const bool deals_out = owns_matrices(plan, software);
   if (plan.zero_stage == 0 || deals_out) {
-    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, gradient_bytes, plan,
+    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, reduced, plan,
              calls.reduce);
-    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, gradient_bytes,
-             plan, calls.reduce);
+    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, reduced, plan,
+             calls.reduce);
     if (deals_out) {
       add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
                      calls.gather);
@@ -263,24 +261,29 @@ DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
     return calls;
   }
   if (plan.zero_stage < 3) {
-    const PassCalls of_shards = sharded_calls(parameters, plan, gradient_bytes);
+    const PassCalls of_shards = sharded_calls(parameters, plan, software);
     calls.gather = of_shards.forward;
     std::copy_if(of_shards.backward.begin(), of_shards.backward.end(),
                  std::back_inserter(calls.reduce),
                  [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
   }
   add_call(RankGroupKind::Replica, Operation::AllReduce,
-           divided_up(parameters.dense, plan.shards()), gradient_bytes, plan, calls.reduce);
+           divided_up(parameters.dense, plan.shards()), reduced, plan, calls.reduce);
   return calls;
 }
 
+int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return std::max(software.gradient_bytes, plan.element_bytes);
+}
+
 PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
-                        int gradient_bytes) {
+                        const SoftwareProfile& software) {
+  const int reduced = gradient_bytes(plan, software);
   PassCalls calls;
   const auto add = [&](RankGroupKind group, std::int64_t elements) {
-    add_call(group, Operation::AllGather, elements, kWeightBytes, plan, calls.forward);
-    add_call(group, Operation::AllGather, elements, kWeightBytes, plan, calls.backward);
-    add_call(group, Operation::ReduceScatter, elements, gradient_bytes, plan, calls.backward);
+    add_call(group, Operation::AllGather, elements, plan.element_bytes, plan, calls.forward);
+    add_call(group, Operation::AllGather, elements, plan.element_bytes, plan, calls.backward);
+    add_call(group, Operation::ReduceScatter, elements, reduced, plan, calls.backward);
   };
   add(RankGroupKind::Shard, parameters.dense);
   add(RankGroupKind::ExpertGradient, parameters.expert);
@@ -289,7 +292,10 @@ PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& pl
 
 std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {
   const std::int64_t hidden = plan.tokens() * model.hidden;
-  return plan.has_sequence_parallelism || scatter_gather ? divided_up(hidden, plan.tensor) : hidden;
+  const std::int64_t vectors = model.modulation ? plan.micro_batch * model.hidden : 0;
+  return vectors + (plan.has_sequence_parallelism || scatter_gather
+                        ? divided_up(hidden, plan.tensor)
+                        : hidden);
 }
 
 }  // namespace trainyard

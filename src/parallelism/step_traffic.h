@@ -59,6 +59,8 @@ struct DataCalls {
   std::vector<GroupCall> reduce;  // While or after gradients are computed.
   std::vector<GroupCall> gather;  // Of new weights, before they are used.
 };
+// Of an element in the sum of gradients: as the software has it, but no fewer than of a weight.
+[[nodiscard]] int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software);
 // Whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of such
 // software.
 [[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {
@@ -69,10 +71,15 @@ struct DataCalls {
 // The same for ZeRO stage 3, for each micro-batch, of a layer or an end: weights are gathered for
 // each pass, gradients reduced.
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
-                                      int gradient_bytes);
+                                      const SoftwareProfile& software);
 
-// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients.
+// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients. With
+// modulation the vectors of the samples go along, and are not split.
 [[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,
                                              bool scatter_gather);
+[[nodiscard]] inline Bytes transfer_size(const Model& model, const ParallelPlan& plan,
+                                         bool scatter_gather) {
+  return Bytes(transfer_elements(model, plan, scatter_gather)) * plan.element_bytes;
+}
 
 }  // namespace trainyard

@@ -4,8 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
+#include <optional>
 #include <span>
 
+#include "parallelism/foreign_workload.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -15,7 +17,9 @@ constexpr std::int64_t kMostRanks = 50'000;  // Of an axis; the product of four 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
-constexpr std::array<std::string_view, 4> kPrecisions{"bf16", "fp16", "fp8", "nvfp4"};
+constexpr std::array<std::string_view, 2> kKinds{"transformer", "recommender"};
+constexpr std::array<std::string_view, 6> kPrecisions{"bf16",  "fp16", "fp8",
+                                                      "nvfp4", "tf32", "fp32"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
@@ -119,10 +123,17 @@ ParallelPlan read_plan(const ConfigNode& node) {
   return plan;
 }
 
-void read_batch(const ConfigNode& node, ParallelPlan& plan) {
+// An image has as many tokens as its model says.
+void read_batch(const ConfigNode& node, const Model& model, ParallelPlan& plan) {
   plan.micro_batch = node.required("micro").as_integer(1, kMostTokens);
   plan.global_batch = node.required("global").as_integer(1, kMostTokens);
-  plan.sequence = node.required("sequence").as_integer(1, kMostTokens);
+  const auto sequence = model.patches ? node.optional("sequence") : node.required("sequence");
+  plan.sequence = sequence ? sequence->as_integer(1, kMostTokens) : model.patches->tokens();
+  if (model.patches && plan.sequence != model.patches->tokens()) {
+    sequence->fail(fmt::format("no sequence, or {}, the tokens of an image of {}",
+                               model.patches->tokens(), model.title),
+                   sequence->found());
+  }
 }
 
 OverlapChoice read_overlap(const ConfigNode& root) {
@@ -138,6 +149,14 @@ OverlapChoice read_overlap(const ConfigNode& root) {
                .expert = chosen("expert")};
   }
   return overlap;
+}
+
+// Before the model is looked for, which is in another folder.
+void check_kind(const ConfigNode& root) {
+  if (root.is_map() && choice(root, "kind", kKinds) != 0) {
+    const ConfigNode kind = root.required("kind");
+    kind.fail("transformer, as only `trainyard step` runs recommendation models", kind.found());
+  }
 }
 
 // Puts the file of a named model in the place of its name, and keeps the name.
@@ -160,10 +179,15 @@ std::string_view to_string(Precision precision) {
   return kPrecisions.at(static_cast<std::size_t>(precision));
 }
 
+int element_bytes(Precision precision) {
+  return precision == Precision::Tf32 || precision == Precision::Fp32 ? 4 : 2;
+}
+
 Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                         const std::vector<std::string>& settings) {
   const std::filesystem::path file(document.name());
   std::string model_name = file.stem().string();
+  check_kind(document.root());
   compose_model(document, models, model_name);
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
@@ -184,7 +208,8 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
                     .plan = read_plan(plan),
                     .data_fills_cluster = !plan.optional("data"),
                     .overlap = read_overlap(root)};
-  read_batch(root.required("batch"), workload.plan);
+  read_batch(root.required("batch"), workload.model, workload.plan);
+  workload.plan.element_bytes = element_bytes(workload.precision);
   if (const auto routing = root.optional("routing")) {
     workload.routing = read_expert_loads(*routing, workload.model);
   }
@@ -194,6 +219,12 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
 
 Workload load_workload(const std::filesystem::path& file, const std::filesystem::path& models,
                        const std::vector<std::string>& settings) {
+  if (const std::optional<ForeignFormat> foreign = recognise_foreign(file)) {
+    throw ConfigError(
+        fmt::format("{}: expected a workload in YAML, with model and plan, found {} of another "
+                    "tool, which trainyard step alone runs",
+                    file.string(), to_string(*foreign)));
+  }
   ConfigDocument document = ConfigDocument::load(file);
   return build_workload(document, models, settings);
 }

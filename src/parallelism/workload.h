@@ -16,10 +16,13 @@
 
 namespace trainyard {
 
-// Of the linear layers; everything else runs in 16 bits.
-enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Nvfp4 };
+// Of the linear layers; everything else runs in 16 bits. With the last two nothing does: TF32
+// rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores.
+enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Nvfp4, Tf32, Fp32 };
 
 [[nodiscard]] std::string_view to_string(Precision precision);
+// ParallelPlan::element_bytes.
+[[nodiscard]] int element_bytes(Precision precision);
 
 // What runs beside computation. Where nothing is said, as the software does it.
 struct OverlapChoice {

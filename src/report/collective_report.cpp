@@ -331,6 +331,9 @@ std::string render_report_json(const CollectiveReport& report) {
   json["nodes"] = report.node_gpus.size();
   json["gpus_per_node"] = node_gpus_json(report.node_gpus);
   json["settings"] = report.inputs.settings;
+  for (const auto& [option, value] : report.inputs.options) {
+    json["options"][option] = value;
+  }
   for (const auto& [resource, value] : report.inputs.resources) {
     json["resources"][resource] = value;
   }

@@ -13,6 +13,8 @@ namespace trainyard {
 
 struct RunInputs {
   std::vector<std::string> settings = {};  // "key.path=value", as --set had them.
+  // Other options that decide the machine or its software: "nodes" and "2".
+  std::vector<std::pair<std::string, std::string>> options = {};
   // Of the cluster's links, by resource (parallelism/resources.h), and of its GPUs: "nic" and
   // "48 GB/s".
   std::vector<std::pair<std::string, std::string>> resources = {};
@@ -20,5 +22,8 @@ struct RunInputs {
 
 // Settings and links.
 [[nodiscard]] RunInputs run_inputs(const Cluster& cluster, std::vector<std::string> settings);
+// The servers and what is pulled of them.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> machine_options(
+    const Cluster& cluster, const ClusterOverrides& overrides);
 
 }  // namespace trainyard

@@ -23,13 +23,19 @@ double gibibytes(Bytes size) {
 }
 
 std::vector<Figure> figures_of(const StepReport& report) {
-  return {{"step_time_s", report.step.time.seconds()},
-          {"tokens_per_s", report.tokens_per_second()},
-          {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()},
-          {"model_tflops_per_gpu", report.flops_per_gpu() / 1e12},
-          {"mfu", report.mfu()},
-          {"hfu", report.hfu()},
-          {"memory_peak_gib", gibibytes(report.memory.device())}};
+  std::vector<Figure> figures{
+      {"step_time_s", report.step.time.seconds()},
+      {"tokens_per_s", report.tokens_per_second()},
+      {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()}};
+  if (report.has_images) {
+    figures.push_back({"images_per_s", report.samples_per_second()});
+    figures.push_back({"images_per_s_per_gpu", report.samples_per_second() / report.plan.ranks()});
+  }
+  figures.push_back({"model_tflops_per_gpu", report.flops_per_gpu() / 1e12});
+  figures.push_back({"mfu", report.mfu()});
+  figures.push_back({"hfu", report.hfu()});
+  figures.push_back({"memory_peak_gib", gibibytes(report.memory.device())});
+  return figures;
 }
 
 std::vector<std::string> offloaded_parts(const ParallelPlan& plan) {
@@ -101,6 +107,10 @@ std::string text_of(const StepReport& report) {
   text += fmt::format("step time              {:>12.4f} s\n", report.step.time.seconds());
   text += fmt::format("tokens                 {:>12.1f} /s, {:.1f} /s for each GPU\n",
                       report.tokens_per_second(), report.tokens_per_second() / plan.ranks());
+  if (report.has_images) {
+    text += fmt::format("images                 {:>12.1f} /s, {:.1f} /s for each GPU\n",
+                        report.samples_per_second(), report.samples_per_second() / plan.ranks());
+  }
   text += fmt::format(
       "model FLOP/s           {:>12.1f} T for each GPU, MFU {:.2f} % of {:.1f} T (convention: "
       "{})\n",
@@ -254,6 +264,9 @@ std::string json_of(const StepReport& report) {
   root["plan"] = json_of(plan);
   add_method(report, root);
   root["settings"] = report.inputs.settings;
+  for (const auto& [option, value] : report.inputs.options) {
+    root["options"][option] = value;
+  }
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;
   }
@@ -301,6 +314,10 @@ bool StepReport::fits() const {
 double StepReport::tokens_per_second() const {
   return static_cast<double>(plan.global_batch) * static_cast<double>(plan.sequence) /
          step.time.seconds();
+}
+
+double StepReport::samples_per_second() const {
+  return static_cast<double>(plan.global_batch) / step.time.seconds();
 }
 
 double StepReport::flops_per_gpu() const {

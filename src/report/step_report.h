@@ -46,9 +46,11 @@ struct StepReport {
   ComputeJitter jitter = {};
   Overlap overlap = {};
   std::optional<ExpertLoads> routing = {};  // Of a model with experts.
+  bool has_images = false;                  // The model's samples are images.
 
   [[nodiscard]] bool fits() const;  // On GPUs and hosts.
   [[nodiscard]] double tokens_per_second() const;
+  [[nodiscard]] double samples_per_second() const;
   [[nodiscard]] double flops_per_gpu() const;  // FLOP/s.
   [[nodiscard]] double mfu() const { return flops_per_gpu() / peak; }
   // With what is computed again.

@@ -124,7 +124,7 @@ class Breaker {
       builder.add_server(topology_.server(ServerId(server)));
     }
     for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
-      builder.add_node(topology_.node(NodeId(node)));
+      builder.add_node(with_live_ports(NodeId(node)));
     }
     for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
       const Link& link = topology_.link(LinkId(index));
@@ -141,6 +141,23 @@ class Breaker {
   }
 
  private:
+  // Of an adapter that still has some of its cables: the ports of these.
+  [[nodiscard]] Node with_live_ports(NodeId id) const {
+    Node node = topology_.node(id);
+    int all = 0;
+    int left = 0;
+    for (const LinkId link : topology_.links_from(id)) {
+      if (topology_.link(link).spec.kind == LinkKind::Network) {
+        ++all;
+        left += lanes_[link.value()] > 0 ? 1 : 0;
+      }
+    }
+    if (node.kind == NodeKind::Nic && left > 0 && left < all) {
+      node.ports = static_cast<std::uint16_t>((node.ports * left + all - 1) / all);
+    }
+    return node;
+  }
+
   static LinkSpec with_lanes(LinkSpec spec, int lanes) {
     if (lanes < spec.lanes) {
       spec.bandwidth = spec.bandwidth.scaled(static_cast<double>(lanes) / spec.lanes);

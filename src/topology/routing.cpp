@@ -12,7 +12,8 @@
 // uses NIC p mod N, whatever the flow; with N > G it uses the NICs p, p + G, p + 2G, ... in turn by
 // flow label. So 2 GPUs and 2 NICs below one PCIe switch pair off, and a GPU with 4 NICs of its own
 // uses all of them once it has 4 flows. Between two NICs NicTurns count the cables of each, to
-// which a queue pair is bound; where no way leads between those two, any cables are good.
+// which a queue pair is bound; where no way leads between those two, any cables are good. A NIC
+// sends by its cables also what is for another one of its server.
 //
 // Staging. Two GPUs farther apart than ServerTraits::peer_access, or a GPU and its NIC farther
 // apart than ServerTraits::gpudirect, meet in the host memory nearest to the GPU, for two GPUs to
@@ -156,15 +157,18 @@ struct Routing::Tables {
   [[nodiscard]] std::optional<NodeId> rail_nic(NodeId source, NodeId target_nic) const;
   [[nodiscard]] NodeId exit_gpu(NodeId source, NodeId nic, std::uint32_t turn);
 
-  // Two GPUs with fabric links of their own (chips of a torus) that no NVLink joins.
+  // Two NICs, which send by their cables alone, and two GPUs with fabric links of their own (chips
+  // of a torus) that no NVLink joins.
   [[nodiscard]] bool prefer_fabric(NodeId source, NodeId target) {
-    const bool attached = is_attached_gpu(source) && is_attached_gpu(target);
+    if (is_attached(source, NodeKind::Nic) && is_attached(target, NodeKind::Nic)) {
+      return true;
+    }
+    const bool attached = is_attached(source, NodeKind::Gpu) && is_attached(target, NodeKind::Gpu);
     return attached && local.cost(source, target).value_or(kLeastPcieCost) >= kLeastPcieCost;
   }
-  [[nodiscard]] bool is_attached_gpu(NodeId node) const {
+  [[nodiscard]] bool is_attached(NodeId node, NodeKind kind) const {
     const std::optional<Binding>& binding = bindings[node.value()];
-    return binding && nic_lists[binding->list].front() == node &&
-           is_kind(topology, node, NodeKind::Gpu);
+    return binding && nic_lists[binding->list].front() == node && is_kind(topology, node, kind);
   }
 
   const Topology& topology;

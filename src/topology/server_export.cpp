@@ -89,6 +89,7 @@ class TreeBuilder {
         branch.kind = BranchKind::Nic;
         branch.index = nics_.at(link.target);
         branch.part = part_of(link.target);
+        branch.ports = topology_.node(link.target).ports;
       } else {
         branch.kind = kind == NodeKind::PcieSwitch ? BranchKind::Switch : BranchKind::Root;
         branch.children = branches_of(link.target);
@@ -284,7 +285,7 @@ class XmlBuilder {
     pci.device_class = kNicClass;
     add_pci_id(model.pci_ids, pci);
     NcclNic nic;
-    for (int port = 1; port <= model.ports.value; ++port) {
+    for (int port = 1; port <= (branch.ports > 0 ? branch.ports : model.ports.value); ++port) {
       NcclNet net;
       net.name = model.ports.value == 1 ? fmt::format("nic{}", index)
                                         : fmt::format("nic{}port{}", index, port);

@@ -26,6 +26,7 @@ struct OutlineBranch {
   BranchKind kind = BranchKind::Gpu;
   int index = 0;                             // Of a GPU or NIC, from zero.
   std::string part = {};                     // Of a NIC.
+  int ports = 0;                             // Of a NIC that can be used; 0: all of its part.
   std::vector<OutlineBranch> children = {};  // Of a switch or root complex.
   // The link towards the CPU: a part of the catalogue and lanes; empty and 0 where it is unknown,
   // and then the one that a server has by itself.

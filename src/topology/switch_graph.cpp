@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "topology/switch_regions.h"
+
 namespace trainyard {
 namespace {
 
@@ -99,23 +101,7 @@ void SwitchGraph::find_tiers() {
 }
 
 void SwitchGraph::find_components() {
-  components_.resize(size());
-  std::iota(components_.begin(), components_.end(), 0U);
-  const auto root = [&](std::uint32_t index) {
-    while (components_[index] != index) {
-      components_[index] = components_[components_[index]];
-      index = components_[index];
-    }
-    return index;
-  };
-  for (const SwitchEdge& edge : edges_) {
-    const std::uint32_t a = root(edge.source);
-    const std::uint32_t b = root(edge.target);
-    components_[std::max(a, b)] = std::min(a, b);
-  }
-  for (std::uint32_t index = 0; index < size(); ++index) {
-    components_[index] = root(index);
-  }
+  components_ = switch_regions(size(), edges_, [](const SwitchEdge&) { return true; });
 }
 
 std::optional<std::uint32_t> SwitchGraph::index_of(NodeId node) const {

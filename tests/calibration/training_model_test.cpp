@@ -108,6 +108,11 @@ TEST_CASE("a row must agree with the file of its model", "[training]") {
   REQUIRE(resolved(fields).model.vocabulary == 32000);
   fields.layers = 33;
   REQUIRE(resolved(fields).clash == "expected at most 32 model.layers, as in llama-3-8b, found 33");
+  fields = {};
+  fields.file = "vit-large-16";
+  REQUIRE(resolved(fields).clash.empty());
+  fields.vocabulary = 1000;
+  REQUIRE(resolved(fields).clash == "expected no model.vocab, as in vit-large-16, found 1000");
 }
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 
 #include "cli/compare_runs.h"
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -96,6 +97,23 @@ TEST_CASE("what decides a step and is in no setting is compared too", "[compare-
           std::vector<std::string>{"plan.recompute", "--set plan.recompute"});
   REQUIRE(changed({"--set", "routing.imbalance=1.5"}) ==
           std::vector<std::string>{"routing.imbalance", "--set routing.imbalance"});
+  REQUIRE(changed({"--nccl-version", "2.27.7"}) ==
+          std::vector<std::string>{"options.nccl_version"});
+  REQUIRE(changed({"--pull", "server0/nic0"}) == std::vector<std::string>{"options.pull"});
+}
+
+TEST_CASE("as many GPUs on more servers are another machine", "[compare-runs]") {
+  ResultFolder folder;
+  const RunComparison comparison =
+      compare_results(folder.step("a.json", {"--gpus-per-node", "8"}),
+                      folder.step("b.json", {"--gpus-per-node", "4", "--set", "plan.tensor=4"}));
+  const auto has = [&](const std::string& key, const std::string& after) {
+    return std::any_of(
+        comparison.inputs.begin(), comparison.inputs.end(),
+        [&](const ComparedValue& each) { return each.key == key && each.after == after; });
+  };
+  REQUIRE(has("gpus", "32"));
+  REQUIRE(has("options.gpus_per_node", "4"));
 }
 
 TEST_CASE("collectives are compared size by size, the fastest of each", "[compare-runs]") {

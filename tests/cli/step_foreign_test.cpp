@@ -79,6 +79,18 @@ TEST_CASE("layers of a text workload run as NCCL would, or on one network", "[st
   REQUIRE(alone["breakdown_ps"]["recompute"] > 175'084'000 * 2 + 79'563'000 + 350'168'000);
 }
 
+TEST_CASE("any rank of a text workload can be slow", "[step-foreign]") {
+  const std::string workload = kFolder + "workloads/foreign/transformer-tp2-dp4.txt";
+  const std::int64_t plain = foreign_json(workload)["time_ps"];
+  const auto first = foreign_json(workload, {"--slow-rank", "0=1.5"});
+  const auto last = foreign_json(workload, {"--slow-rank", "7=1.5"});
+  REQUIRE(last["ranks_run"] == 8);
+  REQUIRE(last["time_ps"] > plain);
+  REQUIRE(last["time_ps"] == first["time_ps"]);  // All wait for it, whichever it is.
+  REQUIRE(refused(workload, {"--slow-rank", "8=1.5"}) ==
+          "--slow-rank: expected a rank that is in the workload, found 8");
+}
+
 TEST_CASE("profiles of all ranks run again, and what is no work of a GPU is counted",
           "[step-foreign]") {
   const ProgramResult result = run_program(

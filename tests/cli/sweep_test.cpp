@@ -95,6 +95,19 @@ TEST_CASE("a point that fails has its error, and the others go on", "[sweep]") {
   REQUIRE(records[3].back().empty());
 }
 
+TEST_CASE("a sweep with points that failed says so beside its table", "[sweep]") {
+  const SweepFolder folder;
+  const std::string file = folder.sweep("[0, 2]");
+  const ProgramResult result =
+      run_program({"sweep", file, "--output", folder.file("s.csv")}, source_dir());
+  REQUIRE(result.status == 1);
+  REQUIRE(result.error ==
+          "trainyard: warning: 2 of 4 points failed, the first with: --nodes: expected a whole "
+          "number from 1 to 1000000, found \"0\"\n");
+  REQUIRE(run_program({"sweep", file, "--log-level", "off"}, source_dir()).error.empty());
+  REQUIRE(refusal({file, "--log-level", "loud"}).find("--log-level: expected") == 0);
+}
+
 TEST_CASE("a sweep that was cut off goes on with what it has", "[sweep]") {
   const SweepFolder folder;
   const std::string file = folder.sweep("[1, 2]");

@@ -102,6 +102,46 @@ TEST_CASE("ends keep masks, the last norm, the head's input and logits", "[memor
           4 * sb * model.vocabulary);
 }
 
+TEST_CASE("modulated layers keep what shifts, scales and gates multiply", "[memory]") {
+  Model model = published_model(1152, 16);
+  const ParallelPlan plan{.micro_batch = 2, .sequence = 256};
+  const std::int64_t plain = kept(model, plan);
+  model.modulation = Modulation{.frequencies = 256};
+  const std::int64_t sbh = plan.tokens() * model.hidden;
+  REQUIRE(kept(model, plan) == plain + 8 * sbh);
+  const std::int64_t end = 2 * sbh;
+  Model unmodulated = model;
+  unmodulated.modulation.reset();
+  REQUIRE(saved_bytes(head_tensors(model, plan, kPublished), plan.tokens()).forward.count() ==
+          saved_bytes(head_tensors(unmodulated, plan, kPublished), plan.tokens()).forward.count() +
+              end);
+}
+
+TEST_CASE("heads of encoders and of images keep the inputs of their layers", "[memory]") {
+  Model model = published_model(1024, 16);
+  const ParallelPlan plan{.micro_batch = 2, .sequence = 512};
+  const std::int64_t sb = plan.tokens();
+  const std::int64_t sbh = sb * model.hidden;
+  const auto bytes = [&](const std::vector<SavedTensor>& tensors) {
+    return saved_bytes(tensors, sb).forward.count();
+  };
+  model.is_post_norm = true;
+  model.head.has_transform = true;
+  REQUIRE(bytes(head_tensors(model, plan, kPublished)) ==
+          3 * 2 * sbh + 2 * sbh + 4 * sb * model.vocabulary);
+  // Patches of 16 x 16 x 3 elements; a class for a sample is too little to count.
+  model.is_post_norm = false;
+  model.vocabulary = 0;
+  model.patches = Patches{.image = 224, .size = 16, .channels = 3};
+  model.head = {.classes = 1000};
+  REQUIRE(bytes(head_tensors(model, plan, kPublished)) == 2 * sbh);
+  REQUIRE(head_tensors(model, plan, kPublished).back().bytes(sb).count() == 0);
+  REQUIRE(bytes(embedding_tensors(model, plan, kPublished)) == 2 * sb * 768 + sbh);
+  // Predictions of patches in 32 bits.
+  model.head = {.channels = 3};
+  REQUIRE(bytes(head_tensors(model, plan, kPublished)) == 2 * 2 * sbh + 4 * sb * 768);
+}
+
 TEST_CASE("groups of keys, gates and fused attention change the sum as their shapes say",
           "[memory]") {
   // Llama 3 70B: h = 8192, f = 3.5 h, keys and values h / 8 each.

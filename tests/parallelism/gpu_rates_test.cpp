@@ -80,4 +80,20 @@ TEST_CASE("what has no rates is refused in one line", "[rates]") {
                    "found eager");
 }
 
+TEST_CASE("32 bits count from their own peak, and need attention that works in them", "[rates]") {
+  const ComputeRates half = shipped_compute("A100-SXM-80GB", "megatron-unfused");
+  const ComputeRates tf32 = shipped_compute("A100-SXM-80GB", "megatron-unfused", Precision::Tf32);
+  const ComputeRates fp32 = shipped_compute("A100-SXM-80GB", "megatron-unfused", Precision::Fp32);
+  REQUIRE(tf32.peak == 156e12);
+  REQUIRE(fp32.peak == 19.5e12);
+  REQUIRE(tf32.linear_rate == Approx(half.linear_rate / 2.0));
+  REQUIRE(tf32.gemm_rate == tf32.linear_rate);
+  REQUIRE(half.element_bytes == 2);
+  REQUIRE(fp32.element_bytes == 4);
+  require_no_rates(
+      "H100-SXM", "nemo", Precision::Tf32,
+      "precision tf32: expected software with unfused attention, as fused kernels work "
+      "in 16 bits, found nemo (cudnn)");
+}
+
 }  // namespace trainyard

@@ -41,6 +41,14 @@ TEST_CASE("settings about what is not there are named", "[idle-settings]") {
           Texts{"plan.context_kind: there is one context rank"});
   REQUIRE(idle_in("llama-3-8b", {"plan.zero_stage=1", "plan.tensor=8", "plan.pipeline=2"}) ==
           Texts{"plan.zero_stage: there is one data rank to shard over"});
+  // Tensor ranks that hold the same experts share those.
+  const Texts experts{"plan.zero_stage=1", "plan.tensor=8", "plan.sequence_parallel=true",
+                      "plan.pipeline=2"};
+  REQUIRE(idle_in("mixtral-8x7b", experts).empty());
+  Texts dealt_out = experts;
+  dealt_out.emplace_back("plan.expert=8");
+  REQUIRE(idle_in("mixtral-8x7b", dealt_out) ==
+          Texts{"plan.zero_stage: there is one data rank to shard over"});
   REQUIRE(idle_in("llama-3-8b",
                   {"overlap.tensor=true", "overlap.pipeline=false", "overlap.expert=true"}) ==
           Texts{"overlap.tensor: there is one tensor rank",

@@ -39,7 +39,7 @@ double linear_seconds(const PassTimes& times) {
 
 TEST_CASE("products of a layer do the operations that the model counts", "[layer]") {
   const OperatorTimes operators(ideal_rates());
-  for (const std::string name : {"llama-3-70b", "gpt-3-175b", "deepseek-v3"}) {
+  for (const std::string name : {"llama-3-70b", "gpt-3-175b", "deepseek-v3", "bert-large"}) {
     INFO(name);
     const Model model = shipped_model(name);
     ParallelPlan plan = plan_of(1);
@@ -57,6 +57,57 @@ TEST_CASE("products of a layer do the operations that the model counts", "[layer
         token_flops(model, plan.sequence).linear * static_cast<double>(plan.tokens());
     REQUIRE(sum == Approx(flops / 1e12).epsilon(name == "deepseek-v3" ? 0.12 : 0.02));
   }
+}
+
+TEST_CASE("what is done for each sample takes as long whatever its tokens", "[layer]") {
+  const OperatorTimes operators(ideal_rates());
+  const Model dit = shipped_model("dit-xl-2");
+  Model plain = dit;
+  plain.modulation.reset();
+  const auto of_samples = [&](std::int64_t sequence, int context) {
+    const ParallelPlan plan{.context = context, .micro_batch = 64, .sequence = sequence};
+    return linear_seconds(layer_times(dit, dit.layers[0], plan, operators)) -
+           linear_seconds(layer_times(plain, plain.layers[0], plan, operators));
+  };
+  // 64 rows are a whole tile at 0.52 of the rate.
+  const double expected = 2.0 * 64 * 6 * 1152 * 1152 / 1e12 / 0.52;
+  REQUIRE(of_samples(256, 1) == Approx(expected).epsilon(0.01));
+  REQUIRE(of_samples(1024, 1) == Approx(of_samples(256, 1)).epsilon(1e-6));
+  REQUIRE(of_samples(256, 2) == Approx(of_samples(256, 1)).epsilon(1e-6));
+}
+
+TEST_CASE("ends of encoders and images do the operations that the model counts", "[layer]") {
+  const OperatorTimes operators(ideal_rates());
+  for (const std::string name : {"bert-large", "vit-huge-14", "dit-xl-2"}) {
+    INFO(name);
+    const Model model = shipped_model(name);
+    const std::int64_t sequence = model.patches ? model.patches->tokens() : 512;
+    const ParallelPlan plan{.micro_batch = 128, .sequence = sequence};
+    const PassTimes embedding = embedding_times(model, plan, operators);
+    const double seconds = linear_seconds(embedding) +
+                           head_times(model, plan, operators).forward[StepPart::Head].seconds();
+    const double flops = token_flops(model, sequence).ends * static_cast<double>(plan.tokens());
+    // Few outputs fill no tile.
+    REQUIRE(seconds / (flops / 1e12) > 0.99);
+    REQUIRE(seconds / (flops / 1e12) < (name == "dit-xl-2" ? 2.6 : 1.15));
+    // Nothing is behind the pixels.
+    REQUIRE(embedding.input_gradient[StepPart::Linear] <= embedding.forward[StepPart::Linear]);
+    REQUIRE((embedding.input_gradient[StepPart::Linear] > SimTime()) ==
+            model.modulation.has_value());
+  }
+}
+
+TEST_CASE("separate kernels for shifts, scales and gates take time", "[layer]") {
+  ComputeRates rates = unit_rates();
+  const Model dit = shipped_model("dit-xl-2");
+  const ParallelPlan plan{.micro_batch = 4, .sequence = 256};
+  rates.fuses_operators = true;
+  const PassTimes fused = layer_times(dit, dit.layers[0], plan, OperatorTimes(rates));
+  rates.fuses_operators = false;
+  const PassTimes eager = layer_times(dit, dit.layers[0], plan, OperatorTimes(rates));
+  const double bytes = 24.0 * static_cast<double>(plan.tokens() * dit.hidden);
+  REQUIRE((eager.forward[StepPart::MemoryBound] - fused.forward[StepPart::MemoryBound]).seconds() ==
+          Approx(bytes / rates.memory_rate));
 }
 
 TEST_CASE("tensor, expert and context ranks share the work of a layer evenly", "[layer]") {
@@ -207,6 +258,9 @@ TEST_CASE("each weight pays for the sum of its gradients, and with ZeRO 3 for it
     ParallelPlan plan = plan_of(tensor);
     REQUIRE(is_near(more(plan, layer, of_layer / tensor), 0.0, 0.0, 6.0));
     plan.zero_stage = 3;
+    // One rank has all there is, and nothing to lay out or to gather.
+    REQUIRE(is_near(more(plan, layer, of_layer / tensor), 0.0, 0.0, 6.0));
+    plan.data = 2;
     REQUIRE(is_near(more(plan, layer, of_layer / tensor), 3.0, 3.0, 4.0));
     // Gathered once for the pass that is run again and the one backward.
     plan.recompute = Recompute::Full;

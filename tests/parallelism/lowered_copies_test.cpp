@@ -87,7 +87,7 @@ TEST_CASE("an update on the host takes what the closed forms say, to the picosec
     const std::int64_t owned = owned_parameters(
         stage_parameters(step.model, pipeline_stages(plan, step.model)[0], plan), plan);
     const HostUpdate update =
-        host_update(host_tiles(owned, step.software.optimizer_bytes, step.host));
+        host_update(host_tiles(owned, step.software.optimizer_bytes, 2, step.host));
     REQUIRE(closed.parts[StepPart::Optimizer] == update.optimizer);
     REQUIRE(closed.parts[StepPart::Offload] ==
             update.copies + step.host.copy_to_host(Bytes(owned) * step.software.gradient_bytes));
@@ -108,7 +108,7 @@ TEST_CASE("gradients on the way to the host hide behind the backward pass", "[of
   // Of the gradients the last bucket of two hundred shows: 8.03e9 / 40e6.
   const std::int64_t owned = (parameters_of(step.model).total() + 3) / 4;
   const HostUpdate update =
-      host_update(host_tiles(owned, step.software.optimizer_bytes, step.host));
+      host_update(host_tiles(owned, step.software.optimizer_bytes, 2, step.host));
   REQUIRE(closed.parts[StepPart::Offload] - update.copies ==
           step.host.copy_to_host(Bytes(owned / 200) * step.software.gradient_bytes));
   const StepGraphRun graph = step.graph();

@@ -39,6 +39,54 @@ Bytes most(const RankMemory& memory, MemoryClass memory_class) {
 
 }  // namespace
 
+TEST_CASE("passes that are recalled are as if they were walked again", "[memory-walk]") {
+  const WalkCase test;
+  const auto check = [&](const ParallelPlan& plan) {
+    const int stages = plan.pipeline_shape().stages();
+    const std::vector<int> layers(static_cast<std::size_t>(stages),
+                                  static_cast<int>(test.model.layers.size()) / stages);
+    for (int rank = 0; rank < plan.pipeline; ++rank) {
+      const RankMemory recalled =
+          rank_memory(test.model, plan, test.settings, {}, rank, layers, RepeatedPasses::Recall);
+      const RankMemory walked =
+          rank_memory(test.model, plan, test.settings, {}, rank, layers, RepeatedPasses::WalkAgain);
+      INFO("rank " << rank << ", " << to_string(plan.schedule));
+      REQUIRE(recalled.peak == walked.peak);
+      REQUIRE(recalled.most_activations == walked.most_activations);
+      REQUIRE(recalled.host.activations == walked.host.activations);
+      REQUIRE(recalled.profile.size() == walked.profile.size());
+      for (std::size_t i = 0; i < walked.profile.size(); ++i) {
+        REQUIRE(recalled.profile[i].position == walked.profile[i].position);
+        REQUIRE(recalled.profile[i].pass == walked.profile[i].pass);
+        REQUIRE(recalled.profile[i].where() == walked.profile[i].where());
+        REQUIRE(recalled.profile[i].use.by_class == walked.profile[i].use.by_class);
+      }
+    }
+  };
+  check({.data = 8, .zero_stage = 3, .global_batch = 160});
+  ParallelPlan offloaded{.data = 8, .zero_stage = 2, .global_batch = 160};
+  offloaded.offload.activations = true;
+  check(offloaded);
+  for (const PipelineSchedule schedule : kPipelineSchedules) {
+    ParallelPlan plan{.pipeline = 4, .data = 2, .global_batch = 48};
+    plan.schedule = schedule;
+    const bool has_two = schedule == PipelineSchedule::Interleaved ||
+                         schedule == PipelineSchedule::ZeroBubbleV ||
+                         schedule == PipelineSchedule::DualPipe;
+    plan.chunks = has_two ? 2 : 1;
+    check(plan);
+  }
+}
+
+TEST_CASE("a hundred thousand micro-batches are walked as a few", "[memory-walk]") {
+  const WalkCase test;
+  const RankMemory memory = test.walk({.global_batch = 100'000});
+  const RankMemory few = test.walk({.global_batch = 2});
+  REQUIRE(memory.profile.size() == 200'001);
+  REQUIRE(memory.highest().use.by_class == few.highest().use.by_class);
+  REQUIRE(memory.profile[199'999].use.by_class == few.profile[3].use.by_class);
+}
+
 TEST_CASE("an offloaded optimizer is in host memory, and nowhere else", "[memory-walk]") {
   const WalkCase test;
   const std::int64_t share = (parameters_of(test.model).total() + 7) / 8;

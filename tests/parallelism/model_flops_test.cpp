@@ -91,13 +91,47 @@ TEST_CASE("the conventions of Megatron's tables differ by half of the attention"
           Approx(6.0 * 8'030'261'248.0 + 12.0 * 32 * 4096 * 8192));
 }
 
+// Of a sample forward; a multiplication and an addition are one, as these papers count.
+double sample_products(const std::string& name, std::int64_t sequence) {
+  const auto [linear, attention, ends] = token_flops(shipped(name), sequence);
+  return (linear + attention + ends) * static_cast<double>(sequence) / 2.0;
+}
+
+TEST_CASE("encoders and models of images have the published operations", "[model]") {
+  // _ops of torchvision/models/vision_transformer.py, in G, to their last digit.
+  REQUIRE(sample_products("vit-base-16", 197) / 1e9 == Approx(17.564).margin(0.0005));
+  REQUIRE(sample_products("vit-large-16", 197) / 1e9 == Approx(61.555).margin(0.0005));
+  REQUIRE(sample_products("vit-huge-14", 257) / 1e9 == Approx(167.295).margin(0.0005));
+  // arXiv 2106.04560, table 2: 965.3 GFLOP, two for a multiplication and an addition, with an
+  // attention pooling that is left out here.
+  REQUIRE(2.0 * sample_products("vit-gigantic-14", 257) / 1e9 == Approx(965.3).epsilon(0.005));
+  // arXiv 2212.09748, table 4: 118.64 G at 256, with norms and what else is no product.
+  REQUIRE(sample_products("dit-xl-2", 256) / 1e9 == Approx(118.64).epsilon(0.0005));
+  // arXiv 1909.10351, table 1: 22.5 GFLOP of BERT base at 128 tokens, without the heads of its
+  // pre-training; two for a multiplication and an addition.
+  const TokenFlops bert = token_flops(shipped("bert-base"), 128);
+  REQUIRE((bert.linear + bert.attention) * 128 / 1e9 == Approx(22.5).epsilon(0.01));
+}
+
+TEST_CASE("what is done for each sample is no work of its tokens", "[model]") {
+  const Model dit = shipped("dit-xl-2");
+  Model plain = dit;
+  plain.modulation.reset();
+  const double of_sample = (token_flops(dit, 256).linear - token_flops(plain, 256).linear) * 256.0;
+  REQUIRE(of_sample == Approx(2.0 * 28 * 6 * 1152 * 1152));
+  const double ends = (token_flops(dit, 256).ends - token_flops(plain, 256).ends) * 256.0;
+  REQUIRE(ends == Approx(2.0 * 1152 * (256 + 1152 + 2 * 1152)));
+  REQUIRE(token_flops(plain, 256).ends * 256.0 ==
+          Approx(2.0 * 256 * (2 * 2 * 4 + 2 * 2 * 8) * 1152));
+}
+
 TEST_CASE("only active experts work", "[model]") {
   const Model model = shipped("mixtral-8x7b");
   const TokenFlops flops = token_flops(model, 4096);
   const double attention = 4096.0 * (2 * 32 + 2 * 8) * 128;
   REQUIRE(flops.linear == Approx(2.0 * 32 * (attention + 2 * 3 * 4096.0 * 14336 + 4096.0 * 8)));
   REQUIRE(flops.attention == Approx(4.0 * 32 * 4096 * 4096));
-  REQUIRE(flops.logits == Approx(2.0 * 4096 * 32000));
+  REQUIRE(flops.ends == Approx(2.0 * 4096 * 32000));
 }
 
 }  // namespace trainyard

@@ -42,7 +42,7 @@ TEST_CASE("an update is cut into tiles, and weights come up beside the next", "[
   // 2^27 parameters x 240 bits / 460 Gb/s = 70.026640696 ms; 2^31 bits / 32 Gb/s = 67.108864 ms.
   const SimTime update(70'026'640'696);
   const SimTime copy(67'108'864'000);
-  const std::vector<HostTile> tiles = host_tiles(3 * kTile, 30.0, rates_with(32'000'000'000));
+  const std::vector<HostTile> tiles = host_tiles(3 * kTile, 30.0, 2, rates_with(32'000'000'000));
   REQUIRE(tiles.size() == 3);
   REQUIRE(tiles.front().update == update);
   REQUIRE(tiles.back().copy == copy);
@@ -50,17 +50,18 @@ TEST_CASE("an update is cut into tiles, and weights come up beside the next", "[
   REQUIRE(by_cpu.optimizer == update * 3);
   REQUIRE(by_cpu.copies == copy);
   // At half the rate copies take longer than updates, and only the first update shows.
-  const HostUpdate by_link = host_update(host_tiles(3 * kTile, 30.0, rates_with(16'000'000'000)));
+  const HostUpdate by_link =
+      host_update(host_tiles(3 * kTile, 30.0, 2, rates_with(16'000'000'000)));
   REQUIRE(by_link.optimizer == update);
   REQUIRE(by_link.copies == copy * 6);
 }
 
 TEST_CASE("the last tile is what is left", "[offload]") {
   const std::vector<HostTile> tiles =
-      host_tiles(kTile + kTile / 4, 30.0, rates_with(8'000'000'000));
+      host_tiles(kTile + kTile / 4, 30.0, 2, rates_with(8'000'000'000));
   REQUIRE(tiles.size() == 2);
   REQUIRE(tiles.back().copy * 4 == tiles.front().copy);
-  REQUIRE(host_tiles(0, 30.0, rates_with(1)).empty());
+  REQUIRE(host_tiles(0, 30.0, 2, rates_with(1)).empty());
   REQUIRE(host_update({}).total() == SimTime());
 }
 

@@ -103,4 +103,25 @@ TEST_CASE("memory-bound operators and casts have factors of their own", "[operat
   REQUIRE(operators.casts(1e9) == seconds(3));
 }
 
+TEST_CASE("elements of 32 bits take twice the bytes of those of 16", "[operators]") {
+  ComputeRates rates = unit_rates();
+  const OperatorTimes narrow(rates);
+  rates.element_bytes = 4;
+  const OperatorTimes wide(rates);
+  REQUIRE(wide.memory_bound(1e9) == seconds(2));
+  REQUIRE(wide.memory(1e9) == seconds(1));
+  // Bound by memory: one row. Bound by computation: nothing changes.
+  const Gemm thin{.m = 1, .n = 100'000, .k = 1};
+  rates.linear_rate = 1e18;
+  const OperatorTimes fast(rates);
+  REQUIRE(fast.linear(thin) == nanoseconds(4 * (1 + 100'000 + 100'000)));
+  REQUIRE(wide.linear({.m = 256, .n = 256, .k = 256}) ==
+          narrow.linear({.m = 256, .n = 256, .k = 256}));
+  rates.has_fused_attention = false;
+  const OperatorTimes unfused(rates);
+  const AttentionShape shape{
+      .sequences = 1, .heads = 1, .queries = 64, .keys = 64, .query_size = 16, .value_size = 16};
+  REQUIRE(unfused.attention_forward(shape) > fast.memory(2.0 * 9.0 * 64.0 * 64.0));
+}
+
 }  // namespace trainyard

@@ -84,6 +84,12 @@ TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") 
       changed([](ParallelPlan& plan) { plan.expert = 2; }), gpt, 1024,
       "expected expert and expert_tensor of 1, as GPT-3 175B, with the vocabulary padded "
       "as Megatron does has no experts, found 2 and 1");
+  require_refused({.global_batch = 1, .sequence = 256}, shipped("vit-large-16"), 1,
+                  "expected a sequence of 197 tokens, an image of ViT-L/16 at 224, found 256");
+  require_refused(
+      {.tensor = 2, .has_sequence_parallelism = true, .global_batch = 1, .sequence = 197},
+      shipped("vit-large-16"), 2,
+      "expected tensor to divide the tokens of a rank's sequence, found 2 and 197");
   require_refused({.tensor = 7, .global_batch = 1}, gpt, 7,
                   "expected tensor to divide the heads, found 7 and 96");
   require_refused({.context = 3, .global_batch = 1}, gpt, 3,

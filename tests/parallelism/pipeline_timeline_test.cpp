@@ -221,4 +221,19 @@ TEST_CASE("transfers that keep their ranks busy cost both ends of each", "[pipel
   REQUIRE(run_pipeline(longer, times).makespan() > hidden);
 }
 
+TEST_CASE("each pair of ranks has a transfer time of its own", "[pipeline]") {
+  const PipelineShape shape{.ranks = 3, .micro_batches = 1};
+  PipelineTimes times = equal_stages(shape, {10, 10, 10, 0});
+  times.transfer_of_pair.resize(9);
+  times.transfer_of_pair[0 * 3 + 1] = units(1);
+  times.transfer_of_pair[1 * 3 + 2] = units(5);
+  times.transfer_of_pair[2 * 3 + 1] = units(7);
+  times.transfer_of_pair[1 * 3 + 0] = units(2);
+  for (const PipelineTransfers kind :
+       {PipelineTransfers::Asynchronous, PipelineTransfers::Synchronous}) {
+    times.transfers = kind;
+    REQUIRE(run_pipeline(shape, times).makespan() == units(3 * 10 + 1 + 5 + 3 * 20 + 7 + 2));
+  }
+}
+
 }  // namespace trainyard

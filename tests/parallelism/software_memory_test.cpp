@@ -45,9 +45,9 @@ TEST_CASE("stages are those of the plan", "[memory]") {
                     .zero_stage = 1,
                     .global_batch = 2048,
                     .sequence = 8192};
-  const StepMemory dealt_out = step_memory(model, plan, software);
+  const StepMemory dealt_out = step_memory(model, plan, software, {});
   plan.stage_layers = {7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7};
-  const StepMemory said = step_memory(model, plan, software);
+  const StepMemory said = step_memory(model, plan, software, {});
   for (std::size_t rank = 0; rank < 16; ++rank) {
     REQUIRE(said.ranks[rank].highest().use.by_class ==
             dealt_out.ranks[rank].highest().use.by_class);
@@ -83,6 +83,25 @@ TEST_CASE("what experts keep is that of the fullest rank, in each layer as its t
   plan.expert = 8;
   plan.sequence = 1 << 20;
   REQUIRE_THROWS_AS(kept({.imbalance = 1e6}), ConfigError);
+}
+
+TEST_CASE("in 32 bits weights are their own master copy and activations twice as large",
+          "[software_memory]") {
+  const Model model = load_model(kConfigsFolder / "workloads/models/megatron-1.7b.yaml");
+  const SoftwareProfile software = shipped_software("megatron-unfused");
+  ParallelPlan plan{.data = 2, .global_batch = 2, .sequence = 2048};
+  const MemoryUse half = step_memory(model, plan, software, {}).highest().highest().use;
+  plan.element_bytes = 4;
+  const MemoryUse full = step_memory(model, plan, software, {}).highest().highest().use;
+  const std::int64_t parameters = parameters_of(model).total();
+  REQUIRE(half[MemoryClass::Weights] == Bytes(2 * parameters));
+  REQUIRE(full[MemoryClass::Weights] == Bytes(4 * parameters));
+  REQUIRE(full[MemoryClass::Gradients] == Bytes(4 * parameters));
+  REQUIRE(half[MemoryClass::OptimizerStates] == Bytes(12 * parameters));
+  REQUIRE(full[MemoryClass::OptimizerStates] == Bytes(8 * parameters));
+  // Masks of dropout stay bytes.
+  REQUIRE(full[MemoryClass::Activations] * 10 > half[MemoryClass::Activations] * 18);
+  REQUIRE(full[MemoryClass::Activations] < half[MemoryClass::Activations] * 2);
 }
 
 }  // namespace trainyard

@@ -58,6 +58,17 @@ GraphStepCase case_of(const std::string& model, ParallelPlan plan, std::int64_t 
   return made;
 }
 
+// Encoders and models of images, whose ends and layers have work for each sample.
+GraphStepCase encoder_case(const std::string& model, ParallelPlan plan) {
+  plan.global_batch = 8 * plan.micro_batch * plan.data;
+  GraphStepCase made{.model = load_model(kConfigsFolder / "workloads/models" / (model + ".yaml")),
+                     .plan = plan};
+  made.plan.sequence = made.model.patches ? made.model.patches->tokens() : 512;
+  made.model.layers.resize(8);
+  check(made.plan, made.model, plan.ranks());
+  return made;
+}
+
 // Plans of every kind without ranks that share gradients, but for one stage of a pipeline.
 std::vector<ParallelPlan> plans_without_windows() {
   return {{},
@@ -108,6 +119,32 @@ TEST_CASE("without overlap the graph takes what the closed forms say, to the pic
       }
     }
   }
+}
+
+TEST_CASE("encoders and models of images take what the closed forms say, to the picosecond",
+          "[step_graph]") {
+  const std::vector<ParallelPlan> plans{
+      {.micro_batch = 4},
+      {.tensor = 4, .micro_batch = 2},
+      {.tensor = 2, .pipeline = 4, .micro_batch = 2},
+      {.pipeline = 2, .schedule = PipelineSchedule::Interleaved, .chunks = 2},
+      {.tensor = 2, .pipeline = 2, .schedule = PipelineSchedule::ZeroBubbleH1, .micro_batch = 2},
+      {.data = 4, .zero_stage = 3, .recompute = Recompute::Full}};
+  for (const std::string name : {"bert-large", "vit-large-16", "dit-xl-2"}) {
+    for (const ParallelPlan& plan : plans) {
+      INFO(name << " " << name_of(plan));
+      const GraphStepCase drawn = encoder_case(name, plan);
+      GraphStepCase step = drawn;
+      const StepTime closed = step.closed();
+      const StepGraphRun graph = step.graph();
+      REQUIRE(graph.step.time == closed.time);
+      REQUIRE(graph.step.parts.total() == graph.step.time);
+      REQUIRE(step.graph(Folding::Unfolded).step.parts == graph.step.parts);
+    }
+  }
+  GraphStepCase split = encoder_case(
+      "dit-xl-2", {.tensor = 4, .has_sequence_parallelism = true, .context = 2, .micro_batch = 2});
+  REQUIRE(split.graph().step.time == split.closed().time);
 }
 
 TEST_CASE("ZeRO 3 gathers for the first half of a parted backward and reduces behind the second",

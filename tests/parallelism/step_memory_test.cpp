@@ -263,6 +263,12 @@ TEST_CASE("plans whose memory is not defined are refused with one line", "[memor
   REQUIRE_THROWS_AS(
       evenly(experts, {.recompute = Recompute::Selective}, memory_settings("pytorch-fsdp")),
       ConfigError);
+  REQUIRE_THROWS_MATCHES(
+      evenly(shipped("dit-xl-2"), {.sequence = 256, .recompute = Recompute::Selective},
+             memory_settings("pytorch-fsdp")),
+      ConfigError,
+      Catch::Matchers::Message("memory: expected no selective recomputation of alternate products "
+                               "with modulation, found both"));
   require_refused({.micro_batch = std::int64_t{1} << 24}, model, {32},
                   "expected activations of at most 1 PB in a micro-batch, found 238 PB");
 }

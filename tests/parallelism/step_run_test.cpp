@@ -3,6 +3,7 @@
 
 #include "parallelism/step_run.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,45 @@ TEST_CASE("tensor ranks on two servers are slower than on one", "[step-run]") {
       run_gpt("dgx-a100", 16, {"batch.global=192", "plan.order=[data, pipeline, context, tensor]"});
   REQUIRE(far.step.parts[StepPart::Tensor] / near.step.parts[StepPart::Tensor] > 4.0);
   REQUIRE(far.step.parts[StepPart::Linear] == near.step.parts[StepPart::Linear]);
+}
+
+TEST_CASE("published steps of encoders and of images are predicted too fast", "[step-run]") {
+  struct Published {
+    std::string workload;
+    std::vector<std::string> settings;
+    int gpus = 1;
+    double seconds = 0.0;
+    double ratio = 0.0;  // Of the prediction to it; docs/models.md.
+  };
+  const auto bert = [](int micro, int global, int sequence) {
+    return std::vector<std::string>{"software=megatron-unfused", "precision=fp16", "plan={}",
+                                    "batch={micro: " + std::to_string(micro) +
+                                        ", global: " + std::to_string(global) +
+                                        ", sequence: " + std::to_string(sequence) + "}"};
+  };
+  const std::vector<Published> all{
+      // NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md, container 20.06:
+      // logits of all tokens, A100 40GB, sequences per second.
+      {"bert-large", bert(64, 65536, 128), 1, 65536 / 415.0, 0.756},
+      {"bert-large", bert(64, 65536, 128), 8, 65536 / 3231.0, 0.736},
+      {"bert-large", bert(16, 32768, 512), 1, 32768 / 78.0, 0.681},
+      {"bert-large", bert(16, 32768, 512), 8, 32768 / 620.0, 0.676},
+      // chuanyangjin/fast-DiT, README.md: recomputation, FP16, features from files.
+      {"dit-xl-2",
+       {"precision=fp16", "plan={recompute: full}", "batch={micro: 128, global: 128}"},
+       1,
+       1 / 0.84,
+       0.743}};
+  for (const Published& one : all) {
+    INFO(one.workload << " on " << one.gpus << ", " << one.seconds << " s");
+    const Workload workload = load_workload(kConfigsFolder / "workloads" / (one.workload + ".yaml"),
+                                            kConfigsFolder / "workloads" / "models", one.settings);
+    const StepRun run =
+        run_workload(shipped_cluster("dgx-a100", {.nodes = 1, .gpus_per_node = one.gpus}), workload,
+                     shipped_software(workload.software),
+                     {.catalogue = shipped_catalogue(), .rates = shipped_rates()});
+    REQUIRE(run.step.time.seconds() / one.seconds == Approx(one.ratio).margin(0.002));
+  }
 }
 
 TEST_CASE("GPUs of several kinds are refused", "[step-run]") {

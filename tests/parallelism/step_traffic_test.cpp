@@ -163,7 +163,7 @@ TEST_CASE("gradients and weights: 2 P with ZeRO up to stage 2, 3 P for each micr
       REQUIRE(sent(sharded.gather, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
     }
     one.plan.zero_stage = 3;
-    const PassCalls each = sharded_calls(parameters, one.plan, 4);
+    const PassCalls each = sharded_calls(parameters, one.plan, software);
     REQUIRE(sent(each.forward, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
     REQUIRE(sent(each.backward, one.plan, RankGroupKind::Shard) ==
             Approx(2.0 * size * others(ranks)));
@@ -218,8 +218,25 @@ TEST_CASE("a stage sends b s h to the next, a part of it where tensor ranks have
   });
 }
 
+TEST_CASE("tensor ranks of a model of images exchange nothing at its ends", "[traffic-volume]") {
+  const Model dit = load_model(kConfigsFolder / "workloads" / "models" / "dit-xl-2.yaml");
+  ParallelPlan plan{.tensor = 4, .micro_batch = 8, .sequence = 256};
+  REQUIRE(embedding_calls(dit, plan).forward.empty());
+  REQUIRE(embedding_calls(dit, plan).backward.empty());
+  REQUIRE(head_calls(dit, plan).forward.empty());
+  REQUIRE(head_calls(dit, plan).backward.empty());
+  // Every rank takes its tokens of those that it made, and gathers their gradients.
+  plan.has_sequence_parallelism = true;
+  REQUIRE(embedding_calls(dit, plan).forward.empty());
+  REQUIRE(embedding_calls(dit, plan).backward.front().operation == Operation::AllGather);
+  REQUIRE(head_calls(dit, plan).forward.front().operation == Operation::AllGather);
+  // Vectors of the samples go to the next stage with the tokens, in full.
+  REQUIRE(transfer_elements(dit, plan, false) == 8 * 256 * 1152 / 4 + 8 * 1152);
+}
+
 TEST_CASE("parameters of the stages add up to those of the model", "[traffic-volume]") {
-  for (const std::string name : {"gpt-3-175b", "llama-3-405b", "deepseek-v3", "bloom-176b"}) {
+  for (const std::string name : {"gpt-3-175b", "llama-3-405b", "deepseek-v3", "bloom-176b",
+                                 "bert-large", "vit-large-16", "dit-xl-2"}) {
     INFO(name);
     const Model model = load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
     const ParallelPlan plan{.pipeline = 8};
@@ -234,6 +251,36 @@ TEST_CASE("parameters of the stages add up to those of the model", "[traffic-vol
     REQUIRE(stage_parameters(model, pipeline_stages(single, model)[0], single).total() ==
             parameters_of(model).total());
   }
+}
+
+TEST_CASE("elements of 32 bits make all traffic twice as large", "[step_traffic]") {
+  const Model model = load_model(kConfigsFolder / "workloads/models/mixtral-8x7b.yaml");
+  ParallelPlan plan{.tensor = 2, .context = 2, .pipeline = 2, .data = 4, .expert = 4};
+  plan.zero_stage = 3;
+  SoftwareProfile software;
+  software.gradient_bytes = 2;
+  const RankParameters parameters{.dense = 1000, .expert = 100};
+  ParallelPlan wide = plan;
+  wide.element_bytes = 4;
+  const auto require_double = [](const PassCalls& narrow, const PassCalls& twice) {
+    for (const auto pass : {&PassCalls::forward, &PassCalls::backward}) {
+      REQUIRE((narrow.*pass).size() == (twice.*pass).size());
+      for (std::size_t index = 0; index < (narrow.*pass).size(); ++index) {
+        REQUIRE((narrow.*pass)[index].element_bytes == 2);
+        REQUIRE((twice.*pass)[index].element_bytes == 4);
+        REQUIRE((narrow.*pass)[index].elements == (twice.*pass)[index].elements);
+      }
+    }
+  };
+  require_double(layer_calls(model, model.layers.front(), plan, {}),
+                 layer_calls(model, model.layers.front(), wide, {}));
+  require_double(sharded_calls(parameters, plan, software),
+                 sharded_calls(parameters, wide, software));
+  REQUIRE(transfer_size(model, wide, false) == transfer_size(model, plan, false) * 2);
+  // Where gradients are added up in 32 bits already, they stay so.
+  software.gradient_bytes = 4;
+  REQUIRE(gradient_bytes(plan, software) == 4);
+  REQUIRE(gradient_bytes(wide, software) == 4);
 }
 
 }  // namespace trainyard

@@ -123,6 +123,23 @@ TEST_CASE("a model may stand in the workload", "[workload]") {
   REQUIRE(inline_model.model.hidden == 64);
 }
 
+TEST_CASE("a model of images says how long a sequence is", "[workload]") {
+  const std::string text =
+      "title: T\nsource: s\nmodel: vit-large-16\nsoftware: mine\nplan: {}\n"
+      "batch: {micro: 8, global: 64}\n";
+  REQUIRE(workload_of(text).plan.sequence == 197);
+  REQUIRE(workload_of(text, {"batch.sequence=197"}).plan.sequence == 197);
+  REQUIRE(
+      workload_of(text, {"model.patches.image=384", "model.learned_positions=577"}).plan.sequence ==
+      577);
+  require_refused(
+      text, {"batch.sequence=256"},
+      "--set batch.sequence=256: batch.sequence: expected no sequence, or 197, the tokens "
+      "of an image of ViT-L/16 at 224, found \"256\"");
+  require_refused(replaced(", sequence: 2048", ""), {},
+                  "w.yaml:6:8: batch: missing key \"sequence\"");
+}
+
 TEST_CASE("mistakes in workloads are one line each", "[workload]") {
   require_refused(kText, {"plan.tensr=2"},
                   "--set plan.tensr=2: plan: unknown key \"tensr\"; did you mean \"tensor\"?");
@@ -136,6 +153,23 @@ TEST_CASE("mistakes in workloads are one line each", "[workload]") {
   require_refused(kText, {"plan.order=[tensor]"},
                   "--set plan.order=[tensor]: plan.order: expected tensor, context, data and "
                   "pipeline in some order, found 1");
+}
+
+TEST_CASE("a workload of another tool is named as one", "[workload]") {
+  const auto complaint = [](const std::string& name) -> std::string {
+    try {
+      (void)load_workload(kConfigsFolder / "workloads" / "foreign" / name, kModels);
+    } catch (const ConfigError& problem) {
+      const std::string text = problem.what();
+      return text.substr(text.find(": expected"));
+    }
+    return "no error";
+  };
+  REQUIRE(complaint("dissemination-8.goal") ==
+          ": expected a workload in YAML, with model and plan, found goal of another tool, which "
+          "trainyard step alone runs");
+  REQUIRE(complaint("chakra-2").find("found chakra of another tool") != std::string::npos);
+  REQUIRE(complaint("transformer-tp2-dp4.txt").find("found simai of") != std::string::npos);
 }
 
 TEST_CASE("a plan that does not fit the GPUs is refused with its numbers", "[workload]") {
@@ -180,6 +214,17 @@ TEST_CASE("the shipped workloads fit the machines that they name", "[workload]")
   REQUIRE(plan_for(shipped("gpt-3-175b"), 1024).micro_batches() == 192);
   REQUIRE(plan_for(shipped("llama-3-405b"), 16384).data == 128);
   REQUIRE(plan_for(shipped("mixtral-8x7b"), 64).data == 2);
+  REQUIRE(plan_for(shipped("bert-large"), 8).data == 8);
+  REQUIRE(plan_for(shipped("vit-large-16"), 8).micro_batches() == 4);
+  REQUIRE(plan_for(shipped("dit-xl-2"), 8).data == 8);
+}
+
+TEST_CASE("a precision of 32 bits makes elements of the plan wide", "[workload]") {
+  const std::filesystem::path file = kConfigsFolder / "workloads/gpt-3-175b.yaml";
+  const std::filesystem::path models = kConfigsFolder / "workloads/models";
+  REQUIRE(load_workload(file, models).plan.element_bytes == 2);
+  REQUIRE(load_workload(file, models, {"precision=tf32"}).plan.element_bytes == 4);
+  REQUIRE(load_workload(file, models, {"precision=fp32"}).precision == Precision::Fp32);
 }
 
 }  // namespace trainyard

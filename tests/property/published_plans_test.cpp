@@ -68,7 +68,8 @@ Found search_for(const TrainingCase& item, const TrainingRun& run) {
   const ClusterTimes places(cluster, std::nullopt, Fidelity::Analytical);
   SharedTimes times([] { return std::make_unique<SteadyGroupTimes>(kTrafficRate); });
   // It ran, whatever the model of memory says.
-  const Bytes needed = step_memory(run.model, run.plan, software).highest().highest().use.device();
+  const Bytes needed =
+      step_memory(run.model, run.plan, software, {}).highest().highest().use.device();
   const SearchTask task{.model = run.model,
                         .rates = rates,
                         .software = software,

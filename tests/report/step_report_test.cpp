@@ -55,6 +55,18 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
           std::string::npos);
 }
 
+TEST_CASE("a model of images is reported with its images", "[step-report]") {
+  StepReport report = report_of();
+  REQUIRE(render(report, Format::Json).find("images_per_s") == std::string::npos);
+  report.has_images = true;
+  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  REQUIRE(json["images_per_s"] == 4.0);
+  REQUIRE(json["images_per_s_per_gpu"] == 1.0);
+  REQUIRE(render(report, Format::Table)
+              .find("images                          4.0 /s, 1.0 /s for each GPU\n") !=
+          std::string::npos);
+}
+
 TEST_CASE("what is computed again is in HFU, not in MFU", "[step-report]") {
   StepReport report = report_of();
   REQUIRE(report.hfu() == report.mfu());

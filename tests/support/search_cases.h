@@ -63,6 +63,18 @@ inline Model drawn_model(RandomStream& random) {
   return model;
 }
 
+// Some of them with what encoders have at their ends, or with modulation.
+inline void draw_ends(std::uint64_t seed, Model& model) {
+  RandomStream random(seed, "ends");
+  if (random.below(3) == 0) {
+    model.token_types = 2;
+    model.is_post_norm = true;
+    model.head = {.has_transform = true, .has_bias = true, .has_pooler = true, .classes = 2};
+  } else if (random.below(3) == 0) {
+    model.modulation = Modulation{.frequencies = 256, .labels = 100};
+  }
+}
+
 inline SearchCase drawn_search(std::uint64_t seed) {
   RandomStream random(seed, "search");
   const std::vector<std::string> names{"megatron-core", "megatron-unfused", "nemo",
@@ -70,6 +82,7 @@ inline SearchCase drawn_search(std::uint64_t seed) {
   SearchCase drawn;
   drawn.software = shipped_software(names[random.below(names.size())]);
   drawn.workload.model = drawn_model(random);
+  draw_ends(seed, drawn.workload.model);
   ParallelPlan& plan = drawn.workload.plan;
   plan.sequence = static_cast<std::int64_t>(256U << random.below(3));
   plan.global_batch = static_cast<std::int64_t>(8U << random.below(3));

@@ -348,6 +348,23 @@ TEST_CASE("GPUs and NICs below one switch pair off by position") {
   REQUIRE(binding(2, 3).used() == Sets{{0, 2}, {1}});
 }
 
+TEST_CASE("what a NIC sends to another one of its server goes by the leaf") {
+  const Binding two = binding(2, 2);
+  Routing routing(two.topology, {});
+  std::vector<LinkId> path;
+  REQUIRE(routing.route(NodeId(3), NodeId(4), 0, path));
+  REQUIRE(path.size() == 2);
+  for (const LinkId hop : path) {
+    REQUIRE(two.topology.link(hop).spec.kind == LinkKind::Network);
+  }
+  // GPUs stay below their PCIe switch, and so do a GPU and a NIC.
+  for (const NodeId target : {NodeId(2), NodeId(4)}) {
+    REQUIRE(routing.route(NodeId(1), target, 0, path));
+    REQUIRE(path.size() == 2);
+    REQUIRE(two.topology.link(path.front()).spec.kind == LinkKind::Pcie);
+  }
+}
+
 TEST_CASE("ECMP spreads flow labels over the spines like a fair die") {
   constexpr int spines = 16;
   constexpr int labels = 16'000;

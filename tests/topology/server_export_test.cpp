@@ -211,6 +211,27 @@ TEST_CASE("NICs that are cut off from the fabric or the server are left out") {
   REQUIRE(server_outline(alone.topology, ServerId(0)).nics == 2);
 }
 
+TEST_CASE("a port whose cable is pulled is not in NCCL's file") {
+  const auto ports = [](const std::vector<std::string>& pulls) {
+    const Cluster cluster = load_cluster(kRoot / "configs/clusters/alibaba-hpn.yaml",
+                                         shipped_catalogue(), {.nodes = 2, .pulls = pulls});
+    const std::string text = write_nccl_xml(
+        to_nccl_xml(server_outline(cluster.topology, ServerId(1)), shipped_catalogue()));
+    std::vector<std::string> found;
+    for (std::size_t at = text.find("<net name="); at != std::string::npos;
+         at = text.find("<net name=", at + 1)) {
+      const std::size_t begin = text.find('"', at) + 1;
+      found.push_back(text.substr(begin, text.find('"', begin) - begin));
+    }
+    return found;
+  };
+  std::vector<std::string> all = ports({});
+  REQUIRE(all.size() == 16);
+  REQUIRE(all[7] == "nic3port2");
+  all.erase(all.begin() + 7);
+  REQUIRE(ports({"server1/nic3,plane1-leaf3"}) == all);
+}
+
 TEST_CASE("the links of AMD's GPUs are xgmi, and nvidia-smi has no form for them") {
   const ServerOutline server = shipped_server("mi300x");
   const NcclSystem system = to_nccl_xml(server, shipped_catalogue());

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says that a long run goes on, and how far it is: on a terminal a line that is written over, with
+// --log-level info a line every ten seconds, both on standard error and only after two seconds.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace trainyard {
+
+// "step: 14 s so far".
+[[nodiscard]] std::string so_far(std::string_view what, double seconds);
+// "points: 3 of 12, about 40 s left".
+[[nodiscard]] std::string so_far(std::string_view what, std::size_t done, std::size_t count,
+                                 double seconds);
+
+class LongRunDisplay {
+ public:
+  // What to say after so many seconds; nothing as long as nothing is known. Asked five times a
+  // second, by a thread of the display.
+  using Text = std::function<std::optional<std::string>(double seconds)>;
+
+  // The logger, if any, must outlive this.
+  LongRunDisplay(Text text, spdlog::logger* log);
+  // Of a run of which nothing is known but that it goes on.
+  LongRunDisplay(std::string_view what, spdlog::logger* log);
+  ~LongRunDisplay();
+  LongRunDisplay(const LongRunDisplay&) = delete;
+  LongRunDisplay& operator=(const LongRunDisplay&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void watch();
+  void show(Clock::time_point now, const std::string& text);
+
+  Text text_;
+  spdlog::logger* log_;
+  bool has_line_;  // On a terminal, where no display around this one has it.
+  bool is_drawn_ = false;
+  Clock::time_point start_ = Clock::now();
+  std::optional<Clock::time_point> last_line_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace trainyard

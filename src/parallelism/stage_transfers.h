@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long activations and gradients are on their way from one rank of a pipeline to another.
+#pragma once
+
+#include <vector>
+
+#include "parallelism/group_times.h"
+#include "parallelism/step_job.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// Of each pair of ranks, as PipelineTimes::transfer_of_pair has them, in the pipeline on most
+// servers; zero for ranks that are no neighbours. Some pairs are in one server or below one leaf
+// while others are not.
+[[nodiscard]] std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times);
+
+}  // namespace trainyard
