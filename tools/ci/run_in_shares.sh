@@ -31,6 +31,10 @@ for program in "$build"/bin/*_tests; do
     --suffix-length=3 "$shares/$name.names" "$shares/$name.share."
 done
 
+# Who asked for memory is written down with five callers instead of thirty: a tenth of the time or
+# more. What is found is the same. ASAN_OPTIONS of the caller come later, and win.
+export ASAN_OPTIONS=malloc_context_size=6:${ASAN_OPTIONS:-}
+
 # A share that dies or takes too long has no closing line in its log.
 cd "$build"
 find "$shares" -name '*.share.*' -print0 | sort -z |
