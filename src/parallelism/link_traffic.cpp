@@ -241,7 +241,7 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
       if (model.has_tied_embeddings) {
         counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank),
                           {.rings = 2.0 * static_cast<double>(rank_logit_parameters(model, plan)) *
-                                    software.gradient_bytes});
+                                    gradient_bytes(plan, software)});
       }
     }
   }
