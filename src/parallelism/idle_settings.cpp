@@ -20,6 +20,8 @@ std::vector<std::string> idle_settings(const Workload& workload, const ParallelP
   add(plan.pipeline == 1 && plan.schedule != usual.schedule,
       "plan.schedule: the pipeline has one stage");
   add(plan.pipeline == 1 && plan.chunks > 1, "plan.chunks: the pipeline has one stage");
+  add(workload.plan.has_sequence_parallelism && plan.tensor == 1,
+      "plan.sequence_parallel: there is one tensor rank");
   add(plan.context == 1 && plan.context_kind != usual.context_kind,
       "plan.context_kind: there is one context rank");
   const bool shards_experts = has_experts(workload.model) && plan.expert_gradient_ranks() > 1;

@@ -75,6 +75,12 @@ void check_layer(const ParallelPlan& plan, const ModelLayer& layer) {
   if (plan.context_kind == ContextParallelism::AllToAll) {
     require_divides("tensor x context", plan.tensor * plan.context, "the heads",
                     layer.attention.heads());
+    // TransformerEngine, context_parallel.py, AttnFuncWithCPAndQKVOA2A: heads of keys of a tensor
+    // rank are dealt out as those of queries are.
+    if (layer.attention.grouped) {
+      require_divides("tensor x context", plan.tensor * plan.context,
+                      "the heads of keys and values", layer.attention.grouped->kv_heads);
+    }
   }
   if (layer.feed_forward) {
     require_divides("tensor", plan.tensor, "the size of the feed-forward",

@@ -242,6 +242,8 @@ ParallelPlan plan_for(const Workload& workload, int gpus) {
     }
     plan.data = static_cast<int>(gpus / others);
   }
+  // With one tensor rank there is nothing to split, as in Megatron-LM (arguments.py).
+  plan.has_sequence_parallelism = plan.has_sequence_parallelism && plan.tensor > 1;
   check(plan, workload.model, gpus);
   if (plan.expert > 1 && workload.routing.imbalance > plan.expert) {
     throw ConfigError(fmt::format(

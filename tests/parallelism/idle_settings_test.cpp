@@ -37,6 +37,9 @@ TEST_CASE("settings about what is not there are named", "[idle-settings]") {
           Texts{"plan.schedule: the pipeline has one stage",
                 "plan.chunks: the pipeline has one stage"});
   REQUIRE(idle_in("llama-3-8b", {"plan.schedule=zb-h1", "plan.pipeline=4"}).empty());
+  REQUIRE(idle_in("llama-3-8b", {"plan.sequence_parallel=true"}) ==
+          Texts{"plan.sequence_parallel: there is one tensor rank"});
+  REQUIRE(idle_in("llama-3-8b", {"plan.sequence_parallel=true", "plan.tensor=2"}).empty());
   REQUIRE(idle_in("llama-3-8b", {"plan.context_kind=alltoall"}) ==
           Texts{"plan.context_kind: there is one context rank"});
   REQUIRE(idle_in("llama-3-8b", {"plan.zero_stage=1", "plan.tensor=8", "plan.pipeline=2"}) ==

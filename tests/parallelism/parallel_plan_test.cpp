@@ -94,6 +94,10 @@ TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") 
                   "expected tensor to divide the heads, found 7 and 96");
   require_refused({.context = 3, .global_batch = 1}, gpt, 3,
                   "expected context to divide the sequence, found 3 and 2048");
+  require_refused(
+      {.tensor = 2, .context = 8, .context_kind = ContextParallelism::AllToAll, .global_batch = 1},
+      mixtral, 16,
+      "expected tensor x context to divide the heads of keys and values, found 16 and 8");
   require_refused({.has_sequence_parallelism = true}, gpt, 1,
                   "expected tensor above 1 with sequence parallelism, found 1");
   require_refused({.pipeline = 128, .global_batch = 1}, gpt, 128,
