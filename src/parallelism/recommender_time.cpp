@@ -13,7 +13,7 @@ namespace {
 
 // OperatorTimes::memory_bound() counts elements of 16 bits and scales them.
 constexpr double kCountedBytes = 2.0;
-constexpr double kWeightBytes = 4.0;  // Of an element of a table, and of its gradient at the end.
+constexpr int kWeightBytes = 4;  // Of an element of a table, and of its gradient at the end.
 
 // Reads and writes of elementwise operators, for each element of what a layer puts out: bias and
 // ReLU; and backward the gradient through the ReLU, and that of the bias. Estimates.
@@ -39,6 +39,14 @@ constexpr std::int64_t kPadding = 16;
 // split_embeddings_utils.cuh: CUB's radix sort; Onesweep, arXiv 2206.01784).
 constexpr double kSortedPair = 2.0 * 12.0;
 constexpr int kSortedBits = 8;
+
+// Memory is read and written in sectors (CUDA C++ Best Practices Guide, 10.2.1), of which a row, or
+// what an optimizer has beside it, takes whole ones.
+constexpr std::int64_t kSector = 32;
+
+double in_sectors(std::int64_t bytes) {
+  return static_cast<double>((bytes + kSector - 1) / kSector * kSector);
+}
 
 class RankTimes {
  public:
@@ -145,11 +153,17 @@ class RankTimes {
     times.interaction_backward[StepPart::Head] += gradient * 2 + rest;
   }
 
+  // Elements of a vector that a rank has.
+  [[nodiscard]] std::int64_t width_of(const TableShare& share) const {
+    return model_.width / share.columns;
+  }
+
   // Every index reads its row, whether others name the same or not; sums are written.
   [[nodiscard]] StepParts lookups() const {
     const TableSharding& sharding = job_.sharding;
     const auto bytes = [&](const TableShare& share, double batch, double sums) {
-      return kWeightBytes * batch * static_cast<double>(share.looked_up) +
+      return batch * static_cast<double>(share.lookups) *
+                 in_sectors(width_of(share) * kWeightBytes) +
              element_ * sums * static_cast<double>(share.summed);
     };
     // A rank has its part of the rows of split tables, but sums of all samples.
@@ -169,12 +183,12 @@ class RankTimes {
     const double indices = whole_batch() * share * static_cast<double>(tables.lookups);
     const auto bits = std::bit_width(static_cast<std::uint64_t>(tables.rows));
     const auto passes = (static_cast<int>(bits) + kSortedBits - 1) / kSortedBits;
-    double bytes = indices * kSortedPair * passes +
-                   whole_batch() * share * element_ * static_cast<double>(tables.looked_up);
+    const std::int64_t width = width_of(tables);
+    double bytes = indices * (kSortedPair * passes + in_sectors(width * element_));
     const RecommenderOptimizer optimizer = job_.workload.table_optimizer;
-    const auto width = static_cast<double>(model_.width / tables.columns);
     const double of_row =
-        2.0 * (width * (kWeightBytes + state_bytes(optimizer)) + row_state_bytes(optimizer));
+        2.0 * (in_sectors(width * kWeightBytes) + in_sectors(width * state_bytes(optimizer)) +
+               in_sectors(row_state_bytes(optimizer)));
     for (const std::size_t index : tables.tables) {
       const EmbeddingTable& table = model_.tables[index];
       bytes += share * of_row *

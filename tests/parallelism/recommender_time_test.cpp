@@ -51,6 +51,17 @@ TEST_CASE("look-ups read a row for each index and write a sum for each table", "
                       32 * (3 * 16 * 4 + 16 * 2)));
 }
 
+TEST_CASE("pieces of a vector that do not fill a sector of memory read it whole", "[recommender]") {
+  // 16 and 8 elements of 4 bytes are whole sectors of 32; 4, 2 and 1 are less than one.
+  const auto lookups = [](std::int64_t columns) {
+    const TimedCase pieces(1, 64, {.columns = columns});
+    return recommender_times(pieces.job(), 0).lookups[StepPart::Attention];
+  };
+  REQUIRE(lookups(2) == lookups(1));
+  REQUIRE(lookups(4) - lookups(2) == nanoseconds(64 * 6 * 4 * (32 - 16)));
+  REQUIRE(lookups(16) == nanoseconds(64 * (6 * 16 * 32 + 3 * 16 * 2)));
+}
+
 TEST_CASE("traffic of tables is what leaves the rank that holds most", "[recommender]") {
   const RecommenderTraffic alone = recommender_traffic(TimedCase(1).job());
   REQUIRE(alone.vectors == Bytes());
