@@ -171,9 +171,9 @@ class Runner {
     if (from == to) {
       return {};
     }
-    return times_.transfer_of_pair.empty()
+    return times_.transfer_to_neighbour.empty()
                ? times_.transfer
-               : times_.transfer_of_pair[static_cast<std::size_t>(from * shape_.ranks + to)];
+               : times_.transfer_to_neighbour[neighbour_index(from, to, shape_.ranks)];
   }
 
   // Of the message that follows the pass, if it goes to another rank.
@@ -256,11 +256,19 @@ int PipelineTimeline::most_activations(int rank) const {
   return most;
 }
 
+std::size_t neighbour_index(int from, int to, int ranks) {
+  // Of two ranks the other one is next to the first and before the second.
+  const bool is_next = to == from + 1 || (to == 0 && from + 1 == ranks && ranks > 2);
+  const bool is_before = to == from - 1 || (from == 0 && to + 1 == ranks);
+  CHECK(is_next || is_before, "ranks that are no neighbours");
+  return 2 * static_cast<std::size_t>(from) + (is_next ? 0 : 1);
+}
+
 PipelineTimeline run_pipeline(const PipelineShape& shape, const PipelineTimes& times) {
   CHECK(times.stages.size() == static_cast<std::size_t>(shape.stages()), "a time for each stage");
-  CHECK(times.transfer_of_pair.empty() ||
-            times.transfer_of_pair.size() == static_cast<std::size_t>(shape.ranks * shape.ranks),
-        "a time for each pair of ranks");
+  CHECK(times.transfer_to_neighbour.empty() ||
+            times.transfer_to_neighbour.size() == 2 * static_cast<std::size_t>(shape.ranks),
+        "two times for each rank");
   return Runner(shape, times).run();
 }
 

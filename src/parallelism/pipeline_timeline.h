@@ -4,6 +4,7 @@
 // and as a lower bound in searches; the step runner has everything else.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "parallelism/pipeline_schedule.h"
@@ -23,11 +24,14 @@ enum class PipelineTransfers : std::uint8_t {
   Synchronous,   // They also keep the ranks of both ends busy, as in Megatron without overlap.
 };
 
+// Ranks are a ring: of each, the next one and the one before.
+[[nodiscard]] std::size_t neighbour_index(int from, int to, int ranks);
+
 struct PipelineTimes {
   std::vector<StageTimes> stages;
   SimTime transfer;  // Of an activation or its gradient to another rank,
-  // or of each pair of ranks, sender x ranks + receiver, where they are not all alike.
-  std::vector<SimTime> transfer_of_pair = {};
+  // or of each rank to each of its neighbours, by neighbour_index(), where they are not all alike.
+  std::vector<SimTime> transfer_to_neighbour = {};
   PipelineTransfers transfers = PipelineTransfers::Asynchronous;
   double pair_share = 1.0;  // Of the sum of its passes that a pair takes (DualPipe).
 };

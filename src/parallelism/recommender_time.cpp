@@ -45,7 +45,8 @@ constexpr int kSortedBits = 8;
 constexpr std::int64_t kSector = 32;
 
 double in_sectors(std::int64_t bytes) {
-  return static_cast<double>((bytes + kSector - 1) / kSector * kSector);
+  const std::int64_t sectors = (bytes + kSector - 1) / kSector;
+  return static_cast<double>(sectors * kSector);
 }
 
 class RankTimes {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "parallelism/pipeline_timeline.h"
 #include "parallelism/rank_groups.h"
 #include "parallelism/step_traffic.h"
 
@@ -12,7 +13,7 @@ namespace trainyard {
 std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
   const ParallelPlan& plan = job.plan;
   const int count = plan.pipeline;
-  std::vector<SimTime> result(static_cast<std::size_t>(count) * static_cast<std::size_t>(count));
+  std::vector<SimTime> result(2 * static_cast<std::size_t>(count));
   if (count == 1) {
     return result;
   }
@@ -23,7 +24,7 @@ std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
   for (int one = 0; one < pairs; ++one) {
     const int next = (one + 1) % count;
     for (const auto& [from, to] : {std::pair(one, next), std::pair(next, one)}) {
-      result[static_cast<std::size_t>(from * count + to)] = times.transfer(
+      result[neighbour_index(from, to, count)] = times.transfer(
           ranks[static_cast<std::size_t>(from)], ranks[static_cast<std::size_t>(to)], size);
     }
   }

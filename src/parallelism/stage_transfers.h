@@ -10,8 +10,8 @@
 
 namespace trainyard {
 
-// Of each pair of ranks, as PipelineTimes::transfer_of_pair has them, in the pipeline on most
-// servers; zero for ranks that are no neighbours. Some pairs are in one server or below one leaf
+// As PipelineTimes::transfer_to_neighbour has them, in the pipeline on most servers; zero between
+// the last rank and the first where no message goes. Some pairs are in one server or below one leaf
 // while others are not.
 [[nodiscard]] std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times);
 

@@ -300,7 +300,7 @@ StepPasses StepModel::stage(const PipelineStage& stage) {
 PipelineTimeline StepModel::run_stages(std::vector<SimTime> transfers) const {
   PipelineTimes times{.stages = {},
                       .transfer = {},
-                      .transfer_of_pair = std::move(transfers),
+                      .transfer_to_neighbour = std::move(transfers),
                       .transfers = job_.overlap.pipeline ? PipelineTransfers::Asynchronous
                                                          : PipelineTransfers::Synchronous};
   for (const StepPasses& passes : passes_) {

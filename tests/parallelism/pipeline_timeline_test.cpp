@@ -221,14 +221,27 @@ TEST_CASE("transfers that keep their ranks busy cost both ends of each", "[pipel
   REQUIRE(run_pipeline(longer, times).makespan() > hidden);
 }
 
+TEST_CASE("neighbours of a ring have a place each", "[pipeline]") {
+  for (const int ranks : {2, 3, 50'000}) {
+    const int last = ranks - 1;
+    REQUIRE(neighbour_index(0, 1, ranks) == 0);
+    REQUIRE(neighbour_index(1, 0, ranks) == 3);
+    REQUIRE(neighbour_index(last, last - 1, ranks) == 2 * static_cast<std::size_t>(last) + 1);
+    // Around the end; of two ranks that is the other one again.
+    REQUIRE(neighbour_index(0, last, ranks) == (ranks == 2 ? 0U : 1U));
+    REQUIRE(neighbour_index(last, 0, ranks) ==
+            2 * static_cast<std::size_t>(last) + (ranks == 2 ? 1 : 0));
+  }
+}
+
 TEST_CASE("each pair of ranks has a transfer time of its own", "[pipeline]") {
   const PipelineShape shape{.ranks = 3, .micro_batches = 1};
   PipelineTimes times = equal_stages(shape, {10, 10, 10, 0});
-  times.transfer_of_pair.resize(9);
-  times.transfer_of_pair[0 * 3 + 1] = units(1);
-  times.transfer_of_pair[1 * 3 + 2] = units(5);
-  times.transfer_of_pair[2 * 3 + 1] = units(7);
-  times.transfer_of_pair[1 * 3 + 0] = units(2);
+  times.transfer_to_neighbour.resize(6);
+  times.transfer_to_neighbour[neighbour_index(0, 1, 3)] = units(1);
+  times.transfer_to_neighbour[neighbour_index(1, 2, 3)] = units(5);
+  times.transfer_to_neighbour[neighbour_index(2, 1, 3)] = units(7);
+  times.transfer_to_neighbour[neighbour_index(1, 0, 3)] = units(2);
   for (const PipelineTransfers kind :
        {PipelineTransfers::Asynchronous, PipelineTransfers::Synchronous}) {
     times.transfers = kind;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parallelism/cluster_times.h"
+#include "parallelism/pipeline_timeline.h"
 #include "parallelism/step_graph.h"
 #include "parallelism/step_time.h"
 #include "support/built_clusters.h"
@@ -46,20 +47,20 @@ TEST_CASE("stages of one server hand over faster than those of two", "[stage-tra
                                {.tensor = 4, .pipeline = 4});
   ClusterTimes times(step.cluster, {}, Fidelity::Flow);
   const std::vector<SimTime> pairs = stage_transfers(step.job(), times);
-  REQUIRE(pairs.size() == 16);
-  const SimTime within = pairs[0 * 4 + 1];
-  const SimTime across = pairs[1 * 4 + 2];
+  REQUIRE(pairs.size() == 8);
+  const SimTime within = pairs[neighbour_index(0, 1, 4)];
+  const SimTime across = pairs[neighbour_index(1, 2, 4)];
   REQUIRE(within > SimTime());
   REQUIRE(across > within);
-  REQUIRE(pairs[2 * 4 + 3] == within);
-  REQUIRE(pairs[2 * 4 + 1] == across);
-  REQUIRE(pairs[3 * 4 + 0] == SimTime());  // Only chunks make a ring of them.
+  REQUIRE(pairs[neighbour_index(2, 3, 4)] == within);
+  REQUIRE(pairs[neighbour_index(2, 1, 4)] == across);
+  REQUIRE(pairs[neighbour_index(3, 0, 4)] == SimTime());  // Only chunks make a ring of them.
   StageTransferCase ring = step;
   ring.plan.schedule = PipelineSchedule::Interleaved;
   ring.plan.chunks = 3;
-  REQUIRE(stage_transfers(ring.job(), times)[3 * 4 + 0] == across);
+  REQUIRE(stage_transfers(ring.job(), times)[neighbour_index(3, 0, 4)] == across);
   ring.plan.pipeline = 1;
-  REQUIRE(stage_transfers(ring.job(), times) == std::vector<SimTime>(1));
+  REQUIRE(stage_transfers(ring.job(), times) == std::vector<SimTime>(2));
 }
 
 // Two servers of a rack, and one behind the spines, where hashes put messages on the same links.
