@@ -67,20 +67,6 @@ RecommenderOptimizer read_dense_optimizer(const ConfigNode& node) {
   return optimizer;
 }
 
-// Puts the file of a named model in the place of its name, and keeps the name.
-void compose_model(ConfigDocument& document, const std::filesystem::path& models,
-                   std::string& name) {
-  const auto model = document.root().optional("model");
-  if (!model) {
-    return;  // An error when it is read.
-  }
-  if (model->is_scalar()) {
-    const std::filesystem::path given(model->as_string());
-    name = given.extension() == ".yaml" ? given.stem().string() : given.string();
-  }
-  document.compose(*model, models);
-}
-
 }  // namespace
 
 std::string_view to_string(RecommenderOptimizer optimizer) {
@@ -123,16 +109,7 @@ RecommenderWorkload load_recommender_workload(const std::filesystem::path& file,
                                               const std::filesystem::path& models,
                                               const std::vector<std::string>& settings) {
   ConfigDocument document = ConfigDocument::load(file);
-  std::string model_name = file.stem().string();
-  compose_model(document, models, model_name);
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw ConfigError(fmt::format("--set: expected key.path=value, found \"{}\"", setting));
-    }
-    document.set(setting.substr(0, equals), setting.substr(equals + 1));
-    compose_model(document, models, model_name);
-  }
+  const std::string model_name = compose_workload(document, models, settings);
   const ConfigNode root = document.root();
   root.required("source").skip();
   (void)root.required("kind").as_choice(kKinds);

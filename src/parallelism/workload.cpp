@@ -183,11 +183,9 @@ int element_bytes(Precision precision) {
   return precision == Precision::Tf32 || precision == Precision::Fp32 ? 4 : 2;
 }
 
-Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
-                        const std::vector<std::string>& settings) {
-  const std::filesystem::path file(document.name());
-  std::string model_name = file.stem().string();
-  check_kind(document.root());
+std::string compose_workload(ConfigDocument& document, const std::filesystem::path& models,
+                             const std::vector<std::string>& settings) {
+  std::string model_name = std::filesystem::path(document.name()).stem().string();
   compose_model(document, models, model_name);
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
@@ -197,6 +195,14 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
     document.set(setting.substr(0, equals), setting.substr(equals + 1));
     compose_model(document, models, model_name);
   }
+  return model_name;
+}
+
+Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
+                        const std::vector<std::string>& settings) {
+  const std::filesystem::path file(document.name());
+  check_kind(document.root());
+  const std::string model_name = compose_workload(document, models, settings);
   const ConfigNode root = document.root();
   root.required("source").skip();
   const ConfigNode plan = root.required("plan");

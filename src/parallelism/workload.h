@@ -49,7 +49,12 @@ struct Workload {
 [[nodiscard]] Workload load_workload(const std::filesystem::path& file,
                                      const std::filesystem::path& models,
                                      const std::vector<std::string>& settings = {});
-// The same for a document that is already parsed; the name is that of the document.
+// Sets the settings, and puts the file of a model that is named in the place of its name, which is
+// the result; that of the document where the model is described.
+[[nodiscard]] std::string compose_workload(ConfigDocument& document,
+                                           const std::filesystem::path& models,
+                                           const std::vector<std::string>& settings);
+// As load_workload(), of a document that is already parsed; the name is that of the document.
 [[nodiscard]] Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                                       const std::vector<std::string>& settings = {});
 
