@@ -22,7 +22,7 @@
 #include "cli/options.h"
 #include "cli/packet_options.h"
 #include "cli/traffic_html.h"
-#include "network/network.h"
+#include "network/make_network.h"
 #include "network/traffic_run.h"
 #include "network/traffic_spec.h"
 #include "network/traffic_summary.h"

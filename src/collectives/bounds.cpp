@@ -5,7 +5,7 @@
 #include <map>
 
 #include "collectives/aggregation.h"
-#include "network/network.h"
+#include "network/make_network.h"
 #include "sim/simulator.h"
 
 namespace trainyard {

@@ -10,6 +10,7 @@
 #include "collectives/executor.h"
 #include "collectives/placement.h"
 #include "collectives/transfer_progress.h"
+#include "network/make_network.h"
 #include "sim/config_error.h"
 
 namespace trainyard {

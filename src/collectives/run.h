@@ -9,6 +9,7 @@
 
 #include "collectives/algorithms.h"
 #include "network/network.h"
+#include "network/packet_options.h"
 #include "sim/trace.h"
 #include "topology/cluster.h"
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "nccl/replay_core.h"
+#include "network/make_network.h"
 
 namespace trainyard::nccl {
 namespace {

@@ -18,6 +18,7 @@
 
 #include "nccl/replay.h"
 #include "network/network.h"
+#include "network/packet_options.h"
 
 namespace trainyard::nccl {
 

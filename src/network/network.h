@@ -24,7 +24,6 @@
 #include <string_view>
 #include <vector>
 
-#include "network/packet_options.h"
 #include "network/port_counters.h"
 #include "sim/event.h"
 #include "sim/ids.h"
@@ -33,8 +32,6 @@
 #include "topology/routing.h"
 
 namespace trainyard {
-
-struct PacketOptions;
 
 struct ConnectionSpec {
   NodeId source;
@@ -132,13 +129,6 @@ class Network {
 enum class Fidelity : std::uint8_t { Analytical, Flow, Packet };
 
 [[nodiscard]] std::string_view to_string(Fidelity fidelity);
-
-// The engine, sprayed over all paths where the routing says so. `simulator` and `routing` must
-// outlive the network. `packet` is for the packet engine; without it that is roce_options().
-[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
-                                                    Routing& routing);
-[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
-                                                    Routing& routing, const PacketOptions& packet);
 
 // Throws the ConfigError for two nodes without a path.
 [[noreturn]] void throw_unreachable(const Topology& topology, NodeId source, NodeId target);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "network/make_network.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"

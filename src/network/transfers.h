@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "network/network.h"
+#include "network/packet_options.h"
 #include "sim/ids.h"
 #include "sim/units.h"
 #include "topology/cluster.h"

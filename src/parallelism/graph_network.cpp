@@ -5,6 +5,7 @@
 
 #include "collectives/algorithms.h"
 #include "collectives/run.h"
+#include "network/make_network.h"
 #include "sim/check.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "parallelism/foreign_workload.h"
+#include "parallelism/foreign_files.h"
 #include "sim/config_error.h"
 
 namespace trainyard {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "network/make_network.h"
 #include "support/collective_run.h"
 #include "support/recorder.h"
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "network/make_network.h"
 #include "sim/config_error.h"
 #include "support/fabrics.h"
 #include "support/recorder.h"

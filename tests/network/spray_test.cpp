@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "network/make_network.h"
 #include "sim/config_error.h"
 #include "support/fabrics.h"
 #include "support/recorder.h"

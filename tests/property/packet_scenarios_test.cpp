@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "network/make_network.h"
 #include "network/packet.h"
 #include "sim/config_error.h"
 #include "support/effort.h"

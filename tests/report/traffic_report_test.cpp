@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "network/make_network.h"
 #include "support/traffic.h"
 
 namespace trainyard {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/placed_run.h"
+#include "network/make_network.h"
 #include "support/paths.h"
 
 #include <filesystem>

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "network/make_network.h"
 #include "network/traffic_flows.h"
 #include "network/traffic_run.h"
 #include "network/traffic_spec.h"
