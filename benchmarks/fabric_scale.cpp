@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "hw/catalogue.h"
+#include "hw/parts/catalogue.h"
 #include "sim/check.h"
 #include "sim/config.h"
 #include "sim/random.h"
-#include "topology/cluster.h"
-#include "topology/routing.h"
-#include "topology/up_down_router.h"
+#include "topology/cluster/cluster.h"
+#include "topology/routing/routing.h"
+#include "topology/routing/up_down_router.h"
 
 namespace trainyard {
 namespace {

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "nccl/choice.h"
-#include "nccl/init.h"
-#include "nccl/job_nodes.h"
-#include "nccl/profile.h"
-#include "nccl/timing.h"
-#include "topology/cluster.h"
+#include "nccl/machine/job_nodes.h"
+#include "nccl/timing/profile.h"
+#include "nccl/timing/timing.h"
+#include "nccl/tuning/choice.h"
+#include "nccl/tuning/init.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "topology/topology.h"
+#include "topology/graph/topology.h"
 
 namespace trainyard {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "network/packet.h"
+#include "network/packet/packet.h"
 #include "packet_fabrics.h"
 #include "runs.h"
 #include "sim/random.h"

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "collectives/algorithms.h"
-#include "collectives/executor.h"
-#include "network/network.h"
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/run/executor.h"
+#include "network/contract/network.h"
 
 namespace trainyard {
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "fabrics.h"
-#include "network/make_network.h"
+#include "network/engines/make_network.h"
 #include "runs.h"
 #include "sim/random.h"
 

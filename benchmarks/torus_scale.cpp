@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "sim/random.h"
-#include "topology/cluster.h"
-#include "topology/routing.h"
+#include "topology/cluster/cluster.h"
+#include "topology/routing/routing.h"
 
 namespace trainyard {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/sweep.h"
+#include "cli/sweep/sweep.h"
 #include "sim/config_error.h"
 #include "sim/printable.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spans of simulated time on named tracks, for a timeline viewer (report/trace.h writes them).
+// Spans of simulated time on named tracks, for a timeline viewer (report/formats/trace.h writes
+// them).
 //
 // Whoever may record takes a `TraceRecorder*`; null, the default, records nothing and costs one
 // branch. Recording never changes a result.

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "cli/common.h"
+#include "cli/common/common.h"
 #include "support/damage.h"
 #include "support/effort.h"
 #include "support/paths.h"
 #include "support/program.h"
-#include "topology/cluster.h"
-#include "topology/summary.h"
+#include "topology/cluster/cluster.h"
+#include "topology/lint/summary.h"
 
 namespace trainyard {
 namespace {

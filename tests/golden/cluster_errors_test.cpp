@@ -8,7 +8,7 @@
 
 #include "support/golden_errors.h"
 #include "support/paths.h"
-#include "topology/cluster.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 TEST_CASE("each mistake in a cluster file gives its one line", "[golden]") {

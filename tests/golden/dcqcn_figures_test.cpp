@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/dcqcn_fluid.h"
+#include "hw/control/dcqcn_fluid.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"

@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective_request.h"
-#include "cli/cost.h"
-#include "cli/plan_request.h"
-#include "cli/search_request.h"
-#include "cli/step.h"
-#include "cli/traffic.h"
+#include "cli/collective/collective_request.h"
+#include "cli/commands/cost.h"
+#include "cli/commands/plan_request.h"
+#include "cli/commands/traffic.h"
+#include "cli/search/search_request.h"
+#include "cli/step/step.h"
 #include "support/effort.h"
 #include "support/paths.h"
 #include "support/program.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "network/traffic_spec.h"
+#include "network/traffic/traffic_spec.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/golden_errors.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/aggregation.h"
-#include "collectives/run.h"
+#include "collectives/placement/aggregation.h"
+#include "collectives/run/run.h"
 #include "support/clusters.h"
 
 namespace trainyard {

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "calibration/doctor.h"
-#include "nccl/profile.h"
+#include "calibration/doctor/doctor.h"
+#include "nccl/timing/profile.h"
 #include "sim/random.h"
 #include "support/effort.h"
 #include "support/ledger_curves.h"

@@ -6,14 +6,14 @@
 #include <cmath>
 #include <filesystem>
 
-#include "collectives/run.h"
-#include "network/network.h"
+#include "collectives/run/run.h"
+#include "network/contract/network.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 #include "support/paths.h"
 #include "support/shipped.h"
-#include "topology/cluster.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "network/make_network.h"
-#include "network/packet.h"
+#include "network/engines/make_network.h"
+#include "network/packet/packet.h"
 #include "sim/config_error.h"
 #include "support/effort.h"
 #include "support/messages.h"

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "parallelism/cluster_times.h"
-#include "parallelism/graph_network.h"
-#include "parallelism/host_copies.h"
-#include "parallelism/step_graph.h"
+#include "parallelism/graph/graph_network.h"
+#include "parallelism/lowering/step_graph.h"
+#include "parallelism/operators/host_copies.h"
+#include "parallelism/traffic/cluster_times.h"
 #include "sim/config_error.h"
 #include "sim/random.h"
 #include "support/effort.h"

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "calibration/training_case.h"
-#include "parallelism/cluster_times.h"
-#include "parallelism/plan_search.h"
-#include "parallelism/shared_times.h"
-#include "parallelism/software_memory.h"
+#include "calibration/training/training_case.h"
+#include "parallelism/memory/software_memory.h"
+#include "parallelism/search/plan_search.h"
+#include "parallelism/traffic/cluster_times.h"
+#include "parallelism/traffic/shared_times.h"
 #include "sim/config_error.h"
 #include "support/effort.h"
 #include "support/paths.h"

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "network/traffic_run.h"
-#include "network/traffic_summary.h"
+#include "network/traffic/traffic_run.h"
+#include "network/traffic/traffic_summary.h"
 #include "sim/random.h"
 #include "support/effort.h"
 #include "support/traffic.h"
-#include "topology/path.h"
+#include "topology/graph/path.h"
 
 namespace trainyard {
 namespace {

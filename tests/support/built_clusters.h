@@ -10,7 +10,7 @@
 #include "support/fabrics.h"
 #include "support/paths.h"
 #include "support/shipped.h"
-#include "topology/cluster.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "calibration/nccl_prediction.h"
-#include "calibration/validation_case.h"
-#include "collectives/operation.h"
+#include "calibration/predict/nccl_prediction.h"
+#include "calibration/predict/validation_case.h"
+#include "collectives/schedule/operation.h"
 #include "support/built_clusters.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "calibration/validation_case.h"
+#include "calibration/predict/validation_case.h"
 #include "support/paths.h"
 #include "support/program.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "support/shipped.h"
-#include "topology/clos.h"
+#include "topology/fabric/clos.h"
 
 namespace trainyard {
 

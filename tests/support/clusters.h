@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "support/shipped.h"
-#include "topology/cluster.h"
-#include "topology/fabric_router.h"
-#include "topology/layer.h"
+#include "topology/cluster/cluster.h"
+#include "topology/routing/fabric_router.h"
+#include "topology/routing/layer.h"
 
 namespace trainyard {
 

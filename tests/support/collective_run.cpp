@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "network/make_network.h"
+#include "network/engines/make_network.h"
 #include "support/naive_fluid.h"
 
 namespace trainyard {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "collectives/algorithms.h"
-#include "collectives/executor.h"
-#include "network/network.h"
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/run/executor.h"
+#include "network/contract/network.h"
 #include "support/fabrics.h"
 
 namespace trainyard {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "hw/control_profile.h"
-#include "network/packet_options.h"
+#include "hw/control/control_profile.h"
+#include "network/packet/packet_options.h"
 #include "support/paths.h"
 
 namespace trainyard {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/clusters.h"
-#include "topology/dependency_graph.h"
+#include "topology/graph/dependency_graph.h"
 
 namespace trainyard {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "support/shipped.h"
-#include "topology/server.h"
+#include "topology/server/server.h"
 
 namespace trainyard {
 

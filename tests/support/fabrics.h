@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/random.h"
-#include "topology/topology.h"
+#include "topology/graph/topology.h"
 
 namespace trainyard {
 

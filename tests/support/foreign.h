@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/foreign_run.h"
+#include "parallelism/trace_import/foreign_run.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 

@@ -7,7 +7,7 @@
 #include "sim/config_error.h"
 #include "support/catch.h"
 #include "support/shipped.h"
-#include "topology/import_parts.h"
+#include "topology/exchange/import_parts.h"
 
 namespace trainyard {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "calibration/doctor_model.h"
-#include "calibration/intervals.h"
+#include "calibration/doctor/doctor_model.h"
+#include "calibration/fit/intervals.h"
 #include "support/paths.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "calibration/ledger.h"
+#include "calibration/fit/ledger.h"
 
 namespace trainyard {
 

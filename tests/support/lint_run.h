@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topology/lint.h"
+#include "topology/lint/lint.h"
 
 namespace trainyard {
 

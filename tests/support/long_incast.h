@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "network/packet_engine.h"
-#include "topology/topology.h"
+#include "network/packet/packet_engine.h"
+#include "topology/graph/topology.h"
 
 namespace trainyard {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "network/make_network.h"
+#include "network/engines/make_network.h"
 #include "sim/check.h"
 #include "support/recorder.h"
 

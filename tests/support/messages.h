@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "network/network.h"
+#include "network/contract/network.h"
 #include "sim/random.h"
 #include "support/fabrics.h"
 #include "support/recorder.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flow model once more, as simply as it can be written, for comparison with network/flow.h.
+// The flow model once more, as simply as it can be written, for comparison with
+// network/flow/flow.h.
 //
 // From event to event: all rates by progressive filling from zero (raise all flows together; when a
 // link is full, its flows stay where they are), all remaining bits less rate times time, in long
@@ -13,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "topology/routing.h"
-#include "topology/topology.h"
+#include "topology/graph/topology.h"
+#include "topology/routing/routing.h"
 
 namespace trainyard {
 

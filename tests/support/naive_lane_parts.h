@@ -11,11 +11,11 @@
 #include <optional>
 #include <vector>
 
-#include "hw/lane_arbiter.h"
-#include "hw/pfc.h"
-#include "hw/shared_buffer.h"
-#include "hw/slow_receiver.h"
-#include "network/packet_lanes.h"
+#include "hw/switch/lane_arbiter.h"
+#include "hw/switch/pfc.h"
+#include "hw/switch/shared_buffer.h"
+#include "hw/switch/slow_receiver.h"
+#include "network/packet/packet_lanes.h"
 #include "sim/ids.h"
 
 namespace trainyard {

@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "hw/pfc.h"
-#include "hw/port_chooser.h"
-#include "hw/shared_buffer.h"
-#include "network/packet_adaptive.h"
+#include "hw/switch/pfc.h"
+#include "hw/switch/port_chooser.h"
+#include "hw/switch/shared_buffer.h"
+#include "network/packet/packet_adaptive.h"
 #include "support/naive_lane_parts.h"
 
 namespace trainyard {

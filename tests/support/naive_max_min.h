@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Max-min fair rates once more, as simply as they can be written, for comparison with
-// network/max_min.h, and random path sets to compare on.
+// network/flow/max_min.h, and random path sets to compare on.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "network/max_min.h"
+#include "network/flow/max_min.h"
 #include "sim/random.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "hw/congestion_control.h"
+#include "hw/control/congestion_control.h"
 
 namespace trainyard {
 

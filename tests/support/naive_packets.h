@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "network/packet_options.h"
-#include "network/packet_port.h"
+#include "network/packet/packet_options.h"
+#include "network/packet_parts/packet_port.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "hw/shared_buffer.h"
+#include "hw/switch/shared_buffer.h"
 
 namespace trainyard {
 namespace {

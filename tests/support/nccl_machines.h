@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "nccl/communicator.h"
-#include "nccl/environment.h"
-#include "nccl/graph.h"
-#include "nccl/nvls_channels.h"
-#include "nccl/tuning.h"
-#include "nccl/types.h"
+#include "nccl/search/graph.h"
+#include "nccl/tuning/communicator.h"
+#include "nccl/tuning/nvls_channels.h"
+#include "nccl/tuning/tuning.h"
+#include "nccl/types/environment.h"
+#include "nccl/types/types.h"
 
 namespace trainyard::nccl {
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "topology/nccl_xml.h"
+#include "topology/exchange/nccl_xml.h"
 
 namespace trainyard {
 

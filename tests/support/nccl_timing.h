@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "nccl/choice.h"
-#include "nccl/init.h"
-#include "nccl/job_nodes.h"
-#include "nccl/timing_state.h"
+#include "nccl/machine/job_nodes.h"
+#include "nccl/timing/timing_state.h"
+#include "nccl/tuning/choice.h"
+#include "nccl/tuning/init.h"
 #include "support/built_clusters.h"
 
 namespace trainyard::nccl {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "network/packet_engine.h"
+#include "network/packet/packet_engine.h"
 
 namespace trainyard {
 

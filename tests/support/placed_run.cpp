@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/placed_run.h"
-#include "network/make_network.h"
+#include "network/engines/make_network.h"
 #include "support/paths.h"
 
 #include <filesystem>
 #include <set>
 
-#include "collectives/executor.h"
-#include "collectives/placement.h"
+#include "collectives/placement/placement.h"
+#include "collectives/run/executor.h"
 
 namespace trainyard {
 

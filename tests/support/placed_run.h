@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "collectives/algorithms.h"
-#include "network/network.h"
-#include "topology/cluster.h"
+#include "collectives/algorithms/algorithms.h"
+#include "network/contract/network.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 

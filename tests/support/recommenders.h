@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "parallelism/recommender_run.h"
+#include "parallelism/run/recommender_run.h"
 #include "support/built_clusters.h"
 #include "support/step_rates.h"
 

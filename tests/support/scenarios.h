@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "network/packet_options.h"
+#include "network/packet/packet_options.h"
 #include "support/fabrics.h"
 #include "support/messages.h"
-#include "topology/routing.h"
+#include "topology/routing/routing.h"
 
 namespace trainyard {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "parallelism/plan_search.h"
-#include "parallelism/plan_space.h"
-#include "parallelism/workload.h"
+#include "parallelism/search/plan_search.h"
+#include "parallelism/search/plan_space.h"
+#include "parallelism/workload/workload.h"
 #include "sim/random.h"
 #include "support/step_rates.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/fabrics.h"
-#include "topology/cluster.h"
+#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 

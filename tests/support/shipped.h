@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "hw/catalogue.h"
+#include "hw/parts/catalogue.h"
 #include "support/paths.h"
 
 namespace trainyard {

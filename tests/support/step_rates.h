@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "parallelism/gpu_rates.h"
-#include "parallelism/software_profile.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
 #include "support/built_clusters.h"
 
 namespace trainyard {

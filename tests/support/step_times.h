@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "parallelism/group_times.h"
-#include "parallelism/step_traffic.h"
+#include "parallelism/traffic/group_times.h"
+#include "parallelism/traffic/step_traffic.h"
 
 namespace trainyard {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "calibration/nccl_prediction.h"
-#include "calibration/profile_constants.h"
-#include "calibration/validation_case.h"
+#include "calibration/predict/nccl_prediction.h"
+#include "calibration/predict/profile_constants.h"
+#include "calibration/predict/validation_case.h"
 #include "support/built_clusters.h"
 #include "support/case_files.h"
 #include "support/paths.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "network/packet.h"
+#include "network/packet/packet.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
 #include "support/fabrics.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "network/make_network.h"
-#include "network/traffic_flows.h"
-#include "network/traffic_run.h"
-#include "network/traffic_spec.h"
+#include "network/engines/make_network.h"
+#include "network/traffic/traffic_flows.h"
+#include "network/traffic/traffic_run.h"
+#include "network/traffic/traffic_spec.h"
 #include "support/built_clusters.h"
 #include "support/program.h"
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is a measured log normal for its machine, and if not, what explains it? Each fault that the
+// machine can have is simulated, and the curves of all of them are held against the log
+// (docs/doctor.md).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/doctor/doctor_faults.h"
+#include "calibration/doctor/doctor_limits.h"
+#include "calibration/doctor/doctor_log.h"
+#include "calibration/doctor/doctor_model.h"
+#include "calibration/fit/intervals.h"
+#include "calibration/solver/robust_fit.h"
+#include "hw/parts/catalogue.h"
+
+namespace trainyard {
+
+// One run of the log as it would be predicted: the variables and launch of `item` count.
+struct DoctorRun {
+  ValidationCase item;
+  Operation operation = Operation::AllReduce;
+  std::vector<DoctorPoint> points;  // At least one.
+};
+
+// What the healthy machine would print for a row, and why.
+struct HealthyRow {
+  std::size_t run = 0;
+  Bytes size;
+  SimTime time;
+  std::string how = {};  // "Ring LL128, 24 channels"
+  LimitShare limit = {};
+};
+
+struct Hypotheses {
+  // Of those that could not be simulated, left_out says why.
+  std::vector<MachineFault> faults;
+  std::vector<Candidate> candidates;
+  std::vector<std::size_t> variants;  // By candidate: which one of its fault.
+  std::vector<HealthyRow> rows;       // Run by run.
+  nccl::MachineKind machine;
+};
+
+// Predicts every row of every run with every variant of every fault. `runs` is not empty. Throws
+// ConfigError for what cannot be predicted of the healthy machine.
+[[nodiscard]] Hypotheses predict_hypotheses(const Cluster& cluster, const Catalogue& catalogue,
+                                            const nccl::Profile& profile,
+                                            std::span<const DoctorRun> runs,
+                                            const TaskRunner& run_tasks);
+
+// The errors of machines of this kind.
+[[nodiscard]] ErrorModel error_model(const nccl::MachineKind& machine, const Intervals& intervals);
+
+enum class Verdict { Below, Within, Above };
+// "below", "within", "above": of the expected range.
+[[nodiscard]] std::string_view to_string(Verdict verdict);
+
+struct DoctorRow {
+  HealthyRow healthy;
+  SimTime measured;
+  TimeInterval expected;
+  Verdict verdict = Verdict::Within;
+};
+
+struct DoctorResult {
+  Hypotheses hypotheses;
+  std::vector<DoctorRow> rows;
+  Diagnosis diagnosis;
+  std::size_t outside = 0;    // Rows that are below or above.
+  bool is_known_kind = true;  // A measured table shows such a machine.
+  // Data that came out wrong, a line each: whatever the times are, such a log is not normal.
+  std::vector<std::string> wrong_results = {};
+
+  [[nodiscard]] bool is_normal() const { return wrong_results.empty() && has_normal_times(); }
+
+  // Healthy is the likeliest explanation, fits, and less than three rows in four are outside: of
+  // 87 measured tables three have as many (validation/ledger.csv).
+  [[nodiscard]] bool has_normal_times() const {
+    return diagnosis.is_healthy && 4 * outside < 3 * rows.size();
+  }
+};
+
+[[nodiscard]] DoctorResult examine(Hypotheses hypotheses, std::span<const DoctorRun> runs,
+                                   const Intervals& intervals);
+
+}  // namespace trainyard

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/fit/intervals.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "sim/check.h"
+#include "sim/config.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// Outside on each side of an interval of 90 %.
+constexpr double kTail = 0.05;
+// Systems that those of other families count as, together: a group of its own is as small as three,
+// which know little of their 5 %.
+constexpr double kOthers = 2.0;
+// What a file may say, and the digits that it has.
+constexpr double kLeastFactor = 1e-3;
+constexpr double kMostFactor = 1e3;
+constexpr std::int64_t kMostRows = 1'000'000'000;
+constexpr double kSteps = 1000.0;
+
+struct WeightedError {
+  double surprise;
+  double weight;
+};
+
+// The least value that at least `share` of the weight does not exceed.
+double weighted_quantile(const std::vector<WeightedError>& ascending, double share) {
+  double total = 0.0;
+  for (const WeightedError& one : ascending) {
+    total += one.weight;
+  }
+  double sum = 0.0;
+  for (const WeightedError& one : ascending) {
+    sum += one.weight;
+    if (sum >= share * total) {
+      return one.surprise;
+    }
+  }
+  return ascending.back().surprise;
+}
+
+using LedgerRows = std::vector<const LedgerRow*>;
+
+// As many systems as `weight` says, which all weigh the same. Returns how many there are.
+std::size_t add_errors(const LedgerRows& rows, std::optional<double> weight,
+                       std::vector<WeightedError>& errors) {
+  std::map<std::string, std::size_t> rows_of;
+  for (const LedgerRow* row : rows) {
+    ++rows_of[row->system];
+  }
+  const auto systems = static_cast<double>(rows_of.size());
+  for (const LedgerRow* row : rows) {
+    errors.push_back(
+        {.surprise = row->surprise(),
+         .weight = weight.value_or(systems) / systems / static_cast<double>(rows_of[row->system])});
+  }
+  return rows_of.size();
+}
+
+// An interval always holds the prediction itself.
+TimeBand band_of(const LedgerRows& own, const LedgerRows& others) {
+  std::vector<WeightedError> errors;
+  const std::size_t systems = add_errors(own, {}, errors);
+  add_errors(others, kOthers, errors);
+  std::stable_sort(errors.begin(), errors.end(),
+                   [](const WeightedError& one, const WeightedError& other) {
+                     return one.surprise < other.surprise;
+                   });
+  return {.low = std::min(1.0, std::exp(weighted_quantile(errors, kTail))),
+          .high = std::max(1.0, std::exp(weighted_quantile(errors, 1.0 - kTail))),
+          .systems = systems,
+          .rows = own.size()};
+}
+
+SimTime scaled(SimTime time, double factor) {
+  return SimTime(std::llround(static_cast<double>(time.picoseconds()) * factor));
+}
+
+std::optional<SizeRegime> parse_regime(std::string_view name) {
+  for (const SizeRegime regime : kSizeRegimes) {
+    if (name == to_string(regime)) {
+      return regime;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(SizeRegime regime) {
+  switch (regime) {
+    case SizeRegime::Latency:
+      return "latency";
+    case SizeRegime::Between:
+      return "between";
+    case SizeRegime::Bandwidth:
+      return "bandwidth";
+  }
+  CHECK(false, "unknown regime");
+}
+
+SizeRegime regime_of(Bytes size) {
+  return size < kib(64)   ? SizeRegime::Latency
+         : size < mib(16) ? SizeRegime::Between
+                          : SizeRegime::Bandwidth;
+}
+
+std::string family_of(const nccl::MachineKind& machine) {
+  if (machine.network == "none") {
+    return machine.scale_up == "nvswitch" ? "nvswitch" : "pcie";
+  }
+  return machine.network == "rdma" ? "rdma" : "other-network";
+}
+
+bool gives_intervals(std::span<const LedgerRow> ledger) {
+  std::map<SizeRegime, std::set<std::string>> systems;
+  for (const LedgerRow& row : ledger) {
+    systems[regime_of(row.size)].insert(row.system);
+  }
+  return std::all_of(kSizeRegimes.begin(), kSizeRegimes.end(),
+                     [&](SizeRegime regime) { return systems[regime].size() >= 2; });
+}
+
+Intervals Intervals::of(std::span<const LedgerRow> ledger, std::string_view without) {
+  Intervals intervals;
+  std::map<std::pair<std::string, SizeRegime>, LedgerRows> groups;
+  std::map<SizeRegime, LedgerRows> regimes;
+  for (const LedgerRow& row : ledger) {
+    if (row.system == without) {
+      continue;
+    }
+    intervals.known_.insert(row.machine);
+    const SizeRegime regime = regime_of(row.size);
+    regimes[regime].push_back(&row);
+    groups[{row.is_alone ? std::string(kUnlikeAny) : family_of(row.machine), regime}].push_back(
+        &row);
+  }
+  for (const SizeRegime regime : kSizeRegimes) {
+    CHECK(!regimes[regime].empty(), "gives_intervals() was asked");
+    // Where no system was alone, none tells how far a stranger is off: all rows stand for it.
+    groups.try_emplace({std::string(kUnlikeAny), regime}, regimes[regime]);
+  }
+  for (const auto& [group, rows] : groups) {
+    LedgerRows others;
+    std::set_difference(regimes[group.second].begin(), regimes[group.second].end(), rows.begin(),
+                        rows.end(), std::back_inserter(others));
+    intervals.bands_[group] = band_of(rows, others);
+  }
+  return intervals;
+}
+
+const TimeBand& Intervals::band(const nccl::MachineKind& machine, Bytes size) const {
+  const SizeRegime regime = regime_of(size);
+  const auto own = bands_.find({family_of(machine), regime});
+  if (is_known(machine) && own != bands_.end()) {
+    return own->second;
+  }
+  const auto unlike = bands_.find({std::string(kUnlikeAny), regime});
+  CHECK(unlike != bands_.end(), "every regime has a band for machines that no table shows");
+  return unlike->second;
+}
+
+TimeInterval Intervals::around(SimTime predicted, const nccl::MachineKind& machine,
+                               Bytes size) const {
+  const TimeBand& of = band(machine, size);
+  return {.low = scaled(predicted, of.low), .high = scaled(predicted, of.high)};
+}
+
+Intervals Intervals::load(const std::filesystem::path& file) {
+  ConfigDocument document = ConfigDocument::load(file);
+  const ConfigNode root = document.root();
+  Intervals intervals;
+  for (const ConfigNode& item : root.required("known").items()) {
+    intervals.known_.insert({.gpu = item.required("gpu").as_string(),
+                             .scale_up = item.required("scale_up").as_string(),
+                             .network = item.required("network").as_string()});
+  }
+  std::vector<std::string_view> names;
+  for (const SizeRegime regime : kSizeRegimes) {
+    names.push_back(to_string(regime));
+  }
+  for (const auto& [family, regimes] : root.required("bands").entries()) {
+    for (const auto& [name, node] : regimes.entries()) {
+      const auto regime = parse_regime(name);
+      if (!regime) {
+        node.fail(fmt::format("expected {}, found \"{}\"", fmt::join(names, ", "), name));
+      }
+      intervals.bands_[{family, *regime}] = {
+          .low = node.required("low").as_number(kLeastFactor, 1.0),
+          .high = node.required("high").as_number(1.0, kMostFactor),
+          .systems = static_cast<std::size_t>(node.required("systems").as_integer(1, kMostRows)),
+          .rows = static_cast<std::size_t>(node.required("rows").as_integer(1, kMostRows))};
+    }
+  }
+  for (const SizeRegime regime : kSizeRegimes) {
+    if (!intervals.bands_.contains({std::string(kUnlikeAny), regime})) {
+      root.fail(fmt::format("expected bands.{}.{}, found none", kUnlikeAny, to_string(regime)));
+    }
+  }
+  document.finish();
+  return intervals;
+}
+
+std::string Intervals::to_yaml() const {
+  std::string text =
+      "# What was measured over what was foreseen, on machines that no constant was fitted to: "
+      "nine\n"
+      "# rows in ten lie between low and high (docs/intervals.md).\n"
+      "# Written by trainyard validate --leave-one-out --record-intervals.\n"
+      "known:\n";
+  for (const nccl::MachineKind& machine : known_) {
+    text += fmt::format("  - {{gpu: {}, scale_up: {}, network: {}}}\n", machine.gpu,
+                        machine.scale_up, machine.network);
+  }
+  text += "bands:\n";
+  std::string before;
+  for (const auto& [group, band] : bands_) {
+    const auto& [family, regime] = group;
+    if (family != before) {
+      text += fmt::format("  {}:\n", family);
+      before = family;
+    }
+    text += fmt::format("    {}: {{low: {:.3f}, high: {:.3f}, systems: {}, rows: {}}}\n",
+                        to_string(regime), std::floor(band.low * kSteps) / kSteps,
+                        std::ceil(band.high * kSteps) / kSteps, band.systems, band.rows);
+  }
+  return text;
+}
+
+IntervalsOfOthers::IntervalsOfOthers(std::span<const LedgerRow> ledger) {
+  for (const LedgerRow& row : ledger) {
+    const auto [entry, is_new] = without_.try_emplace(row.system);
+    if (is_new) {
+      entry->second = Intervals::of(ledger, row.system);
+    }
+  }
+}
+
+TimeInterval IntervalsOfOthers::of(const LedgerRow& row) const {
+  return without_.at(row.system).around(row.foreseen, row.machine, row.size);
+}
+
+Coverage coverage_of(const Validation& validation, const Intervals& intervals) {
+  Coverage coverage;
+  for (const CaseResult& one : validation.cases) {
+    for (const ValidationRow& row : one.rows) {
+      if (row.predicted && row.excluded.empty()) {
+        ++coverage.rows;
+        const TimeInterval interval =
+            intervals.around(row.predicted->time, row.predicted->machine, row.size);
+        coverage.inside += interval.holds(row.measured) ? 1 : 0;
+      }
+    }
+  }
+  return coverage;
+}
+
+std::map<std::string, Coverage> coverage_of(std::span<const LedgerRow> ledger) {
+  const IntervalsOfOthers intervals(ledger);
+  std::map<std::string, Coverage> classes;
+  for (const LedgerRow& row : ledger) {
+    const bool inside = intervals.of(row).holds(row.measured);
+    for (const std::string& group : {row.system_class, std::string("all")}) {
+      ++classes[group].rows;
+      classes[group].inside += inside ? 1 : 0;
+    }
+  }
+  return classes;
+}
+
+}  // namespace trainyard

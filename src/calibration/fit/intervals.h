@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 90 % interval of a predicted time: what was measured over what was foreseen, on machines that
+// no constant was fitted to (docs/intervals.md).
+//
+// Errors of a machine are off together, so every system weighs the same, however many rows its
+// tables have. An interval is that of the family of machines and the range of sizes; where the
+// machine has a GPU, a link or a network that no table shows together, it is that of the systems
+// which were alone with a constant of theirs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "calibration/fit/ledger.h"
+#include "nccl/machine/machine_kind.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// What decides about a time: launch and latency, both, or bandwidth.
+enum class SizeRegime { Latency, Between, Bandwidth };
+inline constexpr std::array kSizeRegimes{SizeRegime::Latency, SizeRegime::Between,
+                                         SizeRegime::Bandwidth};
+// "latency", "between", "bandwidth".
+[[nodiscard]] std::string_view to_string(SizeRegime regime);
+// Below 64 KiB, below 16 MiB, and from there on.
+[[nodiscard]] SizeRegime regime_of(Bytes size);
+
+// Machines whose errors have the same causes: "nvswitch", "pcie" (and bridges and meshes) on one
+// node; "rdma", "other-network" on several.
+[[nodiscard]] std::string family_of(const nccl::MachineKind& machine);
+// Of machines that no table shows.
+inline constexpr std::string_view kUnlikeAny = "unlike-any";
+
+// Measured over predicted.
+struct TimeBand {
+  double low = 1.0;
+  double high = 1.0;
+  std::size_t systems = 0;
+  std::size_t rows = 0;
+};
+
+struct TimeInterval {
+  SimTime low;
+  SimTime high;
+  [[nodiscard]] bool holds(SimTime time) const { return low <= time && time <= high; }
+};
+
+// Whether each regime has rows of two systems at least, without which there are no intervals.
+[[nodiscard]] bool gives_intervals(std::span<const LedgerRow> ledger);
+
+class Intervals {
+ public:
+  // Of these rows, which give intervals, but for those of one system ("" leaves none out).
+  [[nodiscard]] static Intervals of(std::span<const LedgerRow> ledger, std::string_view without);
+  // Throws ConfigError.
+  [[nodiscard]] static Intervals load(const std::filesystem::path& file);
+  [[nodiscard]] std::string to_yaml() const;
+
+  // Whether a table shows such a machine.
+  [[nodiscard]] bool is_known(const nccl::MachineKind& machine) const {
+    return known_.contains(machine);
+  }
+  [[nodiscard]] const TimeBand& band(const nccl::MachineKind& machine, Bytes size) const;
+  [[nodiscard]] TimeInterval around(SimTime predicted, const nccl::MachineKind& machine,
+                                    Bytes size) const;
+
+ private:
+  std::set<nccl::MachineKind> known_;
+  std::map<std::pair<std::string, SizeRegime>, TimeBand> bands_;  // By family.
+};
+
+// The interval of each row that the rows of all other systems give.
+class IntervalsOfOthers {
+ public:
+  explicit IntervalsOfOthers(std::span<const LedgerRow> ledger);
+  // Of a row of that ledger.
+  [[nodiscard]] TimeInterval of(const LedgerRow& row) const;
+
+ private:
+  std::map<std::string, Intervals> without_;  // By system.
+};
+
+// How many rows of each class lie in the intervals that rows of other systems give.
+struct Coverage {
+  std::size_t rows = 0;
+  std::size_t inside = 0;
+  [[nodiscard]] double share() const {
+    return rows == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(rows);
+  }
+};
+// Of the rows that count, with the intervals around what was predicted of them.
+[[nodiscard]] Coverage coverage_of(const Validation& validation, const Intervals& intervals);
+// By class, and of "all".
+[[nodiscard]] std::map<std::string, Coverage> coverage_of(std::span<const LedgerRow> ledger);
+
+}  // namespace trainyard

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The constants of the event model of NCCL, fitted to measured tables: to all of them, and to those
+// of all systems but one, which it then predicts (docs/validate-command.md).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/nccl_fit_model.h"
+#include "calibration/predict/profile_constants.h"
+#include "calibration/predict/validation.h"
+#include "calibration/predict/validation_case.h"
+#include "calibration/solver/robust_fit.h"
+#include "hw/parts/catalogue.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+// A system that was left out of a fit.
+struct LeftOut {
+  std::string system;
+  Fit fit;  // Without its tables.
+  // Constants, by their number, that move rows of this system and of no other: what no remaining
+  // table shows, so that neighbours and priors decide.
+  std::vector<std::size_t> unseen;
+  // Its cases with such rows, in the order of their names.
+  std::vector<std::string> alone = {};
+};
+
+class NcclFit {
+ public:
+  // Takes the rows that count of the cases that are covered. `constants` and `catalogue` must
+  NcclFit(std::span<const LoadedCase> cases, const Catalogue& catalogue,
+          const ProfileConstants& constants, const FitOptions& options,
+          const TaskRunner& run_tasks);
+  NcclFit(const NcclFit&) = delete;
+  NcclFit& operator=(const NcclFit&) = delete;
+  ~NcclFit();
+
+  // To all tables.
+  [[nodiscard]] const Fit& all() const { return all_; }
+  // The same with a search that begins at these values instead of those that are assumed: how much
+  // the result depends on it.
+  [[nodiscard]] Fit all_from(std::span<const double> values);
+  [[nodiscard]] LeftOut leave_out(const std::string& system);
+  // Of the tables that are fitted to, by name.
+  [[nodiscard]] std::vector<std::string> systems() const;
+  [[nodiscard]] nccl::Profile profile(const Fit& fit) const;
+
+ private:
+  const ProfileConstants& constants_;
+  std::vector<FitTable> tables_;
+  std::vector<std::unique_ptr<Cluster>> clusters_;
+  std::unique_ptr<NcclFitModel> model_;
+  std::unique_ptr<RobustFit> fit_;
+  Fit all_;
+};
+
+}  // namespace trainyard

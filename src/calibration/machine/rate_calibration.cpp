@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/machine/rate_calibration.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "calibration/measured/comparison.h"
+#include "calibration/predict/profile_yaml.h"
+#include "sim/check.h"
+#include "sim/config.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double k90Percent = 1.645;
+// The harness asks cuDNN for attention.
+constexpr const char* kKernel = "cudnn";
+
+// What a rate is called, what it may be, and by how much machines differ in it: best shapes reach
+// 0.78 to 0.87 of the peak (gpu-rates-priors.yaml, mamf), memory 0.8 to 0.95 of its rate; the
+// others are estimates.
+struct Kind {
+  const char* name;
+  double least;
+  double most;
+  double spread;
+  double slower;
+};
+constexpr std::array<Kind, 8> kKinds{{{"gemm", 0.05, 1.0, 1.3, -1.0},
+                                      {"gemm_fp8", 0.05, 1.0, 1.3, -1.0},
+                                      {"gemm_start", 0.2e-6, 50e-6, 2.0, 1.0},
+                                      {"tile_prologue", 4.0, 5000.0, 2.0, 1.0},
+                                      {"misaligned", 0.02, 1.0, 1.5, -1.0},
+                                      {"attention.forward", 0.02, 1.0, 1.3, -1.0},
+                                      {"attention.backward", 0.02, 1.0, 1.3, -1.0},
+                                      {"memory", 0.2, 1.0, 1.15, -1.0}}};
+enum Rate : std::size_t {
+  kGemm,
+  kGemmFp8,
+  kStart,
+  kPrologue,
+  kMisaligned,
+  kForward,
+  kBackward,
+  kMemory
+};
+using Values = std::array<double, kKinds.size()>;
+
+// Those of the generation: the factor of the device (`devices`) stays what it is.
+Values values_of(const GenerationRates& rates) {
+  const auto kernel = rates.attention.find(kKernel);
+  const AttentionRates attention = kernel != rates.attention.end() ? kernel->second
+                                   : rates.attention.empty()
+                                       ? AttentionRates{.forward = 0.5, .backward = 0.4}
+                                       : rates.attention.begin()->second;
+  return {rates.gemm,
+          rates.gemm_fp8.value_or(rates.gemm),
+          rates.gemm_start.seconds(),
+          static_cast<double>(rates.tile_prologue),
+          rates.misaligned,
+          attention.forward,
+          attention.backward,
+          rates.memory};
+}
+
+void set_values(const Values& values, GenerationRates& rates) {
+  rates.gemm = values[kGemm];
+  if (rates.gemm_fp8) {
+    rates.gemm_fp8 = values[kGemmFp8];
+  }
+  rates.gemm_start = SimTime(std::llround(values[kStart] * 1e12));
+  rates.tile_prologue = std::llround(values[kPrologue]);
+  rates.misaligned = values[kMisaligned];
+  rates.attention[kKernel] = {.forward = values[kForward], .backward = values[kBackward]};
+  rates.memory = values[kMemory];
+}
+
+// The rates of one GPU at points of the fit.
+class RateModel : public FitModel {
+ public:
+  RateModel(const std::vector<RateTable>& tables, const GpuModel& gpu, GpuRates rates)
+      : tables_(tables), gpu_(gpu), rates_(std::move(rates)) {
+    GenerationRates& generation = rates_.generations.at(gpu.architecture);
+    software_.name = "calibration";
+    software_.attention = kKernel;
+    CHECK(!generation.memory_bound.empty(), "a generation has a fusion");
+    software_.fusion = generation.memory_bound.begin()->first;
+  }
+
+  void set_points(std::span<const std::vector<double>> points) override {
+    points_.assign(points.begin(), points.end());
+  }
+
+  void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
+                 std::span<double> times) override {
+    Values values{};
+    std::transform(points_.at(point).begin(), points_.at(point).end(), values.begin(),
+                   [](double x) { return std::exp(x); });
+    GpuRates rates = rates_;
+    set_values(values, rates.generations.at(gpu_.architecture));
+    const RateTable& of = tables_.at(table);
+    const ComputeRates compute = compute_rates(gpu_, rates, software_, of.precision);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      times[i] = std::log(predicted_time(of.rows.at(rows[i]), compute).seconds());
+    }
+  }
+
+ private:
+  const std::vector<RateTable>& tables_;
+  const GpuModel& gpu_;
+  GpuRates rates_;
+  SoftwareProfile software_;
+  std::vector<std::vector<double>> points_;
+};
+
+std::vector<FitParameter> parameters_at(const Values& shipped) {
+  std::vector<FitParameter> all;
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const Kind& kind = kKinds.at(k);
+    all.push_back({.name = kind.name,
+                   .start = std::log(std::clamp(shipped.at(k), kind.least, kind.most)),
+                   .least = std::log(kind.least),
+                   .most = std::log(kind.most),
+                   .spread = std::log(kind.spread),
+                   .neighbour = {},
+                   .slower = kind.slower});
+  }
+  return all;
+}
+
+std::vector<FitTable> fit_tables(const std::vector<RateTable>& tables) {
+  std::vector<FitTable> made;
+  for (const RateTable& table : tables) {
+    FitTable& one = made.emplace_back(FitTable{.name = table.id, .system = "", .rows = {}});
+    for (const RateRow& row : table.rows) {
+      one.rows.push_back({.log_measured = std::log(row.measured.seconds())});
+    }
+  }
+  return made;
+}
+
+// The third of each four in rising order of times, but for the longest.
+std::vector<std::vector<bool>> kept_out(const std::vector<RateTable>& tables) {
+  std::vector<std::vector<bool>> marks;
+  for (const RateTable& table : tables) {
+    std::vector<bool>& rows = marks.emplace_back();
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      rows.push_back(r % 4 == 2 && r + 1 < table.rows.size());
+    }
+  }
+  return marks;
+}
+
+std::string key_of(std::size_t kind) {
+  const std::string name = kKinds.at(kind).name;
+  const std::size_t dot = name.find('.');
+  return dot == std::string::npos
+             ? name
+             : fmt::format("{}.{}{}", name.substr(0, dot), kKernel, name.substr(dot));
+}
+
+CalibratedRate calibrated(std::size_t kind, const std::string& generation, double shipped,
+                          const ConstantEstimate& estimate) {
+  CalibratedRate made{.name = generation + "." + key_of(kind),
+                      .is_time = kind == kStart,
+                      .shipped = shipped,
+                      .value = shipped,
+                      .is_fitted = estimate.is_determined,
+                      .rows = estimate.rows,
+                      .reason = estimate.reason};
+  if (made.is_fitted) {
+    const double half = k90Percent * estimate.standard_error;
+    made.value = std::exp(estimate.value);
+    made.low = std::max(kKinds.at(kind).least, std::exp(estimate.value - half));
+    made.high = std::min(kKinds.at(kind).most, std::exp(estimate.value + half));
+  }
+  return made;
+}
+
+std::string text_of(const CalibratedRate& rate, double value) {
+  if (rate.is_time) {
+    return fmt::format("{:.3g} us", value * 1e6);
+  }
+  return value >= 2.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
+
+// gpu-rates.yaml with other values of some keys, without its comments.
+class RatesWriter {
+ public:
+  RatesWriter(const RateCalibration& made, const GpuModel& gpu) {
+    std::map<std::string, std::string> attention;
+    bool has_attention = false;
+    for (const CalibratedRate& rate : made.rates) {
+      const std::string text = text_of(rate, rate.value);
+      const std::string path = "generations." + rate.name;
+      if (rate.name.find(".attention.") != std::string::npos) {
+        attention[path.substr(path.rfind('.') + 1)] = text;
+        has_attention = has_attention || rate.is_fitted;
+      } else if (rate.is_fitted) {
+        entries_[path] = fmt::format(
+            "{{value: {}, evidence: measured, source: calibration, note: \"90 % within {} to {}, "
+            "{} rows\"}}",
+            text, text_of(rate, rate.low), text_of(rate, rate.high), rate.rows);
+      }
+    }
+    if (has_attention) {
+      entries_[fmt::format("generations.{}.attention.{}", gpu.architecture, kKernel)] =
+          fmt::format("{{forward: {}, backward: {}, evidence: measured, source: calibration}}",
+                      attention["forward"], attention["backward"]);
+    }
+  }
+
+  std::string write(const ConfigNode& root) {
+    std::string text;
+    write(root, "", 0, text);
+    return text;
+  }
+
+ private:
+  static std::string value_text(const ConfigNode& node) {
+    std::vector<std::string> parts;
+    for (const auto& [key, value] : node.entries()) {
+      parts.push_back(fmt::format("{}: {}", key, yaml_scalar(value.as_string())));
+    }
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+
+  void write(const ConfigNode& node, const std::string& path, int indent, std::string& text) {
+    for (const auto& [key, below] : node.entries()) {
+      const std::string name = path.empty() ? key : path + "." + key;
+      text += fmt::format("{:{}}{}:", "", indent, yaml_scalar(key));
+      const auto fitted = entries_.find(name);
+      if (fitted != entries_.end()) {
+        text += " " + fitted->second + "\n";
+        entries_.erase(fitted);
+        if (below.is_map()) {
+          static_cast<void>(value_text(below));  // All of it is read.
+        }
+      } else if (!below.is_map()) {
+        text += " " + yaml_scalar(below.as_string()) + "\n";
+      } else if (below.optional("evidence")) {
+        text += " " + value_text(below) + "\n";
+      } else {
+        text += "\n";
+        write(below, name, indent + 2, text);
+      }
+    }
+    // What the file did not have comes last in its mapping.
+    const auto left = entries_.find(path + "." + kKernel);
+    if (left != entries_.end()) {
+      text += fmt::format("{:{}}{}: {}\n", "", indent, kKernel, left->second);
+      entries_.erase(left);
+    }
+  }
+
+  std::map<std::string, std::string> entries_;  // By path.
+};
+
+std::string document_of(const RateCalibration& made, const GpuModel& gpu,
+                        const std::filesystem::path& shipped, const std::string& origin) {
+  ConfigDocument document = ConfigDocument::load(shipped);
+  std::string body = RatesWriter(made, gpu).write(document.root());
+  const std::string key = "sources:\n";
+  const std::size_t place = body.find(key);
+  CHECK(place != std::string::npos, "rates have sources");
+  body.insert(place + key.size(),
+              fmt::format("  calibration: {}\n", yaml_scalar("trainyard calibrate: " + origin)));
+  return "# Rates of kernels as trainyard calibrate fitted them to one GPU; the keys are those of\n"
+         "# configs/hardware/gpu-rates.yaml, docs/calibrate-command.md says how.\n\n" +
+         body;
+}
+
+}  // namespace
+
+RateCalibration::Error RateCalibration::error(RowUse use, std::optional<std::size_t> table) const {
+  std::vector<double> shipped;
+  std::vector<double> fitted;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    if (table && *table != t) {
+      continue;
+    }
+    for (const EstimatedRow& row : fit.tables.at(t)) {
+      if (row.use == use) {
+        shipped.push_back(std::abs(row.shipped));
+        fitted.push_back(std::abs(row.fitted));
+      }
+    }
+  }
+  const RegimeError before = regime_error(std::move(shipped));
+  const RegimeError after = regime_error(std::move(fitted));
+  return {.rows = after.rows,
+          .median_shipped = before.median,
+          .p90_shipped = before.p90,
+          .median_fitted = after.median,
+          .p90_fitted = after.p90};
+}
+
+RateCalibration calibrate_rates(std::vector<RateTable> tables, const GpuModel& gpu,
+                                const std::filesystem::path& shipped, const std::string& origin,
+                                const ConstantFitOptions& options, const TaskRunner& run_tasks) {
+  const GpuRates rates = GpuRates::load(shipped);
+  const auto generation = rates.generations.find(gpu.architecture);
+  if (generation == rates.generations.end()) {
+    throw ConfigError(fmt::format(
+        "--gpu-rates: expected a GPU of a generation that gpu-rates.yaml has, found {} ({})",
+        gpu.name, gpu.architecture));
+  }
+  const Values values = values_of(generation->second);
+  RateCalibration made{
+      .gpu = gpu.name, .rates = {}, .tables = std::move(tables), .fit = {}, .document = {}};
+  RateModel model(made.tables, gpu, rates);
+  made.fit = fit_constants(model, parameters_at(values), fit_tables(made.tables),
+                           kept_out(made.tables), options, run_tasks);
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    if (k == kGemmFp8 && !generation->second.gemm_fp8) {
+      continue;
+    }
+    made.rates.push_back(calibrated(k, gpu.architecture, values.at(k), made.fit.constants.at(k)));
+  }
+  made.document = document_of(made, gpu, shipped, origin);
+  return made;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates of kernels (configs/hardware/gpu-rates.yaml) fitted to what the harness measured on one GPU
+// (docs/calibrate-command.md). Kernels that ran alone: what a training step adds to them, other
+// kernels beside them and a host that is late, is in no measurement set.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/machine/rate_rows.h"
+#include "calibration/solver/constant_fit.h"
+#include "hw/parts/catalogue.h"
+#include "parallelism/workload/gpu_rates.h"
+
+namespace trainyard {
+
+struct CalibratedRate {
+  std::string name;      // "hopper.gemm"; a key of gpu-rates.yaml.
+  bool is_time = false;  // In seconds; otherwise a share, or elements of K.
+  double shipped = 0.0;
+  double value = 0.0;  // As shipped, if it is not fitted.
+  double low = 0.0;    // Of 90 %; of what is fitted.
+  double high = 0.0;
+  bool is_fitted = false;
+  std::size_t rows = 0;
+  std::string reason = {};  // Why it is not fitted.
+};
+
+struct RateCalibration {
+  std::string gpu;  // Of the catalogue.
+  std::vector<CalibratedRate> rates;
+  std::vector<RateTable> tables;
+  ConstantFit fit;       // Its tables are those above, row by row.
+  std::string document;  // YAML that GpuRates reads.
+
+  // |predicted / measured - 1| of rows of one use: medians with the shipped rates and the fitted.
+  struct Error {
+    std::size_t rows = 0;
+    double median_shipped = 0.0;
+    double p90_shipped = 0.0;
+    double median_fitted = 0.0;
+    double p90_fitted = 0.0;
+  };
+  // Of all tables, or of the one with this number.
+  [[nodiscard]] Error error(RowUse use, std::optional<std::size_t> table = std::nullopt) const;
+};
+
+// `shipped` is gpu-rates.yaml, `origin` what is written as the source: files and GPU. There must be
+// a row. Throws ConfigError for a GPU without rates.
+[[nodiscard]] RateCalibration calibrate_rates(std::vector<RateTable> tables, const GpuModel& gpu,
+                                              const std::filesystem::path& shipped,
+                                              const std::string& origin,
+                                              const ConstantFitOptions& options,
+                                              const TaskRunner& run_tasks);
+
+}  // namespace trainyard

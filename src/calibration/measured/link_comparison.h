@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tools measured of the links of a machine (pasted_output.h) beside what the simulator says of
+// the same transfers on its cluster file.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/measured/pasted_output.h"
+#include "hw/parts/catalogue.h"
+#include "sim/units.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+struct LinkComparison {
+  std::string file;
+  std::string test;
+  Bytes size;              // Of perftest.
+  std::size_t values = 0;  // That `measured` is the median of.
+  bool is_latency = false;
+  double measured = 0.0;  // GB/s, or us.
+  double least = 0.0;
+  double most = 0.0;
+  std::optional<double> simulated = {};  // The median over the same pairs.
+  std::string remark = {};               // Why nothing is simulated.
+};
+
+// One for each test, of perftest for each test and size, in the order of the output. `one` is the
+// cluster with one server, `two` with two, for perftest: from the first memory of one to that of
+// the other.
+[[nodiscard]] std::vector<LinkComparison> compare_links(const PastedOutput& output,
+                                                        const std::string& file, const Cluster& one,
+                                                        const Cluster* two);
+
+}  // namespace trainyard

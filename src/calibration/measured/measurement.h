@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured tables: a collective's time per message size on a real machine, read from a YAML table
+// (validation/nccl/) or from the text that nccl-tests prints. docs/measurements.md has the formats.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule/operation.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// One measured time with its bandwidths in GB/s (1e9 bytes per second), as the source prints them.
+struct MeasuredTime {
+  SimTime time;
+  double algbw_gbps = 0.0;
+  double busbw_gbps = 0.0;
+};
+
+struct MeasuredRow {
+  Bytes size;
+  // Out of place: the result goes to another buffer than the input. These are the compared values.
+  SimTime time;
+  double algbw_gbps = 0.0;
+  double busbw_gbps = 0.0;
+  std::optional<MeasuredTime> in_place;
+  std::size_t line = 0;  // Of the log; 0 if it is of no log.
+};
+
+struct MeasuredTable {
+  std::string name;    // The file's name without folder and ending.
+  std::string source;  // Who measured and where it is published, on one line; or "nccl-tests log".
+  // Unknown where a log does not say it.
+  std::optional<Operation> operation;
+  std::optional<int> ranks;
+  std::optional<int> nodes;
+  std::optional<int> gpus_per_node;
+  std::optional<int> gpus_per_process = {};
+  bool cuda_graph = false;
+  std::string system;              // What was measured; empty if unknown.
+  std::string algorithm_protocol;  // "default", "Ring (forced)"; empty if unknown.
+  std::vector<MeasuredRow> rows;   // In the file's order; never empty.
+  // What a reader of these numbers should know: recomputed values, rows that contradict themselves.
+  std::vector<std::string> remarks;
+};
+
+// Whether the text looks like a YAML table.
+[[nodiscard]] bool is_measured_yaml(std::string_view text);
+// Reads a table; YAML or log is decided by content. Throws ConfigError for anything else, with the
+// line where there is one. A row is never skipped without a remark.
+[[nodiscard]] MeasuredTable load_measurement(const std::filesystem::path& file);
+// The same for text; `name` stands for the file in errors.
+[[nodiscard]] MeasuredTable parse_measurement(const std::string& text, const std::string& name);
+
+}  // namespace trainyard

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/measured/memory_measurement.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "sim/check.h"
+#include "sim/config.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 3> kLevels{"allocated", "reserved", "device"};
+constexpr std::array<std::string_view, 2> kUnits{"GB", "GiB"};
+constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
+constexpr std::int64_t kMost = 1 << 24;
+
+std::int64_t integer_or(const ConfigNode& node, std::string_view key, std::int64_t otherwise) {
+  const auto found = node.optional(key);
+  return found ? found->as_integer(0, kMost) : otherwise;
+}
+
+int degree(const ConfigNode& node, std::string_view key) {
+  const auto found = node.optional(key);
+  return found ? static_cast<int>(found->as_integer(1, kMost)) : 1;
+}
+
+PipelineSchedule schedule_of(const ConfigNode& node) {
+  const auto found = node.optional("schedule");
+  if (!found) {
+    return kPipelineSchedules.front();
+  }
+  std::array<std::string_view, kPipelineSchedules.size()> names;
+  std::transform(kPipelineSchedules.begin(), kPipelineSchedules.end(), names.begin(),
+                 [](PipelineSchedule schedule) { return to_string(schedule); });
+  return kPipelineSchedules.at(found->as_choice(names));
+}
+
+ParallelPlan read_plan(const ConfigNode& node) {
+  const auto sequence_parallel = node.optional("sequence_parallel");
+  const auto recompute = node.optional("recompute");
+  return {.tensor = degree(node, "tensor"),
+          .has_sequence_parallelism = sequence_parallel && sequence_parallel->as_bool(),
+          .context = degree(node, "context"),
+          .pipeline = degree(node, "pipeline"),
+          .schedule = schedule_of(node),
+          .chunks = degree(node, "chunks"),
+          .data = degree(node, "data"),
+          .expert = degree(node, "expert"),
+          .zero_stage = static_cast<int>(integer_or(node, "zero", 0)),
+          .micro_batch = node.required("micro_batch").as_integer(1, kMost),
+          .global_batch = node.required("global_batch").as_integer(1, kMost),
+          .sequence = node.required("sequence").as_integer(1, kMost),
+          .recompute = recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute))
+                                 : Recompute::None};
+}
+
+std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,
+                                   const ParallelPlan& plan) {
+  std::vector<int> layers;
+  if (const auto found = node.optional("stage_layers")) {
+    for (const ConfigNode& item : found->items()) {
+      layers.push_back(static_cast<int>(item.as_integer(0, kMost)));
+    }
+    return layers;
+  }
+  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
+  if (model.layers.size() % stages != 0) {
+    node.fail(fmt::format("stage_layers, as {} stages do not divide {} layers", stages,
+                          model.layers.size()),
+              "none");
+  }
+  layers.assign(stages, static_cast<int>(model.layers.size() / stages));
+  return layers;
+}
+
+MeasuredMemory read_row(const ConfigNode& node, const std::map<std::string, Model>& models,
+                        const std::string& settings, double unit) {
+  const ConfigNode name = node.required("model");
+  const auto model = models.find(name.as_string());
+  if (model == models.end()) {
+    name.fail("one of the models of the file", name.as_string());
+  }
+  MeasuredMemory row{.id = node.required("id").as_string(),
+                     .model = model->second,
+                     .plan = read_plan(node),
+                     .stage_layers = {},
+                     .settings = settings,
+                     .measured = {}};
+  row.stage_layers = read_stage_layers(node, row.model, row.plan);
+  if (const auto own = node.optional("settings")) {
+    row.settings = own->as_string();
+  }
+  constexpr double kMostMemory = 1e6;
+  row.measured = Bytes(std::llround(node.required("memory").as_number(0.0, kMostMemory) * unit));
+  return row;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+std::string_view to_string(MemoryLevel level) {
+  return kLevels.at(static_cast<std::size_t>(level));
+}
+
+Bytes at_level(const MemoryUse& use, MemoryLevel level) {
+  switch (level) {
+    case MemoryLevel::Allocated:
+      return use.allocated();
+    case MemoryLevel::Reserved:
+      return use.reserved();
+    case MemoryLevel::Device:
+      return use.device();
+  }
+  CHECK(false, "unknown level");
+}
+
+MemoryMeasurements load_memory_measurements(const std::filesystem::path& file) {
+  ConfigDocument document = ConfigDocument::load(file);
+  const ConfigNode root = document.root();
+  MemoryMeasurements measurements{
+      .source = root.required("source").as_string(),
+      .level = static_cast<MemoryLevel>(root.required("level").as_choice(kLevels)),
+      .rows = {}};
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  const double unit = root.required("unit").as_choice(kUnits) == 0 ? 1e9 : kGib;
+  const std::string settings = root.required("settings").as_string();
+  std::map<std::string, Model> models;
+  for (const auto& [name, node] : root.required("models").entries()) {
+    models.emplace(name, read_model(node, name));
+  }
+  for (const ConfigNode& node : root.required("rows").items()) {
+    measurements.rows.push_back(read_row(node, models, settings, unit));
+  }
+  if (measurements.rows.empty()) {
+    root.required("rows").fail("at least one row", "none");
+  }
+  document.finish();
+  return measurements;
+}
+
+Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level) {
+  const StepMemory memory =
+      step_memory(row.model, row.plan, row.stage_layers, memory_settings(row.settings));
+  Bytes most;
+  for (const RankMemory& rank : memory.ranks) {
+    most = std::max(most, at_level(rank.highest().use, level));
+  }
+  return most;
+}
+
+MemoryError memory_error(const MemoryMeasurements& measurements) {
+  std::vector<double> errors;
+  std::vector<double> absolute;
+  for (const MeasuredMemory& row : measurements.rows) {
+    const Bytes predicted = predicted_memory(row, measurements.level);
+    errors.push_back(std::log(static_cast<double>(predicted.count()) /
+                              static_cast<double>(row.measured.count())));
+    absolute.push_back(std::abs(errors.back()));
+  }
+  return {.median_absolute = median(absolute),
+          .worst_absolute = *std::max_element(absolute.begin(), absolute.end()),
+          .bias = median(errors)};
+}
+
+}  // namespace trainyard

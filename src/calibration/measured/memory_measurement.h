@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured memory of training steps (validation/training/memory/, docs/memory.md): plans with the
+// figure that their source printed, and the level at which it was taken.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallelism/memory/step_memory.h"
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+enum class MemoryLevel : std::uint8_t {
+  Allocated,  // torch.cuda.max_memory_allocated().
+  Reserved,   // torch.cuda.max_memory_reserved().
+  Device,     // nvidia-smi, or what the source adds up itself.
+};
+
+[[nodiscard]] std::string_view to_string(MemoryLevel level);
+
+// At that level.
+[[nodiscard]] Bytes at_level(const MemoryUse& use, MemoryLevel level);
+
+struct MeasuredMemory {
+  std::string id;
+  Model model;
+  ParallelPlan plan;
+  std::vector<int> stage_layers;
+  std::string settings;  // A name that memory_settings() knows.
+  Bytes measured;        // Of the fullest rank.
+};
+
+struct MemoryMeasurements {
+  std::string source;
+  MemoryLevel level = MemoryLevel::Allocated;
+  std::vector<MeasuredMemory> rows;
+};
+
+// Throws ConfigError with file, line and column.
+[[nodiscard]] MemoryMeasurements load_memory_measurements(const std::filesystem::path& file);
+
+// Of the fullest rank.
+[[nodiscard]] Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level);
+
+// Natural logarithms of predicted over measured.
+struct MemoryError {
+  double median_absolute = 0.0;
+  double worst_absolute = 0.0;
+  double bias = 0.0;  // Their median.
+};
+[[nodiscard]] MemoryError memory_error(const MemoryMeasurements& measurements);
+
+}  // namespace trainyard

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event model of NCCL as a predictor of measured tables.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/predict/validation.h"
+#include "nccl/machine/machine_kind.h"
+#include "nccl/timing/profile.h"
+#include "nccl/tuning/communicator.h"
+
+namespace trainyard {
+
+// The rows of one case with all that does not depend on the profile worked out once: graphs, rings
+// and plans. What is left for each profile is the event model itself.
+class NcclSession {
+ public:
+  // The cluster must outlive it; the profile need not. Throws ConfigError for what NCCL or the
+  // model does not do.
+  NcclSession(const ValidationCase& item, const Cluster& cluster, const Catalogue& catalogue,
+              const nccl::Profile& profile, Operation operation, std::span<const Bytes> sizes);
+  NcclSession(const NcclSession&) = delete;
+  NcclSession& operator=(const NcclSession&) = delete;
+  ~NcclSession();
+
+  // Times from now on are of this profile.
+  void use(const nccl::Profile& profile);
+  [[nodiscard]] std::size_t rows() const;
+  [[nodiscard]] nccl::MachineKind machine() const;
+  [[nodiscard]] const nccl::Communicator& communicator() const;
+  // What nccl-tests would print for a row. Not for several threads at once.
+  [[nodiscard]] SimTime time(std::size_t row);
+  // What runs, in a few words.
+  [[nodiscard]] std::string how(std::size_t row) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class NcclPredictor {
+ public:
+  // Both must outlive the predictor.
+  NcclPredictor(const Catalogue& catalogue, const nccl::Profile& profile)
+      : catalogue_(catalogue), profile_(profile) {}
+
+  // Throws ConfigError for what NCCL or the model does not do.
+  [[nodiscard]] std::vector<PredictedTime> operator()(const ValidationCase& item,
+                                                      const Cluster& cluster, Operation operation,
+                                                      std::span<const Bytes> sizes) const;
+
+ private:
+  const Catalogue& catalogue_;
+  const nccl::Profile& profile_;
+};
+
+}  // namespace trainyard

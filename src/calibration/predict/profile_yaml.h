@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a profile of NCCL with other values of some constants, and where these are from.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "calibration/predict/profile_constants.h"
+#include "nccl/timing/profile_basis.h"
+
+namespace trainyard {
+
+// A constant that was fitted; texts as constant_text() makes them.
+struct FittedText {
+  std::string name;  // Of the ProfileConstant.
+  std::string value;
+  std::string low;  // Of 90 %.
+  std::string high;
+  std::size_t rows = 0;
+  std::vector<std::string> files = {};
+};
+
+struct ProfileOrigin {
+  std::string cluster;
+  std::vector<std::string> files;
+  nccl::ProfileBasis basis;
+};
+
+// The text as a scalar of YAML, plain where it may be, also within braces.
+[[nodiscard]] std::string yaml_scalar(const std::string& text);
+
+// The document of `constants` in its order, without its comments. What is not fitted keeps value,
+// evidence and source; what is has `evidence: measured`, `source: calibration` and its interval,
+// rows and files under `fit`. nccl::Profile reads it.
+[[nodiscard]] std::string calibrated_profile(const ProfileConstants& constants,
+                                             const std::vector<FittedText>& fitted,
+                                             const ProfileOrigin& origin);
+
+}  // namespace trainyard

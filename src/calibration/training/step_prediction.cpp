@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/training/step_prediction.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <optional>
+#include <utility>
+
+#include "parallelism/lowering/step_graph.h"
+#include "parallelism/workload/workload.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+Precision precision_of(const TrainingRun& run) {
+  switch (run.precision) {
+    case RowPrecision::Bf16:
+      break;
+    case RowPrecision::Fp16:
+      return Precision::Fp16;
+    case RowPrecision::Fp8:
+    case RowPrecision::Mxfp8:  // The same rate; its finer scales cost no more than the casts.
+      return Precision::Fp8;
+    case RowPrecision::Nvfp4:
+      return Precision::Nvfp4;
+  }
+  return Precision::Bf16;
+}
+
+// Of the GPUs that are there, the first ones.
+void use_gpus(Cluster& cluster, const TrainingRun& run) {
+  const auto gpus = static_cast<std::size_t>(run.gpus);
+  if (cluster.gpus.size() < gpus) {
+    throw ConfigError(fmt::format("step: expected {} GPUs in the cluster of the case, found {}",
+                                  run.gpus, cluster.gpus.size()));
+  }
+  cluster.gpus.resize(gpus);
+}
+
+}  // namespace
+
+StepConstants::StepConstants(const std::filesystem::path& configs, const Catalogue& gpus_and_links)
+    : folder(configs),
+      catalogue(gpus_and_links),
+      profile(nccl::Profile::load(configs / "nccl" / "profile.yaml")),
+      rates(GpuRates::load(configs / "hardware" / "gpu-rates.yaml")),
+      searches(std::make_unique<nccl::SearchMemory>()) {}
+
+StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
+    : cluster(std::move(built)),
+      times(cluster,
+            ClusterTimes::Nccl{.catalogue = constants.catalogue,
+                               .profile = constants.profile,
+                               .searches = constants.searches.get()},
+            Fidelity::Flow) {}
+
+StepPrediction::Machine& StepPrediction::machine_of(const TrainingCase& item,
+                                                    const TrainingRun& run) {
+  std::unique_ptr<Machine>& machine = machines_[{item.name, run.gpu, run.gpus, run.gpus_per_node}];
+  if (!machine) {
+    ClusterOverrides overrides = item.overrides(run);
+    if (constants_.catalogue.gpus().contains(run.gpu)) {
+      overrides.settings.push_back("server.gpu=" + run.gpu);  // Rows of a case may have several.
+    }
+    Cluster cluster = load_cluster(item.cluster, constants_.catalogue, overrides);
+    use_gpus(cluster, run);
+    machine = std::make_unique<Machine>(std::move(cluster), constants_);
+  }
+  return *machine;
+}
+
+const SoftwareProfile& StepPrediction::software_of(const TrainingRun& run) {
+  if (!run.software.profile) {
+    throw ConfigError("step: expected parallel.software in the case, found none");
+  }
+  const std::string& name = *run.software.profile;
+  const auto found = software_.find(name);
+  if (found != software_.end()) {
+    return found->second;
+  }
+  return software_
+      .emplace(name, SoftwareProfile::load(constants_.folder / "software" / (name + ".yaml")))
+      .first->second;
+}
+
+StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run) {
+  return predict(item, run, {.rates = constants_.rates});
+}
+
+StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run,
+                                 const StepValues& values) {
+  const SoftwareProfile software = values.adjusted(software_of(run));
+  const Precision precision = precision_of(run);
+  Machine& machine = machine_of(item, run);
+  const Topology& topology = machine.cluster.topology;
+  const std::string& part = topology.parts()[topology.node(machine.cluster.gpus.front()).part];
+  const ComputeRates rates =
+      compute_rates(constants_.catalogue.gpus().at(part), values.rates, software, precision);
+  const OverlapChoice choice{.tensor = run.software.overlaps_tensor,
+                             .data = run.software.overlaps_data,
+                             .pipeline = run.software.overlaps_pipeline,
+                             .expert = run.software.overlaps_experts};
+  machine.times.use_plan(run.plan);
+  const StepJob job{.model = run.model,
+                    .plan = run.plan,
+                    .rates = rates,
+                    .software = software,
+                    .overlap = overlap_of(choice, software),
+                    .server_of_rank = machine.times.servers(),
+                    .domain_of_rank = machine.times.domains()};
+  return method_ == StepMethod::Graph ? run_step_graph(job, machine.times, Folding::Folded).step
+                                      : step_time(job, machine.times);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of measured training steps: validation/training/*.yaml. docs/training-validation.md has
+// the keys.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibration/training/training_fields.h"
+#include "parallelism/operators/model_flops.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// As printed; several of them may be, and may differ by their rounding. All are positive.
+struct TrainingMeasurement {
+  std::optional<double> step_time_s = {};
+  std::optional<double> tokens_per_s = {};  // Of the whole cluster.
+  std::optional<double> tokens_per_s_per_gpu = {};
+  std::optional<double> samples_per_s_per_gpu = {};
+  std::optional<double> tflops_per_gpu = {};
+  std::optional<double> mfu_percent = {};
+  std::optional<double> hfu_percent = {};
+  std::optional<double> peak_tflops = {};          // That a utilisation is relative to.
+  std::optional<FlopsConvention> convention = {};  // Of the last four.
+  std::optional<Bytes> memory = {};                // Of the GPU with most, as the source counts.
+  bool out_of_memory = false;
+};
+
+struct TrainingRow {
+  std::string id;
+  std::optional<std::string> kind = {};  // What else than a step was measured; then only its GPU.
+  std::optional<std::string> task = {};  // "pretrain", "sft", "lora".
+  std::optional<std::string> release = {};  // Of the software.
+  TrainingFields fields;
+  TrainingMeasurement measured;
+};
+
+struct TrainingTable {
+  std::string name;  // Of the file, without folder and ending.
+  std::string title;
+  std::string url;
+  std::vector<TrainingRow> rows;  // No id twice.
+};
+
+// "hardware-full-recompute", "model", "hardware-selective-recompute", "model-causal", "palm";
+// nothing for a source's own words.
+[[nodiscard]] std::optional<FlopsConvention> parse_flops_convention(std::string_view text);
+
+// Strict; throws ConfigError with the place of the mistake.
+[[nodiscard]] TrainingTable read_training_table(ConfigDocument& document);
+[[nodiscard]] TrainingTable load_training_table(const std::filesystem::path& file);
+
+}  // namespace trainyard

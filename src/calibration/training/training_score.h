@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted against measured step times, source by source.
+//
+// e = ln(predicted / measured), positive where the prediction is too slow. Of a source: the median
+// and the 90th percentile of |e|, the median of e (its bias), and the median of |e - bias| (its
+// scatter: what is left if its software had one factor of its own). A source with both dense models
+// and models with experts counts as one of each. Summaries are means over sources, so that a table
+// with a thousand rows weighs as much as one with ten.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/training/training_case.h"
+
+namespace trainyard {
+
+// The time of a step in seconds, positive. May throw ConfigError: the row is then not covered.
+using StepPredictor = std::function<double(const TrainingCase& item, const TrainingRun& run)>;
+// Constants from these cases, all of one generation of GPUs, and a prediction with them.
+using StepFit = std::function<StepPredictor(std::span<const LoadedTrainingCase* const> cases)>;
+
+struct ScoredStep {
+  std::string id;
+  bool has_experts = false;
+  double measured_s = 0.0;
+  double predicted_s = 0.0;
+
+  [[nodiscard]] double log_error() const;
+};
+
+struct StepErrors {
+  std::size_t rows = 0;
+  double median = 0.0;
+  double p90 = 0.0;
+  double bias = 0.0;
+  double scatter = 0.0;
+};
+[[nodiscard]] StepErrors step_errors(std::span<const ScoredStep> rows);
+
+// A row that was not predicted.
+struct UnscoredRow {
+  std::string id;
+  TrainingRowStatus status = TrainingRowStatus::Missing;
+  std::string reason;  // Missing fields, a clash, an exclusion, or why the predictor refused it.
+};
+
+struct SourceScore {
+  std::string name;
+  std::string generation;
+  // Rows of the case by what is known of them.
+  std::map<TrainingRowStatus, std::size_t> status = {};
+  std::map<std::string, std::size_t> missing = {};  // Rows that lack a field, by its key.
+  std::vector<ScoredStep> steps = {};
+  std::vector<UnscoredRow> unscored = {};
+  StepErrors dense = {};
+  StepErrors experts = {};
+};
+
+// Means over the sources that have such rows.
+struct ErrorMeans {
+  std::size_t sources = 0;
+  std::size_t rows = 0;
+  double median = 0.0;
+  double p90 = 0.0;
+  double bias = 0.0;
+  double scatter = 0.0;
+};
+
+// Measured memory of one source, ln(predicted / measured) of the fullest rank.
+struct MemoryScore {
+  std::string name;  // Of the table.
+  StepErrors errors = {};
+};
+
+struct TrainingScore {
+  std::vector<SourceScore> sources = {};
+  ErrorMeans dense = {};
+  ErrorMeans experts = {};
+  std::vector<MemoryScore> memory_sources = {};
+  ErrorMeans memory = {};
+  std::map<std::string, ErrorMeans> dense_by_generation = {};
+  std::map<std::string, ErrorMeans> experts_by_generation = {};
+  std::map<TrainingRowStatus, std::size_t> status = {};
+  std::map<std::string, std::size_t> missing = {};
+
+  [[nodiscard]] std::size_t rows() const;
+  // Rows with a plan, and those of them that were predicted.
+  [[nodiscard]] std::size_t with_plan() const;
+  [[nodiscard]] std::size_t predicted() const;
+};
+
+// Of one case. Without a prediction only its coverage.
+[[nodiscard]] SourceScore score_case(const LoadedTrainingCase& loaded,
+                                     const StepPredictor& predict);
+// Cases of one source and one generation become one; in the order of their names.
+[[nodiscard]] TrainingScore score_of(std::vector<SourceScore> cases);
+
+// Of each table of `folder`, in the order of their names; and their means. Throws ConfigError.
+void add_memory_score(const std::filesystem::path& folder, TrainingScore& score);
+
+// Each case with the constants of the other half of its generation. Cases without a half, and
+// halves whose other one is empty, are left out.
+[[nodiscard]] TrainingScore out_of_source_score(std::span<const LoadedTrainingCase> cases,
+                                                const StepFit& fit);
+
+}  // namespace trainyard

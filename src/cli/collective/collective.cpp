@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective/collective.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_html.h"
+#include "cli/collective/collective_inputs.h"
+#include "cli/collective/collective_nccl.h"
+#include "cli/collective/collective_request.h"
+#include "cli/collective/collective_rows.h"
+#include "cli/common/common.h"
+#include "cli/common/html_output.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/common/plot.h"
+#include "cli/common/transfer_display.h"
+#include "collectives/run/bounds.h"
+#include "collectives/run/run.h"
+#include "report/formats/output.h"
+#include "report/formats/trace.h"
+#include "report/results/collective_report.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kExample = R"(
+OP is all_reduce, all_gather, reduce_scatter, alltoall, alltoallv, broadcast, reduce, sendrecv,
+scatter, gather or barrier; sizes and columns are those of nccl-tests. With several algorithms, the
+fastest of each size has a *. The status is 1 if a run never was complete, such as for lost packets.
+
+Examples:
+  trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G --algo ring,tree,halving-doubling
+  trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --runtime nccl --against my.log
+  trainyard collective alltoall --cluster hgx-h100-clos --nodes 16 --format csv --output a2a.csv
+)";
+
+// Size by size, the algorithms in the order asked for, then that of a file.
+std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
+                                   const CollectiveInputs& inputs) {
+  std::vector<CollectiveJob> jobs;
+  PacketOptions unobserved = request.packet.options;
+  unobserved.queue_times = false;
+  unobserved.sample_every = {};
+  for (const Bytes size : inputs.sizes) {
+    CollectiveJob job{.operation = request.operation,
+                      .size = size,
+                      .root = RankId(static_cast<std::uint32_t>(request.root)),
+                      .channels = request.channels,
+                      .piece = request.piece,
+                      .fidelity = request.fidelity,
+                      .packet = unobserved,
+                      .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+    for (const Algorithm algorithm : inputs.algorithms) {
+      job.algorithm = algorithm;
+      jobs.push_back(job);
+    }
+    if (inputs.imported) {
+      job.schedule = inputs.imported.get();
+      jobs.push_back(job);
+    }
+  }
+  // Files are of the first algorithm at the largest size.
+  CollectiveJob& observed = jobs[jobs.size() - inputs.runs()];
+  observed.keeps_counters = request.packet.has_files();
+  observed.packet = request.packet.options;
+  return jobs;
+}
+
+std::string_view name_of(const CollectiveJob& job) {
+  return job.schedule != nullptr ? job.schedule->shape().algorithm : to_string(job.algorithm);
+}
+
+std::vector<CollectiveResult> run_jobs(const Cluster& cluster,
+                                       const std::vector<CollectiveJob>& jobs, unsigned threads,
+                                       spdlog::logger& log) {
+  std::vector<CollectiveResult> results(jobs.size());
+  TransferDisplay display("collective", jobs.size(), log);
+  run_tasks(jobs.size(), threads, "", [&](std::size_t index) {
+    const CollectiveJob& job = jobs[index];
+    CollectiveResult& result = results[index];
+    result = run_collective(cluster, job, display.progress());
+    log.debug("{} {} of {}: {}, {} channels, {} pieces, {} transfers", to_string(job.operation),
+              name_of(job), to_string(job.size), to_string(result.time), result.channels,
+              result.pieces, result.network.messages);
+  });
+  return results;
+}
+
+CollectiveRow row_of(const CollectiveJob& job, const CollectiveResult& result,
+                     const CollectiveInputs& inputs) {
+  CollectiveRow row = timed_row(job.operation, job.size, result.time, inputs);
+  row.algorithm = name_of(job);
+  row.channels = result.channels;
+  row.protocol = "-";
+  row.transfers = result.network.messages;
+  row.fingerprint = result.fingerprint;
+  return row;
+}
+
+void add_comparison(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                    CollectiveReport& report) {
+  if (!request.compare) {
+    return;
+  }
+  report.show_bounds = true;
+  const CollectiveBounds bounds(inputs.cluster, request.operation,
+                                RankId(static_cast<std::uint32_t>(request.root)),
+                                inputs.matrix ? &*inputs.matrix : nullptr);
+  for (CollectiveRow& row : report.rows) {
+    row.bound = bounds.at(row.size).time();
+  }
+  std::vector<std::string> fastest;
+  for (const Crossover& each : crossovers(report.rows)) {
+    fastest.push_back(fmt::format("{} from {}", each.algorithm, to_string(each.size)));
+  }
+  report.notes.push_back(fmt::format("fastest: {}", fmt::join(fastest, ", ")));
+}
+
+// What was assumed or left out, and options that changed nothing.
+void add_request_notes(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                       std::vector<std::string>& notes) {
+  const bool has_nvls =
+      std::ranges::find(inputs.algorithms, Algorithm::Nvls) != inputs.algorithms.end();
+  const bool in_nccl =
+      request.operation != Operation::Barrier && request.operation != Operation::AllToAllV;
+  notes.push_back(fmt::format(
+      "plain runtime: links and latencies only; without launch, protocol and proxy costs{} small "
+      "sizes come out faster than NCCL runs them{}",
+      in_nccl ? ", which --runtime nccl adds for NVIDIA GPUs," : "",
+      has_nvls ? "; nvls does at any size, as nothing but its bytes is charged"
+               : "; NCCL prefers NVLS (--algo nvls) on NVSwitch nodes from Hopper on"));
+  if (request.fidelity == Fidelity::Analytical) {
+    notes.push_back("analytical: a lower bound; transfers do not see each other");
+  }
+  if (request.fidelity == Fidelity::Packet) {
+    notes.push_back("packets: " + describe(request.packet));
+    if (const auto note = note_on_channels(request.packet, inputs.cluster.routing)) {
+      notes.push_back(*note);
+    }
+  }
+  if (inputs.ranks() == 1) {
+    notes.push_back("one rank: nothing crosses a link");
+  }
+  for (const Algorithm algorithm : inputs.algorithms) {
+    // A ring repeats its steps for each piece.
+    const bool cuts = algorithm == Algorithm::Ring || has_pipeline(algorithm, request.operation);
+    if (request.piece && !cuts) {
+      notes.push_back(
+          fmt::format("--chunk did not influence {}: it has no pipeline", to_string(algorithm)));
+    }
+  }
+}
+
+// For each algorithm at the largest size: how it was laid out, what bounds it and, with packets,
+// how they fared.
+void add_job_notes(const Cluster& cluster, const CollectiveJob& job, const CollectiveResult& result,
+                   std::vector<std::string>& notes) {
+  const std::string_view algorithm = name_of(job);
+  for (const std::string& remark : result.remarks) {
+    notes.push_back(fmt::format("{}: {}", algorithm, remark));
+  }
+  if (job.fidelity == Fidelity::Packet) {
+    notes.push_back(fmt::format("{} at {}: packets: {}", algorithm, to_string(job.size),
+                                describe(result.network.packets)));
+  }
+  if (!result.bottleneck) {
+    return;
+  }
+  const Link& link = cluster.topology.link(result.bottleneck->link);
+  notes.push_back(fmt::format(
+      "{} at {}: busiest link {} -> {} ({}, {:.1f} GB/s) is in use {:.1f} % of the time", algorithm,
+      to_string(job.size), cluster.topology.node(link.source).name,
+      cluster.topology.node(link.target).name, to_string(link.spec.kind),
+      link.spec.bandwidth.gigabytes_per_second(), 100.0 * result.bottleneck->utilisation));
+}
+
+CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& inputs,
+                           const std::vector<CollectiveJob>& jobs,
+                           const std::vector<CollectiveResult>& results) {
+  CollectiveReport report = empty_report(request, inputs);
+  report.runtime = "plain";
+  report.fidelity = to_string(request.fidelity);
+  report.show_fingerprint = request.fingerprint;
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    report.rows.push_back(row_of(jobs[index], results[index], inputs));
+  }
+  mark_best(report.rows);
+  report.notes = std::move(inputs.notes);
+  add_comparison(request, inputs, report);
+  add_request_notes(request, inputs, report.notes);
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    if (jobs[index].size == inputs.sizes.back()) {
+      add_job_notes(inputs.cluster, jobs[index], results[index], report.notes);
+    }
+  }
+  add_estimate_note(inputs.cluster, report.notes);
+  return report;
+}
+
+std::string trace_of(const Cluster& cluster, CollectiveJob job) {
+  TraceRecorder recorder;
+  job.trace = &recorder;
+  (void)run_collective(cluster, job);
+  return chrome_trace(recorder);
+}
+
+// Takes away the runs that never were complete, and says why.
+void leave_out_broken(std::vector<CollectiveJob>& jobs, std::vector<CollectiveResult>& results,
+                      spdlog::logger& log) {
+  std::size_t kept = 0;
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    if (const auto& complaint = results[index].complaint) {
+      log.error("{} {} of {}: {}", to_string(jobs[index].operation), name_of(jobs[index]),
+                to_string(jobs[index].size), *complaint);
+      continue;
+    }
+    if (kept != index) {
+      jobs[kept] = jobs[index];
+      results[kept] = std::move(results[index]);
+    }
+    ++kept;
+  }
+  jobs.resize(kept);
+  results.resize(kept);
+}
+
+void write_files(const CollectiveRequest& request, const Cluster& cluster, const CollectiveJob& job,
+                 const CollectiveResult& result) {
+  if (request.trace) {
+    write_file(*request.trace, trace_of(cluster, job));
+  }
+  write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
+}
+
+}  // namespace
+
+int run_collective_command(std::span<const std::string> arguments, std::ostream& out) {
+  const auto values = parse_options("collective", arguments, collective_options(), {"operation"});
+  const OptionReader reader("collective", values);
+  if (reader.given("help")) {
+    out << "trainyard collective OP --cluster NAME|FILE [options]\n\n"
+        << collective_options() << kExample;
+    return 0;
+  }
+  const CollectiveRequest request = read_collective_request(reader);
+  spdlog::logger log = make_logger(reader);
+  CollectiveInputs inputs = load_collective_inputs(request);
+  log_warnings(log, inputs.cluster.warnings);
+  if (request.nccl) {
+    const NcclRun run = run_nccl(request, inputs, log);
+    if (request.report) {
+      write_html(*request.report, collective_html(run.report, inputs.cluster, std::nullopt));
+    }
+    write_output(request.output, render(run.report, request.format), out);
+    return run.complete ? 0 : 1;
+  }
+  std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
+  std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);
+  const std::size_t largest_of_first = jobs.size() - inputs.runs();
+  write_files(request, inputs.cluster, jobs[largest_of_first], results[largest_of_first]);
+  const CollectiveJob observed = jobs[largest_of_first];
+  const std::size_t asked = jobs.size();
+  leave_out_broken(jobs, results, log);
+  const CollectiveReport report = report_of(request, inputs, jobs, results);
+  if (request.report) {
+    CollectiveJob shown = observed;
+    shown.keeps_counters = true;
+    write_html(*request.report, collective_html(report, inputs.cluster, shown));
+  }
+  if (request.plot && !report.rows.empty()) {
+    write_plot(*request.plot, render(report, Format::Json));
+  }
+  write_output(request.output, render(report, request.format), out);
+  return jobs.size() == asked ? 0 : 1;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective/collective_html.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/common/html_output.h"
+#include "parallelism/traffic/link_traffic.h"
+#include "sim/trace.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kMostSpans = 150'000;
+
+double bus_bandwidth(const CollectiveRow& row, SimTime time) {
+  return time > SimTime() ? row.busbw_gbps * (row.time / time) : 0.0;
+}
+
+// NCCL's own choice may be of several algorithms: where each size has one row, they are one curve.
+std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
+  bool several = false;
+  for (std::size_t index = 1; index < report.rows.size(); ++index) {
+    several = several || report.rows[index].size == report.rows[index - 1].size;
+  }
+  std::vector<HtmlCurve> curves;
+  const auto curve = [&](const std::string& name) -> HtmlCurve& {
+    const auto found = std::find_if(curves.begin(), curves.end(),
+                                    [&](const HtmlCurve& each) { return each.name == name; });
+    if (found != curves.end()) {
+      return *found;
+    }
+    curves.push_back({.name = name, .points = {}});
+    return curves.back();
+  };
+  for (const CollectiveRow& row : report.rows) {
+    if (row.size == Bytes(0) || row.busbw_gbps <= 0.0) {
+      continue;
+    }
+    const std::string way = row.protocol == "-" || row.protocol.empty()
+                                ? row.algorithm
+                                : row.algorithm + " " + row.protocol;
+    HtmlPoint point{
+        .size = row.size,
+        .busbw_gbps = row.busbw_gbps,
+        .remark = fmt::format("{}, {} channels, {}", way, row.channels, short_time(row.time))};
+    if (row.interval) {
+      point.band = std::make_pair(bus_bandwidth(row, row.interval->high),
+                                  bus_bandwidth(row, row.interval->low));
+    }
+    curve(several                    ? way
+          : report.runtime == "nccl" ? "NCCL's choice"
+                                     : way)
+        .points.push_back(std::move(point));
+    if (row.measured && row.measured->time > SimTime()) {
+      curve("measured")
+          .points.push_back(
+              {.size = row.size, .busbw_gbps = bus_bandwidth(row, row.measured->time)});
+    }
+  }
+  return curves;
+}
+
+HtmlTable rows_of(const CollectiveReport& report) {
+  Table table({{.name = "size", .key = "size"},
+               {.name = "algorithm", .key = "algorithm", .align = Align::Left},
+               {.name = "protocol", .key = "protocol", .align = Align::Left},
+               {.name = "channels", .key = "channels"},
+               {.name = "time", .key = "time"},
+               {.name = "low", .key = "low"},
+               {.name = "high", .key = "high"},
+               {.name = "algbw", .key = "algbw", .unit = "(GB/s)"},
+               {.name = "busbw", .key = "busbw", .unit = "(GB/s)"},
+               {.name = "measured", .key = "measured"}});
+  for (const CollectiveRow& row : report.rows) {
+    table.add_row({Cell::of(to_string(row.size)), Cell::of(row.algorithm), Cell::of(row.protocol),
+                   Cell::of(std::int64_t{row.channels}), Cell::of(short_time(row.time)),
+                   row.interval ? Cell::of(short_time(row.interval->low)) : Cell::none(),
+                   row.interval ? Cell::of(short_time(row.interval->high)) : Cell::none(),
+                   Cell::of(fmt::format("{:.2f}", row.algbw_gbps)),
+                   Cell::of(fmt::format("{:.2f}", row.busbw_gbps)),
+                   row.measured ? Cell::of(short_time(row.measured->time)) : Cell::none()});
+  }
+  return {.title = "Results",
+          .note = "Low to high: where nine measured times in ten would be.",
+          .table = std::move(table)};
+}
+
+void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
+  TraceRecorder recorder;
+  job.trace = &recorder;
+  job.keeps_counters = true;
+  const CollectiveResult run = run_collective(cluster, job);
+  const std::string which =
+      fmt::format("{} of {}",
+                  job.schedule != nullptr ? std::string(job.schedule->shape().algorithm)
+                                          : std::string(to_string(job.algorithm)),
+                  to_string(job.size));
+  html.timeline = html_timeline(recorder, kMostSpans);
+  html.timeline.note =
+      html.timeline.note.empty() ? which + "." : which + "; " + html.timeline.note + ".";
+  if (run.complaint || run.time <= SimTime()) {
+    html.links.note = "None: " + run.complaint.value_or("nothing crosses a link") + ".";
+    return;
+  }
+  std::vector<LinkTraffic> traffic;
+  for (const LinkUse& use : run.link_use) {
+    traffic.push_back({.link = use.link, .parts = {{.purpose = which, .bytes = use.bytes}}});
+  }
+  html.links = html_links(cluster.topology, traffic, run.time);
+  html.links.note = fmt::format(
+      "{}: share of its time in which links are busy at their full rate; the busiest of each pair "
+      "and kind.",
+      which);
+}
+
+}  // namespace
+
+HtmlReport collective_html(const CollectiveReport& report, const Cluster& cluster,
+                           const std::optional<CollectiveJob>& job) {
+  HtmlReport html{
+      .title = fmt::format("{} on {}", to_string(report.operation), report.cluster),
+      .subtitle = fmt::format("Predicted by Trainyard: {} ranks, runtime {}, fidelity {}",
+                              report.ranks, report.runtime, report.fidelity),
+      .summary = {{"ranks", std::to_string(report.ranks)},
+                  {"nodes", std::to_string(report.node_gpus.size())}}};
+  if (!report.rows.empty()) {
+    const auto most = std::max_element(
+        report.rows.begin(), report.rows.end(),
+        [](const CollectiveRow& a, const CollectiveRow& b) { return a.busbw_gbps < b.busbw_gbps; });
+    html.summary.emplace_back("most bus bandwidth", fmt::format("{:.1f} GB/s", most->busbw_gbps));
+    html.summary.emplace_back("at", fmt::format("{}, {}", to_string(most->size), most->algorithm));
+    const CollectiveRow& last = report.rows.back();
+    html.summary.emplace_back(
+        "time of " + to_string(last.size),
+        last.interval ? fmt::format("{} ({} to {})", short_time(last.time),
+                                    short_time(last.interval->low), short_time(last.interval->high))
+                      : short_time(last.time));
+  }
+  html.curves = curves_of(report);
+  if (job) {
+    add_run(cluster, *job, html);
+  } else {
+    html.timeline.note = "None: the event model of NCCL keeps none. --runtime plain has one.";
+    html.links.note =
+        "None: the event model of NCCL counts no links. --runtime plain does, and "
+        "trainyard explain.";
+  }
+  html.tables.push_back(rows_of(report));
+  html.tables.push_back(html_inputs(report.inputs));
+  html.tables.push_back(html_estimates(cluster));
+  html.notes = report.notes;
+  return html;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/collective/collective_inputs.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "calibration/measured/comparison.h"
+#include "cli/common/common.h"
+#include "collectives/msccl/msccl_schedule.h"
+#include "collectives/placement/aggregation.h"
+#include "collectives/run/run.h"
+#include "sim/config_error.h"
+#include "sim/printable.h"
+
+namespace trainyard {
+namespace {
+
+Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes) {
+  Cluster cluster = load_cluster(find_config("clusters", request.cluster), load_default_catalogue(),
+                                 request.overrides);
+  if (request.seed) {
+    cluster.routing.seed = *request.seed;
+  }
+  for (const std::string& setting : request.overrides.settings) {
+    notes.push_back("changed in the cluster: " + escaped(setting));
+  }
+  if (request.ranks) {
+    const std::size_t all = cluster.gpus.size();
+    keep_first_ranks(cluster, *request.ranks);
+    if (cluster.gpus.size() < all) {
+      notes.push_back(fmt::format("the first {} of the {} GPUs of the cluster take part",
+                                  cluster.gpus.size(), all));
+    }
+  }
+  if (request.seed && cluster.nodes == 1) {
+    notes.push_back("--seed did not influence the result: one node does not use the fabric");
+  } else if (request.seed && cluster.routing.policy == RoutingPolicy::Static) {
+    notes.push_back("--seed did not influence the result: the cluster routes statically");
+  } else if (request.seed && cluster.routing.policy == RoutingPolicy::Spray) {
+    notes.push_back("--seed did not influence the result: the cluster sprays over all paths");
+  }
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  if (request.root >= ranks) {
+    fail_option("root", fmt::format("a rank from 0 to {}", ranks - 1),
+                std::to_string(request.root));
+  }
+  return cluster;
+}
+
+void check_table(const CollectiveRequest& request, const Cluster& cluster, MeasuredTable& table,
+                 std::vector<std::string>& notes) {
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  if (table.operation && *table.operation != request.operation) {
+    throw ConfigError(fmt::format("--against: expected a table of {}, found {} of {}",
+                                  to_string(request.operation), *request.against,
+                                  to_string(*table.operation)));
+  }
+  if (std::min(ranks, table.ranks.value_or(ranks)) == 1) {
+    throw ConfigError(fmt::format(
+        "--against: expected at least two ranks to compare, found {} of {} and {} simulated",
+        *request.against, table.ranks ? std::to_string(*table.ranks) : "unknown", ranks));
+  }
+  if (!table.ranks) {
+    notes.push_back(fmt::format("taken to be measured with {} ranks, as simulated", ranks));
+  } else if (*table.ranks != ranks) {
+    if (!request.against_other_ranks) {
+      throw ConfigError(
+          fmt::format("--against: expected a table of {} ranks, found {} of {}; choose --nodes or "
+                      "--ranks to match, or compare bus bandwidth with --against-other-ranks",
+                      ranks, *request.against, *table.ranks));
+    }
+    notes.push_back(
+        fmt::format("measured with {} ranks: only bus bandwidth is comparable; the measured times "
+                    "are those that it would give for {} ranks",
+                    *table.ranks, ranks));
+    rescale(table, request.operation, ranks);
+  } else if (table.nodes && *table.nodes != cluster.nodes) {
+    notes.push_back(fmt::format("measured on {}, simulated on {}: other links between the ranks",
+                                counted(*table.nodes, "node"), counted(cluster.nodes, "node")));
+  }
+}
+
+std::optional<MeasuredTable> load_table(const CollectiveRequest& request, const Cluster& cluster,
+                                        std::vector<std::string>& notes) {
+  if (!request.against) {
+    return std::nullopt;
+  }
+  MeasuredTable table = load_measurement(*request.against);
+  check_table(request, cluster, table, notes);
+  for (const std::string& remark : table.remarks) {
+    notes.push_back("measured table: " + remark);
+  }
+  return table;
+}
+
+std::vector<Bytes> table_sizes(const MeasuredTable& table) {
+  std::vector<Bytes> sizes;
+  for (const MeasuredRow& row : table.rows) {
+    sizes.push_back(row.size);
+  }
+  return sizes;
+}
+
+// As the user asks for them, not yet rounded.
+std::vector<Bytes> wanted_sizes(const CollectiveRequest& request,
+                                const std::optional<MeasuredTable>& measured) {
+  const bool sweep = request.least_size || request.greatest_size || request.factor;
+  std::vector<Bytes> sizes;
+  if (measured) {
+    sizes = table_sizes(*measured);
+  }
+  if (measured && !sweep) {
+    return sizes;
+  }
+  const Bytes least = request.least_size.value_or(measured ? std::ranges::min(sizes) : Bytes(8));
+  const Bytes greatest =
+      request.greatest_size.value_or(std::max(least, measured ? std::ranges::max(sizes) : gib(1)));
+  if (least > greatest) {
+    fail_option("maxbytes", fmt::format("at least the least size, {}", to_string(least)),
+                to_string(greatest));
+  }
+  sizes.clear();
+  for (Bytes size = least; size <= greatest; size = size * request.factor.value_or(2)) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+std::optional<TrafficMatrix> load_matrix(const CollectiveRequest& request, int ranks,
+                                         std::vector<std::string>& notes) {
+  if (!request.matrix) {
+    return std::nullopt;
+  }
+  constexpr std::size_t kMostMatrixBytes = std::size_t{256} << 20;
+  TrafficMatrix matrix =
+      read_traffic_matrix(read_file(*request.matrix, kMostMatrixBytes), *request.matrix);
+  if (matrix.ranks != ranks) {
+    throw ConfigError(
+        fmt::format("--matrix: expected a line for each of the {} ranks, found {} of {}", ranks,
+                    *request.matrix, matrix.ranks));
+  }
+  int sender = 0;
+  int receiver = 0;
+  Bytes sum;
+  for (int rank = 0; rank < ranks; ++rank) {
+    sender = matrix.sent(rank) > matrix.sent(sender) ? rank : sender;
+    receiver = matrix.received(rank) > matrix.received(receiver) ? rank : receiver;
+    sum += matrix.sent(rank);
+  }
+  if (sum == Bytes(0)) {
+    throw ConfigError(
+        fmt::format("--matrix: expected bytes to exchange, found {} of zeros", *request.matrix));
+  }
+  notes.push_back(fmt::format(
+      "matrix: rank {} sends most, {}, rank {} receives most, {}; the mean is {}; the size is the "
+      "most of all",
+      sender, to_string(matrix.sent(sender)), receiver, to_string(matrix.received(receiver)),
+      to_string(Bytes(sum.count() / ranks))));
+  return matrix;
+}
+
+std::unique_ptr<Schedule> load_algorithm(const CollectiveRequest& request, int ranks,
+                                         std::vector<std::string>& notes) {
+  if (!request.algorithm_file) {
+    return nullptr;
+  }
+  constexpr std::size_t kMostAlgorithmBytes = std::size_t{16} << 20;
+  const std::string& file = *request.algorithm_file;
+  const MscclAlgorithm algorithm = read_msccl_xml(read_file(file, kMostAlgorithmBytes), file);
+  if (algorithm.operation != request.operation) {
+    throw ConfigError(fmt::format("--algo-file: expected an algorithm for {}, found {} for {}",
+                                  to_string(request.operation), file,
+                                  to_string(algorithm.operation)));
+  }
+  const auto gpus = static_cast<int>(algorithm.gpus.size());
+  if (gpus != ranks) {
+    throw ConfigError(fmt::format(
+        "--algo-file: expected an algorithm for {} ranks, found {} for {}", ranks, file, gpus));
+  }
+  if (algorithm.root != request.root) {
+    throw ConfigError(fmt::format("--algo-file: expected an algorithm for root {}, found {} for {}",
+                                  request.root, file, algorithm.root));
+  }
+  notes.push_back(fmt::format(
+      "{}: proved; its protocol{} and its loops over long messages are not in this runtime", file,
+      algorithm.protocol.empty() ? "" : ", " + escaped(algorithm.protocol) + ","));
+  if (algorithm.most_bytes > 0) {
+    notes.push_back(fmt::format("{}: MSCCL would take it for {} to {} bytes only", file,
+                                algorithm.least_bytes, algorithm.most_bytes));
+  }
+  return msccl_schedule(algorithm, file);
+}
+
+}  // namespace
+
+void keep_first_ranks(Cluster& cluster, int ranks) {
+  const auto all = static_cast<int>(cluster.gpus.size());
+  if (ranks > all) {
+    const bool alike = all == cluster.nodes * cluster.gpus_per_node;
+    fail_option(
+        "ranks",
+        alike ? fmt::format("at most {} ({} of {}; --nodes gives more)", all,
+                            counted(cluster.nodes, "node"), counted(cluster.gpus_per_node, "GPU"))
+              : fmt::format("at most {} (the GPUs of {})", all, counted(cluster.nodes, "node")),
+        std::to_string(ranks));
+  }
+  std::vector<int> kept;
+  for (int left = ranks; left > 0; left -= kept.back()) {
+    kept.push_back(std::min(left, cluster.server_gpus[kept.size()]));
+  }
+  cluster.nodes = static_cast<int>(kept.size());
+  cluster.gpus_per_node = std::ranges::max(kept);
+  cluster.server_gpus = std::move(kept);
+  cluster.gpus.resize(static_cast<std::size_t>(ranks));
+}
+
+void rescale(MeasuredTable& table, Operation operation, int ranks) {
+  const double factor = bus_factor(operation, ranks) / bus_factor(operation, *table.ranks);
+  for (MeasuredRow& row : table.rows) {
+    // Not from the printed bandwidth, of which a small size has no digits left.
+    row.time = SimTime(std::llround(static_cast<double>(row.time.picoseconds()) * factor));
+    row.algbw_gbps /= factor;
+  }
+}
+
+std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
+                                 const std::optional<MeasuredTable>& measured,
+                                 std::vector<std::string>& notes) {
+  if (request.operation == Operation::Barrier) {
+    return {Bytes(0)};
+  }
+  const std::vector<Bytes> wanted = wanted_sizes(request, measured);
+  // Of float, the type of nccl-tests. It prints a row of count 0 for less; NCCL sends nothing then.
+  constexpr Bytes kElement{4};
+  const bool has_parts = aligned_size(request.operation, kElement, 2) == Bytes(0);
+  std::vector<Bytes> sizes;
+  int too_small = 0;
+  for (const Bytes size : wanted) {
+    const bool is_measured = measured && find_row(*measured, size) != nullptr;
+    const Bytes aligned = is_measured ? size : aligned_size(request.operation, size, ranks);
+    if (aligned < kElement) {
+      ++too_small;
+    } else {
+      sizes.push_back(aligned);
+    }
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.empty()) {
+    fail_option("maxbytes",
+                has_parts ? fmt::format("at least {} bytes, 16 for each rank", 16 * ranks)
+                          : "at least 4 bytes, an element",
+                to_string(wanted.back()));
+  }
+  if (too_small > 0) {
+    notes.push_back(fmt::format(
+        "{} left out: less than {}", counted(too_small, "size"),
+        has_parts ? fmt::format("16 bytes for each of {} ranks", ranks) : "4 bytes, an element"));
+  }
+  return sizes;
+}
+
+std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
+                                           const Cluster& cluster) {
+  if (request.algorithms.empty()) {
+    return {};  // NCCL chooses.
+  }
+  const Routing routing(cluster.topology, cluster.routing);
+  std::vector<Algorithm> runnable;
+  for (const Algorithm algorithm : request.algorithms) {
+    const std::optional<std::string> obstacle = obstacle_to(cluster, routing, algorithm);
+    if (obstacle && !request.auto_algorithms) {
+      throw ConfigError(
+          fmt::format("--algo: expected an algorithm that the cluster can run, found \"{}\": {}",
+                      to_string(algorithm), *obstacle));
+    }
+    if (!obstacle) {
+      runnable.push_back(algorithm);
+    }
+  }
+  return runnable;
+}
+
+CollectiveInputs load_collective_inputs(const CollectiveRequest& request) {
+  std::vector<std::string> notes;
+  Cluster cluster = load_ranks(request, notes);
+  std::vector<Algorithm> algorithms = runnable_algorithms(request, cluster);
+  const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
+  const auto ranks = static_cast<int>(cluster.gpus.size());
+  std::optional<TrafficMatrix> matrix = load_matrix(request, ranks, notes);
+  std::unique_ptr<Schedule> imported = load_algorithm(request, ranks, notes);
+  std::vector<Bytes> sizes =
+      matrix ? std::vector{matrix->largest()} : message_sizes(request, ranks, measured, notes);
+  return {.cluster = std::move(cluster),
+          .measured = measured,
+          .matrix = std::move(matrix),
+          .algorithms = std::move(algorithms),
+          .imported = std::move(imported),
+          .sizes = std::move(sizes),
+          .notes = std::move(notes)};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request of `trainyard collective` is run on: the ranks, the measured table, the sizes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/measured/measurement.h"
+#include "cli/collective/collective_request.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+struct CollectiveInputs {
+  Cluster cluster;  // Cut to the ranks that take part; its topology stays whole.
+  std::optional<MeasuredTable> measured;
+  std::optional<TrafficMatrix> matrix;
+  // Those of the request; of `auto` only those that the cluster can run.
+  std::vector<Algorithm> algorithms;
+  std::unique_ptr<Schedule> imported;  // The algorithm of a file.
+  std::vector<Bytes> sizes;            // Ascending, each once, at least one.
+  std::vector<std::string> notes;      // What a reader of the results should know about the above.
+
+  [[nodiscard]] int ranks() const { return static_cast<int>(cluster.gpus.size()); }
+  // Runs of each size.
+  [[nodiscard]] std::size_t runs() const { return algorithms.size() + (imported ? 1 : 0); }
+};
+
+// Reads and checks the files that the request names. Throws ConfigError.
+[[nodiscard]] CollectiveInputs load_collective_inputs(const CollectiveRequest& request);
+
+// The parts of it. Leaves the first `ranks` GPUs, node by node: of the last node perhaps a part.
+void keep_first_ranks(Cluster& cluster, int ranks);
+// Those of the table unless the request has bounds or a step of its own; otherwise a sweep, within
+// the table's bounds where the request has none. Rounded as nccl-tests rounds for these ranks,
+// except sizes that were measured.
+[[nodiscard]] std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
+                                               const std::optional<MeasuredTable>& measured,
+                                               std::vector<std::string>& notes);
+// Throws where the request names an algorithm that the cluster cannot run.
+[[nodiscard]] std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
+                                                         const Cluster& cluster);
+// Turns a table of another number of ranks into what the same bus bandwidth gives on `ranks`.
+void rescale(MeasuredTable& table, Operation operation, int ranks);
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime nccl of `trainyard collective`: NCCL's choices, timed by its event model.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include "cli/collective/collective_inputs.h"
+#include "cli/collective/collective_request.h"
+#include "report/results/collective_report.h"
+
+namespace trainyard {
+
+struct NcclRun {
+  CollectiveReport report;  // Without the runs that never were complete.
+  bool complete = true;     // There are none of these.
+};
+
+// `request` must have `nccl`; takes the notes of `inputs`. Throws ConfigError for clusters that
+// NCCL or the model cannot take, and for what is forced where NCCL does not have it. Writes the
+// files of packets that the request names; runs that never were complete are logged.
+[[nodiscard]] NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs,
+                               spdlog::logger& log);
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `trainyard collective` asks for. Everything that can be judged without
+// the cluster is checked here.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/html_output.h"
+#include "cli/common/nccl_request.h"
+#include "cli/common/options.h"
+#include "cli/common/packet_options.h"
+#include "collectives/algorithms/algorithms.h"
+#include "network/contract/network.h"
+
+namespace trainyard {
+
+struct CollectiveRequest {
+  Operation operation = Operation::AllReduce;
+  std::string cluster;
+  ClusterOverrides overrides;
+  std::optional<int> ranks;  // The first ones of the cluster; otherwise all.
+  std::optional<Bytes> least_size;
+  std::optional<Bytes> greatest_size;
+  std::optional<int> factor;
+  std::optional<NcclRequest> nccl;  // Of the runtime nccl; otherwise plain, with the following.
+  std::vector<Algorithm> algorithms;
+  std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
+  bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.
+  std::optional<int> channels;
+  std::optional<Bytes> piece;
+  int root = 0;
+  Fidelity fidelity = Fidelity::Flow;
+  PacketRequest packet;
+  std::optional<std::string> matrix;  // Of alltoallv, which needs one.
+  std::optional<std::string> against;
+  bool against_other_ranks = false;
+  std::optional<std::string> trace;
+  std::optional<std::string> plot;
+  std::optional<HtmlTarget> report;
+  std::optional<std::uint64_t> seed;
+  unsigned threads = 0;  // 0: as many as the machine has.
+  bool fingerprint = false;
+  bool compare = false;  // Lower bounds and crossover sizes.
+  Format format = Format::Table;
+  std::optional<std::string> output;
+};
+
+[[nodiscard]] boost::program_options::options_description collective_options();
+
+// `values` are those of collective_options and "operation". Throws ConfigError.
+[[nodiscard]] CollectiveRequest read_collective_request(const OptionReader& reader);
+
+}  // namespace trainyard

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/calibrate.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <boost/program_options.hpp>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calibration/machine/measurement_file.h"
+#include "calibration/machine/profile_calibration.h"
+#include "calibration/machine/rate_calibration.h"
+#include "calibration/measured/link_comparison.h"
+#include "calibration/measured/measured_rows.h"
+#include "calibration/predict/profile_constants.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/option_checks.h"
+#include "cli/common/options.h"
+#include "nccl/types/environment.h"
+#include "nccl/types/types.h"
+#include "parallelism/run/step_run.h"
+#include "report/accuracy/calibration_report.h"
+#include "report/formats/output.h"
+#include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
+trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
+last three are only held against the simulator; what a file is, is seen from what it holds. The
+constants of configs/nccl/profile.yaml that the rows determine are fitted to them, all others stay
+as they are, and the report says which and why. A part of the rows is kept out of the fit, to show
+what the profile is worth. Kernels of a measurement set (gpu.*) give the rates of a training step in
+the same way, for step --gpu-rates.
+
+Examples:
+  trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 -o mine.yaml
+  trainyard collective all_reduce --cluster dgx-h100 --runtime nccl --profile mine.yaml
+)";
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+options::options_description described_options() {
+  options::options_description all("Options");
+  const auto texts = [](const char* name) {
+    return options::value<std::vector<std::string>>()->composing()->value_name(name);
+  };
+  auto add = all.add_options();
+  add("help", "this text");
+  add("cluster", text_value("NAME|FILE"), "the machine that was measured");
+  add("profile,o", text_value("FILE"), "write the profile there, whole or not at all");
+  add("gpu-rates", text_value("FILE"), "write the rates of kernels there, whole or not at all");
+  add("set", texts("KEY=VALUE"), "a value of the cluster file; may be given again");
+  add("nodes", text_value("N"), "servers of runs whose output does not say it");
+  add("op", text_value("OP"), "operation of runs whose output does not say it");
+  add("gpus-per-process", text_value("N"),
+      "GPUs of a process of runs whose output does not say it (default: 1)");
+  add("nccl-version", text_value("V"), "release of NCCL (default: the newest that is known)");
+  add("env", texts("NAME=VALUE"), "a variable of NCCL that was set; may be given again");
+  add("widest", text_value("RATIO"),
+      "widest interval of 90 %, greatest over least, of a constant that is fitted, with those that "
+      "are not as shipped (default: 2)");
+  add("all-rows", "keep no rows out of the fit");
+  add("threads", text_value("N"), "tables at once (default: all cores); never changes a result");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> read_environment(const OptionReader& reader) {
+  const std::vector<std::string> assignments = reader.texts("env");
+  static_cast<void>(nccl::Environment::parse(assignments));  // Refuses what is wrong.
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const std::string& assignment : assignments) {
+    const std::size_t sign = assignment.find('=');
+    variables.emplace_back(assignment.substr(0, sign), assignment.substr(sign + 1));
+  }
+  return variables;
+}
+
+CalibrationRequest read_request(const OptionReader& reader) {
+  CalibrationRequest request;
+  request.cluster_name = reader.required_text("cluster");
+  request.cluster = find_config("clusters", request.cluster_name);
+  request.settings = reader.texts("set");
+  check_keys("set", request.settings);
+  request.nodes = reader.integer("nodes", 1, 1'000'000);
+  request.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024);
+  request.environment = read_environment(reader);
+  request.nccl_version = reader.text("nccl-version");
+  if (request.nccl_version && !nccl::parse_version(*request.nccl_version)) {
+    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7",
+                *request.nccl_version);
+  }
+  if (const std::optional<std::string> name = reader.text("op")) {
+    request.operation = parse_operation(*name);
+    if (!request.operation) {
+      fail_option("op", operation_names(), *name);
+    }
+  }
+  if (const std::optional<std::string> text = reader.text("widest")) {
+    const std::optional<PrintedNumber> number = parse_printed(*text);
+    if (!number || number->value < 1.01 || number->value > 100.0) {
+      fail_option("widest", "a number from 1.01 to 100", *text);
+    }
+    request.fit.widest = number->value;
+  }
+  request.all_rows = reader.given("all-rows");
+  return request;
+}
+
+// What the output says is no choice.
+void check_process(const CalibrationRequest& request, const CalibrationTable& table) {
+  const std::optional<int>& given = request.gpus_per_process;
+  const std::optional<int>& found = table.table.gpus_per_process;
+  if (given && found && *given != *found) {
+    fail_option("gpus-per-process", fmt::format("{}, as in {}", *found, table.file),
+                std::to_string(*given));
+  }
+}
+
+std::vector<MeasurementFile> read_files(const std::vector<std::string>& names) {
+  std::vector<MeasurementFile> files;
+  for (const std::string& name : names) {
+    files.push_back(read_measurements(read_file(name, kMostBytes), name));
+  }
+  drop_copies(files);
+  return files;
+}
+
+std::vector<LinkComparison> compare_files(const std::vector<MeasurementFile>& files,
+                                          const CalibrationRequest& request,
+                                          const Catalogue& catalogue) {
+  std::vector<LinkComparison> all;
+  const auto cluster_with = [&](int nodes) {
+    return load_cluster(request.cluster, catalogue, {.nodes = nodes, .settings = request.settings});
+  };
+  for (const MeasurementFile& file : files) {
+    if (!file.links) {
+      continue;
+    }
+    const Cluster one = cluster_with(1);
+    std::optional<Cluster> two;
+    if (file.links->tool == PastedTool::Perftest) {
+      two.emplace(cluster_with(2));
+    }
+    std::vector<LinkComparison> some =
+        compare_links(*file.links, file.name, one, two ? &*two : nullptr);
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  }
+  return all;
+}
+
+// Of the first file that has kernels: rates of two GPUs are not mixed.
+std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& files,
+                                         const CalibrationRequest& request,
+                                         const Catalogue& catalogue, const TaskRunner& tasks,
+                                         spdlog::logger& log) {
+  const MeasurementFile* used = nullptr;
+  for (const MeasurementFile& file : files) {
+    if (file.rates.empty()) {
+      continue;
+    }
+    if (used != nullptr) {
+      log.warn("{}: kernels of a GPU: left out, as those of {} are fitted to", file.name,
+               used->name);
+      continue;
+    }
+    used = &file;
+  }
+  if (used == nullptr) {
+    return std::nullopt;
+  }
+  const Cluster cluster =
+      load_cluster(request.cluster, catalogue, {.nodes = 1, .settings = request.settings});
+  const GpuModel& gpu = gpu_of(cluster, catalogue);
+  return calibrate_rates(used->rates, gpu, configs_folder() / "hardware" / "gpu-rates.yaml",
+                         fmt::format("{}, {} as {}", used->name, used->gpu, gpu.name), request.fit,
+                         tasks);
+}
+
+}  // namespace
+
+int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("calibrate", arguments, described_options(), {"file..."});
+  const OptionReader reader("calibrate", values);
+  if (reader.given("help")) {
+    out << "trainyard calibrate MEASUREMENT... --cluster NAME|FILE [-o FILE] [options]\n\n"
+        << described_options() << kExample;
+    return 0;
+  }
+  const std::vector<std::string> names = reader.texts("file");
+  if (names.empty()) {
+    throw ConfigError("calibrate: expected a file of measurements, found none");
+  }
+  CalibrationRequest request = read_request(reader);
+  const Format format = output_format(reader);
+  const std::optional<std::string> profile = output_file(reader, "profile");
+  const std::optional<std::string> output = output_file(reader, "output");
+  const std::optional<std::string> gpu_rates = output_file(reader, "gpu-rates");
+  check_distinct_files({{"profile", profile}, {"gpu-rates", gpu_rates}, {"output", output}});
+  const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  spdlog::logger log = make_logger(reader);
+  const std::vector<MeasurementFile> files = read_files(names);
+  for (const MeasurementFile& file : files) {
+    log_warnings(log, file.warnings);
+    for (const CalibrationTable& table : file.tables) {
+      check_process(request, table);
+    }
+    request.tables.insert(request.tables.end(), file.tables.begin(), file.tables.end());
+  }
+  const ProfileConstants constants(configs_folder() / "nccl" / "profile.yaml",
+                                   configs_folder() / "nccl" / "profile-priors.yaml");
+  const Catalogue catalogue = load_default_catalogue();
+  CalibrationReport report{.cluster = request.cluster_name,
+                           .links = compare_files(files, request, catalogue)};
+  const TaskRunner tasks = [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+    run_tasks(count, threads, "calibrate", task);
+  };
+  if (!request.tables.empty()) {
+    report.calibration = calibrate_profile(request, constants, catalogue, tasks);
+    log_warnings(log, report.calibration->warnings);
+  }
+  report.rates = fit_rates(files, request, catalogue, tasks, log);
+  if (profile) {
+    if (!report.calibration) {
+      throw ConfigError("--profile: expected a table of a collective to fit to, found none");
+    }
+    write_file(*profile, report.calibration->profile);
+  }
+  if (gpu_rates) {
+    if (!report.rates) {
+      throw ConfigError(
+          "--gpu-rates: expected a measurement set with kernels of a GPU (gpu.*), found none");
+    }
+    write_file(*gpu_rates, report.rates->document);
+  }
+  write_output(output, render(report, format), out);
+  return 0;
+}
+
+}  // namespace trainyard

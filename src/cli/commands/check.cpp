@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/check.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "cli/common/options.h"
+#include "sim/config.h"
+#include "sim/printable.h"
+#include "topology/cluster/cluster.h"
+#include "topology/lint/lint.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+A file is a cluster, a server or a part of the hardware catalogue, which its keys tell; or give the
+name of a cluster in configs/clusters. Without any, all of configs is checked. What is found is a
+line each:
+FILE: SEVERITY: CODE: MESSAGE (docs/check.md explains the codes). Notes and warnings are no failure.
+Exit status: 0, 1 if there is an error (with --strict, a warning), 2 if a file cannot be read.
+
+Examples:
+  trainyard check
+  trainyard check my-cluster.yaml --strict
+  trainyard check dgx-h100 --nodes 64 --pull leaf0,spine1
+)";
+
+enum class FileKind { Cluster, Server, Hardware, Unknown };
+
+options::options_description described_options() {
+  options::options_description all("Options");
+  auto add = all.add_options();
+  add("help", "this text");
+  add("all", "all of configs, beside the files that are named");
+  add("strict", "warnings are failures");
+  add_override_options(all);
+  return all;
+}
+
+// Counts what it prints.
+class Findings {
+ public:
+  explicit Findings(std::ostream& out) : out_(out) {}
+
+  void add(std::string_view place, Severity severity, std::string_view code,
+           std::string_view message) {
+    out_ << fmt::format("{}: {}: {}: {}\n", escaped(place), to_string(severity), code,
+                        escaped(message));
+    ++counts_.at(static_cast<std::size_t>(severity));
+  }
+  // A mistake with its place in front, "FILE:LINE:COLUMN: MESSAGE", or without.
+  void add_mistake(const std::string& file, std::string_view text) {
+    std::size_t end = 0;
+    if (text.starts_with(file + ":")) {
+      end = text.find(": ", file.size());
+    }
+    if (end == 0 || end == std::string_view::npos) {
+      add(file, Severity::Error, "config", text);
+    } else {
+      add(text.substr(0, end), Severity::Error, "config", text.substr(end + 2));
+    }
+  }
+  [[nodiscard]] int count(Severity severity) const {
+    return counts_.at(static_cast<std::size_t>(severity));
+  }
+
+ private:
+  std::ostream& out_;
+  std::array<int, 3> counts_ = {};
+};
+
+// By its folder or, elsewhere, by a key that only files of one kind have.
+FileKind kind_of(const std::filesystem::path& file) {
+  const std::string folder = std::filesystem::absolute(file).parent_path().filename().string();
+  if (folder == "clusters") {
+    return FileKind::Cluster;
+  }
+  if (folder == "servers") {
+    return FileKind::Server;
+  }
+  if (folder == "hardware") {
+    return FileKind::Hardware;
+  }
+  ConfigDocument document = ConfigDocument::load(file);
+  const ConfigNode root = document.root();
+  const auto has = [&](std::string_view key) { return root.is_map() && root.optional(key); };
+  if (has("server") || has("servers") || has("nodes")) {
+    return FileKind::Cluster;
+  }
+  for (const std::string_view key : {"gpus", "links", "nics", "switches", "cpus"}) {
+    if (has(key) && root.required(key).is_map()) {
+      return FileKind::Hardware;
+    }
+  }
+  return has("template") ? FileKind::Server : FileKind::Unknown;
+}
+
+void require_readable(const std::filesystem::path& file) {
+  std::error_code error;  // What cannot be looked at cannot be read either.
+  if (std::filesystem::is_directory(file, error)) {
+    throw ConfigError(fmt::format("{}: expected a file, found a directory", file.string()));
+  }
+  if (!std::ifstream(file)) {
+    throw ConfigError(fmt::format("{}: cannot be read", file.string()));
+  }
+}
+
+// One of it, which no fabric joins to others.
+Cluster cluster_of_server(const std::filesystem::path& file, const Catalogue& catalogue) {
+  const std::string name = nlohmann::json(std::filesystem::absolute(file).string()).dump();
+  ConfigDocument document = ConfigDocument::parse(
+      fmt::format("name: check\nsource: the file\nnodes: 1\nserver: {}\n", name), file.string());
+  return build_cluster(document, catalogue, {});
+}
+
+void report(const std::filesystem::path& file, const Cluster& cluster, Findings& findings) {
+  for (const std::string_view warning : cluster.warnings) {
+    constexpr std::string_view kFaults = "faults: ";
+    const bool is_fault = warning.starts_with(kFaults);
+    findings.add(file.string(), Severity::Warning, is_fault ? "fault" : "cluster",
+                 is_fault ? warning.substr(kFaults.size()) : warning);
+  }
+  for (const Finding& finding : lint(cluster)) {
+    findings.add(file.string(), finding.severity, finding.code, finding.message);
+  }
+}
+
+void check_file(const std::filesystem::path& file, const Catalogue& catalogue,
+                const ClusterOverrides& overrides, Findings& findings) {
+  try {
+    switch (kind_of(file)) {
+      case FileKind::Cluster:
+        report(file, load_cluster(file, catalogue, overrides), findings);
+        break;
+      case FileKind::Server:
+        report(file, cluster_of_server(file, catalogue), findings);
+        break;
+      case FileKind::Hardware:  // Its parts name those of its neighbours.
+        (void)Catalogue::load(file.parent_path());
+        break;
+      case FileKind::Unknown:
+        findings.add(file.string(), Severity::Error, "config",
+                     "expected a cluster (with the key server), a server (template) or a part of "
+                     "the catalogue (gpus, links, nics, switches), found none of them");
+        break;
+    }
+  } catch (const ConfigError& error) {
+    findings.add_mistake(file.string(), error.what());
+  }
+}
+
+std::vector<std::filesystem::path> shipped_files() {
+  std::vector<std::filesystem::path> files;
+  for (const std::string_view folder : {"hardware", "servers", "clusters"}) {
+    if (!std::filesystem::is_directory(configs_folder() / folder)) {
+      continue;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(configs_folder() / folder)) {
+      if (entry.path().extension() == ".yaml") {
+        files.push_back(entry.path());
+      }
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+int run_check(std::span<const std::string> arguments, std::ostream& out) {
+  const auto values = parse_options("check", arguments, described_options(), {"file..."});
+  const OptionReader reader("check", values);
+  if (reader.given("help")) {
+    out << "trainyard check [NAME|FILE...] [options]\n\n" << described_options() << kExample;
+    return 0;
+  }
+  const ClusterOverrides overrides = cluster_overrides(reader);
+  const std::vector<std::string> named = reader.texts("file");
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : named) {
+    files.push_back(find_config("clusters", name));
+  }
+  if (named.empty() || reader.given("all")) {
+    const std::vector<std::filesystem::path> shipped = shipped_files();
+    files.insert(files.end(), shipped.begin(), shipped.end());
+  }
+  for (const std::filesystem::path& file : files) {
+    require_readable(file);
+  }
+  const Catalogue catalogue = load_default_catalogue();
+  Findings findings(out);
+  for (const std::filesystem::path& file : files) {
+    check_file(file, catalogue, overrides, findings);
+  }
+  out << fmt::format("{} checked: {}, {}, {}\n", counted(static_cast<int>(files.size()), "file"),
+                     counted(findings.count(Severity::Error), "error"),
+                     counted(findings.count(Severity::Warning), "warning"),
+                     counted(findings.count(Severity::Note), "note"));
+  const bool failed = findings.count(Severity::Error) > 0 ||
+                      (reader.given("strict") && findings.count(Severity::Warning) > 0);
+  return failed ? 1 : 0;
+}
+
+}  // namespace trainyard

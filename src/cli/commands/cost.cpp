@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/cost.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "cli/common/cost_options.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/step/step_request.h"
+#include "nccl/timing/profile.h"
+#include "parallelism/run/step_cost.h"
+#include "parallelism/run/step_run.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload.h"
+#include "report/formats/table.h"
+#include "report/steps/cost_report.h"
+#include "sim/config_error.h"
+#include "topology/server/part_costs.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+Watts are the limits of data sheets; prices come from --prices alone, a YAML file:
+
+  currency: USD
+  kwh: 0.08           # a kWh
+  years: 4            # over which parts are paid off
+  parts: {H100-SXM: {price: 25000, idle_watts: 75}, ConnectX-7: {price: 1500, watts: 25}}
+
+Parts without watts or price are named and not in the sums (docs/cost-command.md).
+
+Examples:
+  trainyard cost --cluster dgx-h100 --nodes 16
+  trainyard cost --cluster dgx-h100 --nodes 1 --workload llama-3-8b --prices mine.yaml
+)";
+
+struct CostReport {
+  std::string cluster;
+  ClusterCosts costs;
+  std::optional<double> seconds = {};  // Of the step, if there is one.
+  std::optional<StepCost> step = {};
+};
+
+StepRun run_step_of(const std::string& name, const std::vector<std::string>& settings,
+                    const Cluster& cluster, const Catalogue& catalogue) {
+  const std::filesystem::path configs = configs_folder();
+  const Workload workload =
+      load_workload(find_config("workloads", name), configs / "workloads" / "models", settings);
+  const SoftwareProfile software =
+      SoftwareProfile::load(find_config("software", workload.software));
+  const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
+  const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
+  return run_workload(cluster, workload, software,
+                      {.catalogue = catalogue, .rates = rates, .nccl = &profile});
+}
+
+std::optional<double> times_count(const std::optional<double>& value, std::size_t count) {
+  return value ? std::optional(*value * static_cast<double>(count)) : std::nullopt;
+}
+
+Table parts_table(const CostReport& report) {
+  constexpr double kKilo = 1e3;
+  const std::string currency = report.costs.costs.currency;
+  Table table({{.name = "kind", .key = "kind", .align = Align::Left},
+               {.name = "part", .key = "part", .align = Align::Left},
+               {.name = "count", .key = "count"},
+               {.name = "each", .key = "watts", .unit = "(W)"},
+               {.name = "idle", .key = "idle_watts", .unit = "(W)"},
+               {.name = "all", .key = "all_kw", .unit = "(kW)"},
+               {.name = "price", .key = "price", .unit = currency},
+               {.name = "all", .key = "all_price", .unit = currency}});
+  for (const CountedPart& part : report.costs.parts) {
+    const auto watts = times_count(part.cost.watts, part.count);
+    table.add_row({Cell::of(std::string(to_string(part.kind))), Cell::of(part.part),
+                   Cell::of(static_cast<std::int64_t>(part.count)), cost_figure(part.cost.watts, 1),
+                   cost_figure(part.cost.idle_watts, 1),
+                   cost_figure(watts ? std::optional(*watts / kKilo) : std::nullopt, 2),
+                   cost_figure(part.cost.price, 2),
+                   cost_figure(times_count(part.cost.price, part.count), 2)});
+  }
+  return table;
+}
+
+// Of the whole cluster, in one line.
+Table totals_table(const CostReport& report) {
+  const CostTotals& totals = report.costs.totals;
+  const auto some = [](double value) { return value > 0.0 ? std::optional(value) : std::nullopt; };
+  std::vector<std::pair<std::string, Cell>> cells{
+      {"cluster", Cell::of(report.cluster)},
+      {"power_kw", cost_figure(some(totals.watts / 1e3), 3)},
+      {"price", cost_figure(some(totals.price), 2)}};
+  for (auto& [key, cell] : cost_cells({report.costs, report.step.value_or(StepCost())})) {
+    cells.emplace_back(key, std::move(cell));
+  }
+  cells.emplace_back("step_time_s", cost_figure(report.seconds, 4));
+  std::vector<Column> columns;
+  std::vector<Cell> row;
+  for (auto& [key, cell] : cells) {
+    columns.push_back({.name = key, .key = key});
+    row.push_back(std::move(cell));
+  }
+  Table table(std::move(columns));
+  table.add_row(std::move(row));
+  return table;
+}
+
+std::string text_of(const CostReport& report) {
+  const CostTotals& totals = report.costs.totals;
+  std::string text =
+      fmt::format("# Cluster {}\n", report.cluster) + render_text(parts_table(report)) +
+      fmt::format("\npower                  {:>12.2f} kW at the limits\n", totals.watts / 1e3);
+  if (totals.price > 0.0) {
+    text += fmt::format("price                  {:>12.2f} {}\n", totals.price,
+                        report.costs.costs.currency);
+  }
+  if (report.step) {
+    text += fmt::format("step time              {:>12.4f} s, of which GPUs compute {:.1f} %\n",
+                        *report.seconds, 100.0 * report.step->busy);
+    text += cost_text({report.costs, *report.step});
+  }
+  for (const std::string& note : cost_notes(report.costs)) {
+    text += "# Note: " + note + "\n";
+  }
+  return text;
+}
+
+std::string render_cost(const CostReport& report, Format format) {
+  if (format == Format::Csv) {
+    return render_csv(totals_table(report));
+  }
+  if (format == Format::Json) {
+    nlohmann::ordered_json root;
+    root["parts"] = nlohmann::ordered_json::parse(render_json(parts_table(report)));
+    root["totals"] = nlohmann::ordered_json::parse(render_json(totals_table(report))).front();
+    return root.dump(2) + "\n";
+  }
+  return text_of(report);
+}
+
+}  // namespace
+
+options::options_description cost_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("workload", text_value("NAME|FILE"), "energy and cost of a step of this job, as for step");
+  add("prices", text_value("FILE"), "prices and watts of parts, of a kWh, years of use");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+int run_cost(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values = parse_options("cost", arguments, cost_options(), {});
+  const OptionReader reader("cost", values);
+  if (reader.given("help")) {
+    out << "trainyard cost --cluster NAME|FILE [options]\n\n" << cost_options() << kExample;
+    return 0;
+  }
+  const std::string name = reader.required_text("cluster");
+  ClusterOverrides overrides = cluster_overrides(reader);
+  const std::optional<std::string> workload = reader.text("workload");
+  std::vector<std::string> settings;
+  if (workload) {
+    settings = take_workload_settings(overrides);
+  }
+  const Format format = output_format(reader);
+  const std::optional<std::string> file = output_file(reader, "output");
+  spdlog::logger log = make_logger(reader);
+  const Catalogue catalogue = load_default_catalogue();
+  const Cluster cluster = load_cluster(find_config("clusters", name), catalogue, overrides);
+  log_warnings(log, cluster.warnings);
+  CostReport report{.cluster = cluster.name,
+                    .costs = load_costs({.prices = reader.text("prices")}, cluster, catalogue)};
+  if (workload) {
+    const StepRun run = run_step_of(*workload, settings, cluster, catalogue);
+    report.seconds = run.step.time.seconds();
+    report.step = step_cost(report.costs, run.plan, run.step);
+  }
+  write_output(file, render_cost(report, format), out);
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/jobs.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "parallelism/run/job_mix.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "report/formats/output.h"
+#include "report/formats/table.h"
+#include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+A job is a workload, a file or a name in configs/workloads, and the servers that it has: numbers
+and ranges from 0, such as gpt@0-3,8. Each job repeats its step until all have done --steps; a
+step beside the others is compared with one that has the fabric to itself. Traffic runs as plain
+rings and direct messages; times are without what a step costs whatever its size.
+
+Examples:
+  trainyard jobs --cluster hgx-h100-clos --nodes 4 --set fabric.oversubscription=4 \
+      --set fabric.nodes_per_leaf=2 --job llama-3-8b@0,2 --job llama-3-8b@1,3
+)";
+
+constexpr int kMostSteps = 1000;
+constexpr int kMostShownLinks = 1000;
+constexpr int kMostServer = 999'999;
+
+struct JobRequest {
+  std::string text;
+  std::string workload;
+  std::vector<int> servers;
+};
+
+struct Request {
+  std::string cluster;
+  ClusterOverrides overrides;
+  std::vector<JobRequest> jobs;
+  int steps = 3;
+  Fidelity fidelity = Fidelity::Flow;
+  std::size_t links = 5;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+};
+
+std::optional<int> number_of(std::string_view text) {
+  int value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = !text.empty() && text.front() != '-' && read.ec == std::errc() &&
+                         read.ptr == text.data() + text.size() && value <= kMostServer;
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+JobRequest job_of(const std::string& text) {
+  const std::size_t sign = text.rfind('@');
+  if (sign != std::string::npos && sign > 0) {
+    JobRequest job{.text = text,
+                   .workload = text.substr(0, sign),
+                   .servers = parse_servers(std::string_view(text).substr(sign + 1))};
+    if (!job.servers.empty()) {
+      return job;
+    }
+  }
+  fail_option("job", "WORKLOAD@SERVERS with servers such as 0-3,8", text);
+}
+
+Request read_request(const OptionReader& reader) {
+  Request request{
+      .cluster = reader.required_text("cluster"),
+      .overrides = cluster_overrides(reader),
+      .jobs = {},
+      .steps = reader.integer("steps", 1, kMostSteps).value_or(3),
+      .fidelity =
+          reader.choice("fidelity", {"flow", "packet"}) == 1 ? Fidelity::Packet : Fidelity::Flow,
+      .links = static_cast<std::size_t>(reader.integer("links", 0, kMostShownLinks).value_or(5)),
+      .format = output_format(reader),
+      .output = output_file(reader, "output")};
+  if (!reader.given("job")) {
+    throw ConfigError("jobs: expected --job, found none; see trainyard jobs --help");
+  }
+  for (const std::string& text : reader.texts("job")) {
+    request.jobs.push_back(job_of(text));
+  }
+  return request;
+}
+
+// What the files of a job say.
+struct LoadedJob {
+  Workload workload;
+  SoftwareProfile software;
+};
+
+JobMix simulate(const Request& request, const Cluster& cluster, const Catalogue& catalogue) {
+  const std::filesystem::path configs = configs_folder();
+  const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
+  std::vector<LoadedJob> loaded;
+  for (const JobRequest& job : request.jobs) {
+    Workload workload =
+        load_workload(find_config("workloads", job.workload), configs / "workloads" / "models");
+    SoftwareProfile software = SoftwareProfile::load(find_config("software", workload.software));
+    loaded.push_back({.workload = std::move(workload), .software = std::move(software)});
+  }
+  std::vector<MixedJob> jobs;
+  for (std::size_t index = 0; index < loaded.size(); ++index) {
+    jobs.push_back({.name = "job " + request.jobs[index].text,
+                    .workload = loaded[index].workload,
+                    .software = loaded[index].software,
+                    .servers = request.jobs[index].servers});
+  }
+  return run_job_mix(cluster, jobs,
+                     {.catalogue = catalogue, .rates = rates, .fidelity = request.fidelity},
+                     request.steps);
+}
+
+Cell number(double value, int decimals) {
+  return {fmt::format("{:.{}f}", value, decimals), value};
+}
+
+Table table_of(const Request& request, const JobMix& mix) {
+  Table table({{.name = "job", .key = "job", .align = Align::Left},
+               {.name = "GPUs", .key = "gpus"},
+               {.name = "alone", .key = "alone_s", .unit = "(s)"},
+               {.name = "together", .key = "together_s", .unit = "(s)"},
+               {.name = "longest", .key = "longest_s", .unit = "(s)"},
+               {.name = "slowdown", .key = "slowdown"},
+               {.name = "steps", .key = "steps"}});
+  for (std::size_t index = 0; index < mix.jobs.size(); ++index) {
+    const MixedJobTimes& job = mix.jobs[index];
+    table.add_row({Cell::of(request.jobs[index].text), Cell::of(std::int64_t{job.gpus}),
+                   number(job.alone.seconds(), 6), number(job.mean_seconds(), 6),
+                   number(job.longest().seconds(), 6), number(job.slowdown(), 4),
+                   Cell::of(static_cast<std::int64_t>(job.together.size()))});
+  }
+  return table;
+}
+
+// The fullest links of the fabric over the whole run.
+Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t most) {
+  struct Load {
+    LinkId link;
+    double share = 0.0;
+  };
+  const Topology& topology = cluster.topology;
+  std::vector<Load> loads;
+  for (const LinkUse& use : mix.link_use) {
+    const LinkSpec& spec = topology.link(use.link).spec;
+    if (spec.kind == LinkKind::Network) {
+      loads.push_back(
+          {.link = use.link, .share = transfer_time(use.bytes, spec.bandwidth) / mix.time});
+    }
+  }
+  std::stable_sort(loads.begin(), loads.end(),
+                   [](const Load& a, const Load& b) { return a.share > b.share; });
+  loads.resize(std::min(loads.size(), most));
+  Table table({{.name = "from", .key = "from", .align = Align::Left},
+               {.name = "to", .key = "to", .align = Align::Left},
+               {.name = "busy", .key = "busy_share", .unit = "(%)"}});
+  for (const Load& load : loads) {
+    const Link& link = topology.link(load.link);
+    table.add_row({Cell::of(topology.node(link.source).name),
+                   Cell::of(topology.node(link.target).name),
+                   {fmt::format("{:.1f}", 100.0 * load.share), load.share}});
+  }
+  return table;
+}
+
+std::string render_mix(const Request& request, const Cluster& cluster, const JobMix& mix) {
+  const Table table = table_of(request, mix);
+  if (request.format == Format::Csv) {
+    return render_csv(table);
+  }
+  const Table links = links_of(cluster, mix, request.links);
+  if (request.format == Format::Json) {
+    nlohmann::ordered_json root;
+    root["cluster"] = cluster.name;
+    root["fidelity"] = to_string(request.fidelity);
+    root["time_s"] = mix.time.seconds();
+    root["jobs"] = nlohmann::ordered_json::parse(render_json(table));
+    root["links"] = nlohmann::ordered_json::parse(render_json(links));
+    return root.dump(2) + "\n";
+  }
+  std::string text = fmt::format(
+      "# Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for {:.4f} s\n",
+      cluster.name, to_string(request.fidelity), mix.jobs.size(), mix.time.seconds());
+  text += render_text(table);
+  if (!links.rows().empty()) {
+    text += "# The fullest links of the fabric, all jobs together\n" + render_text(links);
+  }
+  return text;
+}
+
+}  // namespace
+
+options::options_description jobs_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("job",
+      options::value<std::vector<std::string>>()->composing()->value_name("WORKLOAD@SERVERS"),
+      "a job and its servers; given again for each job");
+  add("steps", text_value("N"), "that every job does at least (default: 3)");
+  add("fidelity", text_value("NAME"), "flow (the default) or packet");
+  add("links", text_value("N"),
+      "how many of the fullest links of the fabric are shown (default: 5)");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+std::vector<int> parse_servers(std::string_view text) {
+  std::vector<int> servers;
+  for (const std::string& part : split_list(text)) {
+    const std::size_t dash = part.find('-');
+    const auto first = number_of(std::string_view(part).substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : number_of(std::string_view(part).substr(dash + 1));
+    if (!first || !last || *last < *first) {
+      return {};
+    }
+    for (int server = *first; server <= *last; ++server) {
+      servers.push_back(server);
+    }
+  }
+  return servers;
+}
+
+int run_jobs(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values = parse_options("jobs", arguments, jobs_options(), {});
+  const OptionReader reader("jobs", values);
+  if (reader.given("help")) {
+    out << "trainyard jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]\n\n"
+        << jobs_options() << kExample;
+    return 0;
+  }
+  const Request request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const Catalogue catalogue = load_default_catalogue();
+  const Cluster cluster =
+      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
+  log_warnings(log, cluster.warnings);
+  const JobMix mix = simulate(request, cluster, catalogue);
+  write_output(request.output, render_mix(request, cluster, mix), out);
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/plan.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/collective/collective_inputs.h"
+#include "cli/commands/plan_request.h"
+#include "cli/common/common.h"
+#include "cli/common/options.h"
+#include "nccl/machine/job_nodes.h"
+#include "nccl/tuning/choice.h"
+#include "nccl/tuning/graph_xml.h"
+#include "nccl/tuning/init.h"
+#include "nccl/tuning/tuner_csv.h"
+#include "report/formats/output.h"
+#include "report/results/plan_json.h"
+#include "report/results/plan_report.h"
+#include "sim/check.h"
+#include "sim/printable.h"
+#include "topology/exchange/nccl_xml.h"
+
+namespace trainyard {
+namespace {
+
+// Of a topology or graph file.
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+OP is all_reduce, all_gather, reduce_scatter, broadcast, reduce, or all (the default). NCCL's
+estimates are for choosing between algorithms, no predictions of time (docs/plan-command.md).
+
+Examples:
+  trainyard plan --cluster dgx-h100 --nodes 4
+  trainyard plan all_reduce --topo machine.xml --nodes 2 --env NCCL_ALGO=Ring
+  trainyard plan all_reduce --cluster dgx-h100 --nodes 4 --format info
+  trainyard plan --cluster dgx-h100 --nodes 4 --graph-out graph.xml
+)";
+
+struct Machine {
+  std::string source;
+  nccl::JobNodes nodes;
+};
+
+Machine load_machine(PlanRequest& request) {
+  if (request.topology_file) {
+    const std::string& file = *request.topology_file;
+    return {.source = file,
+            .nodes = nccl::job_nodes(read_nccl_xml(read_file(file, kMostBytes), file),
+                                     {.nodes = request.overrides.nodes.value_or(1),
+                                      .gpus_per_node = request.overrides.gpus_per_node,
+                                      .ranks = request.ranks})};
+  }
+  const Catalogue catalogue = load_default_catalogue();
+  Cluster cluster =
+      load_cluster(find_config("clusters", *request.cluster), catalogue, request.overrides);
+  if (request.ranks) {
+    keep_first_ranks(cluster, *request.ranks);
+  }
+  for (const std::string& setting : request.overrides.settings) {
+    request.nccl.notes.push_back("changed in the cluster: " + escaped(setting));
+  }
+  request.nccl.notes.insert(request.nccl.notes.end(), cluster.warnings.begin(),
+                            cluster.warnings.end());
+  const nccl::Domains domains =
+      request.nccl.environment.mnnvl_enable == 0 ? nccl::Domains::Apart : nccl::Domains::Joined;
+  return {.source = "cluster " + cluster.name,
+          .nodes = nccl::job_nodes(cluster, catalogue, domains)};
+}
+
+std::vector<PlannedCall> plan_calls(const PlanRequest& request,
+                                    const nccl::Communicator& communicator,
+                                    std::vector<std::string>& notes) {
+  std::optional<nccl::TunerTable> tuner;
+  if (request.nccl.tuner_file) {
+    tuner = nccl::TunerTable::load(*request.nccl.tuner_file);
+  }
+  const nccl::CallOptions call_options{.tuner = tuner ? &*tuner : nullptr};
+  std::vector<PlannedCall> calls;
+  for (const Operation operation : request.operations) {
+    CollectiveRequest sizes;
+    sizes.operation = operation;
+    sizes.least_size = request.least_size;
+    sizes.greatest_size = request.greatest_size;
+    sizes.factor = request.factor;
+    const auto function = nccl::function_of(operation);
+    CHECK(function.has_value(), "only operations with an algorithm are planned");
+    for (const Bytes size : message_sizes(sizes, communicator.ranks, std::nullopt, notes)) {
+      calls.push_back({.operation = operation,
+                       .size = size,
+                       .plan = nccl::plan_call(
+                           communicator, request.nccl.environment, *function,
+                           nccl::call_bytes(*function, size, communicator.ranks), call_options)});
+    }
+  }
+  return calls;
+}
+
+std::string render(const PlanReport& report, PlanFormat format) {
+  switch (format) {
+    case PlanFormat::Table:
+      return render_plan_table(report);
+    case PlanFormat::Json:
+      return render_plan_json(report);
+    case PlanFormat::Info:
+      return render_plan_info(report);
+  }
+  CHECK(false, "unknown format");
+}
+
+// Each once, in order.
+void drop_repeated(std::vector<std::string>& notes) {
+  std::vector<std::string> kept;
+  for (const std::string& note : notes) {
+    if (std::find(kept.begin(), kept.end(), note) == kept.end()) {
+      kept.push_back(note);
+    }
+  }
+  notes = std::move(kept);
+}
+
+}  // namespace
+
+int run_plan(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("plan", arguments, plan_options(), {"operation"});
+  const OptionReader reader("plan", values);
+  if (reader.given("help")) {
+    out << "trainyard plan [OP] --cluster NAME|FILE [options]\n\n" << plan_options() << kExample;
+    return 0;
+  }
+  PlanRequest request = read_plan_request(reader);
+  const Machine machine = load_machine(request);
+  const nccl::InitResult made = nccl::make_communicator(machine.nodes, request.nccl.init_options());
+  PlanReport report{.source = machine.source, .communicator = made.communicator};
+  report.notes = request.nccl.notes;
+  report.calls = plan_calls(request, made.communicator, report.notes);
+  report.notes.insert(report.notes.end(), made.communicator.remarks.begin(),
+                      made.communicator.remarks.end());
+  drop_repeated(report.notes);
+  if (request.graph_output) {
+    const auto kind = static_cast<std::size_t>(made.communicator.node_kind.front());
+    write_file(*request.graph_output,
+               nccl::write_graph_xml(nccl::graph_file(made.communicator.graphs[kind]), made.names));
+  }
+  write_output(request.output, render(report, request.format), out);
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/plan_request.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string_view>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+// Those for which NCCL chooses an algorithm, in nccl-tests' order of names.
+std::vector<Operation> planned_operations() {
+  std::vector<Operation> operations;
+  for (const Operation operation : kOperations) {
+    if (nccl::function_of(operation)) {
+      operations.push_back(operation);
+    }
+  }
+  return operations;
+}
+
+std::vector<Operation> read_operations(const OptionReader& reader) {
+  const std::string name = reader.text("operation").value_or("all");
+  std::vector<Operation> planned = planned_operations();
+  if (name == "all") {
+    return planned;
+  }
+  std::vector<std::string> names{"all"};
+  for (const Operation operation : planned) {
+    names.emplace_back(to_string(operation));
+  }
+  const std::optional<Operation> operation = parse_operation(name);
+  if (operation && !nccl::function_of(*operation)) {
+    throw ConfigError(fmt::format(
+        "plan: expected one of {}, found {}, which is made of sends and receives: NCCL chooses no "
+        "algorithm for it",
+        fmt::join(names, ", "), name));
+  }
+  if (!operation) {
+    fail_value("plan", fmt::format("one of {}", fmt::join(names, ", ")), name, names);
+  }
+  return {*operation};
+}
+
+void read_machine(const OptionReader& reader, PlanRequest& request) {
+  request.cluster = reader.text("cluster");
+  request.topology_file = reader.text("topo");
+  if (request.cluster && request.topology_file) {
+    throw ConfigError("--topo: expected without --cluster, found both");
+  }
+  if (!request.cluster && !request.topology_file) {
+    throw ConfigError(
+        "plan: expected --cluster NAME|FILE or --topo FILE, found neither; see trainyard plan "
+        "--help");
+  }
+  request.overrides = cluster_overrides(reader);
+  if (request.topology_file) {
+    for (const std::string_view option : {"set", "pull"}) {
+      if (reader.given(option)) {
+        throw ConfigError(fmt::format("--{}: expected with --cluster, found with --topo", option));
+      }
+    }
+  }
+  request.ranks = reader.integer("ranks", 2, 1'000'000);
+}
+
+}  // namespace
+
+options::options_description plan_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  add_nccl_options(all);
+  auto add = all.add_options();
+  add("topo", text_value("FILE.xml"),
+      "instead of --cluster: NCCL's topology file of a server, and --nodes of them (default 1)");
+  add("ranks", text_value("N"), "GPUs that take part: the first ones (default: all)");
+  add("graph-out", text_value("FILE.xml"), "write what was searched there, for NCCL_GRAPH_FILE");
+  add("minbytes,b", text_value("SIZE"), "least message size (default 8)");
+  add("maxbytes,e", text_value("SIZE"), "greatest message size (default 1G)");
+  add("stepfactor,f", text_value("N"), "factor between sizes (default 2)");
+  add("format", text_value("FORMAT"),
+      "table (the default), json, or info: the lines of NCCL_DEBUG=INFO");
+  add("output", text_value("FILE"),
+      "write there, whole or not at all, instead of to standard output");
+  return all;
+}
+
+PlanRequest read_plan_request(const OptionReader& reader) {
+  PlanRequest request;
+  request.operations = read_operations(reader);
+  read_machine(reader, request);
+  request.nccl = read_nccl_options(reader, "--topo FILE");
+  request.least_size = reader.message_size("minbytes");
+  request.greatest_size = reader.message_size("maxbytes");
+  request.factor = reader.integer("stepfactor", 2, 1'024);
+  request.format = static_cast<PlanFormat>(reader.choice("format", {"table", "json", "info"}));
+  request.output = output_file(reader, "output");
+  request.graph_output = output_file(reader, "graph-out");
+  check_distinct_files({{"output", request.output}, {"graph-out", request.graph_output}});
+  return request;
+}
+
+}  // namespace trainyard

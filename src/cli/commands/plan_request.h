@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `trainyard plan` asks for. Everything that can be judged without the
+// files is checked here.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/nccl_options.h"
+#include "cli/common/options.h"
+#include "collectives/schedule/operation.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+enum class PlanFormat { Table, Json, Info };
+
+struct PlanRequest {
+  std::vector<Operation> operations;
+  // One of the two.
+  std::optional<std::string> cluster;
+  std::optional<std::string> topology_file;
+  ClusterOverrides overrides;
+  std::optional<int> ranks;  // The first ones; otherwise all.
+  NcclOptions nccl = {};
+  std::optional<std::string> graph_output;
+  std::optional<Bytes> least_size;
+  std::optional<Bytes> greatest_size;
+  std::optional<int> factor;
+  PlanFormat format = PlanFormat::Table;
+  std::optional<std::string> output;
+};
+
+[[nodiscard]] boost::program_options::options_description plan_options();
+
+// `values` are those of plan_options and "operation". Throws ConfigError.
+[[nodiscard]] PlanRequest read_plan_request(const OptionReader& reader);
+
+}  // namespace trainyard

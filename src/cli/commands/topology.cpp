@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/topology.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "report/formats/table.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
+#include "topology/exchange/server_export.h"
+#include "topology/graph/export.h"
+#include "topology/lint/summary.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+A cluster is a file or the name of one in configs/clusters (docs/clusters.md says how to write one).
+The default is a summary in the chosen format; --dot and --json give the whole graph instead,
+--nccl-xml and --smi one server in the forms of NCCL and nvidia-smi (docs/import-export.md).
+
+Examples:
+  trainyard topology --cluster dgx-h100 --nodes 64
+  trainyard topology --cluster dgx-a100 --set fabric.routing=ecmp --format csv
+  trainyard topology --cluster dgx-1 --nodes 1 --dot | dot -Tsvg > dgx-1.svg
+  trainyard topology --cluster dgx-a100 --nccl-xml --output dgx-a100.xml
+)";
+
+enum class Output { Table, Csv, Json, GraphDot, GraphJson, ServerXml, ServerMatrix };
+
+// Outputs that have one form, each an option of its own.
+struct SingleForm {
+  const char* option;
+  Output output;
+};
+constexpr std::array kSingleForms{
+    SingleForm{"dot", Output::GraphDot}, SingleForm{"json", Output::GraphJson},
+    SingleForm{"nccl-xml", Output::ServerXml}, SingleForm{"smi", Output::ServerMatrix}};
+
+options::options_description described_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("dot", "the graph for Graphviz instead of a summary");
+  add("json", "the graph as JSON instead of a summary");
+  add("nccl-xml", "one server as a topology file of NCCL (NCCL_TOPO_FILE)");
+  add("smi", "one server as the matrix of nvidia-smi topo -m");
+  add("server", options::value<std::string>()->value_name("N"),
+      "which server, for --nccl-xml and --smi; default 0");
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+Output output_of(const OptionReader& reader) {
+  const SingleForm* chosen = nullptr;
+  for (const SingleForm& form : kSingleForms) {
+    if (reader.given(form.option) && chosen != nullptr) {
+      throw ConfigError(
+          fmt::format("--{}: expected without --{}, found both", chosen->option, form.option));
+    }
+    chosen = reader.given(form.option) ? &form : chosen;
+  }
+  const bool is_server = chosen != nullptr && (chosen->output == Output::ServerXml ||
+                                               chosen->output == Output::ServerMatrix);
+  if (reader.given("server") && !is_server) {
+    throw ConfigError("--server: expected with --nccl-xml or --smi, found alone");
+  }
+  if (chosen != nullptr && reader.given("format")) {
+    throw ConfigError(fmt::format("--format: expected without --{}, which has one form, found both",
+                                  chosen->option));
+  }
+  if (chosen != nullptr) {
+    return chosen->output;
+  }
+  switch (output_format(reader)) {
+    case Format::Table:
+      return Output::Table;
+    case Format::Csv:
+      return Output::Csv;
+    case Format::Json:
+      return Output::Json;
+  }
+  CHECK(false, "unknown format");
+}
+
+std::string to_table(const std::vector<SummaryRow>& rows) {
+  std::size_t width = 0;
+  for (const SummaryRow& row : rows) {
+    width = std::max(width, row.item.size());
+  }
+  std::string text;
+  std::string_view section;
+  for (const SummaryRow& row : rows) {
+    if (row.section != section) {
+      text += fmt::format("{}{}\n", section.empty() ? "" : "\n", row.section);
+      section = row.section;
+    }
+    text += fmt::format("  {:<{}}  {}\n", row.item, width, row.value);
+  }
+  return text;
+}
+
+std::string to_csv(const std::vector<SummaryRow>& rows) {
+  const auto column = [](const char* name, const char* key) {
+    Column result;
+    result.name = name;
+    result.key = key;
+    return result;
+  };
+  Table table({column("Section", "section"), column("Item", "item"), column("Value", "value")});
+  for (const SummaryRow& row : rows) {
+    table.add_row({Cell::of(row.section), Cell::of(row.item), Cell::of(row.value)});
+  }
+  return render_csv(table);
+}
+
+std::string to_json(const std::vector<SummaryRow>& rows, const Cluster& cluster) {
+  nlohmann::ordered_json root;
+  for (const SummaryRow& row : rows) {
+    root[row.section][row.item] = row.value;
+  }
+  root["estimates"] = cluster.estimates;
+  return root.dump(2) + "\n";
+}
+
+ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) {
+  const int last = static_cast<int>(cluster.topology.server_count()) - 1;
+  const int server = reader.integer("server", 0, last).value_or(0);
+  return server_outline(cluster.topology, ServerId(static_cast<std::uint32_t>(server)));
+}
+
+std::string render(const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader,
+                   Output output) {
+  switch (output) {
+    case Output::ServerXml:
+      return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
+    case Output::ServerMatrix:
+      return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
+    case Output::GraphDot:
+      return to_dot(cluster.topology);
+    case Output::GraphJson:
+      return to_json(cluster.topology);
+    case Output::Table:
+      return to_table(summarise(cluster));
+    case Output::Csv:
+      return to_csv(summarise(cluster));
+    case Output::Json:
+      return to_json(summarise(cluster), cluster);
+  }
+  CHECK(false, "unknown output");
+}
+
+}  // namespace
+
+int run_topology(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("topology", arguments, described_options(), {});
+  const OptionReader reader("topology", values);
+  if (reader.given("help")) {
+    out << "trainyard topology --cluster NAME|FILE [options]\n\n"
+        << described_options() << kExample;
+    return 0;
+  }
+  spdlog::logger log = make_logger(reader);
+  const std::string name = reader.required_text("cluster");
+  const ClusterOverrides overrides = cluster_overrides(reader);
+  const Output output = output_of(reader);
+  const std::optional<std::string> file = output_file(reader, "output");
+  const Catalogue catalogue = load_default_catalogue();
+  const Cluster cluster = load_cluster(find_config("clusters", name), catalogue, overrides);
+  log_warnings(log, cluster.warnings);
+  write_output(file, render(cluster, catalogue, reader, output), out);
+  return 0;
+}
+
+}  // namespace trainyard

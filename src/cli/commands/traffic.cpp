@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/traffic.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/collective/collective_rows.h"
+#include "cli/commands/traffic_html.h"
+#include "cli/common/common.h"
+#include "cli/common/html_output.h"
+#include "cli/common/log.h"
+#include "cli/common/option_checks.h"
+#include "cli/common/options.h"
+#include "cli/common/packet_options.h"
+#include "network/engines/make_network.h"
+#include "network/traffic/traffic_run.h"
+#include "network/traffic/traffic_spec.h"
+#include "network/traffic/traffic_summary.h"
+#include "report/formats/output.h"
+#include "report/formats/run_inputs.h"
+#include "report/results/traffic_report.h"
+#include "sim/config.h"
+#include "sim/config_error.h"
+#include "sim/printable.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+FILE describes flows: permutation, incast, alltoall, uniform, poisson, a list, a trace; or is a name
+in configs/traffic. Their completion times, slowdowns against running alone, the goodput of sources
+and the fullest links are printed. The status is 1 if a flow was never complete.
+
+Examples:
+  trainyard traffic permutation --cluster fat-tree-k8-100g
+  trainyard traffic web-search --cluster fat-tree-k8-100g --set-traffic groups.0.load=0.8
+  trainyard traffic incast --cluster fat-tree-k8-100g --fidelity packet --report incast.html
+  trainyard traffic my-flows.yaml --cluster my-cluster.yaml --format json
+)";
+
+constexpr std::size_t kMostPromiseLines = 10;
+
+struct Request {
+  std::string cluster;
+  std::filesystem::path traffic;
+  ClusterOverrides overrides;
+  std::vector<std::string> settings;  // Of the traffic file: "key.path=value".
+  std::optional<std::uint64_t> seed;
+  Fidelity fidelity = Fidelity::Flow;
+  PacketRequest packet;
+  std::size_t links = 5;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+  std::optional<std::string> flows_file;
+  std::optional<HtmlTarget> report = {};
+};
+
+Request read_request(const OptionReader& reader) {
+  Request request;
+  request.cluster = reader.required_text("cluster");
+  if (!reader.given("file")) {
+    throw ConfigError(
+        "traffic: expected a file of flows, found none; see trainyard traffic --help");
+  }
+  request.traffic = find_config("traffic", reader.required_text("file"));
+  request.overrides = cluster_overrides(reader);
+  request.settings = reader.texts("set-traffic");
+  check_keys("set-traffic", request.settings);
+  if (const auto seed = reader.integer("seed", 0, kMostTrafficSeed)) {
+    request.seed = static_cast<std::uint64_t>(*seed);
+  }
+  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
+  request.packet = read_packet_options(reader, request.fidelity);
+  read_failure_options(reader, request.fidelity, request.packet);
+  if (request.fidelity != Fidelity::Packet && reader.given("threads")) {
+    throw ConfigError(fmt::format("--threads: expected --fidelity packet beside it, found {}",
+                                  to_string(request.fidelity)));
+  }
+  request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
+  request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
+  request.format = output_format(reader);
+  request.output = output_file(reader, "output");
+  request.flows_file = output_file(reader, "flows-out");
+  request.report = html_target(reader);
+  check_distinct_files({{"output", request.output},
+                        {"report", reader.text("report")},
+                        {"flows-out", request.flows_file},
+                        {"counters", request.packet.counters_file},
+                        {"samples", request.packet.samples_file}});
+  return request;
+}
+
+TrafficSpec load_traffic(const Request& request, const Cluster& cluster) {
+  ConfigDocument document = ConfigDocument::load(request.traffic);
+  for (const std::string& setting : request.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      fail_option("set-traffic", "key.path=value", setting);
+    }
+    const std::string key = setting.substr(0, equals);
+    const std::string value = setting.substr(equals + 1);
+    document.set(key, value, fmt::format("--set-traffic {}={}", shortened(key), shortened(value)));
+  }
+  TrafficSpec spec =
+      read_traffic(document, cluster,
+                   {.shipped_sizes = configs_folder() / "traffic" / "sizes", .seed = request.seed});
+  document.finish();
+  return spec;
+}
+
+TrafficRun simulate(const Cluster& cluster, const TrafficSpec& spec, Simulator& simulator,
+                    Network& network) {
+  std::int64_t flows = 0;
+  for (const GroupPlan& plan : plan_traffic(cluster, spec)) {
+    flows += plan.flows;
+  }
+  Routing alone(cluster.topology, cluster.routing);
+  return run_traffic(simulator, network, alone, spec, flows);
+}
+
+bool has_priority(const TrafficGroup& group) {
+  const auto* listed = std::get_if<ListedTraffic>(&group.pattern);
+  return group.priority ||
+         (listed != nullptr && std::ranges::any_of(listed->flows, [](const ListedFlow& flow) {
+            return flow.priority.has_value();
+          }));
+}
+
+void add_notes(const Request& request, const Cluster& cluster, const TrafficSpec& spec,
+               const TrafficRun& run, std::vector<std::string>& notes) {
+  if (request.fidelity == Fidelity::Analytical) {
+    notes.emplace_back(
+        "analytical: flows do not see each other, so each has slowdown 1; the makespan is a lower "
+        "bound, from what each link carried");
+  }
+  if (request.fidelity == Fidelity::Packet) {
+    notes.push_back("packets: " + describe(request.packet));
+    if (const auto note = note_on_channels(request.packet, cluster.routing)) {
+      notes.push_back(*note);
+    }
+    notes.push_back("packets: " + describe(run.network.packets));
+  }
+  for (const TrafficGroup& group : spec.groups) {
+    if (has_priority(group) && !request.packet.has_classes(request.fidelity)) {
+      notes.push_back(fmt::format(
+          "the priority of group {} did not influence the result: {} has one class of flows",
+          group.name, to_string(request.fidelity)));
+    }
+  }
+}
+
+void write_files(const Request& request, const Topology& topology, const TrafficSpec& spec,
+                 const TrafficRun& run, const Network& network) {
+  if (request.flows_file) {
+    std::vector<ConnectionCounters> counters;
+    for (const FlowRecord& flow : run.flows) {
+      if (const auto own = network.connection_counters(flow.connection)) {
+        counters.push_back(*own);
+      }
+    }
+    write_file(*request.flows_file, flows_csv(topology, spec, run.flows, counters));
+  }
+  write_packet_files(request.packet, topology, run.port_counters, network.samples());
+}
+
+// Of the cluster and of the traffic.
+RunInputs traffic_inputs(const Request& request, const Cluster& cluster) {
+  std::vector<std::string> settings = request.overrides.settings;
+  for (const std::string& setting : request.settings) {
+    settings.push_back(setting + " (traffic)");
+  }
+  return run_inputs(cluster, std::move(settings));
+}
+
+}  // namespace
+
+options::options_description traffic_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("fidelity", text_value("NAME"), "flow (the default), analytical (a lower bound) or packet");
+  add("set-traffic",
+      options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "change a value of FILE, such as groups.0.load=0.8; may be given again");
+  add("seed", text_value("N"), "of all random choices, instead of those of the file");
+  add("links", text_value("N"), "how many of the fullest links are shown (default: 5)");
+  add("flows-out", text_value("FILE"), "write one line for each flow there, as CSV");
+  add("threads", text_value("N"),
+      "with packets: cut the fabric into so many parts and work through them side by side "
+      "(default: 1); never changes a result");
+  add_report_option(all);
+  add_packet_options(all);
+  add_failure_options(all);
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+int run_traffic_command(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("traffic", arguments, traffic_options(), {"file"});
+  const OptionReader reader("traffic", values);
+  if (reader.given("help")) {
+    out << "trainyard traffic FILE --cluster NAME|FILE [options]\n\n"
+        << traffic_options() << kExample;
+    return 0;
+  }
+  Request request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const Cluster cluster = load_cluster(find_config("clusters", request.cluster),
+                                       load_default_catalogue(), request.overrides);
+  log_warnings(log, cluster.warnings);
+  find_failures(request.packet, cluster.topology);
+  const TrafficSpec spec = load_traffic(request, cluster);
+  if (!spec.slow_receivers.empty() && request.fidelity != Fidelity::Packet) {
+    throw ConfigError(
+        fmt::format("{}: slow_receivers: expected --fidelity packet beside them, found {}",
+                    spec.file, to_string(request.fidelity)));
+  }
+  request.packet.options.slow_hosts = spec.slow_receivers;
+
+  Simulator simulator;
+  Routing routing(cluster.topology, cluster.routing);
+  const auto network = make_network(request.fidelity, simulator, routing, request.packet.options);
+  const TrafficRun run = simulate(cluster, spec, simulator, *network);
+  log.debug("{} flows, {} events, {} path classes, {} solves", run.flows.size(), run.events,
+            run.network.path_classes, run.network.solves);
+
+  TrafficReport report{.traffic = spec.name,
+                       .cluster = cluster.name,
+                       .fidelity = std::string(to_string(request.fidelity)),
+                       .routing = std::string(to_string(cluster.routing.policy)),
+                       .seed_of_routing = cluster.routing.seed,
+                       .fingerprint = run.fingerprint,
+                       .summary = summarise(cluster.topology, spec, run, request.links),
+                       .notes = {}};
+  add_notes(request, cluster, spec, run, report.notes);
+  add_estimate_note(cluster, report.notes);
+  write_files(request, cluster.topology, spec, run, *network);
+  if (request.report) {
+    HtmlReport page = traffic_html(report, cluster, spec, run, network->samples());
+    page.tables.push_back(html_inputs(traffic_inputs(request, cluster)));
+    page.tables.push_back(html_estimates(cluster));
+    write_html(*request.report, page);
+  }
+  write_output(request.output, render(report, cluster.topology, request.format), out);
+  std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMostPromiseLines);
+  if (const auto complaint = network->complaint()) {
+    broken.push_back(*complaint);
+  }
+  for (const std::string& line : broken) {
+    log.error("{}", line);
+  }
+  return broken.empty() ? 0 : 1;
+}
+
+}  // namespace trainyard

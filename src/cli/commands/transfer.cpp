@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/transfer.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/common/packet_options.h"
+#include "network/traffic/transfers.h"
+#include "report/formats/table.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
+#include "topology/graph/path.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+using namespace literals;
+
+constexpr std::string_view kExample = R"(
+Devices have the names that trainyard topology --json prints: server0/gpu0, server0/memory1,
+server1/nic2. A rate is that of one transfer of --size, or of both with --both-ways; a latency is
+the time of 8 bytes one way. Neither has what a driver or library adds. The status is 1 if a
+transfer never was complete, such as for lost packets.
+
+Examples:
+  trainyard transfer --cluster rtx4090-pcie --from server0/gpu0 --to server0/gpu7 --both-ways
+  trainyard transfer --cluster dgx-h100 --nodes 1 --matrix h2d --all-at-once
+  trainyard transfer --cluster dgx-a100 --from server0/memory0 --to server1/memory0 --format json
+)";
+
+constexpr Bytes kLatencySize{8};
+
+struct Request {
+  Bytes size;
+  bool both_ways = false;
+  bool all_at_once = false;
+  Fidelity fidelity = Fidelity::Flow;
+  PacketRequest packet;
+};
+
+struct Row {
+  Transfer transfer;
+  std::string_view way;
+  double gigabytes_per_second = 0.0;
+  SimTime latency;
+};
+
+struct Result {
+  std::vector<Row> rows;  // Of transfers that were complete.
+  std::optional<double> total_gigabytes_per_second;
+  std::vector<std::string> complaints;
+  TransferTimes last;  // Run, but for latencies.
+};
+
+NodeId device(const OptionReader& reader, const Topology& topology, std::string_view option) {
+  const std::string name = reader.required_text(option);
+  const auto node = topology.find(name);
+  if (!node) {
+    std::vector<std::string> names;
+    for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
+      names.push_back(topology.node(NodeId(index)).name);
+    }
+    fail_option(option, "the name of a device, such as server0/gpu0", name, names);
+  }
+  return *node;
+}
+
+std::vector<Transfer> transfers_of(const OptionReader& reader, const Cluster& cluster,
+                                   bool both_ways) {
+  if (!reader.given("matrix")) {
+    const Transfer one{.source = device(reader, cluster.topology, "from"),
+                       .target = device(reader, cluster.topology, "to")};
+    if (one.source == one.target) {
+      fail_option("to", "another device than --from", reader.required_text("to"));
+    }
+    return {one};
+  }
+  for (const std::string_view option : {"from", "to"}) {
+    if (reader.given(option)) {
+      throw ConfigError(fmt::format("--matrix: expected without --{}, found both", option));
+    }
+  }
+  switch (reader.choice("matrix", {"p2p", "h2d", "d2h"})) {
+    case 0:
+      return peer_transfers(cluster, both_ways ? Pairs::Unordered : Pairs::Ordered);
+    case 1:
+      return host_transfers(cluster, HostDirection::ToGpu);
+    default:
+      return host_transfers(cluster, HostDirection::FromGpu);
+  }
+}
+
+std::string_view way_of(const Cluster& cluster, Routing& routing, const Transfer& transfer) {
+  std::vector<LinkId> path;
+  if (!routing.route(transfer.source, transfer.target, 0, path)) {
+    return "none";  // Running it says so.
+  }
+  if (is_staged(cluster.topology, path)) {
+    return "staged";
+  }
+  const bool in_fabric = std::ranges::any_of(path, [&](LinkId link) {
+    return cluster.topology.link(link).spec.kind == LinkKind::Network;
+  });
+  return in_fabric ? "network" : "direct";
+}
+
+std::vector<Transfer> flows_of(std::span<const Transfer> transfers, bool both_ways) {
+  return both_ways ? with_opposites(transfers)
+                   : std::vector<Transfer>(transfers.begin(), transfers.end());
+}
+
+// Runs of one command, one after the other.
+class Runs {
+ public:
+  Runs(const Cluster& cluster, const Request& request) : cluster_(cluster), request_(request) {}
+
+  // Nothing, and a complaint, if some never were complete.
+  std::optional<std::vector<SimTime>> times(const std::vector<Transfer>& transfers) {
+    last_ = time(transfers, request_.size);
+    return take(last_);
+  }
+  std::optional<SimTime> latency(const Transfer& transfer) {
+    const auto times = take(time({transfer}, kLatencySize));
+    return times ? std::optional(times->front()) : std::nullopt;
+  }
+
+  [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
+  // Of the last times().
+  [[nodiscard]] const TransferTimes& last() const { return last_; }
+
+ private:
+  TransferTimes time(const std::vector<Transfer>& transfers, Bytes size) const {
+    return time_transfers(
+        cluster_, transfers,
+        {.size = size, .fidelity = request_.fidelity, .packet = request_.packet.options});
+  }
+  std::optional<std::vector<SimTime>> take(const TransferTimes& run) {
+    if (run.complaint) {
+      complaints_.push_back(*run.complaint);
+      return std::nullopt;
+    }
+    return run.times;
+  }
+
+  const Cluster& cluster_;
+  const Request& request_;
+  std::vector<std::string> complaints_;
+  TransferTimes last_;
+};
+
+Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
+               const Request& request) {
+  Result result;
+  Runs runs(cluster, request);
+  Routing routing(cluster.topology, cluster.routing);
+  const std::size_t ways = request.both_ways ? 2 : 1;
+  std::optional<std::vector<SimTime>> together;
+  if (request.all_at_once) {
+    together = runs.times(flows_of(transfers, request.both_ways));
+    if (together) {
+      result.total_gigabytes_per_second = total_gigabytes_per_second(*together, request.size);
+    }
+  }
+  for (std::size_t index = 0; index < transfers.size(); ++index) {
+    std::optional<std::vector<SimTime>> own;
+    if (!request.all_at_once) {
+      own = runs.times(flows_of(std::span(&transfers[index], 1), request.both_ways));
+    } else if (together) {
+      const auto first = together->begin() + static_cast<std::ptrdiff_t>(index * ways);
+      own = std::vector<SimTime>(first, first + static_cast<std::ptrdiff_t>(ways));
+    }
+    const std::optional<SimTime> latency = runs.latency(transfers[index]);
+    if (own && latency) {
+      result.rows.push_back({.transfer = transfers[index],
+                             .way = way_of(cluster, routing, transfers[index]),
+                             .gigabytes_per_second = total_gigabytes_per_second(*own, request.size),
+                             .latency = *latency});
+    }
+  }
+  result.complaints = runs.complaints();
+  result.last = runs.last();
+  return result;
+}
+
+Table table_of(const Cluster& cluster, const Result& result) {
+  Table table({{.name = "from", .key = "from", .align = Align::Left},
+               {.name = "to", .key = "to", .align = Align::Left},
+               {.name = "way", .key = "way", .align = Align::Left},
+               {.name = "rate", .key = "rate_gb_per_s", .unit = "(GB/s)"},
+               {.name = "latency", .key = "latency_us", .unit = "(us)"}});
+  for (const Row& row : result.rows) {
+    table.add_row(
+        {Cell::of(cluster.topology.node(row.transfer.source).name),
+         Cell::of(cluster.topology.node(row.transfer.target).name),
+         Cell::of(std::string(row.way)),
+         {fmt::format("{:.2f}", row.gigabytes_per_second), row.gigabytes_per_second},
+         {fmt::format("{:.3f}", row.latency.microseconds()), row.latency.microseconds()}});
+  }
+  return table;
+}
+
+std::string render_result(const Cluster& cluster, const Request& request, const Result& result,
+                          Format format) {
+  const Table table = table_of(cluster, result);
+  if (format == Format::Csv) {
+    return render_csv(table);
+  }
+  if (format == Format::Json) {
+    nlohmann::ordered_json root;
+    root["cluster"] = cluster.name;
+    root["fidelity"] = to_string(request.fidelity);
+    root["size_bytes"] = request.size.count();
+    root["both_ways"] = request.both_ways;
+    root["all_at_once"] = request.all_at_once;
+    root["rows"] = nlohmann::ordered_json::parse(render_json(table));
+    if (result.total_gigabytes_per_second) {
+      root["total_gb_per_s"] = *result.total_gigabytes_per_second;
+    }
+    return root.dump(2) + "\n";
+  }
+  std::string text = fmt::format(
+      "# Simulated by Trainyard: cluster {}, {} each{}{}{}\n", cluster.name,
+      to_string(request.size), request.both_ways ? ", both ways" : "",
+      request.all_at_once ? ", all at once" : "",
+      request.fidelity == Fidelity::Packet ? ", fidelity packet; " + describe(request.packet) : "");
+  text += render_text(table);
+  if (result.total_gigabytes_per_second) {
+    text += fmt::format("# Total, until the last is complete: {:.2f} GB/s\n",
+                        *result.total_gigabytes_per_second);
+  }
+  return text;
+}
+
+Request read_request(const OptionReader& reader) {
+  Request request{.size = reader.message_size("size").value_or(256_MiB),
+                  .both_ways = reader.given("both-ways"),
+                  .all_at_once = reader.given("all-at-once"),
+                  .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1 ? Fidelity::Packet
+                                                                                 : Fidelity::Flow,
+                  .packet = {}};
+  request.packet = read_packet_options(reader, request.fidelity);
+  if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
+    throw ConfigError(
+        fmt::format("--{}: expected one run: --all-at-once beside --matrix, found many",
+                    request.packet.counters_file ? "counters" : "samples"));
+  }
+  return request;
+}
+
+}  // namespace
+
+options::options_description transfer_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("from", text_value("DEVICE"), "where data comes from");
+  add("to", text_value("DEVICE"), "where it goes");
+  add("matrix", text_value("KIND"),
+      "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the host memory "
+      "nearest to it; d2h, back");
+  add("size", text_value("SIZE"), "of a transfer (default: 256M)");
+  add("both-ways", "each pair in both directions at once");
+  add("all-at-once", "all pairs at once instead of one after the other");
+  add("fidelity", text_value("NAME"), "flow (the default) or packet");
+  add_packet_options(all);
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values =
+      parse_options("transfer", arguments, transfer_options(), {});
+  const OptionReader reader("transfer", values);
+  if (reader.given("help")) {
+    out << "trainyard transfer --cluster NAME|FILE --from DEVICE --to DEVICE [options]\n\n"
+        << transfer_options() << kExample;
+    return 0;
+  }
+  const std::string name = reader.required_text("cluster");
+  const Request request = read_request(reader);
+  const Format format = output_format(reader);
+  const std::optional<std::string> file = output_file(reader, "output");
+  check_distinct_files({{"output", file},
+                        {"counters", request.packet.counters_file},
+                        {"samples", request.packet.samples_file}});
+  spdlog::logger log = make_logger(reader);
+  const Cluster cluster = load_cluster(find_config("clusters", name), load_default_catalogue(),
+                                       cluster_overrides(reader));
+  const std::vector<Transfer> transfers = transfers_of(reader, cluster, request.both_ways);
+  const Result result = run_all(cluster, transfers, request);
+  write_packet_files(request.packet, cluster.topology, result.last.port_counters,
+                     result.last.samples);
+  write_output(file, render_result(cluster, request, result, format), out);
+  for (const std::string& complaint : result.complaints) {
+    log.error("{}", complaint);
+  }
+  return result.complaints.empty() ? 0 : 1;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/common.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+#include "cli/common/long_run_display.h"
+#include "report/formats/output.h"
+#include "sim/config.h"
+#include "sim/printable.h"
+#include "sim/yaml_names.h"
+
+namespace trainyard {
+
+// Beside the program: PREFIX/share/trainyard/configs when installed in PREFIX/bin, the source tree
+// when built in build/PRESET/bin.
+std::filesystem::path configs_folder() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  for (const char* relative : {"../share/trainyard/configs", "../../../configs"}) {
+    const std::filesystem::path folder = program.parent_path() / relative;
+    if (std::filesystem::is_directory(folder)) {
+      return folder.lexically_normal();
+    }
+  }
+  throw ConfigError(
+      fmt::format("{}: the configs folder is neither in ../share/trainyard nor in the source tree; "
+                  "install with cmake --install",
+                  program.string()));
+}
+
+std::filesystem::path find_config(std::string_view kind, std::string_view name_or_file) {
+  std::filesystem::path file(name_or_file);
+  if (name_or_file.empty()) {
+    throw ConfigError(
+        fmt::format("expected the name or file of one of the {}, found nothing", kind));
+  }
+  if (file.has_parent_path() || file.has_extension() || std::filesystem::exists(file)) {
+    return file;
+  }
+  const std::filesystem::path folder = configs_folder() / kind;
+  const std::vector<std::string> names = yaml_names_in(folder);
+  if (std::ranges::find(names, name_or_file) != names.end()) {
+    return folder / (std::string(name_or_file) + ".yaml");
+  }
+  const std::optional<std::string> nearest = nearest_word(name_or_file, names);
+  throw ConfigError(fmt::format("expected a file or one of the {} {}, found {}{}", kind,
+                                fmt::join(names, ", "), in_quotes(name_or_file),
+                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest) : ""));
+}
+
+std::filesystem::path intervals_file() {
+  return configs_folder() / "nccl" / "intervals.yaml";
+}
+
+Catalogue load_default_catalogue() {
+  return Catalogue::load(configs_folder() / "hardware");
+}
+
+std::string read_file(const std::string& name, std::size_t most_bytes) {
+  std::error_code error;
+  if (std::filesystem::is_directory(name, error)) {
+    throw ConfigError(fmt::format("{}: expected a file, found a directory", name));
+  }
+  errno = 0;
+  std::ifstream stream(name, std::ios::binary);
+  if (!stream) {
+    throw ConfigError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
+  }
+  std::string text(most_bytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > most_bytes) {
+    throw ConfigError(
+        fmt::format("{}: expected at most {} MiB, found more", name, most_bytes >> 20));
+  }
+  return text;
+}
+
+void write_output(const std::optional<std::string>& file, const std::string& text,
+                  std::ostream& out) {
+  if (file) {
+    write_file(*file, text);
+  } else {
+    out << text << std::flush;
+  }
+}
+
+std::string counted(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void run_tasks(std::size_t count, unsigned threads, std::string_view what,
+               const std::function<void(std::size_t)>& task) {
+  if (threads == 0) {
+    threads = std::max(1U, std::thread::hardware_concurrency());
+  }
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> done{0};
+  std::optional<LongRunDisplay> display;
+  if (!what.empty()) {
+    display.emplace(
+        [&](double seconds) { return std::optional(so_far(what, done.load(), count, seconds)); },
+        nullptr);
+  }
+  const auto work = [&] {
+    for (std::size_t index = next++; index < count; index = next++) {
+      try {
+        task(index);
+      } catch (...) {
+        failures[index] = std::current_exception();
+      }
+      ++done;
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned helper = 1; helper < std::min<std::size_t>(threads, count); ++helper) {
+      helpers.emplace_back(work);
+    }
+    work();
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/cost_options.h"
+
+#include <utility>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "sim/config.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+std::vector<std::string> known_parts(const Cluster& cluster, const Catalogue& catalogue) {
+  const auto& own = cluster.topology.parts();
+  std::vector<std::string> names(own.begin(), own.end());
+  const auto add = [&](const auto& models) {
+    for (const auto& [name, model] : models) {
+      names.push_back(name);
+    }
+  };
+  add(catalogue.cpus());
+  add(catalogue.gpus());
+  add(catalogue.nics());
+  add(catalogue.nvswitches());
+  add(catalogue.switches());
+  return names;
+}
+
+}  // namespace
+
+void add_cost_options(options::options_description& described) {
+  auto add = described.add_options();
+  add("costs", "also energy of a step and a token, by the watts of data sheets");
+  add("prices", options::value<std::string>()->value_name("FILE"),
+      "also what a token costs: prices and watts of parts, of a kWh, years of use");
+}
+
+std::optional<CostRequest> read_cost_options(const OptionReader& reader) {
+  CostRequest request{.prices = reader.text("prices")};
+  return reader.given("costs") || request.prices ? std::optional(std::move(request)) : std::nullopt;
+}
+
+ClusterCosts load_costs(const CostRequest& request, const Cluster& cluster,
+                        const Catalogue& catalogue) {
+  PartCosts costs;
+  ConfigDocument shipped = ConfigDocument::load(configs_folder() / "costs" / "power.yaml");
+  costs.read(shipped);
+  if (request.prices) {
+    ConfigDocument own = ConfigDocument::load(*request.prices);
+    costs.read(own, known_parts(cluster, catalogue));
+  }
+  return cluster_costs(cluster.topology, std::move(costs));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// --report: a result as an HTML file (report/html/html_report.h).
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/common/options.h"
+#include "report/formats/run_inputs.h"
+#include "report/html/html_report.h"
+#include "sim/units.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+// Where the report goes, and the charting library that is built into it.
+struct HtmlTarget {
+  std::string file;
+  std::string library;
+};
+
+void add_report_option(boost::program_options::options_description& options);
+
+// Of --report, if it is given. Refuses before the run what could not be made after it: a file that
+// cannot be written, and a charting library that is not there. That is d3, version 3: Debian's
+// libjs-d3, or the file that the variable TRAINYARD_D3 names.
+[[nodiscard]] std::optional<HtmlTarget> html_target(const OptionReader& reader);
+
+void write_html(const HtmlTarget& target, const HtmlReport& report);
+
+// What went in, key and value; and values of the cluster that are estimates, with their sources.
+[[nodiscard]] HtmlTable html_inputs(const RunInputs& inputs);
+[[nodiscard]] HtmlTable html_estimates(const Cluster& cluster);
+
+// "12.94 s", "1.888 ms", "52.1 us".
+[[nodiscard]] std::string short_time(SimTime time);
+
+}  // namespace trainyard

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one logger of a run: to standard error, so that results stay alone on standard output.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <boost/program_options.hpp>
+#include <span>
+#include <string>
+
+#include "cli/common/options.h"
+
+namespace trainyard {
+
+// --log-level.
+void add_log_option(boost::program_options::options_description& options);
+// Passed on by reference; there is no global one. Its lines are "trainyard: LEVEL: MESSAGE".
+[[nodiscard]] spdlog::logger make_logger(const OptionReader& reader);
+// Each as one line.
+void log_warnings(spdlog::logger& log, std::span<const std::string> warnings);
+
+}  // namespace trainyard

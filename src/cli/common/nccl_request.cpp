@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/nccl_request.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "cli/common/packet_options.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+// What nothing in the other runtime answers to.
+constexpr std::array<const char*, 4> kPlainAlone{"algo-file", "chunk", "matrix", "trace"};
+constexpr std::array<const char*, 9> kNcclAlone{"proto",      "nccl-version", "env",
+                                                "graph-file", "tuner-csv",    "gpus-per-process",
+                                                "cuda-graph", "isolated",     "profile"};
+
+void check_operation(const OptionReader& reader, Operation operation) {
+  if (operation == Operation::AllToAllV || operation == Operation::Barrier) {
+    throw ConfigError(
+        fmt::format("--runtime: expected plain for {}, which the other one does not have, found "
+                    "\"nccl\"",
+                    to_string(operation)));
+  }
+  const auto refuse = [&](const char* option) {
+    if (reader.given(option)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected with --runtime plain alone, found with --runtime nccl", option));
+    }
+  };
+  std::ranges::for_each(kPlainAlone, refuse);
+  if (reader.integer("root", 0, 999'999).value_or(0) != 0) {
+    fail_option("root", "0 with --runtime nccl, whose event model starts or ends at rank 0 alone",
+                *reader.text("root"));
+  }
+  for (const char* const option : {"algo", "proto", "tuner-csv"}) {
+    if (!nccl::function_of(operation) && reader.given(option)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected an operation for which NCCL chooses an algorithm, found {}, which is "
+          "made of sends and receives",
+          option, to_string(operation)));
+    }
+  }
+}
+
+std::optional<Fidelity> read_engine(const OptionReader& reader) {
+  constexpr std::array kEngines{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
+  if (chosen > 0) {
+    return kEngines[chosen - 1];
+  }
+  const auto refuse = [&](const char* option, const char* expected) {
+    if (reader.given(option)) {
+      throw ConfigError(
+          fmt::format("--{}: expected --fidelity {} beside it, found ports", option, expected));
+    }
+  };
+  for (const char* const option : kPacketOptionNames) {
+    refuse(option, "packet");
+  }
+  refuse("fingerprint", "flow, analytical or packet");
+  return std::nullopt;
+}
+
+// The values of a list of names, or one empty one for "auto".
+template <typename Value>
+std::vector<std::optional<Value>> read_names(const OptionReader& reader, std::string_view option,
+                                             std::span<const std::string> names,
+                                             std::optional<Value> (*parse)(std::string_view)) {
+  const std::string list = reader.text(option).value_or("auto");
+  if (list == "auto") {
+    return {std::nullopt};
+  }
+  std::vector<std::optional<Value>> values;
+  for (const std::string& name : split_list(list)) {
+    const std::optional<Value> value = parse(name);
+    if (!value) {
+      fail_option(option, fmt::format("auto alone, or some of {}", fmt::join(names, ", ")), name,
+                  names);
+    }
+    if (std::ranges::find(values, value) != values.end()) {
+      fail_option(option, "every name once", list);
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<std::string> channel_settings(const OptionReader& reader) {
+  const std::optional<int> channels = reader.integer("channels", 1, 64);
+  if (!channels) {
+    return {};
+  }
+  return {fmt::format("NCCL_MIN_NCHANNELS={}", *channels),
+          fmt::format("NCCL_MAX_NCHANNELS={}", *channels)};
+}
+
+}  // namespace
+
+void add_nccl_run_options(options::options_description& all) {
+  auto add = all.add_options();
+  add("proto", text_value("LIST"),
+      "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,"
+      "simple");
+  add_nccl_options(all);
+  add("gpus-per-process", text_value("N"), "nccl: GPUs that one process drives (default 1)");
+  add("cuda-graph", "nccl: calls are replayed from CUDA graphs");
+  add("profile", text_value("FILE"),
+      "nccl: constants of the event model, as trainyard calibrate writes them");
+  add("isolated", "nccl: one call by itself (default: between calls back to back, as nccl-tests)");
+}
+
+NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
+  check_operation(reader, operation);
+  NcclRequest request;
+  request.fidelity = read_engine(reader);
+  request.mode.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024).value_or(1);
+  request.mode.cuda_graph = reader.given("cuda-graph");
+  request.mode.back_to_back = !reader.given("isolated");
+  request.profile = reader.text("profile");
+  const std::vector<std::string> channels = channel_settings(reader);
+  const std::vector<std::string> algorithm_names{"ring", "tree",          "nvls",        "nvlstree",
+                                                 "pat",  "collnetdirect", "collnetchain"};
+  const std::vector<std::string> protocol_names{"ll", "ll128", "simple"};
+  const auto algorithms = read_names(reader, "algo", algorithm_names, nccl::parse_algorithm);
+  const auto protocols = read_names(reader, "proto", protocol_names, nccl::parse_protocol);
+  for (const std::optional<nccl::Algorithm> algorithm : algorithms) {
+    for (const std::optional<nccl::Protocol> protocol : protocols) {
+      std::vector<std::string> forced = channels;
+      if (algorithm) {
+        forced.push_back(fmt::format("NCCL_ALGO={}", to_string(*algorithm)));
+      }
+      if (protocol) {
+        forced.push_back(fmt::format("NCCL_PROTO={}", to_string(*protocol)));
+      }
+      request.choices.push_back(
+          {.algorithm = algorithm,
+           .protocol = protocol,
+           .options = read_nccl_options(reader, "a cluster (trainyard import makes one of a file)",
+                                        forced)});
+    }
+  }
+  return request;
+}
+
+std::string_view fidelity_name(const NcclRequest& request) {
+  return request.fidelity ? to_string(*request.fidelity) : "ports";
+}
+
+void refuse_nccl_options(const OptionReader& reader) {
+  for (const char* const option : kNcclAlone) {
+    if (reader.given(option)) {
+      throw ConfigError(
+          fmt::format("--{}: expected --runtime nccl beside it, found plain", option));
+    }
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/packet_options.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "cli/common/common.h"
+#include "network/packet/packet_profile.h"
+#include "report/formats/output.h"
+#include "report/results/traffic_report.h"
+#include "sim/printable.h"
+#include "topology/cluster/faults.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+// In the order of the enumerations of the engine. Other controls are files.
+constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-paper"};
+constexpr std::array<std::string_view, 5> kPresets{"off", "hpcc", "dcqcn", "sonic", "dctcp"};
+constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
+constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
+constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
+constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
+// InfiniBand Architecture Specification 1.4, path MTU.
+constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
+
+template <std::size_t count>
+std::size_t index_of(const OptionReader& reader, std::string_view name,
+                     const std::array<std::string_view, count>& words) {
+  return reader.choice(name, std::vector<std::string>(words.begin(), words.end()));
+}
+
+template <typename Value, std::size_t count>
+std::string_view word_of(Value value, const std::array<std::string_view, count>& words) {
+  return words.at(static_cast<std::size_t>(value));
+}
+
+SimTime sample_interval(const OptionReader& reader) {
+  const std::optional<std::string> text = reader.text("sample-every");
+  if (reader.given("samples") != text.has_value()) {
+    throw ConfigError(text ? "--sample-every: expected --samples FILE beside it, found none"
+                           : "--samples: expected --sample-every TIME beside it, found none");
+  }
+  if (!text) {
+    return {};
+  }
+  constexpr std::string_view kExpected = "a time above zero, such as 10us";
+  try {
+    const SimTime interval = parse_time(*text);
+    if (interval <= SimTime()) {
+      fail_option("sample-every", kExpected, *text);
+    }
+    return interval;
+  } catch (const UnitError&) {
+    fail_option("sample-every", kExpected, *text);
+  }
+}
+
+// A control of the configs folder, or a file.
+ControlProfile load_control(const std::string& name) {
+  const std::filesystem::path file(name);
+  if (file.has_parent_path() || file.has_extension()) {
+    return ControlProfile::load(file);
+  }
+  const std::filesystem::path folder = configs_folder() / "transport" / "control";
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  if (std::ranges::find(names, name) == names.end()) {
+    fail_option("control", fmt::format("a file, {}", alternatives(names)), name, names);
+  }
+  return ControlProfile::load(folder / (name + ".yaml"));
+}
+
+void read_control(const std::string& name, PacketOptions& packet) {
+  const auto* const built_in = std::ranges::find(kControls, name);
+  if (built_in == kControls.end()) {
+    set_control(packet, load_control(name));
+    return;
+  }
+  packet.control = static_cast<CongestionControl>(built_in - kControls.begin());
+  packet.profile.reset();
+  if (!uses_marks(packet)) {
+    packet.ecn = EcnPreset::Off;
+    packet.marking.reset();
+  }
+}
+
+std::string_view control_name(const PacketOptions& packet) {
+  return packet.profile ? std::string_view(packet.profile->name)
+                        : word_of(packet.control, kControls);
+}
+
+// A control that looks at marks, where credits took away those of RoCE.
+void check_marks(const OptionReader& reader, const PacketOptions& packet) {
+  const bool marks = packet.ecn != EcnPreset::Off || packet.marking;
+  if (reader.given("credits") && uses_marks(packet) && !marks) {
+    throw ConfigError(
+        fmt::format("--control: expected --ecn NAME beside it and --credits, without which nothing "
+                    "is marked for {}, found none",
+                    control_name(packet)));
+  }
+}
+
+double error_rate(const OptionReader& reader) {
+  const std::string text = *reader.text("bit-errors");
+  double rate = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  if (error != std::errc() || end != text.data() + text.size() || !(rate >= 0.0 && rate < 1.0)) {
+    fail_option("bit-errors", "a rate from 0 to less than 1, such as 1e-12", text);
+  }
+  return rate;
+}
+
+}  // namespace
+
+void add_packet_options(options::options_description& all) {
+  const auto name = [] { return options::value<std::string>()->value_name("NAME"); };
+  auto add = all.add_options();
+  add("transport", options::value<std::string>()->value_name("NAME|FILE"),
+      "with packets: buffers, thresholds, MTU and the following, as in configs/transport");
+  add("control", name(),
+      "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
+      "such as hpcc, swift, timely or dctcp, or a file");
+  add("ecn", name(),
+      "with packets: thresholds of marking, hpcc (the default of DCQCN), dcqcn, sonic, dctcp or "
+      "off");
+  add("pfc", name(), "with packets: on (the default) or off");
+  add("mtu", options::value<std::string>()->value_name("BYTES"),
+      "with packets: payload of a full one, 256 to 4096 (the default)");
+  add("credits", options::value<std::string>()->value_name("SIZE"),
+      "with packets: InfiniBand: buffer at the far end of each link of the fabric, such as 128K; "
+      "no PFC, and neither marking nor control unless given");
+  add("server-credits", options::value<std::string>()->value_name("SIZE"),
+      "with packets: what links inside servers hold beyond a round trip; adapters and PCIe "
+      "switches take everything unless given");
+  add("retransmission", name(),
+      "with packets: what becomes of lost ones: none (the default), go-back-n or selective");
+  add("bit-errors", options::value<std::string>()->value_name("RATE"),
+      "with packets: bit error rate of the links of the fabric, such as 1e-12");
+  add("counters", options::value<std::string>()->value_name("FILE"),
+      "with packets: write the counters of all ports there, as CSV");
+  add("samples", options::value<std::string>()->value_name("FILE"),
+      "with packets: write queues and rates over time there, as CSV");
+  add("sample-every", options::value<std::string>()->value_name("TIME"),
+      "of --samples, such as 10us");
+}
+
+void add_failure_options(options::options_description& all) {
+  auto add = all.add_options();
+  add("fail", options::value<std::vector<std::string>>()->composing()->value_name("A,B@TIME"),
+      "with packets: the cables between nodes A and B, or all of node A, fail at a time such as "
+      "100us; may be given again");
+  add("convergence", options::value<std::string>()->value_name("TIME"),
+      "of --fail and with --retransmission: so long after a failure connections over it take "
+      "another path; without it they stay");
+}
+
+PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity) {
+  for (const char* const name : kPacketOptionNames) {
+    if (fidelity != Fidelity::Packet && reader.given(name)) {
+      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
+                                    to_string(fidelity)));
+    }
+  }
+  PacketRequest request;
+  PacketOptions& packet = request.options;
+  request.transport = reader.text("transport");
+  if (request.transport) {
+    packet = load_packet_options(find_config("transport", *request.transport),
+                                 configs_folder() / "transport");
+  }
+  if (reader.given("credits")) {
+    packet.fabric_credits = *reader.message_size("credits");
+    packet.framing.link = RdmaLink::InfiniBand;
+    packet.pfc = false;
+    read_control("none", packet);
+  }
+  if (reader.given("server-credits")) {
+    packet.server_credits = *reader.message_size("server-credits");
+  }
+  if (reader.given("control")) {
+    read_control(reader.required_text("control"), packet);
+  }
+  if (reader.given("ecn")) {
+    packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
+    packet.marking.reset();
+    if (packet.ecn != EcnPreset::Off && !uses_marks(packet)) {
+      throw ConfigError(
+          fmt::format("--ecn: expected a control that looks at marks beside it, found {}",
+                      control_name(packet)));
+    }
+  }
+  check_marks(reader, packet);
+  if (reader.given("pfc")) {
+    packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
+  }
+  if (reader.given("mtu")) {
+    packet.mtu = Bytes(std::int64_t{256} << index_of(reader, "mtu", kMtus));
+  }
+  if (reader.given("retransmission")) {
+    packet.retransmission =
+        static_cast<Retransmission>(index_of(reader, "retransmission", kRetransmissions));
+  }
+  if (reader.given("bit-errors")) {
+    packet.bit_error_rate = error_rate(reader);
+  }
+  request.counters_file = output_file(reader, "counters");
+  packet.queue_times = request.counters_file.has_value();
+  request.samples_file = output_file(reader, "samples");
+  packet.sample_every = sample_interval(reader);
+  return request;
+}
+
+void read_failure_options(const OptionReader& reader, Fidelity fidelity, PacketRequest& request) {
+  for (const char* const name : {"fail", "convergence"}) {
+    if (fidelity != Fidelity::Packet && reader.given(name)) {
+      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
+                                    to_string(fidelity)));
+    }
+  }
+  request.failures = reader.texts("fail");
+  const std::optional<std::string> text = reader.text("convergence");
+  if (!text) {
+    return;
+  }
+  if (request.failures.empty()) {
+    throw ConfigError("--convergence: expected --fail A,B@TIME beside it, found none");
+  }
+  if (request.options.retransmission == Retransmission::None) {
+    throw ConfigError(
+        "--convergence: expected --retransmission go-back-n or selective beside it, found none: "
+        "what was lost on the failed cable would never come");
+  }
+  try {
+    request.options.convergence = parse_time(*text);
+  } catch (const UnitError&) {
+    fail_option("convergence", "a time such as 50ms", *text);
+  }
+}
+
+void find_failures(PacketRequest& request, const Topology& topology) {
+  for (const std::string& failure : request.failures) {
+    constexpr std::string_view kExpected = "nodes and a time such as leaf0,spine1@100us";
+    const std::size_t at = failure.rfind('@');
+    if (at == std::string::npos) {
+      fail_option("fail", kExpected, failure);
+    }
+    SimTime time;
+    try {
+      time = parse_time(failure.substr(at + 1));
+    } catch (const UnitError&) {
+      fail_option("fail", kExpected, failure);
+    }
+    Fault fault;
+    fault.option = "--fail " + escaped(failure);
+    fault.ends = {failure.substr(0, at)};
+    for (const LinkId link : links_of_fault(topology, fault)) {
+      request.options.failures.push_back({.link = link, .time = time});
+    }
+  }
+}
+
+std::string describe(const PacketRequest& request) {
+  const PacketOptions& packet = request.options;
+  const std::string_view ecn =
+      packet.marking ? packet.marking->name : word_of(packet.ecn, kPresets);
+  return fmt::format("{}congestion control {}, ECN {}, PFC {}, path MTU {}",
+                     request.transport ? "transport " + *request.transport + ", " : "",
+                     control_name(packet), ecn, word_of(packet.pfc, kSwitch), packet.mtu.count()) +
+         (packet.fabric_credits > Bytes(0)
+              ? fmt::format(", credits for {} a link", to_string(packet.fabric_credits))
+              : "") +
+         (packet.server_credits > Bytes(0)
+              ? fmt::format(", credits inside servers for {} beyond a round trip",
+                            to_string(packet.server_credits))
+              : "") +
+         (packet.watchdog ? fmt::format(", watchdogs {} after {}",
+                                        word_of(packet.watchdog->action, kStormActions),
+                                        to_string(packet.watchdog->detection))
+                          : "") +
+         (packet.adaptive
+              ? fmt::format(", switches choose for each {}", word_of(packet.adaptive->unit, kUnits))
+              : "") +
+         (packet.retransmission != Retransmission::None
+              ? fmt::format(", retransmission {}", word_of(packet.retransmission, kRetransmissions))
+              : "") +
+         (packet.bit_error_rate > 0.0 ? fmt::format(", bit error rate {}", packet.bit_error_rate)
+                                      : "") +
+         (request.failures.empty()
+              ? ""
+              : fmt::format(", failures {}", fmt::join(request.failures, " "))) +
+         (packet.convergence ? ", convergence " + to_string(*packet.convergence) : "");
+}
+
+std::optional<std::string> note_on_channels(const PacketRequest& request,
+                                            const RoutingOptions& routing) {
+  const int channels = routing.fabric.virtual_channels;
+  if (channels == 1 || (!request.options.pfc && request.options.fabric_credits == Bytes(0))) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "packets: the {} virtual channels of the fabric did not influence the result: links have "
+      "one, so packets may wait for each other in a circle where they would not",
+      channels);
+}
+
+void write_packet_files(const PacketRequest& request, const Topology& topology,
+                        const std::optional<std::vector<PortCounters>>& counters,
+                        const std::optional<PacketSamples>& samples) {
+  if (request.counters_file) {
+    write_file(*request.counters_file, counters_csv(topology, *counters));
+  }
+  if (request.samples_file) {
+    write_file(*request.samples_file, samples_csv(topology, *samples));
+  }
+}
+
+std::string describe(const PacketStats& packets) {
+  const std::string reasons = packets.bit_errors + packets.link_down > 0
+                                  ? fmt::format(" ({} by bit errors, {} on failed links)",
+                                                packets.bit_errors, packets.link_down)
+                                  : "";
+  const std::string storms = packets.storms > 0 ? fmt::format("{} of them in {} pause storms, ",
+                                                              packets.storm_drops, packets.storms)
+                                                : "";
+  const std::string again =
+      packets.retransmitted + packets.timeouts > 0
+          ? fmt::format("{} sent again, {} timeouts, ", packets.retransmitted, packets.timeouts)
+          : "";
+  return fmt::format(
+      "{} hops, {} marked, {} CNPs, {} pause frames, {:.3f} us paused in all, {} dropped{}, {}{}{}"
+      "at most {} bytes waiting at one port",
+      packets.hops, packets.marks, packets.cnps, packets.pauses, packets.paused_time.microseconds(),
+      packets.drops, reasons, storms, again,
+      packets.reordered > 0 ? fmt::format("{} out of order, ", packets.reordered) : "",
+      packets.most_queued.count());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// --transport, --control, --ecn, --pfc, --mtu, --credits, --server-credits, --retransmission,
+// --bit-errors, --fail, --convergence: what the packet engine is told beside the cluster;
+// --counters, --samples, --sample-every: what it is asked for.
+#pragma once
+
+#include <array>
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/options.h"
+#include "network/contract/network.h"
+#include "network/packet/packet_options.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard {
+
+struct PacketRequest {
+  std::optional<std::string> transport;  // As it was named.
+  PacketOptions options = roce_options();
+  std::optional<std::string> counters_file;
+  std::optional<std::string> samples_file;
+  std::vector<std::string> failures;  // "A,B@TIME" each.
+
+  // Whether priorities of flows matter.
+  [[nodiscard]] bool has_classes(Fidelity fidelity) const {
+    return fidelity == Fidelity::Packet && options.lanes;
+  }
+  [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
+};
+
+// Their names, for commands that refuse them where there is no fidelity.
+inline constexpr std::array kPacketOptionNames{
+    "transport",      "control",        "ecn",        "pfc",      "mtu",     "credits",
+    "server-credits", "retransmission", "bit-errors", "counters", "samples", "sample-every"};
+
+void add_packet_options(boost::program_options::options_description& options);
+// --fail and --convergence, of commands with one run.
+void add_failure_options(boost::program_options::options_description& options);
+
+// Throws the ConfigError for any of them at another fidelity.
+[[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity);
+
+// Reads --fail and --convergence. Throws the ConfigError for them at another fidelity, or for the
+// second without the first.
+void read_failure_options(const OptionReader& reader, Fidelity fidelity, PacketRequest& request);
+
+// Finds the links of --fail. Throws the ConfigError for what is none.
+void find_failures(PacketRequest& request, const Topology& topology);
+
+// "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
+[[nodiscard]] std::string describe(const PacketRequest& request);
+// That the engine lacks virtual channels which the routes of the fabric rely on, for the notes, if
+// links can be stopped.
+[[nodiscard]] std::optional<std::string> note_on_channels(const PacketRequest& request,
+                                                          const RoutingOptions& routing);
+// Writes the files that were asked for. What they are of must be there.
+void write_packet_files(const PacketRequest& request, const Topology& topology,
+                        const std::optional<std::vector<PortCounters>>& counters,
+                        const std::optional<PacketSamples>& samples);
+// "12 hops, 3 marked, ...", the same.
+[[nodiscard]] std::string describe(const PacketStats& packets);
+
+}  // namespace trainyard

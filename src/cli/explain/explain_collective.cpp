@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/explain/explain_collective.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_inputs.h"
+#include "cli/collective/collective_request.h"
+#include "cli/collective/collective_rows.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/explain/explain_runs.h"
+#include "collectives/placement/aggregation.h"
+#include "collectives/run/run.h"
+#include "nccl/machine/job_nodes.h"
+#include "nccl/timing/timing.h"
+#include "nccl/timing/timing_traffic.h"
+#include "nccl/tuning/choice.h"
+#include "nccl/tuning/init.h"
+#include "nccl/tuning/tuner_csv.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+SimTime ended(const std::optional<std::string>& complaint, SimTime time) {
+  if (complaint) {
+    throw ConfigError("explain: expected a run that ends, found one that never is complete: " +
+                      *complaint);
+  }
+  return time;
+}
+
+CollectiveJob job_of(const CollectiveRequest& request, const CollectiveInputs& inputs, Bytes size) {
+  CollectiveJob job{.operation = request.operation,
+                    .size = size,
+                    .root = RankId(static_cast<std::uint32_t>(request.root)),
+                    .channels = request.channels,
+                    .piece = request.piece,
+                    .fidelity = request.fidelity,
+                    .packet = request.packet.options,
+                    .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
+  if (inputs.imported) {
+    job.schedule = inputs.imported.get();
+  } else {
+    job.algorithm = inputs.algorithms.front();
+  }
+  return job;
+}
+
+// NCCL's choice on the cluster as it is.
+class ChosenCalls {
+ public:
+  ChosenCalls(const CollectiveRequest& request, const Cluster& cluster, std::size_t choice = 0)
+      : request_(request), choice_(request.nccl->choices[choice]) {
+    const Catalogue catalogue = load_default_catalogue();
+    const bool apart = choice_.options.environment.mnnvl_enable == 0;
+    communicator_ = nccl::make_communicator(
+                        nccl::job_nodes(cluster, catalogue,
+                                        apart ? nccl::Domains::Apart : nccl::Domains::Joined),
+                        choice_.options.init_options())
+                        .communicator;
+    if (choice_.options.tuner_file) {
+      tuner_ = nccl::TunerTable::load(*choice_.options.tuner_file);
+    }
+  }
+
+  [[nodiscard]] std::optional<nccl::CallPlan> plan(Bytes size) const {
+    const auto function = nccl::function_of(request_.operation);
+    if (!function) {
+      return std::nullopt;
+    }
+    return nccl::plan_call(communicator_, choice_.options.environment, *function,
+                           nccl::call_bytes(*function, size, communicator_.ranks),
+                           {.tuner = tuner_ ? &*tuner_ : nullptr});
+  }
+
+  [[nodiscard]] std::vector<SimTime> times(const MachineModel& machine,
+                                           const std::vector<Bytes>& sizes) const {
+    std::optional<nccl::EngineSettings> engine;
+    if (request_.nccl->fidelity) {
+      engine = nccl::EngineSettings{.fidelity = *request_.nccl->fidelity,
+                                    .packet = request_.packet.options};
+    }
+    nccl::Timer timer(machine.cluster, communicator_, machine.nccl, choice_.options.environment,
+                      request_.nccl->mode, engine);
+    std::vector<SimTime> times;
+    for (const Bytes size : sizes) {
+      const std::optional<nccl::CallPlan> call = plan(size);
+      const nccl::Timing timing =
+          call ? timer.collective(*call) : timer.point_to_point(request_.operation, size);
+      times.push_back(ended(timing.engine ? timing.engine->complaint : std::nullopt, timing.time));
+    }
+    return times;
+  }
+  // Bytes on links.
+  [[nodiscard]] Load traffic(const MachineModel& machine, Bytes size) const {
+    nccl::CallTraffic traffic(machine.cluster, communicator_, machine.nccl,
+                              choice_.options.environment);
+    const std::optional<nccl::CallPlan> call = plan(size);
+    return call ? traffic.of(*call, request_.root) : traffic.of(request_.operation, size);
+  }
+  [[nodiscard]] const nccl::Communicator& communicator() const { return communicator_; }
+
+ private:
+  const CollectiveRequest& request_;
+  const NcclChoice& choice_;
+  nccl::Communicator communicator_;
+  std::optional<nccl::TunerTable> tuner_;
+};
+
+// At the largest size, by a plain run.
+std::vector<LinkTraffic> plain_traffic(const Cluster& cluster, const CollectiveJob& job) {
+  const std::string purpose =
+      fmt::format("{} {}", to_string(job.operation),
+                  job.schedule != nullptr ? std::string(job.schedule->shape().algorithm)
+                                          : std::string(to_string(job.algorithm)));
+  std::vector<LinkTraffic> traffic;
+  for (const LinkUse& use : run_collective(cluster, job).link_use) {
+    traffic.push_back({.link = use.link, .parts = {{.purpose = purpose, .bytes = use.bytes}}});
+  }
+  return traffic;
+}
+
+// NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.
+std::optional<Algorithm> multicast_algorithm(const std::optional<nccl::CallPlan>& call) {
+  if (call && call->algorithm == nccl::Algorithm::Nvls) {
+    return Algorithm::Nvls;
+  }
+  return call && call->algorithm == nccl::Algorithm::NvlsTree ? std::optional(Algorithm::NvlsTree)
+                                                              : std::nullopt;
+}
+
+// At the largest size: what the channels carry, and in NVSwitches what a plain run does.
+std::vector<LinkTraffic> nccl_traffic(const CollectiveRequest& request,
+                                      const CollectiveInputs& inputs, const ChosenCalls& calls,
+                                      const MachineModel& machine) {
+  const Bytes size = inputs.sizes.back();
+  const std::optional<nccl::CallPlan> call = calls.plan(size);
+  const std::string purpose =
+      fmt::format("{} {}", to_string(request.operation),
+                  call ? to_string(call->algorithm) : std::string_view("SendRecv"));
+  std::vector<LinkTraffic> traffic;
+  for (const LinkWeight& one : calls.traffic(machine, size)) {
+    const Bytes bytes(std::llround(one.weight));
+    traffic.push_back({.link = one.link, .parts = {{.purpose = purpose, .bytes = bytes}}});
+  }
+  const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
+  const std::optional<Algorithm> plain = multicast_algorithm(call);
+  if (plain && supports(*plain, request.operation) &&
+      !obstacle_to(inputs.cluster, routing, *plain)) {
+    for (LinkTraffic& link :
+         plain_traffic(inputs.cluster, {.operation = request.operation,
+                                       .algorithm = *plain,
+                                       .size = size,
+                                       .root = RankId(static_cast<std::uint32_t>(request.root)),
+                                       .fidelity = Fidelity::Analytical,
+                                       .keeps_counters = true})) {
+      if (inputs.cluster.topology.link(link.link).spec.kind == LinkKind::NvLink) {
+        link.parts.front().purpose = purpose;
+        traffic.push_back(std::move(link));
+      }
+    }
+  }
+  return traffic;
+}
+
+std::vector<std::string> limits_of(const CollectiveRequest& request, bool several_nodes) {
+  std::vector<std::string> limits;
+  if (!request.nccl) {
+    limits.emplace_back("launch, protocols, proxies and what GPUs copy: --runtime nccl has them");
+  } else {
+    limits.emplace_back(
+        "another choice of NCCL that a real change of the hardware might bring: choices are kept");
+    limits.emplace_back("computation beside the collective, which takes SMs and memory bandwidth");
+  }
+  if (several_nodes && request.fidelity != Fidelity::Packet) {
+    limits.emplace_back("queues, ECN and PFC in the fabric: --fidelity packet has them");
+  }
+  limits.emplace_back("traffic of other jobs, and ranks that come late");
+  return limits;
+}
+
+std::string how_of(const std::optional<nccl::CallPlan>& call,
+                   const nccl::Communicator& communicator) {
+  return call ? fmt::format("{} {}, {} channels", to_string(call->algorithm),
+                            to_string(call->protocol), call->channels)
+              : fmt::format("sends and receives, {} channels", communicator.p2p_channels);
+}
+
+void explain_nccl(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                  const MachineModel& machine, RunExplanation& made) {
+  const ChosenCalls calls(request, inputs.cluster);
+  std::vector<ExplainLabel> labels;
+  for (const Bytes size : inputs.sizes) {
+    labels.push_back(
+        {.label = to_string(size), .how = how_of(calls.plan(size), calls.communicator())});
+  }
+  made.times = explain_times(
+      {.machine = machine,
+       .resources = resources_of(inputs.cluster, {.nccl = true}),
+       .labels = labels,
+       .threads = request.threads},
+      [&](const MachineModel& changed) { return calls.times(changed, inputs.sizes); });
+  const Bytes largest = inputs.sizes.back();
+  std::vector<SettingVariant> variants;
+  const auto function = nccl::function_of(request.operation);
+  if (function && request.nccl->choices.front().options.environment.selection.text().empty()) {
+    for (const nccl::Algorithm algorithm : nccl::kAlgorithms) {
+      for (const nccl::Protocol protocol : nccl::kProtocols) {
+        variants.push_back(
+            {.what = fmt::format("NCCL_ALGO={} NCCL_PROTO={}", to_string(algorithm),
+                                 to_string(protocol)),
+             .run = [&, algorithm, protocol]() -> std::optional<SimTime> {
+               const nccl::CallPlan plan = *calls.plan(largest);
+               if (calls.communicator().tuning.cell(*function, algorithm, protocol).bandwidth <=
+                       0.0 ||
+                   (plan.algorithm == algorithm && plan.protocol == protocol)) {
+                 return std::nullopt;
+               }
+               CollectiveRequest forced = request;
+               forced.nccl->choices.resize(1);
+               nccl::SelectionFilter& selection =
+                   forced.nccl->choices.front().options.environment.selection;
+               selection.set_algorithms(to_string(algorithm));
+               selection.set_protocols(to_string(protocol));
+               return ChosenCalls(forced, inputs.cluster).times(machine, {largest}).front();
+             }});
+      }
+    }
+  }
+  add_settings(variants, request.threads, made.times.back());
+  made.times.back().links =
+      contended_links(inputs.cluster.topology, nccl_traffic(request, inputs, calls, machine),
+                      made.times.back().time);
+  if (!made.times.back().links.empty()) {
+    made.notes.emplace_back(
+        "busiest links: what NCCL's channels carry by their own ways, with the flags of LL and "
+        "LL128");
+  }
+}
+
+void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inputs,
+                   const MachineModel& machine, RunExplanation& made) {
+  const auto time_of = [&](const Cluster& cluster, const CollectiveJob& job) {
+    const CollectiveResult run = run_collective(cluster, job);
+    return ended(run.complaint, run.time);
+  };
+  std::vector<ExplainLabel> labels;
+  for (const Bytes size : inputs.sizes) {
+    const CollectiveJob job = job_of(request, inputs, size);
+    labels.push_back({.label = to_string(size),
+                      .how = job.schedule != nullptr
+                                 ? std::string(job.schedule->shape().algorithm)
+                                 : fmt::format("{}, {}", to_string(job.algorithm),
+                                               to_string(request.fidelity))});
+  }
+  made.times =
+      explain_times({.machine = machine,
+                     .resources = resources_of(inputs.cluster, {.nccl = false}),
+                     .labels = labels,
+                     .threads = request.threads},
+                    [&](const MachineModel& changed) {
+                      std::vector<SimTime> times;
+                      for (const Bytes size : inputs.sizes) {
+                        times.push_back(time_of(changed.cluster, job_of(request, inputs, size)));
+                      }
+                      return times;
+                    });
+  const CollectiveJob largest = job_of(request, inputs, inputs.sizes.back());
+  std::vector<SettingVariant> variants;
+  for (const Algorithm algorithm : algorithms_for(request.operation)) {
+    if (algorithm != largest.algorithm || largest.schedule != nullptr) {
+      variants.push_back({.what = fmt::format("--algo {}", to_string(algorithm)),
+                          .run = [&, algorithm]() -> std::optional<SimTime> {
+                            const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
+                            if (obstacle_to(inputs.cluster, routing, algorithm)) {
+                              return std::nullopt;
+                            }
+                            CollectiveJob job = largest;
+                            job.schedule = nullptr;
+                            job.algorithm = algorithm;
+                            return time_of(inputs.cluster, job);
+                          }});
+    }
+  }
+  add_settings(variants, request.threads, made.times.back());
+  CollectiveJob counted_job = largest;
+  counted_job.keeps_counters = true;
+  made.times.back().links = contended_links(
+      inputs.cluster.topology, plain_traffic(inputs.cluster, counted_job), made.times.back().time);
+}
+
+RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {
+  const std::filesystem::path shipped = configs_folder() / "nccl" / "profile.yaml";
+  const MachineModel machine{
+      .cluster = inputs.cluster,
+      .nccl = nccl::Profile::load(request.nccl && request.nccl->profile
+                                      ? std::filesystem::path(*request.nccl->profile)
+                                      : shipped),
+      .rates = {},
+      .software = {}};
+  RunExplanation made;
+  made.factor = kExplainFactor;
+  made.header = {fmt::format("Explained by Trainyard: {} on {}, {} ranks on {}, runtime {}",
+                             to_string(request.operation), inputs.cluster.name, inputs.ranks(),
+                             counted(inputs.cluster.nodes, "node"),
+                             request.nccl ? "nccl" : "plain")};
+  made.notes = inputs.notes;
+  if (request.nccl) {
+    explain_nccl(request, inputs, machine, made);
+  } else {
+    explain_plain(request, inputs, machine, made);
+  }
+  made.limits = limits_of(request, inputs.cluster.nodes > 1);
+  add_estimate_note(inputs.cluster, made.notes);
+  return made;
+}
+
+// One algorithm, and the largest size if no other is asked for.
+void settle(CollectiveRequest& request) {
+  if (request.operation == Operation::Barrier || request.operation == Operation::AllToAllV) {
+    return;
+  }
+  if (!request.least_size) {
+    request.least_size = request.greatest_size.value_or(gib(1));
+    request.greatest_size = request.least_size;
+  }
+}
+
+void check_one(const CollectiveRequest& request, CollectiveInputs& inputs) {
+  if (request.nccl && request.nccl->choices.size() > 1) {
+    throw ConfigError(fmt::format("--algo, --proto: expected one way to explain, found {}",
+                                  request.nccl->choices.size()));
+  }
+  if (request.nccl) {
+    return;
+  }
+  if (request.auto_algorithms) {  // The ring, which all but exchanges have.
+    inputs.algorithms.resize(1);
+  } else if (inputs.runs() > 1) {
+    throw ConfigError(
+        fmt::format("--algo: expected one algorithm to explain, found {}", inputs.runs()));
+  }
+}
+
+}  // namespace
+
+int explain_collective(std::span<const std::string> arguments, std::ostream& out) {
+  const options::options_description described = collective_options();
+  const options::variables_map values =
+      parse_options("explain", arguments, described, {"operation"});
+  const OptionReader reader("explain", values);
+  if (reader.given("help")) {
+    out << "trainyard explain collective OP --cluster NAME|FILE [options]\n\n" << described;
+    return 0;
+  }
+  constexpr std::array<std::string_view, 9> kRefused{
+      "report",   "against", "against-other-ranks", "trace", "plot", "compare", "fingerprint",
+      "counters", "samples"};
+  refuse_options(reader, "collective", kRefused);
+  CollectiveRequest request = read_collective_request(reader);
+  settle(request);
+  spdlog::logger log = make_logger(reader);
+  CollectiveInputs inputs = load_collective_inputs(request);
+  check_one(request, inputs);
+  log_warnings(log, inputs.cluster.warnings);
+  write_output(request.output, render(explain(request, inputs), request.format), out);
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/search/search.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_rows.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/search/search_request.h"
+#include "nccl/search/search_memory.h"
+#include "nccl/timing/profile.h"
+#include "parallelism/memory/software_memory.h"
+#include "parallelism/operators/host_copies.h"
+#include "parallelism/operators/model_flops.h"
+#include "parallelism/run/step_cost.h"
+#include "parallelism/traffic/cluster_times.h"
+#include "parallelism/traffic/shared_times.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload_text.h"
+#include "report/formats/output.h"
+#include "report/steps/cost_report.h"
+#include "report/steps/search_report.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+All plans of the axes are looked at: those that cannot be had or do not fit the memory are counted,
+the others timed in the order of a bound that they cannot undercut, until the next bound is above
+the time of the last plan that is wanted (docs/search-command.md). Axes without values of their own
+have those of the documentation.
+
+Examples:
+  trainyard search --cluster dgx-h100 --nodes 8 --workload llama-3-8b
+  trainyard search --cluster superpod-a100 --workload gpt-3-175b --gpus 512,1024 \
+      --tp 1..8 --pp 8,16
+  trainyard search --cluster dgx-h100 --nodes 8 --workload mixtral-8x7b --keep sp,recompute \
+      --method graph --best-plan best.yaml
+)";
+
+struct Inputs {
+  Catalogue catalogue;
+  Workload workload;
+  SoftwareProfile software;
+  GpuRates rates;
+  nccl::Profile profile;
+  mutable nccl::SearchMemory searches = {};  // For all threads.
+};
+
+Inputs load_inputs(const SearchRequest& request) {
+  const std::filesystem::path configs = configs_folder();
+  Workload workload = load_workload(find_config("workloads", request.workload),
+                                    configs / "workloads" / "models", request.workload_settings);
+  SoftwareProfile software = SoftwareProfile::load(find_config("software", workload.software));
+  return {.catalogue = load_default_catalogue(),
+          .workload = std::move(workload),
+          .software = std::move(software),
+          .rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml"),
+          .profile = nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
+                                                         : configs / "nccl" / "profile.yaml")};
+}
+
+// The cluster with so many GPUs; as the request has it without a number.
+Cluster cluster_of(const SearchRequest& request, const Catalogue& catalogue,
+                   std::optional<int> gpus) {
+  const std::filesystem::path file = find_config("clusters", request.cluster);
+  ClusterOverrides overrides = request.overrides;
+  if (!gpus) {
+    return load_cluster(file, catalogue, overrides);
+  }
+  overrides.nodes = 1;
+  const int of_server = load_cluster(file, catalogue, overrides).gpus_per_node;
+  if (*gpus >= of_server && *gpus % of_server != 0) {
+    throw ConfigError(fmt::format("--gpus: expected multiples of the {} GPUs of a server, found {}",
+                                  of_server, *gpus));
+  }
+  overrides.nodes = std::max(1, *gpus / of_server);
+  if (*gpus < of_server) {
+    overrides.gpus_per_node = *gpus;
+  }
+  return load_cluster(file, catalogue, overrides);
+}
+
+StepTables tables_of(const SearchRequest& request, const Inputs& inputs) {
+  const bool has_engine = request.is_nccl && request.fidelity;
+  return {.catalogue = inputs.catalogue,
+          .rates = inputs.rates,
+          .nccl = request.is_nccl ? &inputs.profile : nullptr,
+          .fidelity = request.fidelity.value_or(Fidelity::Flow),
+          .engine = has_engine ? request.fidelity : std::nullopt,
+          .nccl_version = request.nccl_version,
+          .method = request.method,
+          .shares_network = request.shares_network,
+          .searches = &inputs.searches};
+}
+
+int largest_domain(std::span<const int> domain_of_rank) {
+  std::map<int, int> members;
+  int most = 0;
+  for (const int domain : domain_of_rank) {
+    most = std::max(most, ++members[domain]);
+  }
+  return most;
+}
+
+class SizeSearch {
+ public:
+  SizeSearch(const SearchRequest& request, const Inputs& inputs, const Cluster& cluster)
+      : request_(request),
+        inputs_(inputs),
+        cluster_(cluster),
+        costs_(costs_of(request, inputs, cluster)),
+        gpu_(gpu_of(cluster, inputs.catalogue)),
+        rates_(compute_rates(gpu_, inputs.rates, inputs.software, inputs.workload.precision)),
+        places_(cluster, std::nullopt, Fidelity::Analytical),
+        times_([this] { return make_times(); }),
+        task_{.model = inputs.workload.model,
+              .rates = rates_,
+              .software = inputs.software,
+              .overlap = overlap_of(inputs.workload.overlap, inputs.software),
+              .server_of_rank = places_.servers(),
+              .domain_of_rank = places_.domains(),
+              .loads = inputs.workload.routing,
+              .host = host_rates_for(inputs.workload.plan, cluster),
+              .memory = Bytes(static_cast<std::int64_t>(
+                  request.memory_share * static_cast<double>(memory_size().count()))),
+              .hosts = &cluster} {}
+
+  [[nodiscard]] SearchOfSize run() {
+    const auto gpus = static_cast<int>(cluster_.gpus.size());
+    const PlanAxes axes =
+        chosen_axes(request_.axes, inputs_.workload, gpus, largest_domain(places_.domains()));
+    const std::vector<ParallelPlan> plans = plans_of(axes, inputs_.workload.plan, gpus);
+    if (plans.empty()) {
+      throw ConfigError(fmt::format(
+          "search: expected tensor x context x pipeline ranks that divide {} GPUs, found none",
+          gpus));
+    }
+    SearchOptions options = search_options_of(request_.best);
+    options.wants_front = request_.wants_front;
+    options.prunes = request_.prunes;
+    const PlanSearch found =
+        search_plans(task_, plans, times_, options,
+                     [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+                       run_tasks(count, request_.threads, "search", task);
+                     });
+    SearchOfSize result{
+        .gpus = gpus, .counts = found.counts, .plans = chosen(found), .given = {}, .costs = costs_};
+    result.given = given_plan(gpus, plans);
+    refine(result);
+    return result;
+  }
+
+  [[nodiscard]] double peak() const { return rates_.peak; }
+  [[nodiscard]] Bytes memory_size() const { return device_capacity(gpu_.memory.value); }
+
+ private:
+  [[nodiscard]] static std::optional<ClusterCosts> costs_of(const SearchRequest& request,
+                                                            const Inputs& inputs,
+                                                            const Cluster& cluster) {
+    return request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
+                         : std::nullopt;
+  }
+
+  [[nodiscard]] SearchOptions search_options_of(std::size_t best) const {
+    SearchOptions options{.best = best};
+    if (costs_) {
+      options.power = step_power(costs_->totals);
+    }
+    return options;
+  }
+
+  // Of the first look: those of the runtime that cost least.
+  [[nodiscard]] std::unique_ptr<GroupTimes> make_times() const {
+    std::optional<ClusterTimes::Nccl> runtime;
+    if (request_.is_nccl) {
+      runtime.emplace(ClusterTimes::Nccl{.catalogue = inputs_.catalogue,
+                                         .profile = inputs_.profile,
+                                         .version = request_.nccl_version,
+                                         .searches = &inputs_.searches});
+    }
+    return std::make_unique<ClusterTimes>(cluster_, runtime,
+                                          request_.is_nccl ? Fidelity::Flow : Fidelity::Analytical);
+  }
+
+  [[nodiscard]] std::vector<FoundPlan> chosen(const PlanSearch& found) const {
+    const std::vector<std::size_t> trades =
+        request_.wants_front ? best_trades(found.timed) : std::vector<std::size_t>();
+    std::vector<FoundPlan> plans;
+    for (std::size_t index = 0; index < found.timed.size(); ++index) {
+      const bool is_best = index < request_.best;
+      const bool is_trade = std::find(trades.begin(), trades.end(), index) != trades.end();
+      if (is_best || is_trade) {
+        plans.push_back({.timed = found.timed[index], .is_best = is_best, .is_trade = is_trade});
+      }
+    }
+    return plans;
+  }
+
+  // The workload's own plan, if it is one for these GPUs.
+  [[nodiscard]] std::optional<FoundPlan> given_plan(int gpus,
+                                                    const std::vector<ParallelPlan>& plans) {
+    try {
+      const ParallelPlan plan = plan_for(inputs_.workload, gpus);
+      const std::vector<ParallelPlan> one{plan};
+      SearchTask task = task_;
+      task.memory = Bytes(std::numeric_limits<std::int64_t>::max());
+      task.hosts = nullptr;
+      const PlanSearch found =
+          search_plans(task, one, times_, search_options_of(1),
+                       [](std::size_t count, const std::function<void(std::size_t)>& run) {
+                         for (std::size_t index = 0; index < count; ++index) {
+                           run(index);
+                         }
+                       });
+      if (found.timed.empty()) {
+        return std::nullopt;
+      }
+      FoundPlan given{.timed = found.timed.front()};
+      given.timed.index = plans.size();
+      return given;
+    } catch (const ConfigError&) {
+      return std::nullopt;  // Its numbers do not fit these GPUs: there is nothing to compare with.
+    }
+  }
+
+  void refine(SearchOfSize& size) const {
+    if (!request_.refines) {
+      return;
+    }
+    std::vector<FoundPlan*> plans;
+    for (FoundPlan& plan : size.plans) {
+      plans.push_back(&plan);
+    }
+    if (size.given) {
+      plans.push_back(&*size.given);
+    }
+    const StepTables tables = tables_of(request_, inputs_);
+    run_tasks(plans.size(), request_.threads, "refine", [&](std::size_t index) {
+      Workload workload = inputs_.workload;
+      workload.plan = plans[index]->timed.plan;
+      workload.data_fills_cluster = false;
+      plans[index]->refined = run_workload(cluster_, workload, inputs_.software, tables).step;
+    });
+    std::stable_sort(
+        size.plans.begin(), size.plans.end(),
+        [](const FoundPlan& a, const FoundPlan& b) { return a.step().time < b.step().time; });
+  }
+
+  const SearchRequest& request_;
+  const Inputs& inputs_;
+  const Cluster& cluster_;
+  std::optional<ClusterCosts> costs_;
+  const GpuModel& gpu_;
+  ComputeRates rates_;
+  ClusterTimes places_;  // Asked for the servers of ranks alone.
+  SharedTimes times_;
+  SearchTask task_;
+};
+
+std::string refined_method(const SearchRequest& request) {
+  if (!request.refines) {
+    return "";
+  }
+  return fmt::format(
+      "{}{}", request.method == StepMethod::Graph ? "graph of operations" : "closed forms",
+      request.fidelity ? fmt::format(", fidelity {}", to_string(*request.fidelity)) : "");
+}
+
+// A trade is none if a plan on fewer GPUs is no worse in anything: it is left out, unless it is one
+// of the fastest.
+void drop_beaten_by_smaller(std::vector<SearchOfSize>& sizes) {
+  const auto is_beaten = [&](const SearchOfSize& size, const FoundPlan& plan) {
+    return std::any_of(sizes.begin(), sizes.end(), [&](const SearchOfSize& smaller) {
+      return smaller.gpus < size.gpus &&
+             std::any_of(smaller.plans.begin(), smaller.plans.end(), [&](const FoundPlan& other) {
+               return is_no_worse(other.timed, plan.timed);
+             });
+    });
+  };
+  // From the largest, so that what beats others is still there.
+  std::vector<SearchOfSize*> order;
+  for (SearchOfSize& size : sizes) {
+    order.push_back(&size);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const SearchOfSize* a, const SearchOfSize* b) { return a->gpus > b->gpus; });
+  for (SearchOfSize* const size : order) {
+    for (FoundPlan& plan : size->plans) {
+      plan.is_trade = plan.is_trade && !is_beaten(*size, plan);
+    }
+    std::erase_if(size->plans,
+                  [](const FoundPlan& plan) { return !plan.is_best && !plan.is_trade; });
+  }
+}
+
+// Of the plans that cannot be had, for a search that has found none.
+std::string commonest_rule(const SearchOfSize& size) {
+  const auto& invalid = size.counts.invalid;
+  const auto most =
+      std::max_element(invalid.begin(), invalid.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == invalid.end()
+             ? ""
+             : fmt::format("; {} plans break the rule \"{}\"", most->second, most->first);
+}
+
+std::vector<std::string> notes_of(const SearchRequest& request, const SearchReport& report) {
+  std::vector<std::string> notes = request.nccl_notes;
+  const bool has_plans = std::any_of(report.sizes.begin(), report.sizes.end(),
+                                     [](const SearchOfSize& size) { return !size.plans.empty(); });
+  for (const SearchOfSize& size : report.sizes) {
+    if (size.plans.empty()) {
+      notes.push_back(fmt::format("no plan fits {} GPUs{}", size.gpus, commonest_rule(size)));
+    }
+  }
+  if (request.prunes && has_plans) {
+    notes.push_back(fmt::format(
+        "no plan that was not timed is faster than the {} best: its bound, or its time with groups "
+        "alone, is above them",
+        request.best));
+  }
+  if (request.refines && has_plans) {
+    notes.push_back(fmt::format(
+        "the plans of the table, the best by {}, were timed again by {}; \"first\" is their time "
+        "before that, by which all others are slower",
+        report.method, report.refined_method));
+  }
+  if (request.wants_front && has_plans) {
+    notes.push_back(fmt::format(
+        "*: no other plan is at most as long with at most as much memory and network{}{}",
+        request.costs ? ", with as little energy" : "",
+        report.sizes.size() > 1 ? ", on as few GPUs" : ""));
+  }
+  if (request.costs && !report.sizes.empty()) {
+    for (std::string& note : cost_notes(*report.sizes.front().costs)) {
+      notes.push_back(std::move(note));
+    }
+  }
+  return notes;
+}
+
+SearchReport search(const SearchRequest& request, spdlog::logger& log) {
+  const Inputs inputs = load_inputs(request);
+  if (inputs.workload.plan.servers) {
+    throw ConfigError(
+        "search: expected gradients summed by collectives, found plan.servers, which have no "
+        "closed form");
+  }
+  SearchReport report{
+      .cluster = {},
+      .workload = inputs.workload.name,
+      .model = inputs.workload.model.title,
+      .software = inputs.software.name,
+      .precision = std::string(to_string(inputs.workload.precision)),
+      .runtime = request.is_nccl ? "nccl" : "plain",
+      .method = request.is_nccl ? "closed forms" : "closed forms, fidelity analytical",
+      .refined_method = refined_method(request),
+      .sizes = {},
+      .flops_of_token = training_flops(inputs.workload.model, inputs.workload.plan.sequence,
+                                       FlopsConvention::Model),
+      .peak = 0.0,
+      .memory_size = {},
+      .notes = {}};
+  std::vector<std::optional<int>> sizes(request.gpus.begin(), request.gpus.end());
+  if (sizes.empty()) {
+    sizes.emplace_back();
+  }
+  for (const std::optional<int>& gpus : sizes) {
+    const Cluster cluster = cluster_of(request, inputs.catalogue, gpus);
+    log_warnings(log, cluster.warnings);
+    SizeSearch one(request, inputs, cluster);
+    report.sizes.push_back(one.run());
+    report.cluster = cluster.name;
+    report.peak = one.peak();
+    report.memory_size = one.memory_size();
+  }
+  if (request.wants_front) {
+    drop_beaten_by_smaller(report.sizes);
+  }
+  report.notes = notes_of(request, report);
+  return report;
+}
+
+void write_best(const SearchRequest& request, const SearchReport& report) {
+  const FoundPlan* best = nullptr;
+  for (const SearchOfSize& size : report.sizes) {
+    if (!size.plans.empty() &&
+        (best == nullptr || size.plans.front().step().time < best->step().time)) {
+      best = &size.plans.front();
+    }
+  }
+  if (best == nullptr) {
+    throw ConfigError("--best-plan: expected a plan that fits, found none");
+  }
+  const std::string text = workload_with_plan(
+      find_config("workloads", request.workload), configs_folder() / "workloads" / "models",
+      request.workload_settings, best->timed.plan,
+      fmt::format("trainyard search: the fastest plan of {} on {} GPUs of {}, {:.4f} s",
+                  report.workload, best->timed.plan.ranks(), report.cluster,
+                  best->step().time.seconds()));
+  write_file(*request.best_file, text);
+}
+
+}  // namespace
+
+int run_search(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values = parse_options("search", arguments, search_options(), {});
+  const OptionReader reader("search", values);
+  if (reader.given("help")) {
+    out << "trainyard search --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
+        << search_options() << kExample;
+    return 0;
+  }
+  const SearchRequest request = read_search_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const SearchReport report = search(request, log);
+  if (request.best_file) {
+    write_best(request, report);
+  }
+  write_output(request.output, render(report, request.format), out);
+  return 0;
+}
+
+}  // namespace trainyard

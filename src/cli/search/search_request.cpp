@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/search/search_request.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "cli/common/log.h"
+#include "cli/step/step_collectives.h"
+#include "cli/step/step_request.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr int kMostRanks = 50'000;
+constexpr int kMostGpus = 1'000'000;
+constexpr int kMostBest = 1'000;
+constexpr std::array<std::string_view, 3> kRecomputeNames{"none", "selective", "full"};
+constexpr std::array<std::string_view, 12> kAxisNames{"tp",          "sp",        "cp",   "pp",
+                                                      "schedule",    "vpp",       "ep",   "etp",
+                                                      "micro-batch", "recompute", "zero", "order"};
+
+std::optional<int> number_of(std::string_view text) {
+  int value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number =
+      !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+template <typename Value>
+void add_value(std::vector<Value>& values, Value value) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) {
+    values.push_back(value);
+  }
+}
+
+std::optional<std::vector<int>> numbers(const OptionReader& reader, std::string_view name,
+                                        int least, int most) {
+  const std::optional<std::string> text = reader.text(name);
+  return text ? std::optional(parse_numbers(name, *text, least, most)) : std::nullopt;
+}
+
+// Each word of a list as the index of its name.
+template <std::size_t Count>
+std::optional<std::vector<std::size_t>> words(const OptionReader& reader, std::string_view name,
+                                              const std::array<std::string_view, Count>& names) {
+  const std::optional<std::string> text = reader.text(name);
+  if (!text) {
+    return std::nullopt;
+  }
+  const std::vector<std::string> candidates(names.begin(), names.end());
+  std::vector<std::size_t> found;
+  for (const std::string& word : split_list(*text)) {
+    const auto at = std::find(names.begin(), names.end(), word);
+    if (at == names.end()) {
+      fail_option(name, fmt::format("a list of {}", alternatives(candidates)), word, candidates);
+    }
+    add_value(found, static_cast<std::size_t>(at - names.begin()));
+  }
+  return found;
+}
+
+std::optional<std::vector<PlanOrder>> read_orders(const OptionReader& reader) {
+  const std::optional<std::string> text = reader.text("order");
+  if (!text) {
+    return std::nullopt;
+  }
+  std::vector<PlanOrder> orders;
+  for (const std::string& letters : split_list(*text)) {
+    const std::optional<PlanOrder> order = order_of(letters);
+    if (!order) {
+      fail_option("order", "a list of t, c, d and p in some order, such as tcdp", letters);
+    }
+    add_value(orders, *order);
+  }
+  return orders;
+}
+
+AxisChoices read_axes(const OptionReader& reader) {
+  AxisChoices axes{.tensor = numbers(reader, "tp", 1, kMostRanks),
+                   .context = numbers(reader, "cp", 1, kMostRanks),
+                   .pipeline = numbers(reader, "pp", 1, kMostRanks),
+                   .chunks = numbers(reader, "vpp", 1, kMostRanks),
+                   .expert = numbers(reader, "ep", 1, kMostRanks),
+                   .expert_tensor = numbers(reader, "etp", 1, kMostRanks),
+                   .micro_batch = numbers(reader, "micro-batch", 1, kMostRanks),
+                   .zero_stage = numbers(reader, "zero", 0, 3),
+                   .orders = read_orders(reader)};
+  constexpr std::array<std::string_view, 2> kOffOn{"off", "on"};
+  if (const auto found = words(reader, "sp", kOffOn)) {
+    axes.sequence_parallel.emplace(found->begin(), found->end());
+  }
+  std::array<std::string_view, kPipelineSchedules.size()> schedules;
+  std::transform(kPipelineSchedules.begin(), kPipelineSchedules.end(), schedules.begin(),
+                 [](PipelineSchedule schedule) { return to_string(schedule); });
+  if (const auto found = words(reader, "schedule", schedules)) {
+    axes.schedules.emplace();
+    for (const std::size_t index : *found) {
+      axes.schedules->push_back(kPipelineSchedules.at(index));
+    }
+  }
+  if (const auto found = words(reader, "recompute", kRecomputeNames)) {
+    axes.recompute.emplace();
+    for (const std::size_t index : *found) {
+      axes.recompute->push_back(static_cast<Recompute>(index));
+    }
+  }
+  if (const auto found = words(reader, "keep", kAxisNames)) {
+    for (const std::size_t index : *found) {
+      const std::string name(kAxisNames.at(index));
+      if (reader.given(name)) {
+        throw ConfigError(
+            fmt::format("--keep: expected axes without values of their own, found {}", name));
+      }
+      axes.kept.push_back(name);
+    }
+  }
+  return axes;
+}
+
+double read_memory_share(const OptionReader& reader) {
+  const std::optional<int> percent = reader.integer("memory-percent", 1, 100);
+  constexpr double kPercent = 100.0;
+  return percent.value_or(100) / kPercent;
+}
+
+void read_times(const OptionReader& reader, SearchRequest& request) {
+  StepCollectives collectives = read_step_collectives(reader);
+  request.is_nccl = collectives.is_nccl;
+  request.nccl_version = collectives.version;
+  request.nccl_notes = std::move(collectives.notes);
+  request.profile = std::move(collectives.profile);
+  constexpr std::array kFidelities{Fidelity::Analytical, Fidelity::Flow, Fidelity::Packet};
+  if (request.is_nccl) {
+    const std::size_t chosen = reader.choice("fidelity", {"ports", "analytical", "flow", "packet"});
+    if (chosen > 0) {
+      request.fidelity = kFidelities[chosen - 1];
+    }
+  } else {
+    const std::size_t chosen = reader.choice("fidelity", {"flow", "analytical", "packet"});
+    constexpr std::array kPlain{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+    request.fidelity = kPlain[chosen];
+  }
+  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
+  request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
+  request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
+  if (request.shares_network && (request.is_nccl || request.method == StepMethod::ClosedForms ||
+                                 request.fidelity == Fidelity::Analytical)) {
+    throw ConfigError(
+        "--traffic shared: expected --method graph and --runtime plain with --fidelity flow or "
+        "packet, found another");
+  }
+  // The first look has closed forms with the fastest times of the runtime.
+  request.refines =
+      request.method == StepMethod::Graph ||
+      (request.is_nccl ? request.fidelity.has_value() : request.fidelity != Fidelity::Analytical);
+}
+
+}  // namespace
+
+options::options_description search_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("workload", text_value("NAME|FILE"),
+      "model, batch, software and precision: a file, or a name in configs/workloads");
+  add("gpus", text_value("LIST"),
+      "numbers of GPUs to search on, whole servers (default: the cluster's)");
+  add("tp", text_value("LIST"), "tensor ranks, such as 1,2,4 or 1..8");
+  add("sp", text_value("LIST"), "sequence parallelism: off, on");
+  add("cp", text_value("LIST"), "context ranks");
+  add("pp", text_value("LIST"), "pipeline ranks");
+  add("schedule", text_value("LIST"), "of the pipeline: 1f1b, interleaved, gpipe, zb-h1, ...");
+  add("vpp", text_value("LIST"), "chunks of a pipeline rank, with interleaved");
+  add("ep", text_value("LIST"), "expert ranks");
+  add("etp", text_value("LIST"), "tensor ranks within an expert");
+  add("micro-batch", text_value("LIST"), "sequences");
+  add("recompute", text_value("LIST"), "none, selective, full");
+  add("zero", text_value("LIST"), "ZeRO stages");
+  add("order", text_value("LIST"), "of ranks on the machine, neighbours first: tcdp, tcpd, ...");
+  add("keep", text_value("LIST"), "of these axes, those that stay as the workload has them");
+  add("memory-percent", text_value("N"),
+      "of the memory of a GPU that a plan may use (default: 100)");
+  add("best", text_value("N"), "how many plans are wanted (default: 10)");
+  add("trades",
+      "also plans that no other one beats in time, GPUs, memory, network and energy together");
+  add("exhaustive", "time every plan that fits, whatever its bound");
+  add_step_collectives_options(all);
+  add("fidelity", text_value("NAME"), "the best plans again at that fidelity, as for step");
+  add("method", text_value("NAME"), "the best plans again by that method: graph");
+  add("traffic", text_value("NAME"), "with graph: alone (the default) or shared, as for step");
+  add("threads", text_value("N"), "as many as the machine has; never changes a result");
+  add("best-plan", text_value("FILE"), "write the workload with the fastest plan there");
+  add_cost_options(all);
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+SearchRequest read_search_request(const OptionReader& reader) {
+  SearchRequest request{
+      .cluster = reader.required_text("cluster"),
+      .workload = reader.required_text("workload"),
+      .overrides = cluster_overrides(reader),
+      .workload_settings = {},
+      .gpus = numbers(reader, "gpus", 1, kMostGpus).value_or(std::vector<int>()),
+      .axes = read_axes(reader),
+      .best = static_cast<std::size_t>(reader.integer("best", 1, kMostBest).value_or(10)),
+      .wants_front = reader.given("trades"),
+      .prunes = !reader.given("exhaustive"),
+      .memory_share = read_memory_share(reader),
+      .threads = static_cast<unsigned>(reader.integer("threads", 1, 1024).value_or(0)),
+      .format = output_format(reader),
+      .output = output_file(reader, "output"),
+      .best_file = output_file(reader, "best-plan"),
+      .costs = read_cost_options(reader)};
+  request.workload_settings = take_workload_settings(request.overrides);
+  if (!request.gpus.empty() && request.overrides.nodes) {
+    throw ConfigError("--gpus: expected no --nodes beside it, found both");
+  }
+  check_distinct_files({{"output", request.output}, {"best-plan", request.best_file}});
+  read_times(reader, request);
+  return request;
+}
+
+PlanAxes chosen_axes(const AxisChoices& choices, const Workload& workload, int gpus,
+                     int domain_gpus) {
+  PlanAxes axes = default_axes(workload, gpus, domain_gpus);
+  const PlanAxes own = axes_of(workload);
+  const auto choose = [&](std::string_view name, const auto& choice, const auto& of_workload,
+                          auto& axis) {
+    if (choice) {
+      axis.assign(choice->begin(), choice->end());
+    } else if (std::find(choices.kept.begin(), choices.kept.end(), name) != choices.kept.end()) {
+      axis = of_workload;
+    }
+  };
+  choose("tp", choices.tensor, own.tensor, axes.tensor);
+  choose("sp", choices.sequence_parallel, own.sequence_parallel, axes.sequence_parallel);
+  choose("cp", choices.context, own.context, axes.context);
+  choose("pp", choices.pipeline, own.pipeline, axes.pipeline);
+  choose("schedule", choices.schedules, own.schedules, axes.schedules);
+  choose("vpp", choices.chunks, own.chunks, axes.chunks);
+  choose("ep", choices.expert, own.expert, axes.expert);
+  choose("etp", choices.expert_tensor, own.expert_tensor, axes.expert_tensor);
+  choose("micro-batch", choices.micro_batch, own.micro_batch, axes.micro_batch);
+  choose("recompute", choices.recompute, own.recompute, axes.recompute);
+  choose("zero", choices.zero_stage, own.zero_stage, axes.zero_stage);
+  choose("order", choices.orders, own.orders, axes.orders);
+  return axes;
+}
+
+std::vector<int> parse_numbers(std::string_view name, const std::string& text, int least,
+                               int most) {
+  constexpr std::string_view kRange = "..";
+  std::vector<int> values;
+  for (const std::string& part : split_list(text)) {
+    const std::size_t dots = part.find(kRange);
+    const auto first = number_of(std::string_view(part).substr(0, dots));
+    const auto last = dots == std::string::npos
+                          ? first
+                          : number_of(std::string_view(part).substr(dots + kRange.size()));
+    if (!first || !last || *first < least || *last > most || *last < *first) {
+      fail_option(name, fmt::format("numbers from {} to {}, such as 1,2,4 or 1..8", least, most),
+                  part);
+    }
+    for (int value = *first; value <= *last; ++value) {
+      add_value(values, value);
+    }
+  }
+  return values;
+}
+
+}  // namespace trainyard

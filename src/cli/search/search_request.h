@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `trainyard search` asks for. Everything that can be judged without the
+// files is checked here.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/cost_options.h"
+#include "cli/common/options.h"
+#include "cli/step/step_collectives.h"
+#include "parallelism/run/step_run.h"
+#include "parallelism/search/plan_space.h"
+#include "parallelism/workload/workload.h"
+
+namespace trainyard {
+
+// Values that the command line gives to axes; nothing: those of default_axes().
+struct AxisChoices {
+  std::optional<std::vector<int>> tensor = {};
+  std::optional<std::vector<int>> sequence_parallel = {};  // 0 and 1.
+  std::optional<std::vector<int>> context = {};
+  std::optional<std::vector<int>> pipeline = {};
+  std::optional<std::vector<PipelineSchedule>> schedules = {};
+  std::optional<std::vector<int>> chunks = {};
+  std::optional<std::vector<int>> expert = {};
+  std::optional<std::vector<int>> expert_tensor = {};
+  std::optional<std::vector<int>> micro_batch = {};
+  std::optional<std::vector<Recompute>> recompute = {};
+  std::optional<std::vector<int>> zero_stage = {};
+  std::optional<std::vector<PlanOrder>> orders = {};
+  std::vector<std::string> kept = {};  // Axes that stay as the workload has them.
+};
+
+struct SearchRequest {
+  std::string cluster;
+  std::string workload;
+  ClusterOverrides overrides;
+  std::vector<std::string> workload_settings;
+  std::vector<int> gpus;  // Empty: those of the cluster.
+  AxisChoices axes;
+  std::size_t best = 10;
+  bool wants_front = false;
+  bool prunes = true;
+  double memory_share = 1.0;  // Of the GPU's memory that a plan may use.
+  bool is_nccl = true;
+  nccl::Version nccl_version = kStepVersion;
+  std::vector<std::string> nccl_notes = {};  // What a reader should know about that version.
+  std::optional<std::string> profile = {};
+  // Of the second look at the best plans, if any.
+  bool refines = false;
+  StepMethod method = StepMethod::ClosedForms;
+  std::optional<Fidelity> fidelity = {};
+  bool shares_network = false;
+  unsigned threads = 0;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+  std::optional<std::string> best_file;
+  std::optional<CostRequest> costs = {};
+};
+
+[[nodiscard]] boost::program_options::options_description search_options();
+
+// `values` are those of search_options. Throws ConfigError.
+[[nodiscard]] SearchRequest read_search_request(const OptionReader& reader);
+
+// The axes of a search: what the command line says, what it keeps of the workload, and else the
+// default.
+[[nodiscard]] PlanAxes chosen_axes(const AxisChoices& choices, const Workload& workload, int gpus,
+                                   int domain_gpus);
+
+// "1,2,4" or "1..8", also mixed; at least one number, each once. Throws an error about --NAME.
+[[nodiscard]] std::vector<int> parse_numbers(std::string_view name, const std::string& text,
+                                             int least, int most);
+
+}  // namespace trainyard

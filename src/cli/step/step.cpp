@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step/step.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_rows.h"
+#include "cli/common/common.h"
+#include "cli/common/html_output.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/step/step_collectives.h"
+#include "cli/step/step_foreign.h"
+#include "cli/step/step_html.h"
+#include "cli/step/step_noise.h"
+#include "cli/step/step_recommender.h"
+#include "cli/step/step_request.h"
+#include "parallelism/closed_forms/idle_settings.h"
+#include "parallelism/memory/software_memory.h"
+#include "parallelism/operators/model_flops.h"
+#include "parallelism/run/step_cost.h"
+#include "parallelism/run/step_run.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload.h"
+#include "report/formats/output.h"
+#include "report/formats/trace.h"
+#include "report/steps/cost_report.h"
+#include "report/steps/memory_profile.h"
+#include "report/steps/step_report.h"
+#include "report/steps/step_trace.h"
+#include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+The workload says model, plan, batch, precision and software: a file, or a name in
+configs/workloads. A --set whose first key is model, software, precision, plan, batch, overlap,
+routing or optimizer changes the workload; any other the cluster.
+
+Examples:
+  trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b
+  trainyard step --cluster superpod-h100 --nodes 8 --workload mixtral-8x7b --set plan.expert=8
+  trainyard step --cluster dgx-h100 --workload my-job.yaml --set batch.micro=2 --format json
+  trainyard step --cluster superpod-a100 --nodes 128 --workload gpt-3-175b --method graph \
+      --trace step.json
+  trainyard step --cluster dgx-a100 --workload dlrm-dcnv2 --set plan.columns=2
+  trainyard step --cluster dgx-h100 --workload schedule.goal
+)";
+
+std::string servers_note(const ParameterServerRun& run, const ParameterServers& servers) {
+  const std::string consistency = !servers.bound       ? "asynchronous"
+                                  : *servers.bound > 0 ? fmt::format("bound {}", *servers.bound)
+                                                       : "synchronous";
+  return fmt::format(
+      "{} workers and {} parameter servers on {}, {}: the mean of {} steps; weights are {:.2f} "
+      "steps old on average and {} at most (docs/parameter-servers.md)",
+      run.workers, run.servers, servers.on_workers ? "their hosts" : "hosts of their own",
+      consistency, run.steps, run.staleness.mean, run.staleness.most);
+}
+
+std::string method_note(const StepRun& run, bool has_jitter) {
+  if (run.servers) {
+    return servers_note(*run.servers, *run.plan.servers);
+  }
+  if (!run.graph) {
+    return "closed forms: overlap of gradients and weights with passes, of tensor and context "
+           "traffic with products; jitter; optimizer (docs/step.md)";
+  }
+  const OperationGraph& graph = run.graph->lowered.graph;
+  const std::size_t folded = static_cast<std::size_t>(graph.ranks()) / graph.present().size();
+  return fmt::format(
+      "a graph of {} operations on {} ranks{} (docs/step-graph.md){}", graph.operations().size(),
+      graph.present().size(),
+      folded > 1 ? fmt::format(", of which each stands for {} that do the same", folded) : "",
+      has_jitter ? "" : "; closed forms: jitter");
+}
+
+// What the others of its kind leave of the rate of a group.
+std::optional<std::string> sharing_note(const StepRun& run) {
+  constexpr double kNotWorthTelling = 0.995;
+  if (run.least_share > kNotWorthTelling) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "groups of one kind that work at the same time share links: one of them gets {:.2g} times "
+      "the rate that it has alone (docs/step.md)",
+      run.least_share);
+}
+
+std::string collectives_note(const StepRequest& request, const StepRun& run) {
+  const std::string runtime = request.is_nccl ? fmt::format("as NCCL {} would by its event model",
+                                                            to_string(request.nccl_version))
+                                              : "as plain rings";
+  return fmt::format(
+      "collectives run {}, each group beside the others of its kind: {} of {} simulated, the "
+      "others are equal ones",
+      runtime, run.simulated, run.calls);
+}
+
+std::vector<std::string> notes_of(const StepRequest& request, const Workload& workload,
+                                  const SoftwareProfile& software, const StepRun& run) {
+  std::vector<std::string> notes{method_note(run, request.jitter.has_any())};
+  if (!run.servers) {
+    notes.push_back(request.shares_network
+                        ? "collectives run as plain rings, all groups at once on one network"
+                        : collectives_note(request, run));
+  }
+  if (const auto note = request.shares_network ? std::nullopt : sharing_note(run)) {
+    notes.push_back(*note);
+  }
+  notes.insert(notes.end(), request.nccl_notes.begin(), request.nccl_notes.end());
+  const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
+  notes.push_back(
+      fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
+                  "traffic {}, transfers between stages {}",
+                  software.name, software.attention, software.fusion, word(run.overlap.tensor),
+                  word(run.overlap.data), word(run.overlap.pipeline)));
+  const auto noise = describe_noise(request.slow_rank, request.jitter);
+  if (noise && run.servers) {
+    notes.push_back(*noise);
+  }
+  if (noise && run.usual_time) {
+    notes.push_back(
+        fmt::format("{}: without it the step takes {:.4f} s", *noise, run.usual_time->seconds()));
+  }
+  if (!run.beyond_profile.empty()) {
+    notes.push_back(fmt::format("beyond what the profile was fitted to: {}",
+                                fmt::join(run.beyond_profile, "; ")));
+  }
+  notes.push_back(run.memory_verdict);
+  if (run.host_memory) {
+    notes.push_back(run.host_memory->verdict());
+  }
+  if (has_experts(workload.model) && workload.routing.is_even()) {
+    notes.emplace_back("tokens are spread evenly over experts");
+  }
+  const std::vector<std::string> idle = idle_settings(workload, run.plan);
+  if (!idle.empty()) {
+    notes.push_back(fmt::format("without effect: {}", fmt::join(idle, "; ")));
+  }
+  return notes;
+}
+
+StepReport predict(const StepRequest& request, spdlog::logger& log) {
+  const StepInputs inputs = load_step_inputs(request, log);
+  const Cluster& cluster = inputs.machine.cluster;
+  const Workload& workload = inputs.workload;
+  const SoftwareProfile& software = inputs.machine.software;
+  if (workload.plan.servers && request.trace) {
+    throw ConfigError("--trace: expected a plan without parameter servers, found plan.servers");
+  }
+  const std::optional<ClusterCosts> costs =
+      request.costs ? std::optional(load_costs(*request.costs, cluster, inputs.catalogue))
+                    : std::nullopt;
+  const StepRun run = watched_run(request, inputs, log);
+  if (request.trace && run.graph) {
+    TraceRecorder recorder;
+    record_step(*run.graph, recorder);
+    write_file(*request.trace, chrome_trace(recorder));
+  }
+  if (request.memory) {
+    write_file(*request.memory, memory_profile_csv(step_memory(workload.model, run.held, software,
+                                                               workload.routing)));
+  }
+  StepReport report{
+      .cluster = cluster.name,
+      .workload = workload.name,
+      .model = workload.model.title,
+      .software = software.name,
+      .precision = std::string(to_string(workload.precision)),
+      .runtime = request.is_nccl ? "nccl" : "plain",
+      .fidelity =
+          request.is_nccl && !request.has_engine ? "" : std::string(to_string(request.fidelity)),
+      .plan = run.plan,
+      .step = run.step,
+      .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
+      .convention = FlopsConvention::Model,
+      .recomputed_of_token =
+          recomputed_flops(workload.model, run.plan.sequence, run.plan.recompute, software),
+      .peak = run.peak,
+      .memory = run.memory,
+      .memory_size = run.memory_size,
+      .host_memory = run.host_memory,
+      .notes = {},
+      .method = request.method,
+      .shares_network = request.shares_network,
+      .slow_rank = request.slow_rank,
+      .jitter = request.jitter,
+      .overlap = run.overlap,
+      .routing = has_experts(workload.model) ? std::optional(workload.routing) : std::nullopt,
+      .has_images = workload.model.patches.has_value()};
+  report.notes = notes_of(request, workload, software, run);
+  report.inputs = step_run_inputs(request, inputs);
+  add_estimate_note(cluster, report.notes);
+  if (costs) {
+    for (std::string& note : cost_notes(*costs)) {
+      report.notes.push_back(std::move(note));
+    }
+    const StepCost cost = step_cost(*costs, run.plan, run.step);
+    report.priced = {.cluster = *costs, .step = cost};
+  }
+  if (request.report) {
+    write_html(*request.report, step_html(request, inputs, run, report));
+  }
+  return report;
+}
+
+}  // namespace
+
+options::options_description step_options() {
+  options::options_description all("Options");
+  add_cluster_options(all);
+  auto add = all.add_options();
+  add("workload", text_value("NAME|FILE"),
+      "the job: a file, or a name in configs/workloads; or a workload of another tool");
+  add_foreign_options(all);
+  add_step_collectives_options(all);
+  add("gpu-rates", text_value("FILE"), "rates of kernels, as trainyard calibrate writes them");
+  add("fidelity", text_value("NAME"),
+      "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
+      "analytical or packet (slow); plain: flow (the default), or another of these");
+  add("method", text_value("NAME"),
+      "closed-forms (the default), or graph: every operation of the step in simulated time");
+  add_noise_options(all);
+  add("traffic", text_value("NAME"),
+      "with graph: alone (the default), each group beside those of its kind; shared, every rank is "
+      "simulated, with all traffic on one network");
+  add("trace", text_value("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
+  add_cost_options(all);
+  add("memory", text_value("FILE"),
+      "CSV: what each rank of a pipeline holds in each of its passes");
+  add_report_option(all);
+  add_output_options(all);
+  add_log_option(all);
+  return all;
+}
+
+int run_step(std::span<const std::string> arguments, std::ostream& out) {
+  const options::variables_map values = parse_options("step", arguments, step_options(), {});
+  const OptionReader reader("step", values);
+  if (reader.given("help")) {
+    out << "trainyard step --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
+        << step_options() << kExample;
+    return 0;
+  }
+  if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
+    for (const char* const name : {"costs", "prices"}) {
+      if (reader.given(name)) {
+        throw ConfigError(fmt::format(
+            "--{}: expected a workload of Trainyard's own, found one of another tool", name));
+      }
+    }
+    if (reader.given("report")) {
+      throw ConfigError(
+          "--report: expected a workload of Trainyard's own, found one of another tool; --trace "
+          "has its time line");
+    }
+    if (reader.given("memory")) {
+      throw ConfigError(
+          "--memory: expected a workload of Trainyard's own, found one of another tool, of which "
+          "nobody says what it holds");
+    }
+    return run_foreign_step(reader, *format, out);
+  }
+  if (has_recommender(reader)) {
+    return run_recommender_step(reader, out);
+  }
+  const StepRequest request = read_step_request(reader);
+  spdlog::logger log = make_logger(reader);
+  write_output(request.output, render(predict(request, log), request.format), out);
+  return 0;
+}
+
+}  // namespace trainyard

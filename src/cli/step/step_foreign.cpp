@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step/step_foreign.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_rows.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/long_run_display.h"
+#include "cli/common/option_checks.h"
+#include "cli/step/step_noise.h"
+#include "parallelism/trace_import/chakra_trace.h"
+#include "parallelism/trace_import/foreign_run.h"
+#include "parallelism/traffic/cluster_times.h"
+#include "report/formats/output.h"
+#include "report/formats/trace.h"
+#include "report/steps/foreign_report.h"
+#include "report/steps/step_trace.h"
+#include "sim/config_error.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+struct Request {
+  std::string cluster;
+  std::string workload;
+  ForeignFormat format = ForeignFormat::Goal;
+  ClusterOverrides overrides;
+  bool is_nccl = false;
+  Fidelity fidelity = Fidelity::Flow;
+  std::optional<Fidelity> engine = {};
+  bool shares_network = false;
+  std::int64_t compute_ppm = 1'000'000;
+  std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};
+  Format output_format = Format::Table;
+  std::optional<std::string> output = {};
+  std::optional<std::string> profile = {};
+  std::optional<std::string> trace = {};
+  std::optional<std::string> comm_groups = {};
+};
+
+std::int64_t compute_ppm_of(const OptionReader& reader) {
+  const std::optional<std::string> text = reader.text("compute-scale");
+  if (!text) {
+    return 1'000'000;
+  }
+  double factor = 0.0;
+  const char* const end = text->data() + text->size();
+  const auto [last, error] = std::from_chars(text->data(), end, factor);
+  if (error != std::errc() || last != end || !(factor >= 0.001 && factor <= 1000.0)) {
+    fail_option("compute-scale", "a factor from 0.001 to 1000", *text);
+  }
+  return std::llround(factor * 1e6);
+}
+
+// A schedule of messages has nothing that NCCL would run; all of them share the network.
+bool has_only_messages(ForeignFormat format) {
+  return format == ForeignFormat::Goal;
+}
+
+void read_traffic(const OptionReader& reader, Request& request) {
+  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
+  const bool is_plain = has_only_messages(request.format);
+  if (is_plain) {
+    (void)reader.choice("runtime", {"plain"}, "as a goal file has messages but no collectives");
+  } else {
+    request.is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0;
+  }
+  if (request.is_nccl) {
+    const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
+    if (chosen > 0) {
+      request.fidelity = kFidelities[chosen - 1];
+      request.engine = request.fidelity;
+    }
+  } else {
+    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  }
+  const bool is_analytical = request.fidelity == Fidelity::Analytical;
+  if (is_plain && !is_analytical) {
+    request.shares_network = reader.choice("traffic", {"shared", "alone"}) == 0;
+  } else {
+    request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
+  }
+  if (request.shares_network && (request.is_nccl || is_analytical)) {
+    throw ConfigError(fmt::format(
+        "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
+        request.is_nccl ? "nccl" : "analytical"));
+  }
+}
+
+Request read_request(const OptionReader& reader, ForeignFormat format) {
+  (void)reader.choice("method", {"graph"},
+                      fmt::format("as there are no closed forms for a {} file", to_string(format)));
+  if (reader.given("gpu-rates")) {
+    throw ConfigError(fmt::format(
+        "--gpu-rates: expected a workload whose kernels are timed here, found a {} file, which has "
+        "their times",
+        to_string(format)));
+  }
+  if (reader.given("nccl-version")) {
+    throw ConfigError(
+        fmt::format("--nccl-version: expected a workload in YAML, found a {} file, "
+                    "whose collectives are planned as NCCL {}",
+                    to_string(format), to_string(kStepVersion)));
+  }
+  Request request{.cluster = reader.required_text("cluster"),
+                  .workload = reader.required_text("workload"),
+                  .format = format,
+                  .overrides = cluster_overrides(reader),
+                  .compute_ppm = compute_ppm_of(reader),
+                  .slow_rank = read_slow_rank(reader),
+                  .jitter = read_jitter(reader),
+                  .output_format = output_format(reader),
+                  .output = output_file(reader, "output"),
+                  .profile = reader.text("profile"),
+                  .trace = output_file(reader, "trace"),
+                  .comm_groups = reader.text("comm-groups")};
+  if (request.comm_groups && format != ForeignFormat::Chakra) {
+    throw ConfigError(
+        fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
+  }
+  check_distinct_files({{"output", request.output}, {"trace", request.trace}});
+  read_traffic(reader, request);
+  if (request.profile && !request.is_nccl) {
+    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
+  }
+  return request;
+}
+
+GraphRunOptions run_options(const Request& request, const ForeignWorkload& workload) {
+  const int ranks = workload.graph.ranks();
+  GraphRunOptions options;
+  options.compute_ppm.assign(static_cast<std::size_t>(ranks), request.compute_ppm);
+  if (request.slow_rank) {
+    if (!workload.graph.has_rank(request.slow_rank->rank)) {
+      throw ConfigError(
+          fmt::format("--slow-rank: expected a rank that is in the workload, found {}",
+                      request.slow_rank->rank));
+    }
+    const __int128 product = static_cast<__int128>(request.compute_ppm) * request.slow_rank->ppm;
+    options.compute_ppm[static_cast<std::size_t>(request.slow_rank->rank)] =
+        static_cast<std::int64_t>(product / 1'000'000);
+  }
+  if (request.jitter.has_any()) {
+    options = with_jitter(std::move(options), request.jitter, workload.graph);
+  }
+  return options;
+}
+
+std::vector<std::string> notes_of(const Request& request, const ForeignRun& run) {
+  std::vector<std::string> notes;
+  if (request.shares_network) {
+    notes.emplace_back("all traffic at once on one network");
+  } else {
+    notes.push_back(fmt::format(
+        "collectives and messages each alone on the cluster{}: {} of {} simulated, the others are "
+        "equal ones",
+        request.is_nccl ? ", collectives as NCCL would run them by its event model" : "",
+        run.simulated, run.calls));
+  }
+  if (const auto noise = describe_noise(request.slow_rank, request.jitter)) {
+    notes.push_back(*noise);
+  }
+  if (request.compute_ppm != 1'000'000) {
+    notes.push_back(fmt::format("computation takes {} times as long as recorded",
+                                static_cast<double>(request.compute_ppm) / 1e6));
+  }
+  return notes;
+}
+
+void warn(const ForeignWorkload& workload, const Cluster& cluster, spdlog::logger& log) {
+  log_warnings(log, cluster.warnings);
+  for (const std::string& each : workload.left_out) {
+    log.warn("left out: " + each);
+  }
+  const auto operations = workload.graph.operations();
+  const bool has_traffic =
+      std::any_of(operations.begin(), operations.end(), [](const GraphOperation& operation) {
+        // A message without bytes still takes the latency of its way.
+        return operation.kind == GraphOperationKind::Send || operation.call.size > Bytes();
+      });
+  if (!has_traffic) {
+    log.warn("the workload sends nothing: no property of the cluster has an effect");
+  }
+}
+
+}  // namespace
+
+void add_foreign_options(options::options_description& all) {
+  std::vector<std::string> names;
+  for (const ForeignFormat format : kForeignFormats) {
+    names.emplace_back(to_string(format));
+  }
+  auto add = all.add_options();
+  add("workload-format", options::value<std::string>()->value_name("NAME"),
+      ("of a workload of another tool (docs/foreign-workloads.md), if its name and first word do "
+       "not say it: " +
+       alternatives(names))
+          .c_str());
+  add("comm-groups", options::value<std::string>()->value_name("FILE"),
+      "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them");
+  add("compute-scale", options::value<std::string>()->value_name("FACTOR"),
+      "with such a workload: computation takes so many times as long as recorded");
+}
+
+std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
+  if (reader.given("workload-format")) {
+    std::vector<std::string> names;
+    for (const ForeignFormat format : kForeignFormats) {
+      names.emplace_back(to_string(format));
+    }
+    return kForeignFormats.at(reader.choice("workload-format", names));
+  }
+  const std::optional<std::string> workload = reader.text("workload");
+  const std::optional<ForeignFormat> format =
+      workload ? recognise_foreign(*workload) : std::nullopt;
+  for (const std::string_view name : {"compute-scale", "comm-groups"}) {
+    if (!format && reader.given(name)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected a workload of another tool, found one of Trainyard's own", name));
+    }
+  }
+  return format;
+}
+
+int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out) {
+  const Request request = read_request(reader, format);
+  spdlog::logger log = make_logger(reader);
+  const Catalogue catalogue = load_default_catalogue();
+  const Cluster cluster =
+      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
+  const std::vector<int> servers = servers_of_gpus(cluster);
+  const bool is_folded = !request.shares_network && !request.jitter.has_any() && !request.slow_rank;
+  ForeignTarget target{.server_of_gpu = servers,
+                       .folding = is_folded ? Folding::Folded : Folding::Unfolded};
+  if (request.comm_groups) {
+    target.groups =
+        read_comm_groups({.name = *request.comm_groups,
+                          .rank = {},
+                          .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
+  }
+  const std::vector<ForeignFile> files = read_foreign_files(request.workload, format);
+  for (const ForeignFile& file : files) {
+    check_not_read({"output", request.output}, "workload", file.name);
+    check_not_read({"trace", request.trace}, "workload", file.name);
+  }
+  const ForeignWorkload workload = read_foreign(files, format, target);
+  warn(workload, cluster, log);
+  const nccl::Profile profile =
+      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
+                                          : configs_folder() / "nccl" / "profile.yaml");
+  const ForeignRun run = [&] {
+    const LongRunDisplay display("step", &log);
+    return run_foreign(cluster, workload,
+                       {.catalogue = catalogue,
+                        .nccl = request.is_nccl ? &profile : nullptr,
+                        .fidelity = request.fidelity,
+                        .engine = request.engine,
+                        .shares_network = request.shares_network},
+                       run_options(request, workload));
+  }();
+  if (request.trace) {
+    TraceRecorder recorder;
+    record_graph(workload.graph, run.result, recorder);
+    write_file(*request.trace, chrome_trace(recorder));
+  }
+  ForeignReport report{.cluster = cluster.name,
+                       .workload = request.workload,
+                       .runtime = request.is_nccl ? "nccl" : "plain",
+                       .fidelity = request.is_nccl && !request.engine
+                                       ? ""
+                                       : std::string(to_string(request.fidelity)),
+                       .traffic = request.shares_network ? "shared" : "alone",
+                       .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
+                       .gpus = static_cast<int>(servers.size()),
+                       .source = &workload,
+                       .run = &run,
+                       .notes = notes_of(request, run)};
+  if (const auto ranks = static_cast<std::size_t>(workload.graph.ranks());
+      ranks < cluster.gpus.size()) {
+    report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",
+                                       ranks, cluster.gpus.size()));
+  }
+  add_estimate_note(cluster, report.notes);
+  write_output(request.output, render(report, request.output_format), out);
+  return 0;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step/step_html.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/common/html_output.h"
+#include "parallelism/traffic/link_traffic.h"
+#include "report/steps/step_trace.h"
+#include "sim/config_error.h"
+#include "sim/trace.h"
+
+namespace trainyard {
+namespace {
+
+// About 8 bytes each in the page.
+constexpr std::size_t kMostSpans = 300'000;
+
+std::vector<std::pair<std::string, std::string>> summary_of(const StepReport& report) {
+  const auto gib_of = [](Bytes size) {
+    return static_cast<double>(size.count()) / static_cast<double>(gib(1).count());
+  };
+  const double memory = gib_of(report.memory.device());
+  std::vector<std::pair<std::string, std::string>> summary{
+      {"step", short_time(report.step.time)},
+      {"tokens/s", fmt::format("{:.0f}", report.tokens_per_second())},
+      {"model FLOP/s of a GPU", fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12)},
+      {fmt::format("MFU of {:.1f} T", report.peak / 1e12),
+       fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak)},
+      {"memory at its peak",
+       fmt::format("{:.1f} of {:.1f} GiB{}", memory, gib_of(report.memory_size),
+                   report.fits() ? "" : ": does not fit")},
+      {"GPUs", std::to_string(report.plan.ranks())}};
+  if (report.has_images) {
+    summary.emplace_back("images/s", fmt::format("{:.0f}", report.samples_per_second()));
+  }
+  if (report.priced) {
+    const StepCost& cost = report.priced->step;
+    const auto million = cost.price_of_tokens(1e6);
+    summary.emplace_back("energy of a token", cost.joules
+                                                  ? fmt::format("{:.3g} J", *cost.joules_of_token())
+                                                  : "unknown");
+    summary.emplace_back(
+        "a million tokens",
+        million ? fmt::format("{:.4g} {}", *million, report.priced->cluster.costs.currency)
+                : "cost unknown");
+  }
+  return summary;
+}
+
+// Calls and messages of the graph, those that are alike in one line.
+HtmlTable calls_of(const StepGraphRun& graph) {
+  const OperationGraph& of = graph.lowered.graph;
+  struct Sum {
+    std::size_t count = 0;
+    SimTime total;
+    SimTime longest;
+  };
+  // By what the time is counted as, operation, ranks and size.
+  std::map<std::tuple<std::string, std::string, std::size_t, Bytes>, Sum> sums;
+  for (std::uint32_t index = 0; index < of.operations().size(); ++index) {
+    const GraphOperation& operation = of.operations()[index];
+    std::string what;
+    std::size_t ranks = 2;
+    Bytes size = operation.message.size;
+    if (operation.kind == GraphOperationKind::Collective &&
+        operation.call.operation != Operation::Barrier) {
+      what = to_string(operation.call.operation);
+      ranks = of.communicators()[operation.call.communicator.value()].ranks.size();
+      size = operation.call.size;
+    } else if (operation.kind == GraphOperationKind::Send) {
+      what = "send";
+    } else {
+      continue;
+    }
+    Sum& sum = sums[{std::string(to_string(operation.part)), what, ranks, size}];
+    const GraphTiming& timing = graph.run.timings[index];
+    ++sum.count;
+    sum.total += timing.end - timing.start;
+    sum.longest = std::max(sum.longest, timing.end - timing.start);
+  }
+  Table table({{.name = "for", .key = "for", .align = Align::Left},
+               {.name = "operation", .key = "operation", .align = Align::Left},
+               {.name = "ranks", .key = "ranks"},
+               {.name = "size", .key = "size"},
+               {.name = "calls", .key = "calls"},
+               {.name = "mean", .key = "mean"},
+               {.name = "longest", .key = "longest"}});
+  for (const auto& [key, sum] : sums) {
+    const auto& [part, what, ranks, size] = key;
+    table.add_row({Cell::of(part), Cell::of(what), Cell::of(static_cast<std::int64_t>(ranks)),
+                   Cell::of(fmt::format("{:.4g} MB", static_cast<double>(size.count()) / 1e6)),
+                   Cell::of(static_cast<std::int64_t>(sum.count)),
+                   Cell::of(short_time(
+                       SimTime(sum.total.picoseconds() / static_cast<std::int64_t>(sum.count)))),
+                   Cell::of(short_time(sum.longest))});
+  }
+  return {.title = "Collectives and messages",
+          .note = fmt::format("On the {} ranks of the timeline, from when one is ready to its end; "
+                              "sizes as nccl-tests counts them.",
+                              of.present().size()),
+          .table = std::move(table)};
+}
+
+void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
+  TraceRecorder recorder;
+  record_step(graph, recorder);
+  html.timeline = html_timeline(recorder, kMostSpans);
+  const OperationGraph& of = graph.lowered.graph;
+  const std::size_t folded = static_cast<std::size_t>(of.ranks()) / of.present().size();
+  std::string note = fmt::format(
+      "{} operations{}.", of.operations().size(),
+      folded > 1
+          ? fmt::format(" on {} ranks, each for {} that do the same", of.present().size(), folded)
+          : "");
+  if (!is_of_run) {
+    note += fmt::format(
+        " The figures above are by closed forms, which have no timeline; this one is by --method "
+        "graph, whose step takes {}.",
+        short_time(graph.step.time));
+  }
+  html.timeline.note = html.timeline.note.empty() ? note : note + " " + html.timeline.note + ".";
+  html.tables.push_back(calls_of(graph));
+}
+
+void add_timeline(const StepRequest& request, const StepInputs& inputs, const StepRun& run,
+                  HtmlReport& html) {
+  if (run.graph) {
+    add_graph(*run.graph, true, html);
+    return;
+  }
+  if (run.servers) {
+    html.timeline.note = "None: not drawn for parameter servers.";
+    return;
+  }
+  StepRequest other = request;
+  other.method = StepMethod::Graph;
+  try {
+    add_graph(*run_step_inputs(other, inputs).graph, false, html);
+  } catch (const ConfigError& problem) {
+    html.timeline.note = fmt::format(
+        "None: closed forms have no timeline, and a graph cannot be run: {}", problem.what());
+  }
+}
+
+}  // namespace
+
+HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const StepRun& run,
+                     const StepReport& report) {
+  const Cluster& cluster = inputs.machine.cluster;
+  HtmlReport html{
+      .title = fmt::format("{} on {}", report.workload, report.cluster),
+      .subtitle = fmt::format(
+          "A step of {}, predicted by Trainyard: {} GPUs, runtime {}, software {}, {}",
+          report.model, report.plan.ranks(), report.runtime, report.software, report.precision),
+      .summary = summary_of(report)};
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    html.breakdown.emplace_back(std::string(to_string(static_cast<StepPart>(index))),
+                                report.step.parts.times[index]);
+  }
+  add_timeline(request, inputs, run, html);
+  if (run.servers) {
+    html.links.note = "Links are not counted for parameter servers.";
+  } else if (run.plan.ranks() <= kMostCountedRanks) {
+    const std::vector<LinkTraffic> traffic =
+        step_link_traffic(cluster, inputs.workload.model, run.plan, inputs.machine.software,
+                          request.is_nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
+    html.links = html_links(cluster.topology, traffic, run.step.time);
+    html.links.note =
+        traffic.empty()
+            ? "Nothing crosses a link."
+            : "Share of the step in which links are busy at their full rate, all groups counted "
+              "with their bytes of a step as rings and messages on their routes; the busiest link "
+              "of each pair and kind. Strips of a server are its own links, by kind.";
+    html.links.note +=
+        run.plan.offload.any() ? " Copies to and from the host are not counted." : "";
+  } else {
+    html.links.note =
+        fmt::format("Links are not counted for more than {} GPUs.", kMostCountedRanks);
+  }
+  html.tables.push_back(html_inputs(report.inputs));
+  html.tables.push_back(html_estimates(cluster));
+  html.notes = report.notes;
+  html.notes.emplace_back(
+      "steps have no interval: how far predictions of measured steps are off is in "
+      "docs/accuracy.md");
+  return html;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step/step_recommender.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective_rows.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/long_run_display.h"
+#include "cli/step/step_noise.h"
+#include "cli/step/step_request.h"
+#include "parallelism/run/recommender_run.h"
+#include "report/formats/output.h"
+#include "report/formats/trace.h"
+#include "report/steps/recommender_report.h"
+#include "report/steps/step_trace.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// There are no closed forms, so that what needs a graph needs no --method.
+StepRequest read_request(const OptionReader& reader) {
+  for (const char* const name : {"memory", "report", "costs", "prices"}) {
+    if (reader.given(name)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected a workload of a transformer, found one of a recommendation model", name));
+    }
+  }
+  (void)reader.choice("method", {"graph"},
+                      "as there are no closed forms for a recommendation model");
+  return read_step_request(reader, StepMethod::Graph);
+}
+
+std::string tables_note(const RecommenderRun& run) {
+  const TableShare& most = run.sharding.dealt[run.sharding.busiest()];
+  if (most.tables.empty()) {
+    return "no table is dealt out: all are on every rank, or cut by rows";
+  }
+  return fmt::format(
+      "tables are dealt out by what they look up: rank {} has {} pieces and looks up most, the "
+      "mean rank {:.0f} % of that",
+      run.sharding.busiest(), most.tables.size(), 100.0 * run.sharding.balance());
+}
+
+std::vector<std::string> notes_of(const StepRequest& request, const RecommenderSoftware& software,
+                                  const RecommenderRun& run) {
+  std::vector<std::string> notes{
+      fmt::format("a graph of {} operations on {} ranks (docs/recommenders.md); parts are those of "
+                  "rank {}, which waits least for others",
+                  run.graph.operations().size(), run.ranks, run.step.busiest_rank)};
+  if (request.shares_network) {
+    notes.emplace_back("collectives run as plain rings, all at once on one network");
+  } else {
+    notes.push_back(fmt::format(
+        "collectives run {}, each alone: {} of {} simulated, the others are equal ones",
+        request.is_nccl
+            ? fmt::format("as NCCL {} would by its event model", to_string(request.nccl_version))
+            : "as plain rings",
+        run.simulated, run.calls));
+  }
+  notes.insert(notes.end(), request.nccl_notes.begin(), request.nccl_notes.end());
+  notes.push_back(tables_note(run));
+  const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
+  notes.push_back(
+      fmt::format("software {}: {} operators; indices {}, traffic of tables {}, gradients {}",
+                  software.name, software.fusion, word(run.overlaps_input),
+                  word(run.overlaps_tables), word(run.overlaps_data)));
+  if (const auto noise = describe_noise(request.slow_rank, request.jitter)) {
+    notes.push_back(fmt::format("{}: without it the step takes {:.4f} ms", *noise,
+                                1e3 * run.usual_time.value_or(SimTime()).seconds()));
+  }
+  if (!run.beyond_profile.empty()) {
+    notes.push_back(fmt::format("beyond what the profile was fitted to: {}",
+                                fmt::join(run.beyond_profile, "; ")));
+  }
+  notes.push_back(run.memory_verdict);
+  return notes;
+}
+
+}  // namespace
+
+bool has_recommender(const OptionReader& reader) {
+  const std::optional<std::string> workload = reader.text("workload");
+  try {
+    return workload && is_recommender_workload(find_config("workloads", *workload));
+  } catch (const ConfigError&) {
+    return false;  // Who reads the workload says what is wrong with it, in its turn.
+  }
+}
+
+int run_recommender_step(const OptionReader& reader, std::ostream& out) {
+  const StepRequest request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const Catalogue catalogue = load_default_catalogue();
+  const std::filesystem::path configs = configs_folder();
+  const Cluster cluster =
+      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
+  log_warnings(log, cluster.warnings);
+  const RecommenderWorkload workload =
+      load_recommender_workload(find_config("workloads", request.workload),
+                                configs / "workloads" / "recommenders", request.workload_settings);
+  const RecommenderSoftware software =
+      RecommenderSoftware::load(find_config("software/recommenders", workload.software));
+  const nccl::Profile profile =
+      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
+                                          : configs / "nccl" / "profile.yaml");
+  const GpuRates rates =
+      GpuRates::load(request.gpu_rates ? std::filesystem::path(*request.gpu_rates)
+                                       : configs / "hardware" / "gpu-rates.yaml");
+  const RecommenderRun run = [&] {
+    const LongRunDisplay display("step", &log);
+    return run_recommender(cluster, workload, software,
+                           step_tables(request, catalogue, rates, profile));
+  }();
+  if (request.trace) {
+    TraceRecorder recorder;
+    record_graph(run.graph, run.result, recorder);
+    write_file(*request.trace, chrome_trace(recorder));
+  }
+  RecommenderReport report{.cluster = cluster.name,
+                           .software = software.name,
+                           .runtime = request.is_nccl ? "nccl" : "plain",
+                           .fidelity = request.is_nccl && !request.has_engine
+                                           ? ""
+                                           : std::string(to_string(request.fidelity)),
+                           .shares_network = request.shares_network,
+                           .slow_rank = request.slow_rank,
+                           .jitter = request.jitter,
+                           .workload = &workload,
+                           .run = &run,
+                           .notes = notes_of(request, software, run)};
+  std::vector<std::string> settings = request.overrides.settings;
+  settings.insert(settings.end(), request.workload_settings.begin(),
+                  request.workload_settings.end());
+  report.inputs = run_inputs(cluster, std::move(settings));
+  report.inputs.options = machine_options(cluster, request.overrides);
+  if (request.is_nccl) {
+    report.inputs.options.emplace_back("nccl_version",
+                                       std::string(to_string(request.nccl_version)));
+  }
+  add_estimate_note(cluster, report.notes);
+  write_output(request.output, render(report, request.format), out);
+  return 0;
+}
+
+}  // namespace trainyard

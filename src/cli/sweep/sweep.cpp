@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/sweep/sweep.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/collective/collective.h"
+#include "cli/collective/collective_request.h"
+#include "cli/commands/cost.h"
+#include "cli/commands/jobs.h"
+#include "cli/commands/traffic.h"
+#include "cli/commands/transfer.h"
+#include "cli/common/common.h"
+#include "cli/common/html_output.h"
+#include "cli/common/log.h"
+#include "cli/common/option_checks.h"
+#include "cli/common/options.h"
+#include "cli/step/step.h"
+#include "cli/step/step_request.h"
+#include "cli/sweep/sweep_html.h"
+#include "report/formats/csv.h"
+#include "sim/config_error.h"
+#include "sim/random.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+FILE, a file or a name in configs/sweeps, says a command, the options that all runs share and those
+that vary:
+
+  title: oversubscription
+  command: step
+  options: {cluster: hgx-h100-clos, nodes: 8, workload: mixtral-8x7b}
+  vary:
+    set.fabric.oversubscription: [1, 2, 4]
+    set.plan.tensor: [2, 4, 8]
+
+Each point is a row, or as many as the command prints; one that fails has its error in the last
+column, and the status is then 1. With --output, what is finished is kept in FILE.partial.
+
+Examples:
+  trainyard sweep oversubscription --output oversubscription.csv
+  trainyard sweep my-sweep.yaml --output points.csv --resume --threads 8
+  trainyard sweep all-reduce-crossovers --output points.csv --report points.html
+)";
+
+struct SweepCommand {
+  std::string_view name;
+  int (*run)(std::span<const std::string> arguments, std::ostream& out);
+  options::options_description (*describe)();
+  std::string_view positional = "";
+};
+
+constexpr std::array kSweepCommands{
+    SweepCommand{"collective", run_collective_command, collective_options, "operation"},
+    SweepCommand{"cost", run_cost, cost_options},
+    SweepCommand{"jobs", run_jobs, jobs_options},
+    SweepCommand{"step", run_step, step_options},
+    SweepCommand{"traffic", run_traffic_command, traffic_options, "file"},
+    SweepCommand{"transfer", run_transfer, transfer_options},
+};
+
+// Options of a command that say where its results go: those are the sweep's.
+const std::set<std::string, std::less<>> kOwnOptions{"counters", "flows-out", "format", "help",
+                                                     "memory",   "output",    "plot",   "report",
+                                                     "samples",  "trace"};
+
+constexpr unsigned kMostThreads = 1024;
+
+struct Request {
+  bool wants_help = false;
+  std::string file = {};
+  std::optional<std::string> output = {};
+  Format format = Format::Csv;
+  bool resumes = false;
+  bool only_lists = false;
+  unsigned threads = 0;
+  std::optional<std::string> log_level = {};
+  std::optional<HtmlTarget> report = {};
+};
+
+const SweepCommand& command_of(const SweepSpec& spec) {
+  return *std::find_if(kSweepCommands.begin(), kSweepCommands.end(),
+                       [&](const SweepCommand& command) { return command.name == spec.command; });
+}
+
+SweepSpec load_sweep(const std::filesystem::path& file) {
+  std::vector<SweptCommand> names;
+  for (const SweepCommand& command : kSweepCommands) {
+    names.push_back(
+        {.name = std::string(command.name), .positional = std::string(command.positional)});
+  }
+  ConfigDocument document = ConfigDocument::load(file);
+  return read_sweep(document, names);
+}
+
+// That the command has all options of the sweep, and gives its results away.
+void check_options(const std::filesystem::path& file, const SweepSpec& spec) {
+  const options::options_description described = command_of(spec).describe();
+  std::vector<std::string> known;
+  if (!spec.positional.empty()) {
+    known.push_back(spec.positional);
+  }
+  for (const auto& option : described.options()) {
+    if (!kOwnOptions.contains(option->long_name())) {
+      known.push_back(option->long_name());
+    }
+  }
+  std::vector<std::string> used = spec.keys();
+  for (const auto& [name, values] : spec.options) {
+    used.push_back(name);
+  }
+  for (const std::string& key : used) {
+    const std::string name = key.substr(0, key.find('.'));
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      fail_value(fmt::format("{}: {}", file.string(), key),
+                 fmt::format("an option of trainyard {} that is no file of results", spec.command),
+                 name, known);
+    }
+  }
+}
+
+// Of all that a result follows from, as far as the sweep names it: the points, and the text of
+// files of clusters, workloads and traffic.
+std::uint64_t fingerprint_of(const SweepSpec& spec) {
+  std::uint64_t hash = 0;
+  const auto add = [&](std::string_view text) {
+    for (const char character : text) {
+      hash = hash64(hash ^ static_cast<unsigned char>(character));
+    }
+    hash = hash64(hash);
+  };
+  add(spec.command);
+  std::set<std::string> files;
+  for (std::size_t point = 0; point < spec.points(); ++point) {
+    for (const std::string& argument : spec.arguments_at(point)) {
+      add(argument);
+      files.insert(argument);
+    }
+  }
+  for (const std::string& name : files) {
+    if (std::filesystem::is_regular_file(name)) {
+      constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+      add(read_file(name, kMostBytes));
+    }
+  }
+  return hash;
+}
+
+SweepResult run_point(const Request& request, const SweepSpec& spec, std::size_t point) {
+  std::vector<std::string> arguments = spec.arguments_at(point);
+  arguments.insert(arguments.end(), {"--format", "csv"});
+  const auto has = [&](std::string_view option) {
+    return std::find(arguments.begin(), arguments.end(), option) != arguments.end();
+  };
+  if (spec.command == "collective" && !has("--threads")) {
+    arguments.insert(arguments.end(), {"--threads", "1"});  // Points have threads already.
+  }
+  if (request.log_level && !has("--log-level")) {
+    arguments.insert(arguments.end(), {"--log-level", *request.log_level});
+  }
+  std::ostringstream out;
+  try {
+    const int status = command_of(spec).run(arguments, out);
+    return status == 0 ? SweepResult{.csv = out.str(), .error = ""}
+                       : SweepResult{.csv = "", .error = "the run did not end as it should"};
+  } catch (const ConfigError& error) {
+    return {.csv = "", .error = error.what()};
+  }
+}
+
+// Of those that are missing, the share of this process.
+SweepResults run_points(const Request& request, const SweepSpec& spec, const SweepTeam& team,
+                        const SweepResults& finished, SweepJournal* journal) {
+  std::vector<std::size_t> own;
+  std::size_t missing = 0;
+  for (std::size_t point = 0; point < spec.points(); ++point) {
+    if (!finished.contains(point) && missing++ % team.size() == team.rank()) {
+      own.push_back(point);
+    }
+  }
+  std::vector<SweepResult> results(own.size());
+  run_tasks(own.size(), request.threads, "points", [&](std::size_t index) {
+    results[index] = run_point(request, spec, own[index]);
+    if (journal != nullptr) {
+      journal->add(own[index], results[index]);
+    }
+  });
+  SweepResults by_point;
+  for (std::size_t index = 0; index < own.size(); ++index) {
+    by_point[own[index]] = std::move(results[index]);
+  }
+  return by_point;
+}
+
+// That of the first point, if it can be had.
+std::optional<Cluster> first_cluster(const SweepSpec& spec) {
+  const SweepCommand& command = command_of(spec);
+  try {
+    const options::variables_map values =
+        parse_options(command.name, spec.arguments_at(0), command.describe(),
+                      spec.positional.empty() ? std::vector<std::string>()
+                                              : std::vector<std::string>{spec.positional});
+    const OptionReader reader(command.name, values);
+    ClusterOverrides overrides = cluster_overrides(reader);
+    (void)take_workload_settings(overrides);
+    return load_cluster(find_config("clusters", reader.required_text("cluster")),
+                        load_default_catalogue(), overrides);
+  } catch (const ConfigError&) {
+    return std::nullopt;  // The point has failed and says why.
+  }
+}
+
+// One line on standard error: whoever reads the exit status alone shall know why it is 1.
+bool warn_of_failures(const SweepResults& results, std::size_t points, spdlog::logger& log) {
+  std::size_t failed = 0;
+  const std::string* first = nullptr;
+  for (const auto& [point, result] : results) {
+    if (!result.error.empty()) {
+      first = failed++ == 0 ? &result.error : first;
+    }
+  }
+  if (failed > 0) {
+    log.warn("{} of {} points failed, the first with: {}", failed, points, *first);
+  }
+  return failed > 0;
+}
+
+// What a shell would be told to get the same.
+std::string list_points(const SweepSpec& spec) {
+  std::string text;
+  for (std::size_t point = 0; point < spec.points(); ++point) {
+    text +=
+        fmt::format("trainyard {} {}\n", spec.command, fmt::join(spec.arguments_at(point), " "));
+  }
+  return text;
+}
+
+options::options_description described_options() {
+  options::options_description all("Options");
+  auto add = all.add_options();
+  add("help", "this text");
+  add("threads", text_value("N"), "points at the same time (default: as many as the machine has)");
+  add("resume", "go on with what FILE.partial of --output has");
+  add("list", "print the command of every point, and run none");
+  add("format", text_value("FORMAT"), "csv (the default), json or table");
+  add("output", text_value("FILE"),
+      "write there, whole or not at all, instead of to standard output; points that are finished "
+      "are kept in FILE.partial until then");
+  add_report_option(all);
+  add("log-level", text_value("LEVEL"), "of all points: warn (the default), off, info or debug");
+  return all;
+}
+
+Request read_request(const OptionReader& reader) {
+  constexpr std::array kFormats{Format::Csv, Format::Json, Format::Table};
+  if (!reader.given("file")) {
+    throw ConfigError("sweep: expected a file of a sweep, found none; see trainyard sweep --help");
+  }
+  Request request{.file = reader.required_text("file"),
+                  .output = output_file(reader, "output"),
+                  .format = kFormats.at(reader.choice("format", {"csv", "json", "table"})),
+                  .resumes = reader.given("resume"),
+                  .only_lists = reader.given("list"),
+                  .threads = static_cast<unsigned>(
+                      reader.integer("threads", 1, static_cast<int>(kMostThreads)).value_or(0)),
+                  .log_level = reader.text("log-level"),
+                  .report = html_target(reader)};
+  check_distinct_files({{"output", request.output}, {"report", reader.text("report")}});
+  if (request.resumes && !request.output) {
+    throw ConfigError("--resume: expected --output, beside which results are kept, found none");
+  }
+  return request;
+}
+
+// What points read is not written over either.
+void check_outputs(const Request& request, const SweepSpec& spec) {
+  const auto check = [&](const std::string& key, const std::vector<std::string>& values) {
+    const std::string option = key.substr(0, key.find('.'));
+    for (const std::string& value : values) {
+      check_not_read({"output", request.output}, option, value);
+      if (request.report) {
+        check_not_read({"report", request.report->file}, option, value);
+      }
+    }
+  };
+  for (const auto& [key, values] : spec.options) {
+    check(key, values);
+  }
+  for (const std::vector<SweepAxis>& group : spec.groups) {
+    for (const SweepAxis& axis : group) {
+      check(axis.key, axis.values);
+    }
+  }
+}
+
+// All that is read before anything runs.
+struct SweepPlan {
+  Request request;
+  SweepSpec spec = {};
+  std::uint64_t fingerprint = 0;
+  SweepResults finished = {};
+  std::optional<spdlog::logger> log = {};
+};
+
+SweepPlan plan_of(std::span<const std::string> arguments) {
+  const options::variables_map values =
+      parse_options("sweep", arguments, described_options(), {"file"});
+  const OptionReader reader("sweep", values);
+  if (reader.given("help")) {
+    return {.request = {.wants_help = true}};
+  }
+  SweepPlan plan{.request = read_request(reader), .log = make_logger(reader)};
+  const std::filesystem::path file = find_config("sweeps", plan.request.file);
+  plan.spec = load_sweep(file);
+  check_options(file, plan.spec);
+  check_outputs(plan.request, plan.spec);
+  plan.fingerprint = fingerprint_of(plan.spec);
+  if (plan.request.output && !plan.request.only_lists) {
+    plan.finished = read_journals(*plan.request.output, plan.fingerprint, plan.request.resumes);
+  }
+  return plan;
+}
+
+}  // namespace
+
+Table sweep_table(const SweepSpec& spec, const SweepResults& results) {
+  std::vector<std::string> header;
+  std::map<std::size_t, std::vector<std::vector<std::string>>> records;
+  for (const auto& [point, result] : results) {
+    records[point] = parse_csv(result.csv);
+    if (header.empty() && !records[point].empty()) {
+      header = records[point].front();
+    }
+  }
+  const std::vector<std::string> keys = spec.keys();
+  std::vector<Column> columns;
+  for (const std::string& key : keys) {
+    columns.push_back({.name = key, .key = key});
+  }
+  for (const std::string& name : header) {
+    const bool is_taken = std::find(keys.begin(), keys.end(), name) != keys.end();
+    const std::string unique = is_taken ? "result_" + name : name;
+    columns.push_back({.name = unique, .key = unique});
+  }
+  columns.push_back({.name = "error", .key = "error", .align = Align::Left});
+  Table table(std::move(columns));
+  for (const auto& [point, result] : results) {
+    std::vector<Cell> varied;
+    for (const std::string& value : spec.values_at(point)) {
+      varied.push_back(typed_cell(value));
+    }
+    const std::vector<std::vector<std::string>>& rows = records[point];
+    std::string error = result.error;
+    if (error.empty() && (rows.empty() || rows.front() != header)) {
+      error = "other columns than those of the first point";
+    }
+    if (!error.empty()) {
+      varied.resize(keys.size() + header.size(), Cell::none());
+      varied.push_back(Cell::of(error));
+      table.add_row(std::move(varied));
+      continue;
+    }
+    for (std::size_t row = 1; row < rows.size(); ++row) {
+      std::vector<Cell> cells = varied;
+      for (const std::string& field : rows[row]) {
+        cells.push_back(typed_cell(field));
+      }
+      cells.push_back(Cell::none());
+      table.add_row(std::move(cells));
+    }
+  }
+  return table;
+}
+
+int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::ostream& out) {
+  std::optional<SweepPlan> plan;
+  std::optional<std::string> complaint;
+  try {
+    plan = plan_of(arguments);
+  } catch (const ConfigError& error) {
+    complaint = error.what();
+  }
+  // Nobody writes before all have read.
+  complaint = team.agree(complaint);
+  if (complaint) {
+    throw ConfigError(*complaint);
+  }
+  const Request& request = plan->request;
+  if (request.wants_help || request.only_lists) {
+    if (team.rank() == 0 && request.wants_help) {
+      out << "trainyard sweep FILE [options]\n\n" << described_options() << kExample;
+    } else if (team.rank() == 0) {
+      write_output(request.output, list_points(plan->spec), out);
+    }
+    return 0;
+  }
+  const SweepSpec& spec = plan->spec;
+  std::optional<SweepJournal> journal;
+  if (request.output) {
+    journal.emplace(*request.output, team.rank(), plan->fingerprint);
+  }
+  SweepResults results = std::move(plan->finished);
+  results.merge(
+      team.gather(run_points(request, spec, team, results, journal ? &*journal : nullptr)));
+  if (team.rank() != 0) {
+    return 0;
+  }
+  const Table table = sweep_table(spec, results);
+  if (request.report) {
+    write_html(*request.report, sweep_html(spec, table, first_cluster(spec)));
+  }
+  write_output(request.output, render(table, request.format), out);
+  if (request.output) {
+    remove_journals(*request.output);
+  }
+  return warn_of_failures(results, spec.points(), *plan->log) ? 1 : 0;
+}
+
+int run_sweep(std::span<const std::string> arguments, std::ostream& out) {
+  LoneTeam team;
+  return run_sweep_in(team, arguments, out);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/validate/validate.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "calibration/fit/intervals.h"
+#include "calibration/fit/ledger.h"
+#include "calibration/fit/refit.h"
+#include "calibration/predict/budgets.h"
+#include "calibration/predict/nccl_prediction.h"
+#include "calibration/predict/profile_constants.h"
+#include "calibration/predict/validation.h"
+#include "calibration/training/training_budgets.h"
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/validate/validate_training.h"
+#include "report/accuracy/ledger_report.h"
+#include "report/accuracy/validation_report.h"
+#include "report/formats/output.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr std::string_view kExample = R"(
+A case is a YAML file that names a measured table, a cluster and how NCCL was run
+(docs/validate-command.md). Exit status 1: a recorded budget is exceeded.
+
+Examples:
+  trainyard validate
+  trainyard validate --only h100-1x8 --format json --output h100.json
+  trainyard validate --leave-one-out
+  trainyard validate --cases my-cases
+  trainyard validate --cases validation/cases/training
+  trainyard validate --cases validation/cases/training --out-of-source
+)";
+
+// The folder above configs, relative to the working folder: paths in reports stay short.
+std::filesystem::path project_folder() {
+  return std::filesystem::proximate(configs_folder().parent_path());
+}
+
+struct Request {
+  std::filesystem::path cases;
+  std::vector<std::string> only;
+  std::optional<std::filesystem::path> budgets;  // None: nothing to hold the errors against.
+  bool is_own = false;                           // Cases of the project, not of the user.
+  bool record = false;
+  bool refit = false;
+  LeaveOneOut leave_one_out = LeaveOneOut::No;
+  std::optional<std::string> ledger;
+  bool record_intervals = false;
+  unsigned threads = 0;
+  Format format = Format::Table;
+  std::optional<std::string> output;
+};
+
+// Of DIR: DIR-budgets.yaml beside it.
+std::filesystem::path budgets_of(const std::filesystem::path& cases) {
+  std::filesystem::path folder = std::filesystem::absolute(cases).lexically_normal();
+  if (!folder.has_filename()) {
+    folder = folder.parent_path();
+  }
+  return folder.parent_path() / (folder.filename().string() + "-budgets.yaml");
+}
+
+std::optional<std::filesystem::path> read_budgets_option(const OptionReader& reader,
+                                                         const Request& request) {
+  if (const std::optional<std::string> file = reader.text("budgets")) {
+    return *file;
+  }
+  std::filesystem::path file = budgets_of(request.cases);
+  std::error_code ignored;
+  if (request.record || std::filesystem::exists(file, ignored)) {
+    return file;
+  }
+  return std::nullopt;
+}
+
+Request read_request(const OptionReader& reader) {
+  Request request;
+  request.format = output_format(reader);
+  request.output = output_file(reader, "output");
+  request.only = reader.texts("only");
+  request.record = reader.given("record-budgets");
+  request.leave_one_out = reader.given("leave-one-out") ? LeaveOneOut::Yes : LeaveOneOut::No;
+  request.refit = reader.given("refit") || request.leave_one_out == LeaveOneOut::Yes;
+  request.ledger = output_file(reader, "ledger");
+  check_distinct_files({{"output", request.output}, {"ledger", request.ledger}});
+  request.record_intervals = reader.given("record-intervals");
+  for (const char* const option : {"ledger", "record-intervals"}) {
+    if (reader.given(option) &&
+        (request.leave_one_out == LeaveOneOut::No || !request.only.empty())) {
+      throw ConfigError(
+          fmt::format("--{}: expected --leave-one-out with it, and all cases", option));
+    }
+  }
+  request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  const std::optional<std::string> folder = reader.text("cases");
+  request.is_own = !folder;
+  request.cases = folder ? std::filesystem::path(*folder)
+                         : (project_folder() / "validation/cases/nccl").lexically_normal();
+  request.budgets = read_budgets_option(reader, request);
+  if (request.record && !request.only.empty()) {
+    throw ConfigError("--record-budgets: expected all cases, found --only");
+  }
+  // Not after minutes of work.
+  if (request.record) {
+    check_writable("record-budgets", *request.budgets);
+  }
+  if (request.record_intervals) {
+    check_writable("record-intervals", intervals_file());
+  }
+  return request;
+}
+
+bool is_wanted(const Request& request, const ValidationCase& item) {
+  return request.only.empty() || std::ranges::any_of(request.only, [&](const std::string& text) {
+           return item.system_class == text || item.name.find(text) != std::string::npos;
+         });
+}
+
+std::vector<LoadedCase> load_cases(const Request& request) {
+  std::vector<LoadedCase> cases;
+  for (const std::filesystem::path& file : validation_case_files(request.cases)) {
+    cases.push_back(load_validation_case(file, project_folder()));
+  }
+  const bool any = std::ranges::any_of(
+      cases, [&](const LoadedCase& one) { return is_wanted(request, one.item); });
+  if (!any) {
+    fail_option("only",
+                fmt::format("a class, or part of the name of a case in {}", request.cases.string()),
+                request.only.front());
+  }
+  return cases;
+}
+
+std::filesystem::path profile_file() {
+  return configs_folder() / "nccl" / "profile.yaml";
+}
+
+// The largest first, so that none is left for the end; results stay in the order of the cases.
+std::vector<CaseResult> run_cases(const std::vector<LoadedCase>& cases, const Catalogue& catalogue,
+                                  unsigned threads) {
+  const nccl::Profile profile = nccl::Profile::load(profile_file());
+  std::vector<std::size_t> order(cases.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t one, std::size_t other) {
+    return cases[one].item.ranks > cases[other].item.ranks;
+  });
+  std::vector<CaseResult> results(cases.size());
+  run_tasks(cases.size(), threads, "validate", [&](std::size_t turn) {
+    const std::size_t index = order[turn];
+    results[index] = run_case(cases[index], catalogue, NcclPredictor(catalogue, profile));
+  });
+  return results;
+}
+
+Refit refit_cases(const Request& request, const std::vector<LoadedCase>& cases,
+                  const Catalogue& catalogue) {
+  const ProfileConstants constants(profile_file(),
+                                   configs_folder() / "nccl" / "profile-priors.yaml");
+  return refit({.fitted = cases,
+                .shown = [&](const ValidationCase& item) { return is_wanted(request, item); },
+                .leave_one_out = request.leave_one_out},
+               constants, catalogue,
+               [&](std::size_t count, const std::function<void(std::size_t)>& task) {
+                 run_tasks(count, request.threads, "validate", task);
+               });
+}
+
+// Nine rows in ten should lie in the intervals that users are shown. A user's own tables may not.
+void hold_against_intervals(const Request& request, ValidationReport& report) {
+  constexpr double kLeast = 0.85;
+  const double share = coverage_of(report.validation, Intervals::load(intervals_file())).share();
+  report.notes.push_back(
+      fmt::format("{:.1f} % of the rows lie in their intervals of 90 %", 100.0 * share));
+  if (request.is_own && share < kLeast) {
+    report.exceeded.push_back(
+        fmt::format("all: rows in their intervals: expected at least {:.0f} %, found {:.1f} %",
+                    100.0 * kLeast, 100.0 * share));
+  }
+}
+
+void hold_against_budgets(const Request& request, ValidationReport& report) {
+  if (!request.budgets) {
+    report.notes.push_back("no budgets are recorded for these cases");
+    return;
+  }
+  if (!request.only.empty()) {
+    report.notes.push_back("budgets are for all cases: not compared with --only");
+    return;
+  }
+  std::error_code ignored;
+  Budgets budgets;
+  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
+    budgets = load_budgets(*request.budgets);
+  }
+  report.exceeded = exceeded_budgets(report.validation, budgets);
+  hold_against_intervals(request, report);
+  if (request.record) {
+    write_file(*request.budgets, to_yaml(lowered(report.validation, budgets)));
+  }
+}
+
+void write_ledger(const Request& request, ValidationReport& report) {
+  if (request.leave_one_out == LeaveOneOut::No || !request.only.empty()) {
+    return;
+  }
+  std::vector<LedgerRow> ledger = ledger_of(report.validation, *report.refit);
+  if (!gives_intervals(ledger)) {
+    if (request.ledger || request.record_intervals) {
+      throw ConfigError(
+          fmt::format("--{}: expected tables of two systems at least below 64 KiB, "
+                      "below 16 MiB and above, found fewer",
+                      request.ledger ? "ledger" : "record-intervals"));
+    }
+    return;
+  }
+  report.ledger = std::move(ledger);
+  if (request.ledger) {
+    write_file(*request.ledger, ledger_csv(report.ledger));
+  }
+  if (request.record_intervals) {
+    write_file(intervals_file(), Intervals::of(report.ledger, "").to_yaml());
+  }
+}
+
+void hold_against_budgets(const Request& request, TrainingReport& report) {
+  if (!request.budgets || !request.only.empty()) {
+    report.notes.push_back(request.budgets ? "budgets are for all cases: not compared with --only"
+                                           : "no budgets are recorded for these cases");
+    return;
+  }
+  std::error_code ignored;
+  TrainingBudgets budgets;
+  if (!request.record || std::filesystem::exists(*request.budgets, ignored)) {
+    budgets = load_training_budgets(*request.budgets);
+  }
+  const TrainingBudgets seen = seen_budgets(report.score);
+  report.exceeded = exceeded_budgets(seen, budgets);
+  if (request.record) {
+    write_file(*request.budgets, to_yaml(lowered(seen, budgets)));
+  }
+}
+
+int run_training(const OptionReader& reader, const Request& request,
+                 const std::vector<std::filesystem::path>& files, std::ostream& out) {
+  for (const char* const option : {"leave-one-out", "ledger", "record-intervals"}) {
+    if (reader.given(option)) {
+      throw ConfigError(fmt::format(
+          "--{}: expected cases of collectives, found training steps: --out-of-source", option));
+    }
+  }
+  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
+  const StepMethod method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
+  const StepFitting fitting = reader.given("out-of-source") ? StepFitting::OutOfSource
+                              : request.refit               ? StepFitting::All
+                                                            : StepFitting::None;
+  if (fitting != StepFitting::None && request.record) {
+    throw ConfigError("--record-budgets: expected the constants of the files, found a fit");
+  }
+  if (method == StepMethod::Graph && (fitting != StepFitting::None || request.record)) {
+    throw ConfigError(
+        "--method: expected closed-forms, to which constants are fitted and of which budgets are "
+        "recorded, found graph");
+  }
+  const Catalogue catalogue = load_default_catalogue();
+  const StepConstants constants(configs_folder(), catalogue);
+  TrainingReport report =
+      validate_steps({.files = files,
+                      .root = project_folder(),
+                      .only = request.only,
+                      .threads = request.threads,
+                      .method = method},
+                     constants, fitting, configs_folder() / "hardware" / "gpu-rates-priors.yaml");
+  if (method == StepMethod::Graph) {
+    report.notes.emplace_back("predicted by the graph: budgets are of the closed forms");
+  } else if (fitting == StepFitting::None) {
+    hold_against_budgets(request, report);
+  }
+  write_output(request.output, render(report, request.format), out);
+  return report.exceeded.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+options::options_description validate_options() {
+  options::options_description described("Options");
+  auto add = described.add_options();
+  add("help", "this text");
+  add("cases", text_value("DIR"), "folder of cases (default: validation/cases/nccl)");
+  add("only", options::value<std::vector<std::string>>()->value_name("TEXT")->composing(),
+      "only cases of the class TEXT or with TEXT in their names; may be repeated");
+  add("budgets", text_value("FILE"),
+      "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
+  add("refit",
+      "fit the constants of the model to all cases, and show them and the errors with them");
+  add("leave-one-out", "predict each system also with constants fitted to all others (minutes)");
+  add("ledger", text_value("FILE"),
+      "write every row with its times, measured and predicted, as CSV; with --leave-one-out");
+  add("record-intervals",
+      "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
+  add("out-of-source",
+      "predict training steps with constants fitted on the other half of the sources (minutes)");
+  add("method", text_value("NAME"),
+      "of training steps: closed-forms (the default), or graph (minutes)");
+  add("record-budgets", "lower the budgets to what is seen, where that is less");
+  add("threads", text_value("N"), "cases at once (default: all cores); never changes a result");
+  add_output_options(described);
+  add_log_option(described);
+  return described;
+}
+
+int run_validate(std::span<const std::string> arguments, std::ostream& out) {
+  const options::options_description described = validate_options();
+  const options::variables_map values = parse_options("validate", arguments, described, {});
+  const OptionReader reader("validate", values);
+  if (reader.given("help")) {
+    out << "trainyard validate [options]\n\n" << described << kExample;
+    return 0;
+  }
+  const Request request = read_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const std::vector<std::filesystem::path> files = validation_case_files(request.cases);
+  if (is_training_case(files.front(), project_folder())) {
+    return run_training(reader, request, files, out);
+  }
+  if (reader.given("out-of-source")) {
+    throw ConfigError(
+        "--out-of-source: expected cases of training steps, found collectives: --leave-one-out");
+  }
+  if (reader.given("method")) {
+    throw ConfigError("--method: expected cases of training steps, found collectives");
+  }
+  const std::vector<LoadedCase> cases = load_cases(request);
+  const Catalogue catalogue = load_default_catalogue();
+  std::vector<LoadedCase> wanted;
+  std::ranges::copy_if(cases, std::back_inserter(wanted),
+                       [&](const LoadedCase& one) { return is_wanted(request, one.item); });
+  ValidationReport report;
+  report.runtime = "nccl";
+  report.validation = validation_of(run_cases(wanted, catalogue, request.threads));
+  if (request.refit) {
+    report.refit = refit_cases(request, cases, catalogue);
+  }
+  write_ledger(request, report);
+  hold_against_budgets(request, report);
+  write_output(request.output, render(report, request.format), out);
+  for (const std::string& line : report.exceeded) {
+    log.warn("budget exceeded: {}", line);
+  }
+  return report.exceeded.empty() ? 0 : 1;
+}
+
+}  // namespace trainyard

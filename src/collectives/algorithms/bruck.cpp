@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bruck's algorithms: ceil(log2 N) rounds for any number of ranks.
+//
+// K = ceil(log2 N). In round k = 0 .. K-1
+// - all_gather: rank r holds the blocks of r .. r + 2^k - 1 (counted around). It sends the first
+//   min(2^k, N - 2^k) of them to r - 2^k and receives as many from r + 2^k, those that follow its
+//   own. Every block arrives once, so as many bytes as a ring moves.
+// - alltoall: a block from s to t has the offset d = t - s. In round k every rank sends to r + 2^k
+//   all blocks that it has whose offset has bit k; they travel as far as their offset says, one bit
+//   a round. A round moves at most N/2 blocks, in one message: fewer messages than a direct
+//   exchange, and (log2 N)/2 times its bytes.
+// With latency a and bandwidth B, S as in nccl-tests, n_k the number of offsets below N with bit k:
+//   all_gather  K a + the sum of t(min(2^k, N - 2^k) S/N),
+//   alltoall    K a + the sum of t(n_k S/N).
+//
+// Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in
+// multiport message-passing systems", IEEE TPDS 8 (1997).
+#include <algorithm>
+#include <bit>
+
+#include "collectives/algorithms/algorithms.h"
+
+namespace trainyard {
+
+namespace {
+
+// Lane channel * N + rank; connection (channel * K + round) * N + source. Even steps send.
+class BruckSchedule : public Schedule {
+ public:
+  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
+    return RankId(lane.value() % ranks_);
+  }
+  [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override {
+    return std::uint64_t{2} * rounds_;
+  }
+  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
+    const std::uint32_t rank = lane.value() % ranks_;
+    const std::uint32_t channel = lane.value() / ranks_;
+    const auto round = static_cast<std::uint32_t>(index / 2);
+    const bool sends = index % 2 == 0;
+    const std::uint32_t source = sends ? rank : source_of(rank, round);
+    return {.kind = sends ? StepKind::Send : StepKind::Receive,
+            .connection = (channel * rounds_ + round) * ranks_ + source,
+            .chunks = message(channel, round, source)};
+  }
+  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
+    const std::uint32_t source = index % ranks_;
+    return {.source = RankId(source),
+            .target = RankId(target_of(source, index / ranks_ % rounds_))};
+  }
+
+ protected:
+  BruckSchedule(Operation operation, const ScheduleOptions& options, std::uint32_t units,
+                std::uint32_t entries, int towards)
+      : Schedule(shape_of(operation, options, units, entries)),
+        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+        rounds_(rounds_of(ranks_)),
+        upwards_(towards > 0) {}
+
+  [[nodiscard]] static std::uint32_t rounds_of(std::uint32_t ranks) {
+    return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
+  }
+  [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+  [[nodiscard]] std::uint32_t rounds() const { return rounds_; }
+  // What this rank sends in the round, as a range of entries.
+  [[nodiscard]] virtual ChunkRange message(std::uint32_t channel, std::uint32_t round,
+                                           std::uint32_t source) const = 0;
+
+ private:
+  static ScheduleShape shape_of(Operation operation, const ScheduleOptions& options,
+                                std::uint32_t units, std::uint32_t entries) {
+    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
+    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
+    return {.operation = operation,
+            .algorithm = "bruck",
+            .ranks = options.layout.ranks(),
+            .channels = options.layout.channels(),
+            .root = options.root,
+            .chunk_count = channels * units,
+            .entries = channels * entries,
+            .lanes = channels * ranks,
+            .connections = channels * rounds_of(ranks) * ranks};
+  }
+  [[nodiscard]] std::uint32_t moved(std::uint32_t rank, std::uint32_t round, bool up) const {
+    const std::uint32_t distance = 1U << round;
+    return (rank + (up ? distance : ranks_ - distance)) % ranks_;
+  }
+  [[nodiscard]] std::uint32_t target_of(std::uint32_t rank, std::uint32_t round) const {
+    return moved(rank, round, upwards_);
+  }
+  [[nodiscard]] std::uint32_t source_of(std::uint32_t rank, std::uint32_t round) const {
+    return moved(rank, round, !upwards_);
+  }
+
+  std::uint32_t ranks_;
+  std::uint32_t rounds_;
+  bool upwards_;
+};
+
+// Chunk channel * N + block. Entry channel * 2N + b is block b mod N, so that ranges may go around.
+class BruckGather final : public BruckSchedule {
+ public:
+  explicit BruckGather(const ScheduleOptions& options)
+      : BruckSchedule(Operation::AllGather, options,
+                      static_cast<std::uint32_t>(options.layout.ranks()),
+                      2 * static_cast<std::uint32_t>(options.layout.ranks()), -1) {}
+
+  [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
+    return entry / (2 * ranks()) * ranks() + entry % ranks();
+  }
+
+ private:
+  [[nodiscard]] ChunkRange message(std::uint32_t channel, std::uint32_t round,
+                                   std::uint32_t source) const override {
+    const std::uint32_t held = 1U << round;
+    return {.first = channel * 2 * ranks() + source, .count = std::min(held, ranks() - held)};
+  }
+};
+
+// Chunk (channel * N + source) * N + target. Entry ((channel * K + round) * N + rank) * H + j, with
+// H = N/2 rounded down: the j-th offset with the bit of the round, as this rank has it then.
+class BruckExchange final : public BruckSchedule {
+ public:
+  explicit BruckExchange(const ScheduleOptions& options)
+      : BruckSchedule(Operation::AllToAll, options, squared(options), listed(options), 1),
+        half_(ranks() / 2) {}
+
+  [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
+    const std::uint32_t index = entry % half_;
+    const std::uint32_t rank = entry / half_ % ranks();
+    const std::uint32_t round = entry / half_ / ranks() % rounds();
+    const std::uint32_t channel = entry / half_ / ranks() / rounds();
+    const std::uint32_t bit = 1U << round;
+    const std::uint32_t travelled = index & (bit - 1);  // The bits below that of the round.
+    const std::uint32_t offset = (index >> round << (round + 1)) | bit | travelled;
+    const std::uint32_t source = (rank + ranks() - travelled) % ranks();
+    return (channel * ranks() + source) * ranks() + (source + offset) % ranks();
+  }
+
+ private:
+  static std::uint32_t squared(const ScheduleOptions& options) {
+    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
+    return ranks * ranks;
+  }
+  static std::uint32_t listed(const ScheduleOptions& options) {
+    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
+    return rounds_of(ranks) * ranks * (ranks / 2);
+  }
+  [[nodiscard]] ChunkRange message(std::uint32_t channel, std::uint32_t round,
+                                   std::uint32_t source) const override {
+    // Offsets below N with this bit: whole periods of 2^(k+1), and what is left of the last.
+    const std::uint32_t bit = 1U << round;
+    const std::uint32_t rest = ranks() % (2 * bit);
+    const std::uint32_t count = ranks() / (2 * bit) * bit + (rest > bit ? rest - bit : 0);
+    return {.first = ((channel * rounds() + round) * ranks() + source) * half_, .count = count};
+  }
+
+  std::uint32_t half_;
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> bruck_schedule(Operation operation, const ScheduleOptions& options) {
+  if (operation == Operation::AllGather) {
+    return std::make_unique<BruckGather>(options);
+  }
+  CHECK(operation == Operation::AllToAll, "bruck does all_gather and alltoall alone");
+  return std::make_unique<BruckExchange>(options);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dissemination barrier: in round k = 0 .. ceil(log2 N) - 1 rank r tells r + 2^k that it has
+// come, with all of whom it knows, and waits for the same from r - 2^k. After round k it knows of
+// the 2^(k+1) ranks up to itself, so in the end of all. Messages have no bytes: ceil(log2 N) a.
+//
+// Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", International Journal of
+// Parallel Programming 17 (1988).
+#include <bit>
+
+#include "collectives/algorithms/algorithms.h"
+
+namespace trainyard {
+
+namespace {
+
+// Lane rank; connection round * N + source. Chunk 0 is the knowledge; there is one channel's worth
+// of it however many channels there are.
+class Dissemination final : public Schedule {
+ public:
+  explicit Dissemination(const ScheduleOptions& options)
+      : Schedule(shape_of(options)),
+        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+        rounds_(rounds_of(ranks_)) {}
+
+  [[nodiscard]] RankId lane_rank(LaneId lane) const override { return RankId(lane.value()); }
+  [[nodiscard]] std::uint64_t step_count(LaneId /*lane*/) const override {
+    return std::uint64_t{2} * rounds_;
+  }
+  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
+    const auto round = static_cast<std::uint32_t>(index / 2);
+    const bool sends = index % 2 == 0;
+    const std::uint32_t source =
+        sends ? lane.value() : (lane.value() + ranks_ - (1U << round)) % ranks_;
+    return {.kind = sends ? StepKind::Send : StepKind::Reduce,
+            .connection = round * ranks_ + source,
+            .chunks = {.first = 0, .count = 1}};
+  }
+  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
+    const std::uint32_t source = index % ranks_;
+    return {.source = RankId(source),
+            .target = RankId((source + (1U << (index / ranks_))) % ranks_)};
+  }
+
+ private:
+  static std::uint32_t rounds_of(std::uint32_t ranks) {
+    return static_cast<std::uint32_t>(std::bit_width(ranks - 1));
+  }
+  static ScheduleShape shape_of(const ScheduleOptions& options) {
+    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
+    return {.operation = Operation::Barrier,
+            .algorithm = "dissemination",
+            .ranks = options.layout.ranks(),
+            .channels = options.layout.channels(),
+            .root = options.root,
+            .chunk_count = 1,
+            .lanes = ranks,
+            .connections = rounds_of(ranks) * ranks};
+  }
+
+  std::uint32_t ranks_;
+  std::uint32_t rounds_;
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> dissemination_schedule(Operation operation,
+                                                 const ScheduleOptions& options) {
+  CHECK(operation == Operation::Barrier, "dissemination does barrier alone");
+  return std::make_unique<Dissemination>(options);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// alltoall in two hops: inside the server to the rank on the target's rail, then along the rail.
+//
+// Rank s of a server of g ranks sends each rank i of its server, in one message, all that goes to
+// the ranks l of any server with l mod g = i. Rank i, when it has the messages of its server, sends
+// each such rank of the other servers, in one message, what all g ranks have for it. Messages
+// between servers are g times fewer and g times as large as in a direct exchange, and stay on one
+// rail. This is what PXN does for alltoall (NVIDIA, "Doubling all2all performance with NVIDIA
+// Collective Communication Library 2.12", 2022). With M servers of g ranks each, N = gM, on idle
+// links of latency a and bandwidth B:
+//   a + t((g-1) M S/N) + a + t((M-1) g S/N), without the second half on one server.
+#include <algorithm>
+#include <map>
+
+#include "collectives/algorithms/algorithms.h"
+
+namespace trainyard {
+
+namespace {
+
+// The ranks of the cluster as a server of so many ranks sorts them: class i holds the ranks whose
+// number in their server is i modulo that, ascending.
+struct Classes {
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> first;  // By class, and one more: where it begins.
+  std::vector<std::uint32_t> place;  // By rank: where it is in `order`.
+};
+
+// Chunk (channel * N + source) * N + target. Entries of a channel: source * N + p is the block for
+// the p-th rank in the order of the source's server; N^2 + target * N + source is that block. Lane
+// channel * N + rank. Connections of a channel: first hop rank * G + i, G the most ranks of a
+// server; second hop N * G + rank * H + the number of the target in its class, H the largest class.
+class TwoHop final : public Schedule {
+ public:
+  explicit TwoHop(const ScheduleOptions& options) : TwoHop(options, classes_of(options.layout)) {}
+
+  [[nodiscard]] RankId lane_rank(LaneId lane) const override {
+    return RankId(lane.value() % ranks_);
+  }
+  [[nodiscard]] std::uint64_t step_count(LaneId lane) const override {
+    const Here here = here_of(lane.value() % ranks_);
+    // A server has one rank in each of its own classes, to which it need not send.
+    return std::uint64_t{2} * (here.locals - 1) + class_size(here) - 1 + nodes() - 1;
+  }
+  [[nodiscard]] Step step(LaneId lane, std::uint64_t index) const override {
+    const std::uint32_t channel = lane.value() / ranks_;
+    const Here here = here_of(lane.value() % ranks_);
+    Step step = step_of(here, static_cast<std::uint32_t>(index));
+    step.connection += channel * ranks_ * (most_locals_ + largest_class_);
+    step.chunks.first += channel * 2 * ranks_ * ranks_;
+    return step;
+  }
+  [[nodiscard]] ScheduleConnection connection(std::uint32_t index) const override {
+    const std::uint32_t within = index % (ranks_ * (most_locals_ + largest_class_));
+    if (within < ranks_ * most_locals_) {
+      const std::uint32_t rank = within / most_locals_;
+      const Here here = here_of(rank);
+      const std::uint32_t local = std::min(within % most_locals_, here.locals - 1);
+      return {.source = RankId(rank), .target = RankId(rank - here.local + local)};
+    }
+    const std::uint32_t of_second = within - ranks_ * most_locals_;
+    const Here here = here_of(of_second / largest_class_);
+    const Classes& classes = *here.classes;
+    const std::uint32_t number = std::min(of_second % largest_class_, class_size(here) - 1);
+    return {.source = RankId(here.rank),
+            .target = RankId(classes.order[classes.first[here.local] + number])};
+  }
+  [[nodiscard]] std::uint32_t chunk_at(std::uint32_t entry) const override {
+    const std::uint32_t blocks = ranks_ * ranks_;
+    const std::uint32_t channel = entry / (2 * blocks);
+    const std::uint32_t within = entry % (2 * blocks);
+    const std::uint32_t row = within % blocks / ranks_;
+    const std::uint32_t column = within % ranks_;
+    const std::uint32_t source = within < blocks ? row : column;
+    const std::uint32_t target = within < blocks ? here_of(row).classes->order[column] : row;
+    return (channel * ranks_ + source) * ranks_ + target;
+  }
+
+ private:
+  using ClassesBySize = std::map<std::uint32_t, Classes>;  // By ranks of a server.
+
+  struct Here {
+    std::uint32_t rank;
+    std::uint32_t node;
+    std::uint32_t local;
+    std::uint32_t locals;
+    const Classes* classes;
+  };
+
+  TwoHop(const ScheduleOptions& options, ClassesBySize classes)
+      : Schedule(shape_of(options, classes)),
+        ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
+        most_locals_(static_cast<std::uint32_t>(options.layout.most_ranks_per_node())),
+        largest_class_(largest(classes)),
+        classes_(std::move(classes)) {
+    for (const int first : options.layout.first_ranks()) {
+      first_.push_back(static_cast<std::uint32_t>(first));
+    }
+    for (std::uint32_t node = 0; node + 1 < first_.size(); ++node) {
+      node_.insert(node_.end(), first_[node + 1] - first_[node], node);
+    }
+  }
+
+  static ClassesBySize classes_of(const RankLayout& layout) {
+    const std::vector<int> first = layout.first_ranks();
+    ClassesBySize all;
+    for (std::size_t node = 0; node + 1 < first.size(); ++node) {
+      all.try_emplace(static_cast<std::uint32_t>(first[node + 1] - first[node]));
+    }
+    for (auto& [locals, classes] : all) {
+      classes.place.resize(static_cast<std::size_t>(first.back()));
+      for (std::uint32_t number = 0; number < locals; ++number) {
+        classes.first.push_back(static_cast<std::uint32_t>(classes.order.size()));
+        for (std::size_t node = 0; node + 1 < first.size(); ++node) {
+          const auto end = static_cast<std::uint32_t>(first[node + 1]);
+          for (auto rank = static_cast<std::uint32_t>(first[node]) + number; rank < end;
+               rank += locals) {
+            classes.place[rank] = static_cast<std::uint32_t>(classes.order.size());
+            classes.order.push_back(rank);
+          }
+        }
+      }
+      classes.first.push_back(static_cast<std::uint32_t>(classes.order.size()));
+    }
+    return all;
+  }
+  static std::uint32_t largest(const ClassesBySize& all) {
+    std::uint32_t most = 0;
+    for (const auto& [locals, classes] : all) {
+      for (std::uint32_t number = 0; number < locals; ++number) {
+        most = std::max(most, classes.first[number + 1] - classes.first[number]);
+      }
+    }
+    return most;
+  }
+  static ScheduleShape shape_of(const ScheduleOptions& options, const ClassesBySize& classes) {
+    const auto channels = static_cast<std::uint32_t>(options.layout.channels());
+    const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
+    const auto locals = static_cast<std::uint32_t>(options.layout.most_ranks_per_node());
+    return {.operation = Operation::AllToAll,
+            .algorithm = "two-hop",
+            .ranks = options.layout.ranks(),
+            .channels = options.layout.channels(),
+            .root = options.root,
+            .chunk_count = channels * ranks * ranks,
+            .entries = channels * 2 * ranks * ranks,
+            .lanes = channels * ranks,
+            .connections = channels * ranks * (locals + largest(classes))};
+  }
+
+  [[nodiscard]] std::uint32_t nodes() const {
+    return static_cast<std::uint32_t>(first_.size() - 1);
+  }
+  [[nodiscard]] Here here_of(std::uint32_t rank) const {
+    const std::uint32_t node = node_[rank];
+    const std::uint32_t locals = first_[node + 1] - first_[node];
+    return {.rank = rank,
+            .node = node,
+            .local = rank - first_[node],
+            .locals = locals,
+            .classes = &classes_.find(locals)->second};
+  }
+  [[nodiscard]] static std::uint32_t class_size(const Here& here) {
+    return here.classes->first[here.local + 1] - here.classes->first[here.local];
+  }
+
+  // First hop out and in, then second hop out and in, always those behind oneself first.
+  [[nodiscard]] Step step_of(const Here& here, std::uint32_t index) const {
+    const std::uint32_t others = here.locals - 1;
+    if (index < 2 * others) {
+      const bool sends = index < others;
+      const std::uint32_t other = (here.local + 1 + index % others) % here.locals;
+      return first_hop(sends ? StepKind::Send : StepKind::Receive,
+                       sends ? here.rank : here.rank - here.local + other,
+                       sends ? other : here.local);
+    }
+    index -= 2 * others;
+    const std::uint32_t targets = class_size(here) - 1;
+    if (index < targets) {
+      // The own place in the class is left out.
+      const std::uint32_t own = here.classes->place[here.rank] - here.classes->first[here.local];
+      const std::uint32_t number = (own + 1 + index) % (targets + 1);
+      return second_hop(StepKind::Send, here, number);
+    }
+    const std::uint32_t node = (here.node + nodes() - 1 - (index - targets)) % nodes();
+    const Here source = here_of(first_[node] + here.local % (first_[node + 1] - first_[node]));
+    return second_hop(StepKind::Receive, source,
+                      source.classes->place[here.rank] - source.classes->first[source.local]);
+  }
+  // From a rank to number `target` of its server.
+  [[nodiscard]] Step first_hop(StepKind kind, std::uint32_t rank, std::uint32_t target) const {
+    const Classes& classes = *here_of(rank).classes;
+    return {.kind = kind,
+            .connection = rank * most_locals_ + target,
+            .chunks = {.first = rank * ranks_ + classes.first[target],
+                       .count = classes.first[target + 1] - classes.first[target]}};
+  }
+  // From a rank to the number-th of its class, with what all of its server have for that.
+  [[nodiscard]] Step second_hop(StepKind kind, const Here& from, std::uint32_t number) const {
+    const std::uint32_t target = from.classes->order[from.classes->first[from.local] + number];
+    return {.kind = kind,
+            .connection = ranks_ * most_locals_ + from.rank * largest_class_ + number,
+            .chunks = {.first = ranks_ * ranks_ + target * ranks_ + first_[from.node],
+                       .count = from.locals}};
+  }
+
+  std::uint32_t ranks_;
+  std::uint32_t most_locals_;
+  std::uint32_t largest_class_;
+  ClassesBySize classes_;
+  std::vector<std::uint32_t> first_;  // By server, and one more: its first rank.
+  std::vector<std::uint32_t> node_;   // By rank.
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> two_hop_schedule(Operation operation, const ScheduleOptions& options) {
+  CHECK(operation == Operation::AllToAll, "two-hop does alltoall alone");
+  return std::make_unique<TwoHop>(options);
+}
+
+}  // namespace trainyard

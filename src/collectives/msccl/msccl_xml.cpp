@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/msccl/msccl_xml.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <pugixml.hpp>
+#include <span>
+#include <utility>
+
+#include "sim/config.h"
+#include "sim/config_error.h"
+#include "sim/printable.h"
+#include "sim/xml_file.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+constexpr int kMostGpus = 64;  // That the prover takes.
+// microsoft/msccl, src/include/msccl.h: MSCCL_MAX_NUM_STEPS, MSCCL_MAX_COUNT and
+// MSCCL_MAX_NUM_THREAD_BLOCKS_PER_CHANNEL; MAXCHANNELS.
+constexpr int kMostSteps = 256;
+constexpr int kMostBlocksOfChannel = 32;
+constexpr int kMostCount = 72;
+constexpr int kMostChannels = 32;
+constexpr int kMostChunks = 1 << 16;
+
+using Words = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 16> kAlgorithmWords{
+    "name",       "proto", "nchannels", "nchunksperloop", "ngpus",    "coll",     "inplace",
+    "outofplace", "redop", "root",      "nthreads",       "minBytes", "maxBytes", "min_bytes",
+    "max_bytes",  "gpu"};
+constexpr std::array<std::string_view, 5> kGpuWords{"id", "i_chunks", "o_chunks", "s_chunks", "tb"};
+constexpr std::array<std::string_view, 5> kBlockWords{"id", "send", "recv", "chan", "step"};
+constexpr std::array<std::string_view, 10> kStepWords{
+    "s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"};
+
+template <typename Value, std::size_t count>
+using Names = std::array<std::pair<std::string_view, Value>, count>;
+
+constexpr Names<MscclStepType, 10> kTypes{{{"s", MscclStepType::Send},
+                                           {"r", MscclStepType::Receive},
+                                           {"rcs", MscclStepType::ReceiveCopySend},
+                                           {"rrs", MscclStepType::ReceiveReduceSend},
+                                           {"rrc", MscclStepType::ReceiveReduceCopy},
+                                           {"rrcs", MscclStepType::ReceiveReduceCopySend},
+                                           {"cpy", MscclStepType::Copy},
+                                           {"re", MscclStepType::Reduce},
+                                           {"ra", MscclStepType::Reduce},
+                                           {"nop", MscclStepType::Nothing}}};
+constexpr Names<MscclBuffer, 3> kBuffers{
+    {{"i", MscclBuffer::Input}, {"o", MscclBuffer::Output}, {"s", MscclBuffer::Scratch}}};
+constexpr Names<Operation, 6> kCollectives{{{"allreduce", Operation::AllReduce},
+                                            {"allgather", Operation::AllGather},
+                                            {"reduce_scatter", Operation::ReduceScatter},
+                                            {"alltoall", Operation::AllToAll},
+                                            {"broadcast", Operation::Broadcast},
+                                            {"reduce", Operation::Reduce}}};
+
+class MscclReader {
+ public:
+  MscclReader(std::string_view text, const std::string& name)
+      : file_(text, name, kMostBytes, "algo") {}
+
+  MscclAlgorithm read() { return read_algorithm(file_.root()); }
+
+ private:
+  MscclAlgorithm read_algorithm(const pugi::xml_node& node) {
+    const std::string path = "algo";
+    check_words(node, path, kAlgorithmWords, "gpu");
+    MscclAlgorithm algorithm{.place = place_of(node),
+                             .name = node.attribute("name").value(),
+                             .protocol = node.attribute("proto").value(),
+                             .operation = named(node, path, "coll", kCollectives),
+                             .in_place = number(node, path, "inplace", 0, 1, 0) == 1,
+                             .channels = number(node, path, "nchannels", 1, kMostChannels),
+                             .chunks = number(node, path, "nchunksperloop", 1, kMostChunks),
+                             .root = number(node, path, "root", 0, kMostGpus - 1, 0),
+                             .gpus = {}};
+    const int gpus = number(node, path, "ngpus", 1, kMostGpus);
+    algorithm.least_bytes = bytes(node, path, "minBytes", "min_bytes");
+    algorithm.most_bytes = bytes(node, path, "maxBytes", "max_bytes");
+    for (const pugi::xml_node child : node.children()) {
+      const std::string gpu_path = fmt::format("gpu[{}]", algorithm.gpus.size());
+      check_id(child, gpu_path, "id", algorithm.gpus.size());
+      algorithm.gpus.push_back(read_gpu(child, gpu_path, algorithm));
+    }
+    if (algorithm.gpus.size() != static_cast<std::size_t>(gpus)) {
+      file_.fail(node, path,
+                 fmt::format("expected ngpus, {}, elements \"gpu\", found {}", gpus,
+                             algorithm.gpus.size()));
+    }
+    if (algorithm.root >= gpus) {
+      file_.fail(node, path,
+                 fmt::format("expected a root below {}, found {}", gpus, algorithm.root));
+    }
+    return algorithm;
+  }
+
+  MscclGpu read_gpu(const pugi::xml_node& node, const std::string& path,
+                    const MscclAlgorithm& algorithm) {
+    check_words(node, path, kGpuWords, "tb");
+    MscclGpu gpu{.place = place_of(node),
+                 .input_chunks = number(node, path, "i_chunks", 0, kMostChunks),
+                 .output_chunks = number(node, path, "o_chunks", 0, kMostChunks),
+                 .scratch_chunks = number(node, path, "s_chunks", 0, kMostChunks),
+                 .blocks = {}};
+    std::array<int, kMostChannels> blocks_of{};
+    for (const pugi::xml_node child : node.children()) {
+      const std::string block_path = fmt::format("{}.tb[{}]", path, gpu.blocks.size());
+      check_id(child, block_path, "id", gpu.blocks.size());
+      gpu.blocks.push_back(read_block(child, block_path, algorithm));
+      int& blocks = blocks_of.at(static_cast<std::size_t>(gpu.blocks.back().channel));
+      if (++blocks > kMostBlocksOfChannel) {
+        file_.fail(
+            child, block_path,
+            fmt::format("expected at most {} thread blocks on a channel, as MSCCL runs them, "
+                        "found more",
+                        kMostBlocksOfChannel));
+      }
+    }
+    return gpu;
+  }
+
+  MscclBlock read_block(const pugi::xml_node& node, const std::string& path,
+                        const MscclAlgorithm& algorithm) {
+    check_words(node, path, kBlockWords, "step");
+    MscclBlock block{.place = place_of(node),
+                     .send_peer = number(node, path, "send", -1, kMostGpus - 1),
+                     .receive_peer = number(node, path, "recv", -1, kMostGpus - 1),
+                     .channel = number(node, path, "chan", 0, algorithm.channels - 1),
+                     .steps = {}};
+    for (const pugi::xml_node child : node.children()) {
+      const std::string step_path = fmt::format("{}.step[{}]", path, block.steps.size());
+      check_id(child, step_path, "s", block.steps.size());
+      if (block.steps.size() == kMostSteps) {
+        file_.fail(
+            child, step_path,
+            fmt::format("expected at most {} steps of a thread block, as MSCCL runs them, found "
+                        "more",
+                        kMostSteps));
+      }
+      block.steps.push_back(read_step(child, step_path));
+    }
+    return block;
+  }
+
+  MscclStep read_step(const pugi::xml_node& node, const std::string& path) {
+    check_words(node, path, kStepWords, "");
+    MscclStep step{.place = place_of(node), .type = named(node, path, "type", kTypes)};
+    step.depends_on_block = number(node, path, "depid", -1, 1 << 16, -1);
+    step.depends_on_step = number(node, path, "deps", -1, kMostSteps - 1, -1);
+    step.is_depended_on = number(node, path, "hasdep", 0, 1, 0) == 1;
+    if ((step.depends_on_block < 0) != (step.depends_on_step < 0)) {
+      file_.fail(node, path, "expected both depid and deps, or -1 for both");
+    }
+    if (step.type == MscclStepType::Nothing) {
+      return step;
+    }
+    step.source_buffer = named(node, path, "srcbuf", kBuffers);
+    step.source_offset = number(node, path, "srcoff", 0, kMostChunks);
+    step.target_buffer = named(node, path, "dstbuf", kBuffers);
+    step.target_offset = number(node, path, "dstoff", 0, kMostChunks);
+    step.count = number(node, path, "cnt", 1, kMostCount);
+    return step;
+  }
+
+  // Only these attributes, each once, and only these children.
+  void check_words(const pugi::xml_node& node, const std::string& path, Words known,
+                   std::string_view child_name) const {
+    std::vector<std::string_view> seen;
+    for (const pugi::xml_attribute attribute : node.attributes()) {
+      const std::string_view word = attribute.name();
+      if (word == child_name || std::find(known.begin(), known.end(), word) == known.end()) {
+        file_.fail(
+            node, path,
+            fmt::format("unknown attribute {}; known: {}", in_quotes(word),
+                        fmt::join(known.first(known.size() - (child_name.empty() ? 0 : 1)), ", ")));
+      }
+      if (std::find(seen.begin(), seen.end(), word) != seen.end()) {
+        file_.fail(node, path, fmt::format("the attribute {} is given twice", in_quotes(word)));
+      }
+      seen.push_back(word);
+    }
+    for (const pugi::xml_node child : node.children()) {
+      if (child.type() != pugi::node_element || child.name() != child_name) {
+        file_.fail(child, path,
+                   fmt::format("expected {}, found {}",
+                               child_name.empty() ? "nothing inside"
+                                                  : fmt::format("elements \"{}\" only", child_name),
+                               in_quotes(child.type() == pugi::node_element ? child.name()
+                                                                            : child.value())));
+      }
+    }
+  }
+
+  void check_id(const pugi::xml_node& node, const std::string& path, const char* key,
+                std::size_t expected) const {
+    const int found = number(node, path, key, 0, 1 << 20);
+    if (static_cast<std::size_t>(found) != expected) {
+      file_.fail(node, path, fmt::format("expected {} {}, found {}", key, expected, found));
+    }
+  }
+
+  [[nodiscard]] int number(const pugi::xml_node& node, const std::string& path, const char* key,
+                           int least, int most, std::optional<int> otherwise = {}) const {
+    const pugi::xml_attribute attribute = node.attribute(key);
+    if (!attribute && otherwise) {
+      return *otherwise;
+    }
+    const std::string_view text = required(node, path, key);
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+      file_.fail(node, path,
+                 fmt::format("{}: expected a whole number from {} to {}, found {}", key, least,
+                             most, in_quotes(text)));
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::int64_t bytes(const pugi::xml_node& node, const std::string& path,
+                                   const char* key, const char* other) const {
+    const char* const name = node.attribute(key) ? key : other;
+    if (!node.attribute(name)) {
+      return 0;
+    }
+    const std::string_view text = node.attribute(name).value();
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+      file_.fail(node, path,
+                 fmt::format("{}: expected a number of bytes, found {}", name, in_quotes(text)));
+    }
+    return value;
+  }
+
+  template <typename Value, std::size_t count>
+  [[nodiscard]] Value named(const pugi::xml_node& node, const std::string& path, const char* key,
+                            const Names<Value, count>& names) const {
+    const std::string_view text = required(node, path, key);
+    std::vector<std::string_view> known;
+    for (const auto& [name, value] : names) {
+      if (name == text) {
+        return value;
+      }
+      known.push_back(name);
+    }
+    file_.fail(node, path,
+               fmt::format("{}: expected one of {}, found {}", key, fmt::join(known, ", "),
+                           in_quotes(text)));
+  }
+
+  [[nodiscard]] std::string_view required(const pugi::xml_node& node, const std::string& path,
+                                          const char* key) const {
+    const pugi::xml_attribute attribute = node.attribute(key);
+    if (!attribute) {
+      file_.fail(node, path, fmt::format("missing attribute \"{}\"", key));
+    }
+    return attribute.value();
+  }
+
+  [[nodiscard]] FilePlace place_of(const pugi::xml_node& node) const {
+    return file_.place_of(node);
+  }
+
+  XmlFile file_;
+};
+
+}  // namespace
+
+MscclAlgorithm read_msccl_xml(std::string_view text, const std::string& name) {
+  return MscclReader(text, name).read();
+}
+
+}  // namespace trainyard

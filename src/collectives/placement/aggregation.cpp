@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/placement/aggregation.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "collectives/placement/rank_grid.h"
+
+namespace trainyard {
+
+namespace {
+
+// The ends of the links from `node` that are of this kind, in order of id, each once.
+std::vector<NodeId> neighbours(const Topology& topology, NodeId node, NodeKind kind) {
+  std::set<NodeId> found;
+  for (const LinkId link : topology.links_from(node)) {
+    const NodeId target = topology.link(link).target;
+    if (topology.node(target).kind == kind) {
+      found.insert(target);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+void keep_common(std::vector<NodeId>& nodes, const std::vector<NodeId>& others) {
+  std::erase_if(nodes, [&](NodeId node) { return !std::ranges::binary_search(others, node); });
+}
+
+// The common ones of the neighbours of all `nodes`, of which there is at least one.
+std::vector<NodeId> common_neighbours(const Topology& topology, const std::vector<NodeId>& nodes,
+                                      NodeKind kind) {
+  std::vector<NodeId> common = neighbours(topology, nodes.front(), kind);
+  for (const NodeId node : nodes) {
+    keep_common(common, neighbours(topology, node, kind));
+  }
+  return common;
+}
+
+// What a switch is made of; an NVSwitch whose chips the cluster does not name is of its link.
+std::string part_of(const Topology& topology, NodeId id) {
+  const Node& node = topology.node(id);
+  const std::string& name = node.part == 0 ? node.name : topology.parts()[node.part];
+  const bool is_link = node.kind == NodeKind::NvSwitch && node.part != 0 &&
+                       node.part == topology.link(topology.links_from(id).front()).spec.part;
+  return (is_link ? "NVSwitch of " : "switch ") + name;
+}
+
+// Why this switch cannot be a relay.
+std::optional<std::string> inability(const Topology& topology, NodeId id) {
+  if (topology.node(id).in_network_reduction) {
+    return std::nullopt;
+  }
+  return fmt::format("the {} cannot add up in the network", part_of(topology, id));
+}
+
+std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& obstacle) {
+  const std::vector<NodeId> switches =
+      common_neighbours(cluster.topology, cluster.gpus, NodeKind::NvSwitch);
+  if (switches.size() != 1) {
+    obstacle = "the ranks are not all on one NVSwitch";
+    return std::nullopt;
+  }
+  if (const auto reason = inability(cluster.topology, switches.front())) {
+    obstacle = *reason;
+    return std::nullopt;
+  }
+  return SwitchPlan{.relays = switches, .trees = {}};
+}
+
+std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& obstacle) {
+  SwitchPlan plan;
+  for (const NodeId gpu : cluster.gpus) {
+    const std::vector<NodeId> switches = neighbours(cluster.topology, gpu, NodeKind::NvSwitch);
+    if (switches.size() != 1) {
+      obstacle = "a GPU is not on one NVSwitch";
+      return std::nullopt;
+    }
+    if (plan.relays.empty() || plan.relays.back() != switches.front()) {
+      plan.relays.push_back(switches.front());
+      plan.switch_ranks.push_back(0);
+    }
+    ++plan.switch_ranks.back();
+  }
+  if (plan.relays.size() < 2) {
+    obstacle = "all ranks are on one NVSwitch, for which nvls is";
+    return std::nullopt;
+  }
+  for (const NodeId relay : plan.relays) {
+    if (const auto reason = inability(cluster.topology, relay)) {
+      obstacle = *reason;
+      return std::nullopt;
+    }
+  }
+  return plan;
+}
+
+// Why the ranks of the cluster do not form the levels or dimensions of the algorithm.
+std::optional<std::string> missing_level(const Cluster& cluster, Algorithm algorithm) {
+  if (algorithm == Algorithm::MultiRing) {
+    std::string obstacle;
+    return rank_grid(cluster, obstacle) ? std::nullopt : std::optional(obstacle);
+  }
+  if (algorithm != Algorithm::Hierarchical && algorithm != Algorithm::TwoHop) {
+    return std::nullopt;
+  }
+  if (cluster.server_gpus.size() < 2) {
+    return "one server is one level";
+  }
+  if (std::ranges::max(cluster.server_gpus) < 2) {
+    return "servers of one rank are one level";
+  }
+  return std::nullopt;
+}
+
+class TreePlanner {
+ public:
+  TreePlanner(const Cluster& cluster, const Routing& routing)
+      : cluster_(cluster), routing_(routing) {}
+
+  std::optional<SwitchPlan> plan(std::string& obstacle) {
+    find_nics();
+    std::size_t trees = 0;
+    for (const std::vector<Nic>& nics : nics_) {
+      trees = std::max(trees, nics.size());
+    }
+    for (std::size_t tree = 0; tree < trees && obstacle_.empty(); ++tree) {
+      add_tree(tree);
+    }
+    if (!obstacle_.empty()) {
+      obstacle = obstacle_;
+      return std::nullopt;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct Nic {
+    RankId head;
+    std::uint32_t turn;  // Of the head's NICs: the flow label by which it is used.
+    NodeId leaf;
+  };
+
+  // Those of each server, each once, by the first GPU that uses it.
+  void find_nics() {
+    std::uint32_t rank = 0;
+    for (const int gpus : cluster_.server_gpus) {
+      std::vector<Nic>& own = nics_.emplace_back();
+      std::set<NodeId> taken;
+      for (int gpu = 0; gpu < gpus; ++gpu, ++rank) {
+        const std::vector<NodeId> nics = routing_.nics(cluster_.gpus[rank]);
+        for (std::uint32_t turn = 0; turn < nics.size(); ++turn) {
+          if (taken.insert(nics[turn]).second) {
+            own.push_back({.head = RankId(rank), .turn = turn, .leaf = leaf_of(nics[turn])});
+          }
+        }
+      }
+      if (own.empty()) {
+        obstacle_ = "a server has no NIC";
+      }
+    }
+  }
+
+  NodeId leaf_of(NodeId nic) {
+    std::vector<NodeId> leaves;  // By cable.
+    for (const LinkId link : cluster_.topology.links_from(nic)) {
+      const NodeId target = cluster_.topology.link(link).target;
+      if (cluster_.topology.node(target).kind == NodeKind::Switch) {
+        leaves.push_back(target);
+      }
+    }
+    if (leaves.size() != 1) {
+      obstacle_ = "a NIC has no or several ports on switches, and a tree uses one";
+      return nic;
+    }
+    return leaves.front();
+  }
+
+  void add_tree(std::size_t number) {
+    AggregationTree tree;
+    std::vector<NodeId> leaves;
+    for (const std::vector<Nic>& nics : nics_) {
+      const Nic& nic = nics[number % nics.size()];
+      tree.members.push_back({.head = nic.head, .turn = nic.turn, .leaf = relay(nic.leaf)});
+      leaves.push_back(nic.leaf);
+    }
+    std::ranges::sort(leaves);
+    leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+    if (leaves.size() > 1) {
+      const std::vector<NodeId> spines =
+          common_neighbours(cluster_.topology, leaves, NodeKind::Switch);
+      if (spines.empty()) {
+        obstacle_ = "no switch joins the leaf switches of a tree";
+        return;
+      }
+      tree.spine = relay(spines[number % spines.size()]);
+      tree.trunk = static_cast<std::uint32_t>(number / spines.size());
+    }
+    plan_.trees.push_back(std::move(tree));
+  }
+
+  std::uint32_t relay(NodeId node) {
+    const auto [entry, is_new] =
+        numbers_.emplace(node, static_cast<std::uint32_t>(plan_.relays.size()));
+    if (is_new) {
+      plan_.relays.push_back(node);
+      if (const auto reason = inability(cluster_.topology, node)) {
+        obstacle_ = *reason;
+      }
+    }
+    return entry->second;
+  }
+
+  const Cluster& cluster_;
+  const Routing& routing_;
+  std::vector<std::vector<Nic>> nics_;  // By server.
+  SwitchPlan plan_;
+  std::map<NodeId, std::uint32_t> numbers_;  // Of the relays.
+  std::string obstacle_;
+};
+
+}  // namespace
+
+std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& routing,
+                                        Algorithm algorithm, std::string& obstacle) {
+  if (auto reason = missing_level(cluster, algorithm)) {
+    obstacle = std::move(*reason);
+    return std::nullopt;
+  }
+  if (algorithm == Algorithm::Nvls) {
+    return plan_nvls(cluster, obstacle);
+  }
+  if (algorithm == Algorithm::NvlsTree) {
+    return plan_nvls_tree(cluster, obstacle);
+  }
+  if (algorithm != Algorithm::Sharp) {
+    return SwitchPlan{};
+  }
+  if (cluster.server_gpus.size() < 2) {
+    obstacle = "one server does not use the switches of the fabric";
+    return std::nullopt;
+  }
+  return TreePlanner(cluster, routing).plan(obstacle);
+}
+
+std::optional<std::string> obstacle_to(const Cluster& cluster, const Routing& routing,
+                                       Algorithm algorithm) {
+  std::string obstacle;
+  return plan_switches(cluster, routing, algorithm, obstacle) ? std::nullopt
+                                                              : std::optional(obstacle);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rings and trees the plain runtime lays over a cluster.
+//
+// - GPUs joined by direct links (an NVLink mesh without a switch): one channel for each of the
+//   link-disjoint rings that the mesh has.
+// - Otherwise the natural order of the GPUs, which an NVSwitch or a PCIe tree serves as well as any
+//   other, and two channels, so that both trees of the double tree are used.
+// - Several nodes: as many channels as give every NIC and every ring the same number; they enter
+//   and leave a node at GPUs next to different NICs, and equal neighbours are joined on one rail.
+//   Nodes may differ; each kind has rings and cuts of its own (docs/collectives.md).
+// - GPUs that hang off the switches of a grid, without NICs: rings from neighbour to neighbour, one
+//   channel each way.
+// - multi-ring: the dimensions of rank_grid.h; on a grid fabric a channel for each dimension and
+// way.
+// - nvls-tree: the ranks of an NVSwitch are a node, and two channels use both trees.
+// Algorithms other than these use every link from one channel. Those that add up in the network
+// also get switches as relays (aggregation.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "collectives/schedule/rank_layout.h"
+#include "topology/cluster/cluster.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard {
+
+struct Placement {
+  RankLayout layout;
+  std::vector<NodeId> nodes;  // By rank, then by relay.
+  std::vector<AggregationTree> trees;
+  std::vector<int> dimensions;  // Of multi-ring; see ScheduleOptions.
+  bool rotate_dimensions = false;
+  // What a user should know, such as a mesh that has no ring.
+  std::vector<std::string> remarks;
+};
+
+// `channels` overrides the number of channels. Throws ConfigError where obstacle_to() has one.
+[[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
+                              std::optional<int> channels);
+
+}  // namespace trainyard

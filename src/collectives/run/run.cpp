@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/run/run.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "collectives/placement/placement.h"
+#include "collectives/run/executor.h"
+#include "collectives/run/transfer_progress.h"
+#include "network/engines/make_network.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+
+namespace {
+
+// A message is a few hundred bytes of state on a connection that it may wait for, and chunks are
+// counted in 32 bits. 4,096 ranks can do an alltoall on one channel.
+constexpr std::int64_t kMostPieces = 65'536;
+constexpr std::int64_t kMostConnections = 16'777'216;
+constexpr std::int64_t kMostChunks = 2'147'483'648;
+// That --chunk may make: a minute of the flow engine (benchmarks/README.md), and as many as a ring
+// of 4,096 ranks on eight channels has without it.
+constexpr std::uint64_t kMostTransfers = 268'435'456;
+
+int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
+  if (!job.piece) {
+    return default_pieces(job.algorithm, job.operation, layout, job.size);
+  }
+  const std::int64_t share = job.size.count() / layout.channels();
+  const std::int64_t pieces = (share + job.piece->count() - 1) / job.piece->count();
+  if (pieces > kMostPieces) {
+    throw ConfigError(fmt::format(
+        "--chunk: expected at least {} for {} ({} pieces on each of {} channels), found {}",
+        to_string(Bytes((share + kMostPieces - 1) / kMostPieces)), to_string(job.size), kMostPieces,
+        layout.channels(), to_string(*job.piece)));
+  }
+  return std::max(1, static_cast<int>(pieces));
+}
+
+bool exchanges(Operation operation) {
+  return operation == Operation::AllToAll || operation == Operation::AllToAllV;
+}
+
+// Connections of a rank on a channel, at most.
+std::int64_t partners_of(const CollectiveJob& job, const RankLayout& layout) {
+  const std::int64_t ranks = layout.ranks();
+  const std::int64_t locals = layout.most_ranks_per_node();
+  const std::int64_t rounds = std::bit_width(static_cast<std::uint32_t>(layout.ranks()));
+  switch (job.algorithm) {
+    case Algorithm::Pairwise:
+    case Algorithm::Direct:
+      return exchanges(job.operation) ? ranks : 4;
+    case Algorithm::TwoHop:  // Its server, and the ranks of its class in the others.
+      return locals + layout.nodes() * (locals / layout.least_ranks_per_node() + 1);
+    case Algorithm::Sharp:  // Both ways of every pair in a server and of its switch.
+      return 2 * locals + 2;
+    case Algorithm::Hierarchical:  // The same, and those between servers.
+      return 2 * locals + rounds + 1;
+    case Algorithm::NvlsTree:  // Two each way with the switch, and both ways of an edge.
+      return 6;
+    default:  // A partner for each round; both ways of a tree or a switch.
+      return std::max<std::int64_t>(4, rounds);
+  }
+}
+
+// Entries of the chunks of a rank on a channel, at most.
+std::int64_t chunks_of(const CollectiveJob& job, const RankLayout& layout, int pieces) {
+  const std::int64_t ranks = layout.ranks();
+  if (!exchanges(job.operation)) {
+    return std::max(pieces, job.algorithm == Algorithm::Bruck ? 2 : 1);
+  }
+  switch (job.algorithm) {
+    case Algorithm::Bruck:  // Half of the blocks in each round.
+      return std::max<std::int64_t>(
+          ranks, ranks / 2 * std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
+    case Algorithm::TwoHop:
+      return 2 * ranks;
+    default:
+      return ranks;
+  }
+}
+
+// Refuses what would not fit, before anything is allocated.
+void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces) {
+  const std::int64_t ranks = layout.ranks();
+  const std::int64_t channels = layout.channels();
+  const std::int64_t connections = channels * ranks * partners_of(job, layout);
+  if (connections > kMostConnections) {
+    throw ConfigError(fmt::format(
+        "{} of {} ranks on {} channels: expected at most {} connections, found {}; use fewer ranks "
+        "or --channels",
+        to_string(job.operation), ranks, channels, kMostConnections, connections));
+  }
+  const std::int64_t chunks = channels * ranks * chunks_of(job, layout, pieces);
+  if (chunks > kMostChunks) {
+    throw ConfigError(fmt::format(
+        "{} of {} ranks on {} channels: expected at most {} chunks, found {}; use a larger --chunk "
+        "or fewer --channels",
+        to_string(job.operation), ranks, channels, kMostChunks, chunks));
+  }
+}
+
+ScheduleOptions schedule_options(const CollectiveJob& job, const Placement& placement, int pieces) {
+  return {.layout = placement.layout,
+          .root = job.root,
+          .pieces = pieces,
+          .trees = placement.trees,
+          .dimensions = placement.dimensions,
+          .rotate_dimensions = placement.rotate_dimensions,
+          .matrix = job.matrix};
+}
+
+// Each is a step of its sender and one of its receiver.
+std::uint64_t transfers_of(const Schedule& schedule) {
+  std::uint64_t steps = 0;
+  for (std::uint32_t lane = 0; lane < schedule.shape().lanes; ++lane) {
+    steps += schedule.step_count(LaneId(lane));
+  }
+  return steps / 2;
+}
+
+// Refuses pieces that would keep anyone waiting for hours, with the least that would not.
+void check_transfers(const CollectiveJob& job, const Placement& placement,
+                     const Schedule& schedule) {
+  const std::uint64_t transfers = transfers_of(schedule);
+  if (!job.piece || transfers <= kMostTransfers) {
+    return;
+  }
+  const std::uint64_t whole = transfers_of(
+      *make_schedule(job.algorithm, job.operation, schedule_options(job, placement, 1)));
+  if (whole == transfers) {
+    return;  // Not because of the pieces.
+  }
+  const auto pieces = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMostTransfers / whole));
+  const std::int64_t share = job.size.count() / placement.layout.channels();
+  throw ConfigError(fmt::format(
+      "--chunk: expected at least {} for {} of {} by {} ranks (at most {} transfers), found {}, "
+      "which makes {} transfers",
+      to_string(Bytes((share + pieces - 1) / pieces)), to_string(job.operation),
+      to_string(job.size), placement.layout.ranks(), kMostTransfers, to_string(*job.piece),
+      transfers));
+}
+
+std::optional<Bottleneck> busiest_link(const Network& network, const Topology& topology,
+                                       SimTime time) {
+  std::optional<Bottleneck> busiest;
+  for (const LinkUse& use : network.link_use()) {
+    const double busy = transfer_time(use.bytes, topology.link(use.link).spec.bandwidth) / time;
+    if (!busiest || busy > busiest->utilisation) {
+      busiest = {.link = use.link, .utilisation = busy};
+    }
+  }
+  return busiest;
+}
+
+// Another network, with what is sent counted now and then.
+class CountedNetwork final : public Network {
+ public:
+  CountedNetwork(Network& network, TransferProgress& progress)
+      : network_(network), progress_(progress) {}
+
+  ConnectionId connect(const ConnectionSpec& spec) override { return network_.connect(spec); }
+  void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override {
+    constexpr std::uint64_t kCounted = 4'096;
+    if (++sent_ % kCounted == 0) {
+      progress_.done += kCounted;
+    }
+    network_.send(connection, size, done, token);
+  }
+  [[nodiscard]] SimTime quiet_time() const override { return network_.quiet_time(); }
+  void reserve(std::size_t connections) override { network_.reserve(connections); }
+  [[nodiscard]] NetworkStats stats() const override { return network_.stats(); }
+  [[nodiscard]] std::vector<LinkUse> link_use() const override { return network_.link_use(); }
+
+ private:
+  Network& network_;
+  TransferProgress& progress_;
+  std::uint64_t sent_ = 0;
+};
+
+CollectiveResult run_schedule(const Cluster& cluster, Routing& routing, const CollectiveJob& job,
+                              const Schedule& schedule, std::span<const NodeId> nodes,
+                              TransferProgress* progress) {
+  Simulator simulator;
+  const auto network = make_network(job.fidelity, simulator, routing, job.packet);
+  std::optional<CountedNetwork> counted;
+  if (progress != nullptr) {
+    counted.emplace(*network, *progress);
+    progress->all += transfers_of(schedule);
+    ++progress->runs;
+  }
+  Executor executor(simulator, counted ? *counted : *network, schedule, nodes, job.size, job.trace);
+  executor.start();
+  simulator.run();
+  CollectiveResult result{.time = {},
+                          .channels = schedule.shape().channels,
+                          .pieces = 1,
+                          .remarks = {},
+                          .fingerprint = simulator.fingerprint(),
+                          .network = network->stats(),
+                          .bottleneck = {},
+                          .complaint = network->complaint()};
+  if (job.keeps_counters) {
+    result.port_counters = network->port_counters();
+    result.samples = network->samples();
+    result.link_use = network->link_use();
+  }
+  if (result.complaint) {
+    return result;
+  }
+  const std::optional<std::string> violation = executor.contract_violation();
+  CHECK(!violation, *violation);
+  result.time = executor.finish_time();
+  result.bottleneck = busiest_link(*network, cluster.topology, result.time);
+  return result;
+}
+
+CollectiveResult run_job(const Cluster& cluster, const CollectiveJob& job,
+                         TransferProgress* progress) {
+  Routing routing(cluster.topology, cluster.routing);
+  if (job.schedule != nullptr) {
+    CHECK(job.schedule->shape().operation == job.operation, "a schedule of another operation");
+    return run_schedule(cluster, routing, job, *job.schedule, cluster.gpus, progress);
+  }
+  const Placement placement = place(cluster, routing, job.algorithm, job.channels);
+  const int pieces = pieces_of(job, placement.layout);
+  check_extent(job, placement.layout, pieces);
+  const auto schedule =
+      make_schedule(job.algorithm, job.operation, schedule_options(job, placement, pieces));
+  check_transfers(job, placement, *schedule);
+  CollectiveResult result =
+      run_schedule(cluster, routing, job, *schedule, placement.nodes, progress);
+  result.pieces = pieces;
+  result.remarks = placement.remarks;
+  return result;
+}
+
+}  // namespace
+
+CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job) {
+  return run_job(cluster, job, nullptr);
+}
+
+CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job,
+                                TransferProgress& progress) {
+  return run_job(cluster, job, &progress);
+}
+
+Bytes aligned_size(Operation operation, Bytes size, int ranks) {
+  switch (operation) {
+    case Operation::AllGather:
+    case Operation::ReduceScatter:
+    case Operation::AllToAll:
+    case Operation::AllToAllV:
+    case Operation::Scatter:
+    case Operation::Gather: {
+      constexpr std::int64_t kAlignment = 16;
+      const std::int64_t part = size.count() / ranks / kAlignment * kAlignment;
+      return Bytes(part * ranks);
+    }
+    case Operation::Barrier:
+      return Bytes(0);
+    default:
+      return size;
+  }
+}
+
+}  // namespace trainyard

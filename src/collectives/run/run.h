@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective on an otherwise idle cluster, from placement to time, with the plain runtime.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithms/algorithms.h"
+#include "network/contract/network.h"
+#include "network/packet/packet_options.h"
+#include "sim/trace.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+struct CollectiveJob {
+  Operation operation = Operation::AllReduce;
+  Algorithm algorithm = Algorithm::Ring;
+  // In the sense of nccl-tests; see aligned_size.
+  Bytes size{};
+  RankId root{};
+  std::optional<int> channels = {};  // Otherwise those of place().
+  std::optional<Bytes> piece = {};   // Pipeline piece; otherwise default_pieces().
+  Fidelity fidelity = Fidelity::Flow;
+  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
+  TraceRecorder* trace = nullptr;
+  // Of alltoallv, for as many ranks as the cluster has; `size` is then its largest(). Without one
+  // every pair exchanges size / ranks.
+  const TrafficMatrix* matrix = nullptr;
+  bool keeps_counters = false;  // Of ports, for the result; and samples, if `packet` has them.
+  // Instead of `algorithm`: a schedule of as many ranks as the cluster has, without relays.
+  const Schedule* schedule = nullptr;
+};
+
+// The link that was busy for the largest share of the time.
+struct Bottleneck {
+  LinkId link;
+  double utilisation = 0.0;  // Bytes over capacity times time.
+};
+
+struct CollectiveResult {
+  SimTime time;
+  int channels = 0;
+  int pieces = 0;
+  std::vector<std::string> remarks;  // Of the placement.
+  std::uint64_t fingerprint = 0;
+  NetworkStats network;
+  std::optional<Bottleneck> bottleneck;  // None if nothing was carried.
+  // Of Network: why it never was complete, in which case `time` says nothing; and of its ports.
+  std::optional<std::string> complaint = {};
+  std::optional<std::vector<PortCounters>> port_counters = {};
+  std::optional<PacketSamples> samples = {};
+  std::vector<LinkUse> link_use = {};  // What each link carried, with `keeps_counters`.
+};
+
+// The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm
+// support the operation. Throws ConfigError if the cluster cannot run it (aggregation.h), if two
+// ranks cannot reach each other, or if the pieces, chunks or connections would be too many; CHECKs
+// the contract of executor.h where the network has no complaint.
+[[nodiscard]] CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job);
+
+// The size that nccl-tests would run for a wanted one: operations that give every rank its own part
+// (all_gather, reduce_scatter, alltoall, scatter, gather) round that part down to 16 bytes; so does
+// alltoallv without a matrix
+// (common.cu and the *GetCollByteCount functions of nccl-tests). Zero if nothing is left.
+[[nodiscard]] Bytes aligned_size(Operation operation, Bytes size, int ranks);
+
+}  // namespace trainyard

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hw/control/dcqcn.h"
+
+#include <algorithm>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+double real(Bandwidth rate) {
+  return static_cast<double>(rate.bits_per_second());
+}
+
+// By squaring: the same bits everywhere, which the library's pow does not promise.
+double power(double base, std::int64_t exponent) {
+  double result = 1.0;
+  for (; exponent > 0 && result > 0.0; exponent >>= 1) {
+    if ((exponent & 1) != 0) {
+      result *= base;
+    }
+    base *= base;
+  }
+  return result;
+}
+
+// Whole intervals in a time that is not negative.
+std::int64_t whole(SimTime time, SimTime interval) {
+  return time.picoseconds() / interval.picoseconds();
+}
+
+}  // namespace
+
+DcqcnReaction::DcqcnReaction(const DcqcnSettings& settings)
+    : DcqcnReaction(settings, real(settings.line)) {}
+
+DcqcnReaction::DcqcnReaction(const DcqcnSettings& settings, double rate)
+    : settings_(&settings), rate_(rate), target_(rate), alpha_(settings.initial_alpha) {
+  CHECK(settings.line > Bandwidth(0), "a port without a rate");
+  CHECK(settings.alpha_interval > SimTime() && settings.rate_timer > SimTime(),
+        "timers of no time");
+  CHECK(settings.timing == CutTiming::OnCnp || settings.cut_interval > SimTime(),
+        "timers of no time");
+}
+
+double DcqcnReaction::fallen(std::int64_t ticks) const {
+  return alpha_ * power(1.0 - settings_->g, ticks);
+}
+
+double DcqcnReaction::alpha(SimTime now) const {
+  if (!is_active_) {
+    return alpha_;
+  }
+  if (alpha_at_ <= now) {  // Raised by its tick, and fallen since.
+    const double before = fallen(whole(alpha_at_ - alpha_since_, settings_->alpha_interval) - 1);
+    const double raised = (1.0 - settings_->g) * before + settings_->g;
+    return raised * power(1.0 - settings_->g, whole(now - alpha_at_, settings_->alpha_interval));
+  }
+  return fallen(whole(now - alpha_since_, settings_->alpha_interval));
+}
+
+SimTime DcqcnReaction::next_tick(SimTime now, SimTime interval, SimTime offset) const {
+  const SimTime first = start_ + offset;
+  if (now <= first) {
+    return first + interval;
+  }
+  const std::int64_t ticks =
+      whole(now - first + interval - picoseconds(1), interval);  // Rounded up.
+  return first + interval * ticks;
+}
+
+void DcqcnReaction::raise_alpha(SimTime at) {
+  alpha_ = alpha(at);
+  alpha_since_ = at;
+  alpha_at_ = SimTime::max();
+}
+
+void DcqcnReaction::on_cnp(SimTime now) {
+  if (now > SimTime()) {
+    advance(now - picoseconds(1));
+  }
+  if (settings_->timing == CutTiming::OnCnp) {
+    // An alpha timer that expires at this very instant comes too late.
+    const bool has_past = is_active_ && now > alpha_since_;
+    const double before = has_past ? alpha(now - picoseconds(1)) : alpha_;
+    is_active_ = true;
+    cut(before, now);
+    alpha_ = (1.0 - settings_->g) * before + settings_->g;
+    alpha_since_ = now;
+    return;
+  }
+  if (alpha_at_ < now) {
+    raise_alpha(alpha_at_);
+  }
+  if (!is_active_) {
+    is_active_ = true;
+    start_ = now;
+    alpha_since_ = now;
+    if (settings_->first_rate > Bandwidth(0)) {
+      rate_ = std::min(rate_, real(settings_->first_rate));
+    }
+    target_ = rate_;
+  } else {
+    alpha_at_ = std::min(alpha_at_, next_tick(now, settings_->alpha_interval, SimTime()));
+  }
+  cut_at_ = std::min(cut_at_, next_tick(now, settings_->cut_interval, settings_->cut_offset));
+}
+
+void DcqcnReaction::cut(double alpha, SimTime now) {
+  const bool has_increased = byte_count_ > 0 || (timer_count_ > 0 && settings_->clamp_after_timer);
+  if (settings_->clamp_target || has_increased) {
+    target_ = rate_;
+  }
+  const double share = std::max(1.0 - alpha * settings_->alpha_weight, settings_->least_share);
+  rate_ = std::max(real(settings_->least), rate_ * share);
+  timer_count_ = 0;
+  byte_count_ = 0;
+  bytes_ = 0;
+  timer_at_ = now + settings_->rate_timer;
+  is_settled_ = false;
+}
+
+void DcqcnReaction::increase() {
+  const bool by_bytes = settings_->byte_counter > Bytes(0);
+  const std::int64_t most = by_bytes ? std::max(timer_count_, byte_count_) : timer_count_;
+  const std::int64_t least = by_bytes ? std::min(timer_count_, byte_count_) : timer_count_;
+  const std::int64_t threshold = settings_->threshold;
+  const bool is_recovery =
+      settings_->fast_recovery == FastRecovery::Below ? most < threshold : most <= threshold;
+  if (!is_recovery && least > threshold) {
+    const double steps = settings_->hyper_grows ? static_cast<double>(least - threshold) : 1.0;
+    target_ += steps * real(settings_->hyper);
+  } else if (!is_recovery) {
+    target_ += real(settings_->additive);
+  }
+  const double line = real(settings_->line);
+  if (settings_->cap_target) {
+    target_ = std::min(target_, line);
+  }
+  const double before = rate_;
+  rate_ = std::min((target_ + rate_) / 2.0, line);
+  is_settled_ = settings_->cap_target && target_ >= line && rate_ <= before;
+}
+
+void DcqcnReaction::count_and_increase(std::int64_t& count) {
+  if (settings_->counts_first) {
+    ++count;
+    increase();
+  } else {
+    increase();
+    ++count;
+  }
+}
+
+DcqcnReaction::Event DcqcnReaction::step(SimTime until) {
+  if (deadline() > until || deadline() == SimTime::max()) {
+    return Event::None;
+  }
+  if (cut_at_ <= timer_at_ || is_settled_) {
+    const SimTime at = cut_at_;
+    cut_at_ = SimTime::max();
+    if (alpha_at_ <= at) {
+      raise_alpha(alpha_at_);
+    }
+    cut(alpha(at), at);
+    return Event::Cut;
+  }
+  timer_at_ = timer_at_ + settings_->rate_timer;
+  count_and_increase(timer_count_);
+  return Event::Timer;
+}
+
+void DcqcnReaction::on_sent(SimTime now, Bytes size) {
+  if (!is_active_ || settings_->byte_counter == Bytes(0)) {
+    return;
+  }
+  advance(now);
+  bytes_ += size.count();
+  while (bytes_ >= settings_->byte_counter.count()) {
+    bytes_ -= settings_->byte_counter.count();
+    count_and_increase(byte_count_);
+  }
+}
+
+}  // namespace trainyard

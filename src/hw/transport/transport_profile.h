@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// How RDMA runs over a fabric, as configs/transport/default.yaml and files like it state it:
+// congestion control, marking, flow control, buffers of switches, recovery from loss.
+// docs/transport.md explains the keys.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/control/control_profile.h"
+#include "hw/switch/ecn.h"
+#include "hw/switch/pfc.h"
+#include "hw/switch/port_chooser.h"
+#include "hw/switch/shared_buffer.h"
+#include "hw/transport/go_back_n.h"
+#include "hw/transport/selective_repeat.h"
+#include "sim/config.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+enum class EcnScaling : std::uint8_t { Linear, Fixed, Table };
+
+struct MarkingPreset {
+  struct Row {
+    Bandwidth rate{};  // Absent (0) for Fixed.
+    RedProfile red{};
+  };
+  std::string name;
+  EcnScaling scaling = EcnScaling::Linear;
+  MarkAt mark_at = MarkAt::Dequeue;
+  std::vector<Row> rows;
+
+  // Of the file of presets. Throws ConfigError; an unknown name is one at `name`.
+  [[nodiscard]] static MarkingPreset load(const std::filesystem::path& file,
+                                          const ConfigNode& name);
+  // For a port of this rate; absent if a table has no row within a millionth of it, which is what
+  // rates without and with headers lose by rounding.
+  [[nodiscard]] std::optional<RedProfile> at(Bandwidth rate) const;
+};
+
+struct PfcProfile {
+  std::vector<int> priorities;  // Lossless ones; none: no PFC.
+  std::uint16_t quanta = kMaxQuanta;
+  HeadroomRule headroom = HeadroomRule::Standard;
+  SimTime pipeline{};
+  std::optional<WatchdogSettings> watchdog;  // Absent: off.
+
+  [[nodiscard]] bool is_lossless(int priority) const;
+};
+
+struct BufferProfile {
+  Bytes size{};
+  Bytes cell{};
+  AdmissionRule admission = AdmissionRule::Guaranteed;
+  Bytes reserve{};  // Of a lossless group.
+  Bytes resume_offset{};
+  int lossless_alpha = 0;  // Exponents of 2.
+  int lossy_alpha = 0;
+};
+
+enum class Recovery : std::uint8_t { GoBackN, Selective, None };
+
+// Where each port has a queue for each priority.
+struct QueueProfile {
+  std::vector<int> strict;   // Priorities that go before all others, the highest first.
+  std::vector<int> weights;  // By priority: full packets that the others send in a turn.
+};
+
+struct RdmaProfile {
+  Bytes path_mtu{};
+  bool is_what_if = false;  // A path MTU that RDMA does not know.
+  int data_priority = 0;
+  int control_priority = 0;
+  std::int64_t ack_every = 0;  // 0: at the end of messages only.
+  Recovery recovery = Recovery::GoBackN;
+  RetrySettings retry{};
+  SelectiveSettings selective{};  // Its window is that of the engine: line rate x base RTT.
+};
+
+// One end of a link as its receiver's buffer sees it.
+struct LinkTerms {
+  Bandwidth rate{};
+  SimTime delay{};  // One way.
+  Bytes frame{};    // The largest, on the wire.
+};
+
+// PATH=VALUE pairs as --set gives them.
+using ConfigSets = std::vector<std::pair<std::string, std::string>>;
+
+struct TransportProfile {
+  ControlProfile control;
+  std::optional<MarkingPreset> ecn;  // Absent: nothing is marked.
+  PfcProfile pfc;
+  BufferProfile buffer;
+  RdmaProfile rdma;
+  std::optional<QueueProfile> queues = {};
+  std::optional<AdaptiveOptions> adaptive = {};
+
+  // Reads a file such as configs/transport/default.yaml, which it may have as its `base`. Names of
+  // controls and presets are those of `folder`, configs/transport; a control that ends in ".yaml"
+  // is a file beside this one. Throws ConfigError.
+  [[nodiscard]] static TransportProfile load(const std::filesystem::path& file,
+                                             const std::filesystem::path& folder,
+                                             const ConfigSets& sets = {});
+  // The same from a document that is loaded; files beside it are those of the folder `beside`.
+  [[nodiscard]] static TransportProfile read(ConfigDocument& document,
+                                             const std::filesystem::path& beside,
+                                             const std::filesystem::path& folder,
+                                             const ConfigSets& sets = {});
+
+  // Of the group that stores what comes over `link` with this priority. The headroom holds what the
+  // rule says and the packet that triggers XOFF.
+  [[nodiscard]] IngressLimits ingress_limits(int priority, const LinkTerms& link) const;
+  // Of the egress queues of this priority.
+  [[nodiscard]] BufferThreshold egress_threshold(int priority) const;
+  [[nodiscard]] SharedBufferSettings buffer_settings(std::optional<Bytes> size) const;
+};
+
+}  // namespace trainyard

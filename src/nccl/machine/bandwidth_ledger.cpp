@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/machine/bandwidth_ledger.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainyard::nccl {
+namespace {
+
+float rounded(float bandwidth) {
+  return std::round(bandwidth * 1000.0F) / 1000.0F;
+}
+
+}  // namespace
+
+BandwidthLedger::BandwidthLedger(const System& system)
+    : system_(system), before_ampere_(system.vertices.size(), false) {
+  constexpr int kAmpere = 80;
+  for (const Edge& edge : system.edges) {
+    left_.push_back(edge.bandwidth);
+  }
+  for (const SystemGpu& gpu : system.gpus) {
+    before_ampere_[static_cast<std::size_t>(gpu.device)] = gpu.sm < kAmpere;
+  }
+}
+
+bool BandwidthLedger::take(const Path& path, float bandwidth, bool from_gpu) {
+  const std::size_t done = follow(path, path.edges.size(), bandwidth, from_gpu);
+  if (done < path.edges.size()) {
+    (void)follow(path, done, -bandwidth, from_gpu);
+    return false;
+  }
+  return true;
+}
+
+void BandwidthLedger::give_back(const Path& path, float bandwidth, bool from_gpu) {
+  (void)follow(path, path.edges.size(), -bandwidth, from_gpu);
+}
+
+bool BandwidthLedger::passes_intel(const Path& path) const {
+  return std::any_of(path.edges.begin(), path.edges.end(), [&](int index) {
+    const int to = system_.edges[static_cast<std::size_t>(index)].to;
+    const Vertex& vertex = system_.vertices[static_cast<std::size_t>(to)];
+    return vertex.kind == VertexKind::Cpu &&
+           system_.cpus[static_cast<std::size_t>(vertex.index)].vendor == CpuVendor::Intel;
+  });
+}
+
+// search.cc: followPath.
+std::size_t BandwidthLedger::follow(const Path& path, std::size_t links, float bandwidth,
+                                    bool from_gpu) {
+  const bool has_overhead = path.type == PathType::Phb && from_gpu && passes_intel(path);
+  const float pci = has_overhead ? bandwidth * 6 / 5 : bandwidth;
+  for (std::size_t link = 0; link < links; ++link) {
+    const auto index = static_cast<std::size_t>(path.edges[link]);
+    const Edge& edge = system_.edges[index];
+    const Vertex& to = system_.vertices[static_cast<std::size_t>(edge.to)];
+    const float there = edge.kind == EdgeKind::Pci ? pci : bandwidth;
+    float back = 0.0F;
+    if (!from_gpu && before_ampere_[static_cast<std::size_t>(edge.to)]) {
+      back = there / 8;
+    }
+    if (to.kind == VertexKind::Cpu && edge.kind == EdgeKind::Nvl &&
+        system_.cpus[static_cast<std::size_t>(to.index)].arch == CpuArch::Power) {
+      back += there;
+    }
+    float& left = left_[index];
+    float& left_back = left_[static_cast<std::size_t>(edge.reverse)];
+    if (left < there || (back != 0.0F && left_back < back)) {
+      return link;
+    }
+    left = rounded(left - there);
+    if (back != 0.0F) {
+      left_back = rounded(left_back - back);
+    }
+  }
+  return links;
+}
+
+float BandwidthLedger::pci_bandwidth(int gpu) const {
+  const int device = system_.gpus[static_cast<std::size_t>(gpu)].device;
+  for (const int index : system_.vertices[static_cast<std::size_t>(device)].edges) {
+    const Edge& edge = system_.edges[static_cast<std::size_t>(index)];
+    if (edge.kind == EdgeKind::Pci) {
+      return std::min(left(index), left(edge.reverse));
+    }
+  }
+  return -1.0F;
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes of a job and what NCCL finds on them: the topology files of their hosts.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "hw/parts/catalogue.h"
+#include "topology/cluster/cluster.h"
+#include "topology/exchange/nccl_xml.h"
+
+namespace trainyard::nccl {
+
+struct JobNodes {
+  // The topology files of the hosts of one node: several where an NVLink domain joins them.
+  std::vector<std::vector<NcclSystem>> kinds = {};
+  std::vector<int> kind = {};        // By node.
+  std::vector<int> first_rank = {};  // By node, and the number of ranks at the end.
+};
+
+enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are one node.
+
+// Those of the GPUs of a cluster that ranks use. Throws ConfigError for servers that NCCL's file
+// cannot describe.
+[[nodiscard]] JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue,
+                                 Domains domains);
+
+// `nodes` servers of one file and the GPUs of the first ranks of each; of the last node perhaps
+// fewer.
+struct ServerJob {
+  int nodes = 1;
+  std::optional<int> gpus_per_node = {};  // All if absent.
+  std::optional<int> ranks = {};          // All if absent.
+};
+// Throws ConfigError "OPTION: expected ..., found ..." where there are not as many.
+[[nodiscard]] JobNodes job_nodes(const NcclSystem& server, const ServerJob& job);
+
+}  // namespace trainyard::nccl

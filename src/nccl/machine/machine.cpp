@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/machine/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr int kMostChannels = 64;  // MAXCHANNELS of NCCL.
+
+// Targets of greatest bandwidth, of those the ones of least type.
+std::vector<int> nearest(const PathTable& table, int source) {
+  std::vector<int> found;
+  PathType type = PathType::Dis;
+  float bandwidth = 0.0F;
+  for (int target = 0; target < table.targets(); ++target) {
+    const Path& path = table.at(source, target);
+    if (path.bandwidth > bandwidth || (path.bandwidth == bandwidth && path.type < type)) {
+      bandwidth = path.bandwidth;
+      type = path.type;
+      found.clear();
+    }
+    if (path.bandwidth == bandwidth && path.type == type) {
+      found.push_back(target);
+    }
+  }
+  return found;
+}
+
+bool is_power_of_two(int value) {
+  return value > 0 && (value & (value - 1)) == 0;
+}
+
+// The bits of `value` below `size`, a power of two, in reverse order.
+int mirrored(int value, int size) {
+  int result = 0;
+  for (int bit = 1, image = size / 2; bit < size; bit *= 2, image /= 2) {
+    result |= (value & bit) != 0 ? image : 0;
+  }
+  return result;
+}
+
+// What a path is that goes on as another one. From C2C to PCIe at a CPU, or back, is P2C.
+PathType merged(PathType first, PathType second) {
+  const PathType worse = std::max(first, second);
+  const bool is_p2c = worse == PathType::Phb && std::min(first, second) == PathType::C2c;
+  return is_p2c ? PathType::P2c : worse;
+}
+
+}  // namespace
+
+Machine::Machine(System system, const SearchOptions& options)
+    : system_(std::move(system)),
+      options_(options),
+      paths_(find_paths(system_, !options.nvb_disable)) {
+  adjust_between_gpus();
+  adjust_c2c();
+  adjust_to_nets();
+}
+
+// --- Adjustments -------------------------------------------------------------------------------
+
+void Machine::divert(Path& path, const Path& first, const Path& second) {
+  Path way = first;
+  way.edges.insert(way.edges.end(), second.edges.begin(), second.edges.end());
+  way.type = merged(first.type, second.type);
+  way.bandwidth = std::min(first.bandwidth, second.bandwidth);
+  path = std::move(way);
+}
+
+// By fewest links; the first of equally near ones.
+int Machine::nearest_cpu(int gpu) const {
+  int nearest = -1;
+  std::size_t least = 0;
+  for (int cpu = 0; cpu < paths_.gpu_cpu.targets(); ++cpu) {
+    const std::size_t links = paths_.gpu_cpu.at(gpu, cpu).edges.size();
+    if (links > 0 && (nearest < 0 || links < least)) {
+      nearest = cpu;
+      least = links;
+    }
+  }
+  CHECK(nearest >= 0, "every GPU hangs below a CPU");
+  return nearest;
+}
+
+// paths.cc: ncclTopoCheckP2p. That the driver allows it is assumed.
+bool Machine::may_access_peer(int from, int to) const {
+  const SystemCpu& cpu = system_.cpus.front();
+  constexpr std::size_t kPair = 2;
+  PathType level = PathType::Pxb;
+  if (cpu.arch == CpuArch::X86 && cpu.vendor == CpuVendor::Amd && system_.gpus.size() <= kPair) {
+    level = PathType::Sys;
+  }
+  level = options_.p2p_level.value_or(level);
+  return paths_.gpu_gpu.at(from, to).type <= level;
+}
+
+// paths.cc: ncclTopoCheckNet. Two GPUs that both reach a NIC faster than each other use the NICs.
+bool Machine::prefers_network(int from, int to) const {
+  if (options_.net_disable_intra) {
+    return false;
+  }
+  const auto fastest = [&](int gpu) {
+    float bandwidth = 0.0F;
+    for (int net = 0; net < net_count(); ++net) {
+      const Path& path = paths_.gpu_net.at(gpu, net);
+      if (path.type <= PathType::Pxb) {
+        bandwidth = std::max(bandwidth, path.bandwidth);
+      }
+    }
+    return bandwidth;
+  };
+  const float direct = paths_.gpu_gpu.at(from, to).bandwidth;
+  return fastest(from) > direct && fastest(to) > direct;
+}
+
+void Machine::adjust_between_gpus() {
+  peer_access_.assign(system_.gpus.size() * system_.gpus.size(), true);
+  for (int to = 0; to < gpu_count(); ++to) {
+    for (int from = 0; from < gpu_count(); ++from) {
+      if (!may_access_peer(from, to)) {
+        peer_access_[position(from, to)] = false;
+        const int cpu = nearest_cpu(to);
+        divert(paths_.gpu_gpu.at(from, to), paths_.gpu_cpu.at(from, cpu),
+               paths_.cpu_gpu.at(cpu, to));
+      }
+    }
+    for (int from = 0; from < gpu_count(); ++from) {
+      const bool is_relayed = has_peer_access(from, to) && nvlink_relay(from, to);
+      const bool is_cut_off = !has_peer_access(from, to) && options_.shm_disable;
+      if (from != to && (is_cut_off || (!is_relayed && prefers_network(from, to)))) {
+        paths_.gpu_gpu.at(from, to).type = PathType::Net;
+      }
+    }
+  }
+}
+
+// A GPU on C2C to the CPU over whose PCIe it reaches a NIC.
+void Machine::adjust_c2c() {
+  for (int net = 0; net < net_count(); ++net) {
+    for (int gpu = 0; gpu < gpu_count(); ++gpu) {
+      Path& path = paths_.gpu_net.at(gpu, net);
+      if (path.type == PathType::Phb &&
+          paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c) {
+        path.type = PathType::P2c;
+        paths_.net_gpu.at(net, gpu).type = PathType::P2c;
+      }
+    }
+  }
+}
+
+bool Machine::may_relay(int relay, int gpu, int net) const {
+  const Path& own = paths_.gpu_net.at(gpu, net);
+  const Path& relayed = paths_.gpu_net.at(relay, net);
+  const auto host = [&](int index) { return system_.gpus[static_cast<std::size_t>(index)].host; };
+  const PathType farthest = options_.pxn_c2c ? PathType::P2c : PathType::Pxb;
+  return relayed.type <= farthest && paths_.gpu_gpu.at(relay, gpu).type <= PathType::Nvl &&
+         host(relay) == host(gpu) &&
+         (relayed.bandwidth > own.bandwidth || own.type > PathType::Pxn);
+}
+
+// What is nearest to whom is asked anew each time, as NCCL does, while paths change.
+void Machine::adjust_to_nets() {
+  for (int net = 0; net < net_count(); ++net) {
+    for (int gpu = 0; gpu < gpu_count(); ++gpu) {
+      Path& path = paths_.gpu_net.at(gpu, net);
+      if (!options_.pxn_disable) {
+        const std::optional<int> relay = gpu_of(net);
+        if (relay && *relay != gpu && may_relay(*relay, gpu, net)) {
+          divert(path, paths_.gpu_gpu.at(gpu, *relay), paths_.gpu_net.at(*relay, net));
+          path.type = PathType::Pxn;
+        }
+      }
+      if (path.type < PathType::Phb && !has_gpudirect(gpu, net, false)) {
+        const int cpu = nearest_cpu(gpu);
+        divert(paths_.net_gpu.at(net, gpu), paths_.net_cpu.at(net, cpu),
+               paths_.cpu_gpu.at(cpu, gpu));
+        divert(path, paths_.gpu_cpu.at(gpu, cpu), paths_.cpu_net.at(cpu, net));
+      }
+    }
+  }
+}
+
+// --- Questions ---------------------------------------------------------------------------------
+
+std::optional<int> Machine::nvlink_relay(int from, int to) const {
+  const Path& path = paths_.gpu_gpu.at(from, to);
+  if (path.type != PathType::Nvb) {
+    return std::nullopt;
+  }
+  // GPU, its device, the device between.
+  constexpr std::size_t kBetween = 1;
+  const int device = system_.edges[static_cast<std::size_t>(path.edges[kBetween])].to;
+  for (int gpu = 0; gpu < gpu_count(); ++gpu) {
+    if (system_.gpus[static_cast<std::size_t>(gpu)].device == device) {
+      return gpu;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Machine::reads_from_peer(int from, int to) const {
+  if (options_.p2p_read) {
+    return *options_.p2p_read;
+  }
+  constexpr int kAmpere = 80;
+  return paths_.gpu_gpu.at(from, to).type == PathType::Nvl &&
+         system_.gpus[static_cast<std::size_t>(from)].sm == kAmpere &&
+         system_.gpus[static_cast<std::size_t>(to)].sm == kAmpere;
+}
+
+std::optional<int> Machine::pxn_gpu(int gpu, int net) const {
+  const Path& path = paths_.gpu_net.at(gpu, net);
+  if (path.type != PathType::Pxn) {
+    return std::nullopt;
+  }
+  for (const int index : path.edges) {
+    const int vertex = system_.edges[static_cast<std::size_t>(index)].to;
+    if (system_.vertices[static_cast<std::size_t>(vertex)].kind == VertexKind::Gpu) {
+      return system_.vertices[static_cast<std::size_t>(vertex)].index;
+    }
+  }
+  CHECK(false, "a path of type PXN has a GPU in it");
+  return std::nullopt;
+}
+
+// paths.cc: ncclTopoCheckGdr.
+bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
+  const SystemGpu& own = system_.gpus[static_cast<std::size_t>(gpu)];
+  if (!system_.nets[static_cast<std::size_t>(net)].gdr || !own.gdr) {
+    return false;
+  }
+  constexpr int kAmpere = 80;
+  if (is_send && options_.net_gdr_read.has_value() && !*options_.net_gdr_read) {
+    return false;
+  }
+  if (is_send && !options_.net_gdr_read && own.sm < kAmpere && gpu_count() > 1) {
+    bool has_nvlink = false;
+    for (int peer = 0; peer < gpu_count(); ++peer) {
+      has_nvlink |= peer != gpu && paths_.gpu_gpu.at(gpu, peer).type == PathType::Nvl;
+    }
+    if (!has_nvlink) {
+      return false;
+    }
+  }
+  const PathType level =
+      options_.net_gdr_level.value_or(options_.net_gdr_c2c ? PathType::P2c : PathType::Pxb);
+  const std::optional<int> relay = pxn_gpu(gpu, net);
+  return paths_.gpu_net.at(relay.value_or(gpu), net).type <= level;
+}
+
+// paths.cc: ncclTopoNeedFlush.
+bool Machine::needs_flush(int gpu, int net) const {
+  constexpr int kHopper = 90;
+  if (!has_gpudirect(gpu, net, false) || options_.gdr_flush_disable) {
+    return false;
+  }
+  if (options_.net_force_flush) {
+    return true;
+  }
+  const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
+  return system_.gpus[static_cast<std::size_t>(gpu)].sm < kHopper ||
+         (is_on_c2c && paths_.net_gpu.at(net, gpu).type <= PathType::Pxb);
+}
+
+std::vector<int> Machine::nearest_nets(int gpu) const {
+  return nearest(paths_.gpu_net, gpu);
+}
+
+std::vector<int> Machine::nearest_gpus(int net) const {
+  return nearest(paths_.net_gpu, net);
+}
+
+// topo.cc: ncclTopoGetLocalNetType.
+int Machine::nets_per_gpu(int gpu) const {
+  const std::vector<int> nets = nearest_nets(gpu);
+  const int count = static_cast<int>(nets.size());
+  switch (options_.net_devices.kind) {
+    case NetDevicesPolicy::Kind::All:
+      return count;
+    case NetDevicesPolicy::Kind::Max:
+      return std::min(count, options_.net_devices.max);
+    case NetDevicesPolicy::Kind::Auto:
+      break;
+  }
+  if (count == 0) {
+    return 0;
+  }
+  const int gpus = static_cast<int>(nearest_gpus(nets.front()).size());
+  return (count + gpus - 1) / gpus;
+}
+
+std::optional<int> Machine::net_of(int gpu, int channel) const {
+  const std::vector<int> nets = nearest_nets(gpu);
+  const int count = static_cast<int>(nets.size());
+  if (count == 0) {
+    return std::nullopt;
+  }
+  const int gpus = static_cast<int>(nearest_gpus(nets.front()).size());
+  int first = system_.gpus[static_cast<std::size_t>(gpu)].dev;
+  if (options_.version >= Version::V2_30) {
+    // Among the GPUs of the job: where it has one of two that share two NICs, the first NIC.
+    first %= gpus;
+  }
+  if (is_power_of_two(count)) {
+    first = mirrored(first, count);
+  }
+  const int turn = channel % std::max(nets_per_gpu(gpu), 1);
+  return nets[static_cast<std::size_t>((first + turn) % count)];
+}
+
+std::optional<int> Machine::gpu_of(int net) const {
+  const std::vector<int> gpus = nearest_gpus(net);
+  for (int channel = 0; channel < kMostChannels; ++channel) {
+    for (const int gpu : gpus) {
+      if (net_of(gpu, channel) == net) {
+        return gpu;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// search.cc: ncclTopoGetNetDev without a graph.
+std::optional<Machine::SendWay> Machine::send_way(int gpu, int channel, int peer_dev) const {
+  const std::optional<int> own = net_of(gpu, channel);
+  if (!own) {
+    return std::nullopt;
+  }
+  SendWay way{.net = *own, .gpu = gpu};
+  const int level = options_.pxn_disable ? 0 : options_.p2p_pxn_level;
+  const SystemGpu& sender = system_.gpus[static_cast<std::size_t>(gpu)];
+  const auto twin = std::find_if(
+      system_.gpus.begin(), system_.gpus.end(),
+      [&](const SystemGpu& other) { return other.host == sender.host && other.dev == peer_dev; });
+  if ((options_.cross_nic != 0 && level == 0) || twin == system_.gpus.end()) {
+    return way;
+  }
+  const int rail = net_of(static_cast<int>(twin - system_.gpus.begin()), channel).value_or(*own);
+  if (options_.cross_nic == 0) {
+    way.net = rail;
+  }
+  if (level == 1 && paths_.gpu_net.at(gpu, rail).type <= PathType::Pxn) {
+    return SendWay{.net = rail, .gpu = pxn_gpu(gpu, rail).value_or(gpu)};
+  }
+  const std::optional<int> relay = gpu_of(rail);
+  const PathType farthest = options_.pxn_c2c ? PathType::P2c : PathType::Pxb;
+  if (level == 2 && relay && paths_.gpu_gpu.at(*relay, gpu).type <= PathType::Nvl &&
+      paths_.gpu_net.at(*relay, rail).type <= farthest) {
+    return SendWay{.net = rail, .gpu = *relay};
+  }
+  return way;
+}
+
+// paths.cc: ncclTopoTrimSystem.
+std::vector<std::vector<int>> Machine::groups() const {
+  std::vector<int> group(system_.gpus.size());
+  for (int gpu = 0; gpu < gpu_count(); ++gpu) {
+    int& own = group[static_cast<std::size_t>(gpu)];
+    own = gpu;
+    for (int peer = 0; peer < gpu; ++peer) {
+      if (paths_.gpu_gpu.at(gpu, peer).type < PathType::Net) {
+        own = std::min(own, group[static_cast<std::size_t>(peer)]);
+      }
+    }
+  }
+  std::vector<std::vector<int>> groups;
+  for (int first = 0; first < gpu_count(); ++first) {
+    std::vector<int> members;
+    for (int gpu = 0; gpu < gpu_count(); ++gpu) {
+      if (group[static_cast<std::size_t>(gpu)] == first) {
+        members.push_back(gpu);
+      }
+    }
+    if (!members.empty()) {
+      groups.push_back(std::move(members));
+    }
+  }
+  return groups;
+}
+
+std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
+                                       const SearchOptions& options) {
+  const Machine whole(build_system(servers, {.merge_ports = options.merge_ports}), options);
+  const std::vector<std::vector<int>> groups = whole.groups();
+  SearchOptions part_options = options;
+  part_options.multi_node = options.multi_node || groups.size() > 1;
+  if (part_options.multi_node && whole.net_count() == 0) {
+    throw ConfigError("the server: expected a NIC, as there are several nodes, found none");
+  }
+  std::vector<MachinePart> parts;
+  for (const std::vector<int>& group : groups) {
+    std::vector<int> ranks;
+    for (const int gpu : group) {
+      ranks.push_back(whole.system().gpus[static_cast<std::size_t>(gpu)].rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    // NCCL forgets the NICs where it does not need them.
+    System system = build_system(
+        servers,
+        {.ranks = ranks, .nets = part_options.multi_node, .merge_ports = options.merge_ports});
+    parts.push_back(
+        {.ranks = std::move(ranks), .machine = Machine(std::move(system), part_options)});
+  }
+  return parts;
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node as NCCL sees it, with its policies applied: who reaches whom directly, through host
+// memory or through another GPU, and which NICs belong to which GPU (NVIDIA/nccl,
+// src/graph/paths.cc: ncclTopoComputePaths and the checks beside it; topo.cc: ncclTopoGetLocal*).
+//
+// GPUs and NICs are indices into System::gpus and System::nets throughout.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nccl/machine/paths.h"
+#include "nccl/machine/system.h"
+#include "nccl/types/environment.h"
+#include "nccl/types/types.h"
+#include "topology/exchange/nccl_xml.h"
+
+namespace trainyard::nccl {
+
+// Defaults are NCCL's. Environment variables are named where they say it; nothing is read here.
+struct SearchOptions {
+  Version version = kNewestVersion;
+  bool multi_node = false;                     // Whether the communicator has other nodes.
+  int cross_nic = 2;                           // NCCL_CROSS_NIC.
+  std::optional<PathType> p2p_level = {};      // NCCL_P2P_LEVEL; Loc for NCCL_P2P_DISABLE=1.
+  std::optional<bool> p2p_read = {};           // NCCL_P2P_READ_ENABLE; by GPUs if absent.
+  bool shm_disable = false;                    // NCCL_SHM_DISABLE.
+  bool net_force_flush = false;                // NCCL_NET_FORCE_FLUSH.
+  bool gdr_flush_disable = false;              // NCCL_GDR_FLUSH_DISABLE.
+  std::optional<PathType> net_gdr_level = {};  // NCCL_NET_GDR_LEVEL.
+  std::optional<bool> net_gdr_read = {};       // NCCL_NET_GDR_READ; by GPU if absent.
+  bool net_gdr_c2c = true;                     // NCCL_NET_GDR_C2C.
+  bool net_disable_intra = false;              // NCCL_NET_DISABLE_INTRA.
+  bool pxn_disable = false;                    // NCCL_PXN_DISABLE.
+  bool pxn_c2c = true;                         // NCCL_PXN_C2C.
+  int p2p_pxn_level = 2;                       // NCCL_P2P_PXN_LEVEL.
+  bool nvb_disable = false;                    // NCCL_NVB_DISABLE.
+  bool nvls = true;                            // NCCL_NVLS_ENABLE, and multicast works.
+  bool collnet = false;                        // NCCL_COLLNET_ENABLE.
+  bool mnnvl_scatter_nets = true;              // NCCL_MNNVL_SCATTER_NETS_ENABLE.
+  NetDevicesPolicy net_devices = {};           // NCCL_NETDEVS_POLICY.
+  bool merge_ports = true;                     // NCCL_NET_MERGE_LEVEL=PORT.
+  [[nodiscard]] bool operator==(const SearchOptions&) const = default;
+};
+
+class Machine {
+ public:
+  Machine(System system, const SearchOptions& options);
+
+  [[nodiscard]] const System& system() const { return system_; }
+  // GPU to GPU, GPU to NIC and so on, after all adjustments.
+  [[nodiscard]] const Paths& paths() const { return paths_; }
+  [[nodiscard]] const SearchOptions& options() const { return options_; }
+  [[nodiscard]] int gpu_count() const { return static_cast<int>(system_.gpus.size()); }
+  [[nodiscard]] int net_count() const { return static_cast<int>(system_.nets.size()); }
+
+  // Whether two GPUs access each other's memory; through host memory otherwise.
+  [[nodiscard]] bool has_peer_access(int from, int to) const {
+    return peer_access_[position(from, to)];
+  }
+  // The GPU in the middle of an NVB path.
+  [[nodiscard]] std::optional<int> nvlink_relay(int from, int to) const;
+  // Whether the receiver pulls what it gets over this path (Ampere over NVLink) and the sender does
+  // not push.
+  [[nodiscard]] bool reads_from_peer(int from, int to) const;
+  // Whether the NIC reads (a send) or writes (a receive) the memory of the GPU; of the GPU that
+  // hands over where there is one.
+  [[nodiscard]] bool has_gpudirect(int gpu, int net, bool is_send) const;
+  // Whether a receive into the GPU must be followed by a read of it, so that the data are there
+  // when the flag is: before Hopper, and where a GPU on C2C has its NIC on PCIe.
+  [[nodiscard]] bool needs_flush(int gpu, int net) const;
+  // The GPU through which this one sends over the NIC (PXN), if the path is of that type.
+  [[nodiscard]] std::optional<int> pxn_gpu(int gpu, int net) const;
+
+  // Nearest by bandwidth, then by type, in order of index.
+  [[nodiscard]] std::vector<int> nearest_nets(int gpu) const;
+  [[nodiscard]] std::vector<int> nearest_gpus(int net) const;
+  // Of its nearest NICs, how many the GPU takes in turns.
+  [[nodiscard]] int nets_per_gpu(int gpu) const;
+  // The GPU's own NIC for a channel; nothing where there are no NICs.
+  [[nodiscard]] std::optional<int> net_of(int gpu, int channel) const;
+  // The GPU whose own NIC this is.
+  [[nodiscard]] std::optional<int> gpu_of(int net) const;
+
+  // How a GPU sends to one of another node outside of collectives: by the NIC of the rail of the
+  // receiver, whose NVML index on its host is `peer_dev`, where a GPU of the host can hand over to
+  // it; else by its own. Receives always use the receiver's own NIC. Nothing without NICs.
+  struct SendWay {
+    int net = 0;
+    int gpu = 0;  // Whose proxy sends; the sender's own or the one that hands over.
+    [[nodiscard]] bool operator==(const SendWay&) const = default;
+  };
+  [[nodiscard]] std::optional<SendWay> send_way(int gpu, int channel, int peer_dev) const;
+
+  // GPUs that reach each other without the network, each group a node of its own for NCCL: one, but
+  // where NICs are faster than the way between the GPUs.
+  [[nodiscard]] std::vector<std::vector<int>> groups() const;
+
+ private:
+  [[nodiscard]] std::size_t position(int from, int to) const {
+    return static_cast<std::size_t>(from) * system_.gpus.size() + static_cast<std::size_t>(to);
+  }
+  // paths_, of what stands at the two ends; `via` the CPU or GPU in between.
+  static void divert(Path& path, const Path& first, const Path& second);
+  [[nodiscard]] int nearest_cpu(int gpu) const;
+  [[nodiscard]] bool may_access_peer(int from, int to) const;
+  [[nodiscard]] bool prefers_network(int from, int to) const;
+  [[nodiscard]] bool may_relay(int relay, int gpu, int net) const;
+  void adjust_between_gpus();
+  void adjust_c2c();
+  void adjust_to_nets();
+
+  System system_;
+  SearchOptions options_;
+  Paths paths_;
+  std::vector<bool> peer_access_;
+};
+
+// One node or several, as NCCL divides the hosts of one NVLink domain; `ranks` are counted over all
+// of them. Throws what build_system throws, and ConfigError where several nodes are to be joined
+// without a NIC.
+struct MachinePart {
+  std::vector<int> ranks;
+  Machine machine;
+};
+[[nodiscard]] std::vector<MachinePart> make_machines(const std::vector<NcclSystem>& servers,
+                                                     const SearchOptions& options);
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's search finds on one node: for each pattern, channels with an order of GPUs and a NIC
+// at each end (NVIDIA/nccl, src/graph/search.cc, struct ncclTopoGraph).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nccl/types/types.h"
+
+namespace trainyard::nccl {
+
+struct GraphChannel {
+  // NICs by their `dev`, on several nodes only.
+  std::optional<int> net_in = {};
+  std::optional<int> net_out = {};
+  // Local ranks, that is, GPUs of the node counted from zero in the order of their ranks. NVLS:
+  // the head alone.
+  std::vector<int> gpus = {};
+  [[nodiscard]] bool operator==(const GraphChannel&) const = default;
+};
+
+// Bandwidths are GB/s (1e9 B/s) of one channel.
+struct Graph {
+  GraphPattern pattern = GraphPattern::Ring;
+  int cross_nic = 0;
+  int channel_count = 0;
+  double bw_intra = 0.0;
+  double bw_inter = 0.0;
+  double latency_inter = 0.0;  // Microseconds; the attribute `latency` of the NIC.
+  PathType type_intra = PathType::Loc;
+  PathType type_inter = PathType::Loc;
+  bool same_channels = true;
+  std::vector<GraphChannel> channels = {};  // As many as channel_count.
+  [[nodiscard]] bool operator==(const Graph&) const = default;
+};
+
+struct GraphSet {
+  Graph ring;
+  Graph tree;
+  std::optional<Graph> nvls = {};
+  std::optional<Graph> collnet_chain = {};
+  std::optional<Graph> collnet_direct = {};
+};
+
+}  // namespace trainyard::nccl

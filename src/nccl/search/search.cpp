@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/search/search.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "nccl/search/channel_search.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+// search.cc: speedArrayIntra, speedArrayInter and those of SM90 and SM100. Blackwell's got 45, 86
+// and 80 after 2.28.9.
+constexpr std::array kIntra{40.0F, 30.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F,
+                            9.0F,  7.0F,  6.0F,  5.0F,  4.0F,  3.0F};
+constexpr std::array kInter{48.0F, 30.0F, 28.0F, 24.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F, 9.0F,
+                            7.0F,  6.0F,  5.0F,  4.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
+constexpr std::array kIntraSm90{60.0F, 50.0F, 40.0F, 30.0F, 24.0F, 20.0F,
+                                15.0F, 12.0F, 11.0F, 6.0F,  3.0F};
+constexpr std::array kInterSm90{48.0F, 45.0F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F, 17.5F,
+                                15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
+constexpr std::array kIntraSm100{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 45.0F,
+                                 40.0F, 30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
+constexpr std::array kInterSm100{96.0F, 86.0F, 80.0F, 48.0F, 45.1F, 42.0F, 40.0F,
+                                 30.0F, 24.0F, 22.0F, 20.0F, 17.5F, 15.0F, 12.0F,
+                                 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
+constexpr std::array kIntraSm100V28{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 40.0F,
+                                    30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
+constexpr std::array kInterSm100V28{96.0F, 48.0F, 45.1F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F,
+                                    17.5F, 15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
+
+// Visits of GPUs: of one try, of one whose channels are all alike, and of a whole search.
+constexpr int kBudget = 1 << 14;
+constexpr int kBudgetSameChannels = 1 << 8;
+constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
+
+constexpr int kMostRings = 32;        // MAXCHANNELS / 2.
+constexpr int kMostNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
+constexpr int kMostCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
+constexpr int kHopper = 90;
+
+struct TypeRange {
+  PathType least;
+  PathType most;
+};
+
+// Of the paths from every GPU to every other one, or to every NIC.
+TypeRange type_range(const PathTable& table, int gpus, bool skip_self) {
+  TypeRange range{PathType::Sys, PathType::Loc};
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    for (int target = 0; target < table.targets(); ++target) {
+      if (!skip_self || gpu != target) {
+        range.least = std::min(range.least, table.at(gpu, target).type);
+        range.most = std::max(range.most, table.at(gpu, target).type);
+      }
+    }
+  }
+  return range;
+}
+
+PathType next_type(PathType type) {
+  return static_cast<PathType>(static_cast<int>(type) + 1);
+}
+
+// Two groups of GPUs on NVLink with something slower in between (ncclTopoSplitNvLink).
+bool is_split_nvlink(const Machine& machine) {
+  const auto gpus = static_cast<std::size_t>(machine.gpu_count());
+  std::vector<std::size_t> domain(gpus);
+  std::iota(domain.begin(), domain.end(), std::size_t{0});
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+    for (std::size_t peer = gpu + 1; peer < gpus; ++peer) {
+      if (machine.paths().gpu_gpu.at(static_cast<int>(gpu), static_cast<int>(peer)).type ==
+          PathType::Nvl) {
+        domain[peer] = domain[gpu];
+      }
+    }
+  }
+  std::vector<int> members(gpus, 0);
+  for (const std::size_t one : domain) {
+    ++members[one];
+  }
+  return std::count_if(members.begin(), members.end(), [](int count) { return count > 1; }) == 2;
+}
+
+// Bandwidths that bound the search (ncclTopoSearchInit).
+struct Bounds {
+  float one = 0.0F;    // Of one channel.
+  float total = 0.0F;  // Of all channels of one GPU.
+};
+
+Bounds find_bounds(const Machine& machine) {
+  const System& system = machine.system();
+  if (machine.net_count() == 0 && machine.gpu_count() == 1) {
+    return {kLocalBandwidth, kLocalBandwidth};
+  }
+  Bounds bounds;
+  const bool by_net = machine.net_count() > 0;
+  const PathTable& table = by_net ? machine.paths().gpu_net : machine.paths().gpu_gpu;
+  for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
+    for (int target = 0; target < table.targets(); ++target) {
+      const Path& path = table.at(gpu, target);
+      if (!path.edges.empty()) {
+        bounds.one = std::max(bounds.one, path.bandwidth);
+      }
+    }
+    float nvlink = 0.0F;
+    float pci = 0.0F;
+    const int device = system.gpus[static_cast<std::size_t>(gpu)].device;
+    for (const int index : system.vertices[static_cast<std::size_t>(device)].edges) {
+      const Edge& edge = system.edges[static_cast<std::size_t>(index)];
+      nvlink += edge.kind == EdgeKind::Nvl ? edge.bandwidth : 0.0F;
+      pci = edge.kind == EdgeKind::Pci ? edge.bandwidth : pci;
+    }
+    bounds.total = std::max({bounds.total, nvlink, pci});
+  }
+  return bounds;
+}
+
+// What one search asks for.
+struct Request {
+  GraphPattern pattern = GraphPattern::Ring;
+  int least_channels = 1;
+  int most_channels = kMostRings;
+  bool collnet = false;
+};
+
+class GraphSearch {
+ public:
+  GraphSearch(const Machine& machine, ChannelSearch& channels, const Bounds& bounds)
+      : machine_(machine),
+        channels_(channels),
+        bounds_(bounds),
+        gpus_(machine.gpu_count()),
+        has_nets_(machine.net_count() > 0),
+        sm_(machine.system().least_sm()),
+        speeds_(search_speeds(machine.options().version, sm_, has_nets_)) {}
+
+  Candidate search(const Request& request) {
+    prepare(request);
+    bool is_first_pass = true;
+    for (;;) {
+      int budget = try_.same_channels ? kBudgetSameChannels : kBudget;
+      budget_ -= budget;
+      budget = channels_.run(try_, best_, budget);
+      if (is_first_pass) {
+        if (!is_optimal(budget) && relax(budget)) {
+          continue;
+        }
+        is_first_pass = false;
+        duplicate();
+        start_raising();
+        budget = -1;
+      }
+      if (budget == 0 || speed_ == 0 || !raise()) {
+        break;
+      }
+    }
+    if (best_.channels == 0 && !best_.collnet && best_.pattern != GraphPattern::Nvls) {
+      fall_back();
+    }
+    return best_;
+  }
+
+ private:
+  void prepare(const Request& request) {
+    best_ = Candidate{.pattern = request.pattern,
+                      .collnet = request.collnet,
+                      .least_channels = request.least_channels,
+                      .most_channels = request.most_channels};
+    const bool may_cross = request.pattern == GraphPattern::Ring ||
+                           request.pattern == GraphPattern::BalancedTree ||
+                           request.pattern == GraphPattern::SplitTree;
+    cross_nic_ = machine_.net_count() > 1 && may_cross ? machine_.options().cross_nic : 0;
+    best_.cross_nic = cross_nic_ == 1 ? 1 : 0;
+    find_types();
+    best_.type_intra = intra_.least;
+    best_.type_inter = inter_.least;
+    try_same_ = request.pattern != GraphPattern::Nvls;
+    best_.same_channels = try_same_;
+    if (gpus_ == 1 && request.pattern != GraphPattern::Ring) {
+      best_.pattern = GraphPattern::Tree;
+    }
+    if (request.pattern == GraphPattern::Nvls && !has_nets_) {
+      best_.least_channels = best_.most_channels;  // Every GPU reduces an equal share.
+    }
+    if (request.pattern == GraphPattern::Ring && is_split_nvlink(machine_) &&
+        best_.most_channels >= 2 && best_.least_channels == 1) {
+      best_.least_channels = 2;  // The trees, of which there are as many, need two.
+    }
+    try_ = best_;
+    total_ = bounds_.total;
+    const auto devices = static_cast<double>(machine_.system().devices.size());
+    if (devices > 1 && best_.pattern != GraphPattern::Ring) {
+      // The last GPU of a chain sends nothing.
+      total_ = static_cast<float>(total_ * (devices / (devices - 1)));
+    }
+    speed_ = 0;
+    const auto least = static_cast<float>(best_.least_channels);
+    while (speed_ + 1 < speeds_.size() &&
+           (speeds_[speed_] > bounds_.one || speeds_[speed_] * least > total_)) {
+      ++speed_;
+    }
+    try_.bw_intra = try_.bw_inter = speeds_[speed_];
+    budget_ = kBudgetInAll;
+  }
+
+  void find_types() {
+    intra_ = {PathType::Loc, PathType::Sys};
+    inter_ = {PathType::Pix, PathType::Sys};
+    if (gpus_ > 1) {
+      intra_ = type_range(machine_.paths().gpu_gpu, gpus_, true);
+    }
+    if (has_nets_) {
+      inter_ = type_range(machine_.paths().gpu_net, gpus_, false);
+      if (sm_ < kHopper) {
+        inter_.most = PathType::Sys;
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_optimal(int budget) const {
+    return budget == -1 || static_cast<float>(best_.channels) * best_.bw_inter >= bounds_.total;
+  }
+
+  // Asks for less; false if there is nothing less to be asked for, or it is not worth it.
+  bool relax(int budget) {
+    const SystemCpu& cpu = machine_.system().cpus.front();
+    if (try_.same_channels && !(cpu.vendor == CpuVendor::Amd && try_.type_intra == PathType::Sys)) {
+      try_.same_channels = false;
+      return true;
+    }
+    try_.same_channels = try_same_;
+    budget_ += budget;
+    if (budget_ < 0 && best_.channels > 0) {
+      return false;
+    }
+    if (sm_ >= kHopper && try_.pattern == GraphPattern::BalancedTree) {
+      try_.pattern = GraphPattern::Tree;
+      return true;
+    }
+    try_.pattern = request_pattern();
+    if (relax_types()) {
+      return true;
+    }
+    if (cross_nic_ == 2 && try_.cross_nic == 0 &&
+        (try_.pattern == GraphPattern::Ring || try_.pattern == GraphPattern::BalancedTree)) {
+      try_.cross_nic = 2;
+      return true;
+    }
+    try_.cross_nic = cross_nic_ == 1 ? 1 : 0;
+    if (speed_ + 1 < speeds_.size() &&
+        (best_.channels == 0 || static_cast<double>(speeds_[speed_ + 1] / best_.bw_inter) > 0.49)) {
+      ++speed_;
+      try_.bw_intra = try_.bw_inter = speeds_[speed_];
+      return true;
+    }
+    return false;
+  }
+
+  // The pattern to go back to. What was found as a simple tree is not looked for otherwise again.
+  [[nodiscard]] GraphPattern request_pattern() const { return best_.pattern; }
+
+  bool relax_types() {
+    const PathType most_intra = has_nets_ ? try_.type_inter : intra_.most;
+    if (try_.type_intra < most_intra &&
+        (best_.channels == 0 || try_.type_intra < best_.type_intra)) {
+      try_.type_intra = next_type(try_.type_intra);
+      if (try_.type_intra < PathType::Dis) {
+        return true;
+      }
+    }
+    try_.type_intra = intra_.least;
+    if (has_nets_ && try_.type_inter < inter_.most &&
+        (best_.channels == 0 || try_.type_inter < best_.type_inter ||
+         try_.type_inter < PathType::Pxn)) {
+      try_.type_inter = next_type(try_.type_inter);
+      if (try_.type_inter < PathType::Dis) {
+        return true;
+      }
+    }
+    try_.type_inter = inter_.least;
+    return false;
+  }
+
+  // search.cc: ncclTopoDupChannels. Fast channels need two thread blocks to be filled.
+  void duplicate() {
+    constexpr float kFast = 25.0F;
+    constexpr float kFastHopper = 50.0F;
+    constexpr int kAmpere = 80;
+    constexpr int kMany = 4;
+    if (best_.channels == 0 || best_.pattern == GraphPattern::Nvls || best_.bw_intra < kFast ||
+        (sm_ > kAmpere && best_.bw_intra < kFastHopper && best_.channels > kMany)) {
+      return;
+    }
+    const int channels = std::min(2 * best_.channels, best_.most_channels);
+    for (int channel = best_.channels; channel < channels; ++channel) {
+      const auto from = static_cast<std::size_t>(channel - best_.channels);
+      const auto to = static_cast<std::size_t>(channel);
+      const auto gpus = static_cast<std::size_t>(gpus_);
+      std::copy_n(best_.gpus.begin() + static_cast<std::ptrdiff_t>(from * gpus), gpus,
+                  best_.gpus.begin() + static_cast<std::ptrdiff_t>(to * gpus));
+      best_.nets[to] = best_.nets[from];
+    }
+    const int times = (channels + best_.channels - 1) / best_.channels;
+    best_.bw_intra /= static_cast<float>(times);
+    best_.bw_inter /= static_cast<float>(times);
+    best_.channels = channels;
+  }
+
+  void start_raising() {
+    try_ = best_;
+    speed_ = 0;
+    while (speed_ + 1 < speeds_.size() && speeds_[speed_] > best_.bw_inter) {
+      ++speed_;
+    }
+    try_.bw_intra = try_.bw_inter = speeds_[speed_];
+    try_.least_channels = best_.channels;
+  }
+
+  // Asks for more bandwidth with as many channels; false if that makes no sense.
+  bool raise() {
+    if (best_.pattern == GraphPattern::Ring) {
+      try_.bw_intra = try_.bw_inter = speeds_[--speed_];
+      return true;
+    }
+    if (best_.pattern == GraphPattern::Nvls && try_.bw_inter == best_.bw_inter &&
+        try_.bw_inter < try_.bw_intra * 2) {
+      try_.least_channels = try_.most_channels = best_.channels;
+      try_.bw_inter = speeds_[--speed_];
+      return true;
+    }
+    if (try_.bw_intra == best_.bw_intra && try_.bw_intra < try_.bw_inter * 2) {
+      try_.bw_intra = speeds_[--speed_];
+      return true;
+    }
+    return false;
+  }
+
+  void fall_back() {
+    best_.channels = 1;
+    best_.gpus.resize(static_cast<std::size_t>(gpus_));
+    for (int gpu = 0; gpu < gpus_; ++gpu) {
+      best_.gpus[static_cast<std::size_t>(gpu)] = gpu;
+    }
+    best_.nets.assign(1, {0, 0});
+    best_.bw_intra = best_.bw_inter = 0.1F;
+    best_.type_intra = best_.type_inter = PathType::Sys;
+  }
+
+  const Machine& machine_;
+  ChannelSearch& channels_;
+  Bounds bounds_;
+  int gpus_;
+  bool has_nets_;
+  int sm_;
+  std::span<const float> speeds_;
+  int cross_nic_ = 0;
+  bool try_same_ = true;
+  TypeRange intra_{PathType::Loc, PathType::Sys};
+  TypeRange inter_{PathType::Pix, PathType::Sys};
+  float total_ = 0.0F;
+  std::size_t speed_ = 0;
+  std::int64_t budget_ = 0;
+  Candidate best_;
+  Candidate try_;
+};
+
+// The decimal that the float stands for.
+double decimal(float bandwidth) {
+  return std::round(static_cast<double>(bandwidth) * 1e4) / 1e4;
+}
+
+Graph graph_of(const Machine& machine, const Candidate& found) {
+  const System& system = machine.system();
+  Graph graph{.pattern = found.pattern,
+              .cross_nic = found.cross_nic,
+              .channel_count = found.channels,
+              .bw_intra = decimal(found.bw_intra),
+              .bw_inter = decimal(found.bw_inter),
+              .latency_inter = decimal(found.latency_inter),
+              .type_intra = found.type_intra,
+              .type_inter = found.type_inter,
+              .same_channels = found.same_channels};
+  const std::size_t gpus = system.gpus.size();
+  for (std::size_t channel = 0; channel < static_cast<std::size_t>(found.channels); ++channel) {
+    GraphChannel out;
+    if (!system.nets.empty()) {
+      out.net_in = system.nets[static_cast<std::size_t>(found.nets[channel][0])].dev;
+      out.net_out = system.nets[static_cast<std::size_t>(found.nets[channel][1])].dev;
+    }
+    const std::size_t count = found.pattern == GraphPattern::Nvls ? 1 : gpus;
+    for (std::size_t position = 0; position < count; ++position) {
+      const int gpu = found.gpus[channel * gpus + position];
+      out.gpus.push_back(system.gpus[static_cast<std::size_t>(gpu)].rank);
+    }
+    graph.channels.push_back(std::move(out));
+  }
+  return graph;
+}
+
+bool may_use_nvls(const Machine& machine) {
+  const System& system = machine.system();
+  return machine.options().nvls && system.nvswitch && system.least_sm() >= kHopper &&
+         system.devices.size() == system.gpus.size();
+}
+
+}  // namespace
+
+std::span<const float> search_speeds(Version version, int sm, bool multi_node) {
+  constexpr int kBlackwell = 100;
+  if (sm >= kBlackwell && version < Version::V2_30) {
+    return multi_node ? std::span<const float>(kInterSm100V28)
+                      : std::span<const float>(kIntraSm100V28);
+  }
+  if (sm >= kBlackwell) {
+    return multi_node ? std::span<const float>(kInterSm100) : std::span<const float>(kIntraSm100);
+  }
+  if (sm >= kHopper) {
+    return multi_node ? std::span<const float>(kInterSm90) : std::span<const float>(kIntraSm90);
+  }
+  return multi_node ? std::span<const float>(kInter) : std::span<const float>(kIntra);
+}
+
+// init.cc: initTransportsRank.
+GraphSet search_graphs(const Machine& machine) {
+  ChannelSearch channels(machine);
+  GraphSearch search(machine, channels, find_bounds(machine));
+  GraphSet graphs;
+  const auto found = [&](const Request& request) -> std::optional<Graph> {
+    const Candidate candidate = search.search(request);
+    return candidate.channels > 0 ? std::optional(graph_of(machine, candidate)) : std::nullopt;
+  };
+  graphs.ring = *found({.pattern = GraphPattern::Ring});
+  const int rings = graphs.ring.channel_count;
+  graphs.tree = *found(
+      {.pattern = GraphPattern::BalancedTree, .least_channels = rings, .most_channels = rings});
+  if (machine.options().collnet && machine.net_count() > 0) {
+    graphs.collnet_chain = found({.pattern = GraphPattern::Tree,
+                                  .least_channels = rings,
+                                  .most_channels = rings,
+                                  .collnet = true});
+    if (machine.gpu_count() > 1) {
+      graphs.collnet_direct =
+          found({.pattern = GraphPattern::CollNetDirect,
+                 .most_channels = std::min(kMostCollNetHeads, machine.gpu_count()),
+                 .collnet = true});
+    }
+  }
+  if (may_use_nvls(machine) && machine.gpu_count() > 1) {
+    graphs.nvls = found({.pattern = GraphPattern::Nvls,
+                         .most_channels = std::min(kMostNvlsHeads, machine.gpu_count())});
+  }
+  return graphs;
+}
+
+GraphSet search_graphs(const std::vector<NcclSystem>& servers, const SearchOptions& options) {
+  const std::vector<MachinePart> parts = make_machines(servers, options);
+  if (parts.size() > 1) {
+    throw ConfigError(fmt::format(
+        "the server: expected one node, found {}, because its NICs are faster than the way between "
+        "its GPUs; NCCL_NET_DISABLE_INTRA=1 makes one of them",
+        parts.size()));
+  }
+  return search_graphs(parts.front().machine);
+}
+
+}  // namespace trainyard::nccl

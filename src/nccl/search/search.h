@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's graph search: for each pattern, how many channels of what bandwidth a node carries, in
+// which order of GPUs and with which NICs (docs/nccl-search.md).
+//
+// Speeds are tried from a fixed list, fast to slow. For each, what is asked of the channels is
+// relaxed step by step; then channels are doubled where they are fast; then speeds are raised again
+// as long as as many channels carry them. NVIDIA/nccl, src/graph/search.cc: ncclTopoCompute.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "nccl/machine/machine.h"
+#include "nccl/search/graph.h"
+
+namespace trainyard::nccl {
+
+// GB/s of one channel that are tried, from fast to slow.
+[[nodiscard]] std::span<const float> search_speeds(Version version, int sm, bool multi_node);
+
+// The graphs of one node, GPUs as local ranks and NICs by dev. NVLS and CollNet only where they are
+// enabled, possible and found.
+[[nodiscard]] GraphSet search_graphs(const Machine& machine);
+
+// The same for the hosts of one NVLink domain, mostly one. Throws what make_machines throws, and
+// ConfigError where NCCL would make several nodes of them: ask make_machines then.
+[[nodiscard]] GraphSet search_graphs(const std::vector<NcclSystem>& servers,
+                                     const SearchOptions& options);
+
+}  // namespace trainyard::nccl

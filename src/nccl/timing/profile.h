@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast NCCL's kernels and its threads on the host are: the constants of the event model, read
+// from configs/nccl/profile.yaml, each with its source (docs/nccl-timing.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nccl/timing/profile_basis.h"
+#include "nccl/types/types.h"
+#include "sim/units.h"
+
+namespace trainyard {
+class ConfigDocument;
+}
+
+namespace trainyard::nccl {
+
+// One value for each protocol.
+struct ProtocolTimes {
+  SimTime ll;
+  SimTime ll128;
+  SimTime simple;
+  [[nodiscard]] SimTime operator[](Protocol protocol) const {
+    return protocol == Protocol::LL ? ll : protocol == Protocol::LL128 ? ll128 : simple;
+  }
+};
+
+// Collectives in the NVSwitch.
+struct NvlsProfile {
+  double link = 1.0;       // Share of the rate that Simple gets on the links.
+  SimTime head_cost;       // Of each head in a loop, for the warps that copy.
+  SimTime symmetric_base;  // Of AllReduce in symmetric memory beside its bytes.
+};
+
+// The thread blocks of one generation of GPUs. Rates are of one block (channel).
+struct GpuProfile {
+  Bandwidth simple_rate;  // Copy or reduce, 512 threads.
+  SimTime simple_cost;    // Of each slice: waiting, barriers, fence, post.
+  Bandwidth ll128_rate;   // 640 threads.
+  SimTime ll128_cost;     // Of each chunk.
+  SimTime ll_cost;        // Of each pass, however few bytes.
+  SimTime ll_pass;  // A pass in which each of the threads has its 8 bytes takes this much more.
+  // Shares of the rate that Simple gets on the links of this generation.
+  double ll128_link = 1.0;
+  double point_to_point_link = 1.0;
+  std::optional<NvlsProfile> nvls = {};  // From Hopper on.
+};
+
+// Beside what the receiver's block costs, until it sees a unit.
+struct TransportProfile {
+  ProtocolTimes latency;
+};
+
+// A network plugin with its NICs.
+struct NetworkProfile {
+  ProtocolTimes latency;  // From the sender's block to the receiver's, without the wire.
+  SimTime host_cost;      // Of each message for the thread that posts or completes it.
+  double rate = 1.0;      // Share of the NIC's payload rate.
+  Bandwidth connection_rate = kMaxBandwidth;  // Of one channel: of its thread that copies.
+};
+
+struct LaunchProfile {
+  SimTime process_per_gpu;  // Time between calls, at least, of a process with one GPU.
+  SimTime shared_process;   // With several GPUs, plus
+  SimTime per_gpu;          // this for each of them, and
+  SimTime per_channel;      // this for each channel of each of them.
+  SimTime graph;            // Replayed CUDA graphs.
+};
+
+struct Profile {
+  // Start and end of a kernel.
+  ProtocolTimes ring_base;
+  ProtocolTimes tree_base;
+  SimTime per_channel;  // Later start of the blocks of a kernel, for each of them.
+  SimTime pat_base;
+  SimTime nvls_tree_sync;
+  SimTime collnet_extra;  // Of a way through the switches that reduce, more than a hop of a ring.
+  ProtocolTimes tree_network_extra;  // Of a tree's hop over the network, more than that of a ring.
+  std::map<std::string, GpuProfile> gpus;  // By architecture, as in configs/hardware/gpus.yaml.
+  TransportProfile nvlink;
+  SimTime nvswitch;       // Latency of an NVSwitch on the way.
+  int units_in_step = 0;  // Until blocks that read over NVLink have come apart.
+  TransportProfile pcie;
+  TransportProfile host;
+  SimTime staged_ll_pass;         // Of each pass of LL through host memory, more than elsewhere.
+  double pcie_rate = 1.0;         // Share of a PCIe link that kernels get with both ways in use.
+  double pcie_ll_rate = 0.5;      // Data of LL over the rate of a PCIe link.
+  double staging_rate = 1.0;      // Share of what copies through host memory get (ServerTraits).
+  double host_bridge_rate = 1.0;  // Share of the path between GPU and NIC across a host bridge.
+  std::map<std::string, NetworkProfile> networks;     // By name: "rdma", "socket", ...
+  std::map<std::string, std::string> network_of_nic;  // By NIC of the catalogue; others: "rdma".
+  LaunchProfile launch;
+  std::optional<ProfileBasis> basis = {};  // Of profiles that `trainyard calibrate` wrote.
+
+  [[nodiscard]] static Profile load(const std::filesystem::path& file);
+  // The same of a document that is there, which may have other values than its file.
+  [[nodiscard]] static Profile read(ConfigDocument& document);
+};
+
+}  // namespace trainyard::nccl

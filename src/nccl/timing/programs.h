@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's kernels do in one channel, as lanes for replay.h (NVIDIA/nccl, src/device:
+// all_reduce.h, all_gather.h, reduce_scatter.h, broadcast.h, reduce.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nccl/timing/replay.h"
+#include "nccl/types/types.h"
+#include "sim/units.h"
+
+namespace trainyard::nccl {
+
+// How a chunk is cut into units.
+struct UnitRule {
+  Protocol protocol = Protocol::Simple;
+  // LL, LL128: bytes that the threads hold at once. Simple: the least size of a slice.
+  Bytes quantum;
+  int slices = 1;      // Simple: units of each chunk, the later ones perhaps empty.
+  SimTime unit_cost;   // Of each unit beside its bytes.
+  SimTime chunk_cost;  // Of each chunk, with its first unit.
+
+  [[nodiscard]] std::uint64_t units(Bytes chunk) const;
+  [[nodiscard]] Bytes bytes(Bytes chunk, std::uint64_t unit) const;
+};
+
+// What one channel does with its part of the data: chunks of equal size, then a smaller one.
+struct ChunkLoops {
+  std::uint64_t full = 0;  // Chunks of `chunk` bytes.
+  Bytes chunk;
+  Bytes rest;  // Of the last; zero if there is none.
+};
+
+// A ring of `ranks` lets `bytes` (of all ranks together) go round in loops of ranks * chunk. The
+// last loop has the least multiple of 16 bytes that is enough.
+[[nodiscard]] ChunkLoops ring_loops(Bytes bytes, int ranks, Bytes chunk);
+// A pipeline cuts its bytes into chunks.
+[[nodiscard]] ChunkLoops pipeline_loops(Bytes bytes, Bytes chunk);
+
+// A rank of a ring: `primitives` for each loop, of which the first only sends and the last only
+// receives: 2 ranks - 1 of them for AllReduce, as many as ranks for AllGather and ReduceScatter.
+[[nodiscard]] std::unique_ptr<LaneProgram> ring_program(int primitives, const ChunkLoops& loops,
+                                                        const UnitRule& rule, std::uint32_t receive,
+                                                        std::uint32_t send);
+
+// A rank that passes on chunk after chunk: part of a chain, or one direction of a tree.
+[[nodiscard]] std::unique_ptr<LaneProgram> pipeline_program(
+    const ChunkLoops& loops, const UnitRule& rule, const std::array<std::uint32_t, 3>& receives,
+    const std::array<std::uint32_t, 3>& sends);
+
+// One send or receive: `bytes` in messages, these in units, over a connection of its own.
+struct TransferJob {
+  std::uint32_t connection = 0;
+  Bytes bytes = {};
+  Bytes message = {};
+  Bytes unit;                      // Divides the message.
+  SimTime cost = {};               // Of each unit beside its bytes.
+  Bandwidth rate = kMaxBandwidth;  // Of its copies.
+  [[nodiscard]] std::uint64_t units() const;
+};
+
+// What a group of warps does of the sends or receives of its block, one after the other.
+[[nodiscard]] std::unique_ptr<LaneProgram> transfer_program(std::vector<TransferJob> jobs,
+                                                            bool sends);
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/timing/timing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "nccl/timing/timing_state.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+// A host that only just keeps up with its GPU makes it wait now and then, so that the two take a
+// little longer than the longer one: the eighth root of the sum of the eighth powers, which is at
+// most 9 % more.
+SimTime overlapped(SimTime device, SimTime host) {
+  const double d = device.microseconds();
+  const double h = host.microseconds();
+  const double largest = std::max(d, h);
+  if (largest <= 0.0) {
+    return {};
+  }
+  const double sum = std::pow(d / largest, 8) + std::pow(h / largest, 8);
+  return SimTime(static_cast<std::int64_t>(largest * std::pow(sum, 0.125) * 1e6));
+}
+
+std::string gpu_name(int compute_capability) {
+  return compute_capability >= 100  ? "blackwell"
+         : compute_capability >= 90 ? "hopper"
+         : compute_capability >= 89 ? "ada"
+         : compute_capability >= 80 ? "ampere"
+         : compute_capability >= 75 ? "turing"
+                                    : "volta";
+}
+
+const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
+  const std::string name = gpu_name(compute_capability);
+  const auto entry = profile.gpus.find(name);
+  if (entry == profile.gpus.end()) {
+    throw ConfigError("the profile has no GPU \"" + name + "\"");
+  }
+  return entry->second;
+}
+
+// What fewer threads than a whole block get of its rate: each has more bytes under way when there
+// are fewer of them, so it is more than their number (a group of 192 of 640 threads broadcasts
+// LL128 at more than half of the rate of a block: all_reduce by Tree between two GPUs).
+double thread_share(int threads, int all) {
+  return std::min(1.0, std::sqrt(static_cast<double>(threads) / all));
+}
+
+double wire_share(Protocol protocol) {
+  const auto [wire, data] = wire_ratio(protocol);
+  return static_cast<double>(data) / wire;
+}
+
+}  // namespace
+
+std::pair<int, int> wire_ratio(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::LL:
+      return {16, 8};  // The others are flags.
+    case Protocol::LL128:
+      return {128, 120};
+    case Protocol::Simple:
+      break;
+  }
+  return {1, 1};
+}
+
+std::vector<ChannelShare> channel_shares(const CallPlan& plan) {
+  std::vector<ChannelShare> shares;
+  for (const ChannelPart& part : plan.parts) {
+    for (int i = 0; i < part.channels; ++i) {
+      shares.push_back({.bytes = part.bytes, .chunk = part.chunk});
+    }
+  }
+  return shares;
+}
+
+std::uint64_t exact_units(std::size_t lanes) {
+  // About a tenth of a second for all of them; enough of each to see past the filling of the FIFOs.
+  constexpr std::uint64_t kAll = 400'000;
+  return std::clamp<std::uint64_t>(kAll / std::max<std::size_t>(1, lanes), 64, 1'536);
+}
+
+Timer::State::State(const Cluster& cluster_in, const Communicator& communicator_in,
+                    const Profile& profile_in, const Environment& environment_in,
+                    const LaunchMode& mode_in, const std::optional<EngineSettings>& engine_in,
+                    Routing* routing)
+    : cluster(cluster_in),
+      communicator(communicator_in),
+      profile(profile_in),
+      environment(environment_in),
+      mode(mode_in),
+      gpu(gpu_profile(profile_in, communicator_in.least_compute_capability)),
+      folded(cluster_in, communicator_in, environment_in, routing),
+      complete(cluster_in, communicator_in, environment_in, routing) {
+  complete.fold(communicator.nodes);
+  if (communicator.nodes > 1) {
+    first_nic = complete.connect(0, communicator.first_rank[1], 0, {}, {}).sender.nic;
+    network_rate = network(*first_nic).rate;
+    complete.fold(communicator.nodes);
+    engine = engine_in;
+  }
+}
+
+void Timer::State::use(const Profile& other) {
+  profile = other;
+  gpu = gpu_profile(profile, communicator.least_compute_capability);
+  known_rates.clear();
+  network_rate = first_nic ? network(*first_nic).rate : 1.0;
+}
+
+const NetworkProfile& Timer::State::network(NodeId nic) const {
+  return profile.networks.at(network_name(nic));
+}
+
+std::string Timer::State::network_name(NodeId nic) const {
+  // What the user says of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
+  const std::string& plugin = environment.network;
+  if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
+    return "socket";
+  }
+  if (plugin == "FasTrak") {
+    return "tcpxo";
+  }
+  if (plugin == "GPUDirectTCPX" || plugin == "GPUDirectTCPX_v7") {
+    return "tcpx";
+  }
+  const std::string& part = cluster.topology.parts()[cluster.topology.node(nic).part];
+  const auto name = profile.network_of_nic.find(part);
+  return name == profile.network_of_nic.end() ? "rdma" : name->second;
+}
+
+MachineKind Timer::State::machine() const {
+  MachineKind kind{.gpu = gpu_name(communicator.least_compute_capability),
+                   .scale_up = "none",
+                   .network = first_nic ? network_name(*first_nic) : "none"};
+  if (communicator.ranks == communicator.nodes) {
+    return kind;
+  }
+  kind.scale_up = "pcie";
+  const Topology& topology = cluster.topology;
+  for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
+    const LinkKind of = topology.link(LinkId(link)).spec.kind;
+    if (of == LinkKind::NvLink || of == LinkKind::Xgmi) {
+      kind.scale_up = "nvlink";
+    }
+  }
+  for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+    if (topology.node(NodeId(node)).kind == NodeKind::NvSwitch) {
+      kind.scale_up = "nvswitch";
+    }
+  }
+  return kind;
+}
+
+std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol protocol) const {
+  std::vector<Bandwidth> rates;
+  for (const Port& port : wiring.ports()) {
+    double share = wire_share(protocol);
+    if (port.kind == LinkKind::NvLink && protocol == Protocol::LL128) {
+      share = gpu.ll128_link;
+    } else if (port.kind == LinkKind::Pcie && protocol == Protocol::LL) {
+      share = profile.pcie_ll_rate;
+    } else if (port.kind == LinkKind::Network) {
+      share *= network_rate;
+    }
+    if (port.kind == LinkKind::Pcie) {
+      share *= profile.pcie_rate;
+    }
+    if (port.crosses_host_bridge) {
+      share *= profile.host_bridge_rate;
+    }
+    if (port.staging_share < 1.0) {
+      share *= port.staging_share * profile.staging_rate;
+    }
+    rates.push_back(port.rate.scaled(share));
+  }
+  return rates;
+}
+
+// NVIDIA/nccl, src/graph/paths.cc: ncclTopoCheckP2p, src/transport/p2p.cc: between two GPUs of
+// compute capability 80 the buffers of Simple are at the sender.
+bool Timer::State::reads_from_peers(Protocol protocol) const {
+  return protocol == Protocol::Simple &&
+         environment.p2p_read.value_or(communicator.least_compute_capability == 80);
+}
+
+std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire,
+                                           const ConnectionPlan& plan) const {
+  ReplayConnection connection;
+  connection.slots = plan.slots;
+  Bandwidth own_rate =
+      wire.cap < kMaxBandwidth ? wire.cap.scaled(wire_share(plan.protocol)) : kMaxBandwidth;
+  if (wire.transport == Transport::Network) {
+    const NetworkProfile& plugin = network(wire.sender.nic);
+    connection.proxied = true;
+    connection.latency = plugin.latency[plan.protocol] + wire.latency + plan.extra_latency;
+    connection.credit_latency = wire.latency;
+    connection.sending_host = static_cast<std::uint32_t>(plan.sender);
+    connection.receiving_host = static_cast<std::uint32_t>(plan.receiver);
+    connection.host_cost = plugin.host_cost;
+    if (engine) {
+      connection.latency = connection.latency - wire.latency;
+      connection.path_latency = wire.latency;
+      connection.queue_pairs = complete.queue_pairs(wire);
+      connection.receiving_ports = wire.receiving_ports;
+      std::tie(connection.wire_bytes, connection.data_bytes) = wire_ratio(plan.protocol);
+    }
+    if (plugin.connection_rate < kMaxBandwidth) {
+      own_rate = std::min(own_rate, plugin.connection_rate.scaled(wire_share(plan.protocol)));
+    }
+  } else {
+    const TransportProfile& transport = wire.transport == Transport::NvLink ? profile.nvlink
+                                        : wire.transport == Transport::Pcie ? profile.pcie
+                                                                            : profile.host;
+    connection.latency = transport.latency[plan.protocol] + profile.nvswitch * wire.switches;
+    connection.credit_latency = transport.latency[Protocol::LL];
+    // LL waits for all lines of a pass at once; a pass of LL128 is ten times as long, and its lines
+    // are passed on as they come.
+    connection.flags_in_line = plan.protocol == Protocol::LL128;
+    if (wire.transport == Transport::NvLink && reads_from_peers(plan.protocol)) {
+      connection.units_in_step = static_cast<std::uint64_t>(profile.units_in_step);
+    }
+  }
+  connection.ports = wire.ports;
+  if (own_rate < kMaxBandwidth) {
+    // Of the sender, so before those of the receiver.
+    connection.ports.insert(connection.ports.begin(),
+                            static_cast<std::uint32_t>(made.ports.size()));
+    made.ports.push_back(own_rate);
+  }
+  made.connections.push_back(std::move(connection));
+  return static_cast<std::uint32_t>(made.connections.size() - 1);
+}
+
+UnitRule Timer::State::unit_rule(const CallPlan& plan, int threads,
+                                 const std::vector<const Wire*>& wires) const {
+  UnitRule rule;
+  rule.protocol = plan.protocol;
+  switch (plan.protocol) {
+    case Protocol::LL:
+      rule.quantum = Bytes(threads) * 8;
+      rule.unit_cost = gpu.ll_cost;
+      for (const Wire* const wire : wires) {
+        if (wire->transport == Transport::Host) {
+          rule.unit_cost = gpu.ll_cost + profile.staged_ll_pass;
+        }
+      }
+      break;
+    case Protocol::LL128:
+      // A warp holds 2 KiB of lines, 120 of 128 bytes of which are data.
+      rule.quantum = Bytes(threads / 32) * 1920;
+      rule.chunk_cost = gpu.ll128_cost;
+      break;
+    case Protocol::Simple:
+      rule.slices = plan.slices;
+      rule.unit_cost = gpu.simple_cost;
+      // Before it posts, a block has its stores acknowledged. Over NVLink that is in simple_cost.
+      for (const Wire* const wire : wires) {
+        if (wire->transport == Transport::Pcie || wire->transport == Transport::Host) {
+          rule.unit_cost = std::max(rule.unit_cost, gpu.simple_cost + wire->latency);
+        }
+      }
+      // NVIDIA/nccl, src/device/prims_simple.h: sliceSize.
+      rule.quantum = Bytes(plan.step.count() * plan.chunk_steps / plan.slices / 32);
+      break;
+  }
+  return rule;
+}
+
+Bandwidth Timer::State::block_rate(const CallPlan& plan, int threads) const {
+  switch (plan.protocol) {
+    case Protocol::LL: {
+      // In `ll_pass` every thread moves 8 bytes.
+      const double seconds = gpu.ll_pass.seconds();
+      return Bandwidth(static_cast<std::int64_t>(static_cast<double>(threads) * 64.0 / seconds));
+    }
+    case Protocol::LL128:
+      return gpu.ll128_rate.scaled(thread_share(threads, 640));
+    case Protocol::Simple:
+      break;
+  }
+  return gpu.simple_rate.scaled(thread_share(threads, 256));
+}
+
+std::uint32_t Timer::State::slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const {
+  constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
+  return std::max(1U, kSteps / static_cast<std::uint32_t>(plan.chunk_steps)) *
+         static_cast<std::uint32_t>(rule.units(chunk));
+}
+
+Timer::Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
+             const Environment& environment, const LaunchMode& mode,
+             const std::optional<EngineSettings>& engine, Routing* routing)
+    : state_(std::make_unique<State>(cluster, communicator, profile, environment, mode, engine,
+                                     routing)) {}
+
+Timer::~Timer() = default;
+
+void Timer::use(const Profile& profile) {
+  state_->use(profile);
+}
+
+MachineKind Timer::machine() const {
+  return state_->machine();
+}
+
+void Timer::use(const std::optional<EngineSettings>& engine) {
+  if (state_->engine) {
+    CHECK(engine.has_value(), "wires that were made for an engine");
+    state_->engine = engine;
+  }
+}
+
+Timing Timer::collective(const CallPlan& plan) {
+  State& state = *state_;
+  state.outcome = {};
+  Timing timing;
+  switch (plan.algorithm) {
+    case Algorithm::Ring:
+      timing.device = state.profile.ring_base[plan.protocol];
+      timing.device += plan.function == Function::Broadcast || plan.function == Function::Reduce
+                           ? state.chain(plan)
+                           : state.ring(plan);
+      break;
+    case Algorithm::Tree:
+      timing.device = state.profile.tree_base[plan.protocol] + state.tree(plan);
+      break;
+    case Algorithm::Nvls:
+      timing.device = state.nvls(plan);
+      break;
+    case Algorithm::NvlsTree:
+      timing.device = state.nvls_tree(plan);
+      break;
+    case Algorithm::Pat:
+      timing.device = state.pat(plan);
+      break;
+    case Algorithm::CollNetDirect:
+      state.refuse_engine("CollNetDirect");
+      timing.device = state.collnet_direct(plan);
+      break;
+    case Algorithm::CollNetChain:
+      state.refuse_engine("CollNetChain");
+      timing.device = state.collnet_chain(plan);
+      break;
+  }
+  timing.device += state.profile.per_channel * plan.channels;
+  state.finish(timing, plan.channels);
+  return timing;
+}
+
+Timing Timer::symmetric(Bytes size) {
+  Timing timing;
+  timing.device = state_->symmetric(size);
+  state_->finish(timing, 1);
+  return timing;
+}
+
+Timing Timer::point_to_point(Operation operation, Bytes size) {
+  state_->outcome = {};
+  Timing timing;
+  timing.device =
+      state_->engine ? state_->rounds(operation, size) : state_->exchange(operation, size);
+  state_->finish(timing, state_->communicator.p2p_channels);
+  return timing;
+}
+
+void Timer::State::finish(Timing& timing, int channels) const {
+  const LaunchProfile& launch = profile.launch;
+  timing.host = mode.cuda_graph ? launch.graph
+                : mode.gpus_per_process == 1
+                    ? launch.process_per_gpu
+                    : launch.shared_process +
+                          (launch.per_gpu + launch.per_channel * channels) * mode.gpus_per_process;
+  if (engine) {
+    timing.engine = outcome;
+  }
+  timing.time =
+      mode.back_to_back ? overlapped(timing.device, timing.host) : timing.host + timing.device;
+}
+
+}  // namespace trainyard::nccl

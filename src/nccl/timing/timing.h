@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long NCCL's collectives take: the event model (docs/nccl-timing.md).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nccl/machine/machine_kind.h"
+#include "nccl/timing/network_replay.h"
+#include "nccl/timing/profile.h"
+#include "nccl/timing/wiring.h"
+#include "nccl/tuning/call_plan.h"
+#include "nccl/tuning/communicator.h"
+#include "nccl/types/environment.h"
+#include "network/sharing/load_sharing.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard::nccl {
+
+// How the program that calls NCCL runs it.
+struct LaunchMode {
+  int gpus_per_process = 1;
+  bool cuda_graph = false;
+  // Calls follow one another without waiting, as in nccl-tests, and the time is that between two of
+  // them. Otherwise one call by itself, with its launch.
+  bool back_to_back = true;
+};
+
+struct Timing {
+  SimTime time;    // What nccl-tests would print.
+  SimTime device;  // Of the kernel, from its start on the first rank to its end on the last.
+  SimTime host;    // That launching takes, which back to back runs beside the kernel.
+  // Where an engine stood between the nodes and carried anything.
+  std::optional<EngineOutcome> engine = {};
+};
+
+// What calls of other communicators, at the same time, leave those of this one.
+struct CallLimits {
+  // Of rings and trees: the rate of each connection of a channel; bits of the link in a second,
+  // infinite where nobody takes anything.
+  std::vector<double> channels = {};
+  // Of what else goes between nodes: the share of the rate that it has alone.
+  double share = 1.0;
+};
+
+// The times of one communicator on one cluster. Cluster, communicator and environment must outlive
+// it.
+class Timer {
+ public:
+  // `engine`: a Network carries what goes between nodes. Without it nodes are ports to one another,
+  // and what the fabric lacks is taken from each connection for good (Wiring::fabric_shares).
+  // `routing`: as for Wiring.
+  Timer(const Cluster& cluster, const Communicator& communicator, const Profile& profile,
+        const Environment& environment, const LaunchMode& mode,
+        const std::optional<EngineSettings>& engine = std::nullopt, Routing* routing = nullptr);
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer();
+
+  // Other speeds from now on. Wires and rings, which do not depend on them, are kept.
+  void use(const Profile& profile);
+  // Another engine, or other settings of it; one must stay one, and none none.
+  void use(const std::optional<EngineSettings>& engine);
+
+  [[nodiscard]] MachineKind machine() const;
+
+  // What a call puts on links: of each channel of rings and trees, as many as the communicator has,
+  // or of all together. Links between GPUs are left out, as are the switches of CollNet.
+  [[nodiscard]] std::vector<Load> loads(const CallPlan& plan, ConnectionLoads& connections);
+  // Of point_to_point().
+  [[nodiscard]] std::vector<Load> loads(Operation operation, ConnectionLoads& connections);
+  // From now on, without an engine. For calls of the kind that the loads were those of.
+  void limit(const CallLimits& limits);
+
+  // Of a collective. Throws ConfigError for an algorithm that the event model does not have, or not
+  // over an engine, and for jobs that are too large for one. A run that never was complete has a
+  // complaint in Timing::engine.
+  [[nodiscard]] Timing collective(const CallPlan& plan);
+  // Of AllReduce in symmetric memory, by the kernel that reduces and multicasts in the NVSwitch.
+  // Throws ConfigError without NVLS or on several nodes.
+  [[nodiscard]] Timing symmetric(Bytes size);
+  // Of the operation of this size in the sense of nccl-tests, made of sends and receives.
+  [[nodiscard]] Timing point_to_point(Operation operation, Bytes size);
+
+  struct State;  // timing_state.h; public for tests.
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace trainyard::nccl

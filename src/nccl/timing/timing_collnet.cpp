@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// AllReduce with switches that add up (CollNet, SHARP): a NIC sends each of its elements up once
+// and gets the sum once, whatever the number of nodes.
+//
+// What the network does is one way: up a tree of switches and down again, as long as that from a
+// NIC to one of the next node, and `collnet_extra` more. All nodes do the same at the same time, so
+// one stands for all of them.
+#include <algorithm>
+
+#include "nccl/timing/timing_state.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// NVIDIA/nccl, src/device/all_reduce.h, CollNetDirect: warps that scatter, gather, and broadcast,
+// with COLLNET_COPY_THREADS (96) each and, but for those that gather, one warp that posts.
+constexpr int kCopyThreads = 96;
+constexpr int kScatterAndBroadcast = 2 * (kCopyThreads + 32);
+
+const std::vector<GraphChannel>& channels_of(const std::optional<Graph>& graph) {
+  CHECK(graph && !graph->channels.empty(), "a plan over a graph that was not found");
+  return graph->channels;
+}
+
+void require_all_reduce(const CallPlan& plan) {
+  if (plan.function != Function::AllReduce) {
+    throw ConfigError(std::string("CollNet: expected AllReduce, of which the event model has it, "
+                                  "found ") +
+                      std::string(to_string(plan.function)));
+  }
+}
+
+}  // namespace
+
+// A head for each NIC: ranks scatter a chunk to each head, heads reduce, send and broadcast, ranks
+// gather. Groups of warps work on different loops at once, each of which takes as long as the
+// slowest of them, or of links and NICs.
+SimTime Timer::State::collnet_direct(const CallPlan& plan) {
+  require_all_reduce(plan);
+  const int kind = communicator.node_kind.front();
+  const auto heads =
+      static_cast<std::int64_t>(channels_of(communicator.graphs[at(kind)].collnet_direct).size());
+  const NodeNetwork node = node_network();
+  const Bandwidth link = scale_up_rate();
+  const std::int64_t chunk = std::max<std::int64_t>(1, plan.parts.front().chunk.count());
+  const std::int64_t channels = std::max(1, plan.channels);
+  const std::int64_t bytes = (plan.bytes.count() + channels - 1) / channels;
+  struct Stages {
+    SimTime copy;    // Scatter, broadcast and gather take this each.
+    SimTime reduce;  // At a head: its chunk of every rank.
+    SimTime link;    // Of a rank to the heads and back.
+    SimTime between;
+  };
+  const auto stages = [&](std::int64_t loop) {
+    const Bytes of_block(loop);
+    const Bytes of_all(loop * channels);
+    const int reducing = plan.threads - kScatterAndBroadcast - kCopyThreads;
+    return Stages{
+        .copy = gpu.simple_cost + transfer_time(of_block, block_rate(plan, kCopyThreads)),
+        .reduce = gpu.simple_cost +
+                  transfer_time(of_block, block_rate(plan, std::max(kCopyThreads, reducing))),
+        .link = transfer_time(Bytes(2 * of_all.count() * (heads - 1) / heads), link),
+        .between = transfer_time(of_all, node.rate)};
+  };
+  const std::int64_t loop = heads * chunk;
+  const Stages first = stages(std::min(loop, bytes));
+  const SimTime slowest = std::max({first.copy, first.reduce, first.link, first.between});
+  const SimTime way = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
+                      profile.collnet_extra;
+  SimTime time = profile.ring_base[Protocol::Simple] + first.copy * 3 + first.reduce + first.link +
+                 first.between + way;
+  if (bytes > loop) {
+    time += slowest * (bytes / loop - 1);
+    if (const std::int64_t rest = bytes % loop; rest > 0) {
+      const Stages last = stages(rest);
+      time += std::max({last.copy, last.reduce, last.link, last.between});
+    }
+  }
+  return time;
+}
+
+// In each node a chain of ranks reduces towards the head, whose NIC sends, and a second group of
+// warps passes on what comes back. Replayed, in one node, with the NIC's ports in both directions.
+SimTime Timer::State::collnet_chain(const CallPlan& plan) {
+  require_all_reduce(plan);
+  const int kind = communicator.node_kind.front();
+  const std::vector<GraphChannel>& graph = channels_of(communicator.graphs[at(kind)].collnet_chain);
+  const int reducing = plan.threads * 3 / 5;  // As in a tree.
+  const Bytes chunk = plan.parts.front().chunk;
+  const Bytes bytes((plan.bytes.count() + plan.channels - 1) / plan.channels);
+  const ChunkLoops loops = pipeline_loops(bytes, chunk);
+  const UnitRule rule = unit_rule(plan, reducing, {});
+  // One direction of the NIC is sent on by this node, the other received by the next.
+  Wiring wiring(cluster, communicator, environment);
+  std::vector<std::vector<Wire>> wires;  // By channel: up the chain, to the network, down.
+  for (int c = 0; c < plan.channels; ++c) {
+    const GraphChannel& channel = graph[at(c) % graph.size()];
+    const std::vector<int>& gpus = channel.gpus;
+    wires.emplace_back();
+    for (std::size_t i = gpus.size(); i-- > 1;) {
+      wires.back().push_back(wiring.connect(gpus[i], gpus[i - 1], c, {}, {}));
+    }
+    const int next_head =
+        communicator.first_rank[1] +
+        std::min(gpus.front(), communicator.first_rank[2] - communicator.first_rank[1] - 1);
+    wires.back().push_back(
+        wiring.connect(gpus.front(), next_head, c, channel.net_out, channel.net_in));
+    for (std::size_t i = 1; i < gpus.size(); ++i) {
+      wires.back().push_back(wiring.connect(gpus[i - 1], gpus[i], c, {}, {}));
+    }
+  }
+  ReplayNetwork made;
+  made.ports = port_rates(wiring, plan.protocol);
+  made.hosts = static_cast<std::uint32_t>(communicator.ranks);
+  std::vector<ReplayLane> lanes;
+  for (int c = 0; c < plan.channels; ++c) {
+    const std::vector<int>& gpus = graph[at(c) % graph.size()].gpus;
+    const auto first = static_cast<std::uint32_t>(made.connections.size());
+    const auto count = static_cast<std::uint32_t>(wires[at(c)].size());
+    for (const Wire& wire : wires[at(c)]) {
+      // The head's proxy sends and receives.
+      static_cast<void>(add_connection(made, wire,
+                                       {.protocol = plan.protocol,
+                                        .slots = slots(plan, rule, chunk),
+                                        .sender = gpus.front(),
+                                        .receiver = gpus.front(),
+                                        .extra_latency = profile.collnet_extra}));
+    }
+    // Blocks up to the head's reduce, those from there on broadcast: one more than connections.
+    for (std::uint32_t i = 0; i <= count; ++i) {
+      const bool reduces = i < gpus.size();
+      lanes.push_back(
+          {.rate = block_rate(plan, reduces ? reducing : plan.threads - reducing),
+           .program = pipeline_program(loops, rule, {i == 0 ? kNone : first + i - 1, kNone, kNone},
+                                       {i == count ? kNone : first + i, kNone, kNone})});
+    }
+  }
+  return profile.ring_base[Protocol::Simple] + replay_long(made, lanes, exact_units(lanes.size()));
+}
+
+}  // namespace trainyard::nccl

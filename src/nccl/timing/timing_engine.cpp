@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which replay runs: on the ports of servers alone, or with an engine between nodes.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "nccl/timing/timing_state.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+// Units that an engine may have to do with in one run: some ten seconds, and 2 GiB of state.
+constexpr std::uint64_t kMostUnits = 16'777'216;
+
+}  // namespace
+
+std::uint64_t Timer::State::units_one_by_one(std::size_t lanes) const {
+  if (!engine || engine->fidelity != Fidelity::Packet) {
+    return exact_units(lanes);
+  }
+  // A message is up to 256 packets. As many of each lane as fill its FIFO some times over.
+  constexpr std::uint64_t kAll = 100'000;
+  return std::clamp<std::uint64_t>(kAll / std::max<std::size_t>(1, lanes), 64, 384);
+}
+
+SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
+                                std::uint64_t most_units) {
+  if (!engine) {
+    return replay(made, lanes, most_units);
+  }
+  std::uint64_t units = 0;
+  for (const ReplayLane& lane : lanes) {
+    units += std::min(most_units, lane.program->units());
+  }
+  if (units > kMostUnits) {
+    throw ConfigError(fmt::format(
+        "NCCL over the {} engine: expected at most {} units to run one by one, found {} of {} "
+        "thread blocks; use fewer ranks, or no --fidelity",
+        to_string(engine->fidelity), kMostUnits, units, lanes.size()));
+  }
+  return replay_over(*engine, complete.routing(), made, lanes, most_units, outcome);
+}
+
+SimTime Timer::State::run(const ReplayNetwork& made, std::span<const ReplayLane> lanes) {
+  return replay_in_line(lanes, units_one_by_one(lanes.size()), [&](std::uint64_t most_units) {
+    return run_first(made, lanes, most_units);
+  });
+}
+
+void Timer::State::refuse_engine(std::string_view what) const {
+  if (engine) {
+    throw ConfigError(
+        fmt::format("--fidelity {}: expected another algorithm than {} (--algo, NCCL_ALGO), or "
+                    "ports, found one whose sums are made in the switches that the engine has",
+                    to_string(engine->fidelity), what));
+  }
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVLS, NVLSTree and PAT, loop by loop.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "nccl/timing/timing_state.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+SimTime scaled(SimTime time, double factor) {
+  return SimTime(static_cast<std::int64_t>(static_cast<double>(time.picoseconds()) * factor));
+}
+
+// What the switch makes each GPU send and receive for a byte that it reduces or gathers: all of it
+// one way, and the share of one of `heads` the other.
+double nvls_traffic(Function function, int heads) {
+  return function == Function::AllReduce ? 1.0 + 1.0 / heads : 1.0;
+}
+
+const NvlsProfile& profile_of_nvls(const GpuProfile& gpu) {
+  if (!gpu.nvls) {
+    throw ConfigError("configs/nccl/profile.yaml: expected `nvls` for this generation of GPUs");
+  }
+  return *gpu.nvls;
+}
+
+Bytes first_chunk(const CallPlan& plan) {
+  return plan.parts.empty() ? Bytes(1) : std::max(Bytes(1), plan.parts.front().chunk);
+}
+
+// What one channel does: loops over a chunk of each head.
+struct NvlsLoops {
+  std::int64_t bytes = 0;  // Of the channel, as the operation counts them.
+  std::int64_t loop = 0;   // Of one loop.
+};
+
+NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
+  const std::int64_t chunk = first_chunk(plan).count();
+  std::int64_t bytes = plan.bytes.count();
+  if (plan.function != Function::AllReduce) {
+    bytes *= heads;
+  }
+  const std::int64_t channels = std::max(1, plan.channels);
+  return {.bytes = (bytes + channels - 1) / channels,
+          .loop = std::max<std::int64_t>(1, heads * chunk)};
+}
+
+// What one loop takes in each stage of the pipeline.
+struct NvlsStages {
+  SimTime copy;     // Between the user's buffer and those that the switch works on.
+  SimTime link;     // Through the switch, all channels at once.
+  SimTime between;  // Over the NICs, likewise.
+  [[nodiscard]] SimTime longest() const { return std::max({copy, link, between}); }
+};
+
+// Groups of warps work on different loops at once: the first goes through all stages, each further
+// one comes when the slowest has done it. `copies` of the stages are copies.
+template <typename Stages>
+SimTime pipelined(const NvlsLoops& loops, int copies, const Stages& stages) {
+  const std::int64_t full = loops.bytes / loops.loop;
+  const std::int64_t rest = loops.bytes % loops.loop;
+  const NvlsStages first = stages(full > 0 ? loops.loop : rest);
+  SimTime time = first.copy * copies + first.link;
+  if (full > 0) {
+    time += first.longest() * (full - 1);
+    if (rest > 0) {
+      time += stages(rest).longest();
+    }
+  }
+  return time;
+}
+
+// NVIDIA/nccl, src/device/all_reduce.h: of the 20 warps of a block some reduce, and in a tree some
+// broadcast; the others are divided into those that scatter and those, not more, that gather.
+int gathering_threads(int ranks, bool tree) {
+  const int reduce_and_broadcast = tree ? 5 + 4 : ranks <= 6 ? 7 : 5;
+  return (20 - reduce_and_broadcast) / 2 * 32;
+}
+
+}  // namespace
+
+SimTime Timer::State::nvls(const CallPlan& plan) {
+  const int heads = std::max(1, communicator.nvls_heads);
+  const NvlsProfile& profile_nvls = profile_of_nvls(gpu);
+  const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
+  const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, false));
+  const double traffic = nvls_traffic(plan.function, heads);
+  const auto stages = [&](std::int64_t bytes) {
+    return NvlsStages{.copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying),
+                      .link = scaled(transfer_time(Bytes(bytes * plan.channels), rate), traffic),
+                      .between = {}};
+  };
+  // AllGather has nothing to scatter, ReduceScatter nothing to gather.
+  const int copies = plan.function == Function::AllReduce ? 2 : 1;
+  return profile.ring_base[Protocol::Simple] + pipelined(nvls_loops(plan, heads), copies, stages);
+}
+
+// The kernel works on the buffers of the users themselves: no copies, no loops to be in step.
+SimTime Timer::State::symmetric(Bytes size) {
+  if (communicator.nvls_heads == 0 || communicator.nodes > 1) {
+    throw ConfigError("symmetric memory is modelled on one node with NVLS only");
+  }
+  const Bandwidth rate = scale_up_rate().scaled(profile_of_nvls(gpu).link);
+  return profile_of_nvls(gpu).symmetric_base +
+         scaled(transfer_time(size, rate), nvls_traffic(Function::AllReduce, communicator.ranks));
+}
+
+SimTime Timer::State::nvls_tree(const CallPlan& plan) {
+  const int heads = std::max(1, communicator.nvls_heads);
+  const NvlsProfile& profile_nvls = profile_of_nvls(gpu);
+  const NvlsLoops loops = nvls_loops(plan, heads);
+  const Bandwidth rate = scale_up_rate().scaled(profile_nvls.link);
+  const Bandwidth copying = block_rate(plan, gathering_threads(communicator.ranks, true));
+  const double crossings = communicator.nodes == 2 ? 1.0 : 2.0;
+  NodeNetwork node = node_network(plan, crossings);
+  if (engine) {
+    node.rate = node.rate.scaled(1.0 / slowdown(nvls_tree_flows(plan), first_chunk(plan)));
+  }
+  const double traffic = nvls_traffic(plan.function, heads);
+  const auto stages = [&](std::int64_t bytes) {
+    const Bytes all(bytes * plan.channels);
+    return NvlsStages{
+        .copy = profile_nvls.head_cost * heads + transfer_time(Bytes(bytes), copying),
+        .link = scaled(transfer_time(all, rate), traffic),
+        .between = scaled(transfer_time(all, node.rate), crossings) + profile.nvls_tree_sync};
+  };
+  // Up and down the levels of the tree, with a block at both ends of each that waits and posts.
+  // Channels send their first chunks through the same NICs at once: on two nodes half of them up
+  // and half down, on more all of them into those that have two children.
+  const auto levels =
+      static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.nodes - 1)));
+  const Bytes first(std::min(loops.bytes, loops.loop) * plan.channels);
+  const SimTime hop = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency +
+                      gpu.simple_cost + scaled(transfer_time(first, node.rate), crossings / 2.0);
+  return profile.ring_base[Protocol::Simple] + pipelined(loops, 2, stages) + hop * (2 * levels) +
+         gpu.simple_cost;
+}
+
+// Each rank sends every block but its own once, through its NIC, and the last one arrives after a
+// logarithm of hops.
+SimTime Timer::State::pat(const CallPlan& plan) {
+  NodeNetwork node = node_network(plan, communicator.ranks - 1);
+  if (engine) {
+    node.rate = node.rate.scaled(1.0 / slowdown(pat_flows(plan), first_chunk(plan)));
+  }
+  const auto levels =
+      static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.ranks - 1)));
+  const SimTime hop = network(node.wire.sender.nic).latency[Protocol::Simple] + node.wire.latency;
+  const Bytes sent = plan.bytes * (communicator.ranks - 1);
+  return profile.pat_base + hop * levels + transfer_time(sent, node.rate);
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives over an engine: every message of every pair, in the order of NCCL's rounds.
+//
+// A rank meets its peers in rounds (point_to_point.h). What it sends to one is cut into parts, each
+// on a channel; of the parts on one channel up to eight, a batch, run side by side in its block,
+// each with a group of warps that sends and one that receives. A group takes the next batch when it
+// has done its own part of this one, not when the whole block has.
+//
+// Long sends are cut: the time is a straight line through that of a part of each send and that of
+// half of the part, so all rounds are in both.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "nccl/timing/timing_state.h"
+#include "nccl/tuning/point_to_point.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// An engine has a connection for each, with a few KiB of state.
+constexpr std::size_t kMostParts = 300'000;
+constexpr std::uint64_t kUnits = 400'000;        // Of all groups of warps in one run,
+constexpr std::uint64_t kPacketUnits = 100'000;  // which are up to 64 packets each,
+constexpr std::uint64_t kLeastUnits = 16;        // but so many of each at least: twice its FIFO.
+constexpr std::uint64_t kMostUnits = 256;
+
+constexpr Bytes kLowLatencyUnit{4'096};  // 512 threads hold 8 bytes each.
+
+Bytes sent(Operation operation, int from, int to, int ranks, Bytes size) {
+  switch (operation) {
+    case Operation::AllToAll:
+      return Bytes(size.count() / ranks);
+    case Operation::SendReceive:
+      return to == (from + 1) % ranks ? size : Bytes(0);
+    case Operation::Scatter:
+      return from == 0 ? Bytes(size.count() / ranks) : Bytes(0);
+    case Operation::Gather:
+      return to == 0 ? Bytes(size.count() / ranks) : Bytes(0);
+    default:
+      break;
+  }
+  CHECK(false, "an operation that is not made of sends and receives");
+}
+
+// A part of a send, on its channel.
+struct Part {
+  int from = 0;
+  int to = 0;
+  int round = 0;
+  int channel = 0;
+  Bytes bytes;
+  bool far = false;  // To another node.
+};
+
+struct Exchange {
+  PointToPointPlan near;  // Inside nodes.
+  PointToPointPlan far;
+  std::vector<Part> parts;  // Round after round.
+  // By rank and round: channels that it works on.
+  std::vector<std::vector<int>> widths;
+  int group_size = 1;
+
+  [[nodiscard]] const PointToPointPlan& plan(const Part& part) const {
+    return part.far ? far : near;
+  }
+  [[nodiscard]] Bytes longest() const {
+    Bytes most;
+    for (const Part& part : parts) {
+      most = std::max(most, part.bytes);
+    }
+    return most;
+  }
+};
+
+// Where a round of a rank stands in the block of a channel: which group of warps of its batch works
+// on it, and how many there are.
+struct Place {
+  std::size_t group = 0;
+  std::size_t of = 1;
+};
+using Block = std::map<int, Place>;  // By round.
+
+// The lanes of one exchange, with every send cut to `most` bytes a part.
+class RoundsBuilder {
+ public:
+  RoundsBuilder(Timer::State& state, const Exchange& exchange)
+      : state_(state), exchange_(exchange) {
+    const int channels = state.communicator.p2p_channels;
+    for (const std::vector<int>& widths : exchange.widths) {
+      const auto batches = point_to_point_batches(widths, channels, state.communicator.nodes,
+                                                  exchange.group_size, state.environment);
+      for (const std::vector<PointToPointBatch>& of_channel : batches) {
+        Block block;
+        for (const PointToPointBatch& batch : of_channel) {
+          for (std::size_t group = 0; group < batch.rounds.size(); ++group) {
+            block[batch.rounds[group]] = {.group = group, .of = batch.rounds.size()};
+          }
+        }
+        blocks_.push_back(std::move(block));
+      }
+    }
+    for (const Part& part : exchange.parts) {
+      wires_.push_back(state.complete.connect_pair(part.from, part.to, part.channel));
+    }
+    make_ports();
+  }
+
+  [[nodiscard]] SimTime run(Bytes most) const {
+    ReplayNetwork network;
+    network.hosts = static_cast<std::uint32_t>(state_.communicator.ranks);
+    network.ports = ports_;
+    // By (rank, channel, group of warps, whether it sends): its jobs.
+    std::map<std::tuple<int, int, std::size_t, bool>, std::vector<TransferJob>> groups;
+    for (std::size_t index = 0; index < exchange_.parts.size(); ++index) {
+      const Part& part = exchange_.parts[index];
+      TransferJob job = job_of(part, most);
+      job.connection = connect(network, part, wires_[index]);
+      for (const bool sends : {true, false}) {
+        const int rank = sends ? part.from : part.to;
+        const Place place = block(rank, part.channel).at(part.round);
+        job.rate = rate(part).scaled(1.0 / static_cast<double>(place.of));
+        groups[{rank, part.channel, place.group, sends}].push_back(job);
+      }
+    }
+    std::vector<ReplayLane> lanes;
+    for (auto& [key, jobs] : groups) {
+      lanes.push_back({.rate = kMaxBandwidth,
+                       .program = transfer_program(std::move(jobs), std::get<bool>(key))});
+    }
+    return state_.run_first(network, lanes, std::numeric_limits<std::uint64_t>::max());
+  }
+
+ private:
+  [[nodiscard]] const Block& block(int rank, int channel) const {
+    return blocks_[at(rank) * at(state_.communicator.p2p_channels) + at(channel)];
+  }
+
+  // Bytes that a block copies in a second.
+  [[nodiscard]] Bandwidth rate(const Part& part) const {
+    const double pass = state_.gpu.ll_pass.seconds();
+    return exchange_.plan(part).protocol == Protocol::Simple
+               ? state_.gpu.simple_rate
+               : Bandwidth(static_cast<std::int64_t>(512.0 * 64.0 / pass));
+  }
+
+  [[nodiscard]] TransferJob job_of(const Part& part, Bytes most) const {
+    const PointToPointPlan& plan = exchange_.plan(part);
+    const bool simple = plan.protocol == Protocol::Simple;
+    const bool whole = simple || plan.chunk.count() % kLowLatencyUnit.count() != 0;
+    return {.bytes = std::min(part.bytes, most),
+            .message = plan.chunk,
+            .unit = whole ? plan.chunk : kLowLatencyUnit,
+            .cost = simple ? state_.gpu.simple_cost : state_.gpu.ll_cost};
+  }
+
+  [[nodiscard]] std::uint32_t connect(ReplayNetwork& network, const Part& part,
+                                      const Wire& wire) const {
+    constexpr std::uint32_t kSteps = 8;  // NVIDIA/nccl, src/include/device.h: NCCL_STEPS.
+    const TransferJob job = job_of(part, part.bytes);
+    const auto units = static_cast<std::uint32_t>(job.message.count() / job.unit.count());
+    return state_.add_connection(
+        network, wire,
+        {.protocol = exchange_.plan(part).protocol,
+         .slots = kSteps * std::max(1U, units),
+         .sender = part.far ? state_.complete.sending_rank(part.from, part.to) : part.from,
+         .receiver = part.to});
+  }
+
+  void make_ports() {
+    const std::vector<Bandwidth> near = state_.port_rates(state_.complete, exchange_.near.protocol);
+    ports_ = state_.port_rates(state_.complete, exchange_.far.protocol);
+    for (std::size_t port = 0; port < ports_.size(); ++port) {
+      if (state_.complete.ports()[port].kind == LinkKind::NvLink) {
+        ports_[port] = near[port].scaled(state_.gpu.point_to_point_link);
+      }
+    }
+  }
+
+  Timer::State& state_;
+  const Exchange& exchange_;
+  std::vector<Block> blocks_;  // By rank and channel.
+  std::vector<Wire> wires_;    // By part.
+  std::vector<Bandwidth> ports_;
+};
+
+Exchange make_exchange(const Communicator& communicator, const Environment& environment,
+                       const Wiring& wiring, Operation operation, Bytes size) {
+  const int ranks = communicator.ranks;
+  const Bytes of_pair = sent(operation, 0, operation == Operation::Gather ? 0 : 1, ranks, size);
+  Exchange exchange;
+  exchange.near = plan_point_to_point(communicator, environment, of_pair, false);
+  exchange.far = plan_point_to_point(communicator, environment, of_pair, true);
+  exchange.group_size = schedule_group_size(communicator.first_rank, environment);
+  exchange.widths.assign(at(ranks), std::vector<int>(at(ranks), 0));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto rounds = point_to_point_schedule(rank, ranks, exchange.group_size);
+    for (std::size_t round = 0; round < rounds.size(); ++round) {
+      const int to = rounds[round].send_to;
+      const Bytes bytes = sent(operation, rank, to, ranks, size);
+      if (to == rank || bytes.count() == 0) {
+        continue;
+      }
+      const bool far = wiring.node_of(rank) != wiring.node_of(to);
+      const PointToPointPlan& plan = far ? exchange.far : exchange.near;
+      int used = 0;
+      for (int index = 0; index < plan.parts; ++index) {
+        if (const Bytes part = plan.bytes_of_part(index, bytes); part.count() > 0) {
+          exchange.parts.push_back(
+              {.from = rank,
+               .to = to,
+               .round = static_cast<int>(round),
+               .channel = channel_of_part(static_cast<int>(round), index, communicator.p2p_channels,
+                                          communicator.nodes, exchange.group_size),
+               .bytes = part,
+               .far = far});
+          ++used;
+        }
+      }
+      for (const int end : {rank, to}) {
+        exchange.widths[at(end)][round] = std::max(exchange.widths[at(end)][round], used);
+      }
+    }
+  }
+  // Both ends of a send come to it in the order of rounds.
+  std::stable_sort(exchange.parts.begin(), exchange.parts.end(),
+                   [](const Part& a, const Part& b) { return a.round < b.round; });
+  return exchange;
+}
+
+}  // namespace
+
+SimTime Timer::State::rounds(Operation operation, Bytes size) {
+  const Exchange exchange = make_exchange(communicator, environment, complete, operation, size);
+  if (exchange.parts.size() > kMostParts) {
+    throw ConfigError(fmt::format(
+        "{} over the {} engine: expected at most {} parts of sends, found {} between {} ranks; use "
+        "fewer, or --fidelity ports",
+        to_string(operation), to_string(engine->fidelity), kMostParts, exchange.parts.size(),
+        communicator.ranks));
+  }
+  const RoundsBuilder builder(*this, exchange);
+  const std::uint64_t all = engine->fidelity == Fidelity::Packet ? kPacketUnits : kUnits;
+  const std::uint64_t units = std::clamp<std::uint64_t>(
+      all / (2 * std::max<std::size_t>(1, exchange.parts.size())), kLeastUnits, kMostUnits);
+  const Bytes longest = exchange.longest();
+  const Bytes part =
+      std::min(longest, communicator.p2p_chunk * static_cast<std::int64_t>(units / 2 * 2));
+  SimTime time = builder.run(part);
+  if (part < longest) {
+    const Bytes half(part.count() / 2);
+    const SimTime rest = time - builder.run(half);
+    const double factor =
+        static_cast<double>((longest - part).count()) / static_cast<double>((part - half).count());
+    time += SimTime(static_cast<std::int64_t>(static_cast<double>(rest.picoseconds()) * factor));
+  }
+  const Protocol protocol = std::max(exchange.near.protocol, exchange.far.protocol);
+  return profile.ring_base[protocol] + profile.per_channel * communicator.p2p_channels + time;
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the event model share: inside of timing.h, for timing*.cpp and their tests
+// alone.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nccl/timing/programs.h"
+#include "nccl/timing/timing.h"
+#include "network/sharing/fabric_cuts.h"
+#include "network/sharing/load_sharing.h"
+
+namespace trainyard::nccl {
+
+// One channel of a ring: its lanes in order, each with the wire to the next; the last leads back to
+// the first.
+struct RingWires {
+  std::vector<int> ranks;
+  std::vector<Wire> wires;
+};
+
+// One channel of a tree, by rank: the wires to and from its parent.
+struct TreeWires {
+  std::vector<std::optional<Wire>> up;
+  std::vector<std::optional<Wire>> down;
+};
+
+// The bytes of each channel in use, in order, with its chunk.
+struct ChannelShare {
+  Bytes bytes;
+  Bytes chunk;
+};
+
+// What one rank sends to one of another node in a call.
+struct NodeFlow {
+  int from = 0;
+  int to = 0;
+  int channel = 0;
+  std::optional<int> nic_out = {};  // By their numbers in the nodes.
+  std::optional<int> nic_in = {};
+  Bytes bytes = {};
+};
+
+// The ways of what a call sends, of which the timer keeps tables.
+struct OwnWays {
+  OwnWays(const Topology& topology, Routing& routing);
+
+  std::optional<Routing> one_way;  // Of all, where switches choose by themselves.
+  ConnectionLoads loads;
+  FabricCuts cuts;
+};
+
+struct Timer::State {
+  State(const Cluster& cluster_in, const Communicator& communicator_in, const Profile& profile_in,
+        const Environment& environment_in, const LaunchMode& mode_in,
+        const std::optional<EngineSettings>& engine_in = std::nullopt, Routing* routing = nullptr);
+
+  const Cluster& cluster;
+  const Communicator& communicator;
+  Profile profile;
+  const Environment& environment;
+  LaunchMode mode;
+  GpuProfile gpu;
+  std::optional<NodeId> first_nic;  // Of the first node, towards the next; none on one node.
+  double network_rate = 1.0;        // Share of the NICs' payload rate that the plugin gets.
+  Wiring folded;                    // For rings.
+  Wiring complete;                  // For what has a beginning and an end.
+  std::vector<RingWires> rings;     // By channel, of the folded nodes; made at first use.
+  std::vector<RingWires> chains;    // The same of all nodes.
+  std::vector<TreeWires> trees;
+  std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
+  EngineOutcome outcome;                 // Of the runs over it, of one call.
+  CallLimits limits;
+  std::optional<OwnWays> own_ways;  // Made at first use.
+  // Rates over links, by the call; they do not depend on sizes.
+  std::map<std::array<int, 3>, double> known_rates;
+
+  void use(const Profile& other);
+  [[nodiscard]] const NetworkProfile& network(NodeId nic) const;
+  [[nodiscard]] std::string network_name(NodeId nic) const;
+  [[nodiscard]] MachineKind machine() const;
+  // The rates of the ports for a protocol: data bytes, not those of the wire.
+  [[nodiscard]] std::vector<Bandwidth> port_rates(const Wiring& wiring, Protocol protocol) const;
+  // Adds a connection over the ports of the wire, and one of its own where it is limited by itself.
+  // Hosts are numbers of ranks. Returns the number of the connection.
+  struct ConnectionPlan {
+    Protocol protocol = Protocol::Simple;
+    std::uint32_t slots = 1;
+    int sender = 0;
+    int receiver = 0;
+    SimTime extra_latency = {};
+  };
+  std::uint32_t add_connection(ReplayNetwork& made, const Wire& wire,
+                               const ConnectionPlan& plan) const;
+  // Over NVLink, the receiver reads what the sender has in its own memory, instead of being written
+  // to.
+  [[nodiscard]] bool reads_from_peers(Protocol protocol) const;
+  // How a block of `threads` walks through chunks, over these wires.
+  [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
+                                   const std::vector<const Wire*>& wires) const;
+  [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
+  [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
+
+  // On ports alone, or over the engine, with all units or the first so many. Throws ConfigError
+  // where the engine would have too much to do.
+  [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
+  [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
+                                  std::uint64_t most_units);
+  // Units of each lane that run() takes one by one.
+  [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
+
+  // How many times as long these flows take over the engine as over ports; at least 1.
+  [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
+  [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
+  [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
+  // For Timer::loads().
+  void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, Load& load) const;
+  void add_load(const NetworkEnds& ends, int channel, double weight, ConnectionLoads& connections,
+                Load& load) const;
+  void add_load(const NodeFlow& flow, double weight, ConnectionLoads& connections, Load& load);
+  [[nodiscard]] std::vector<std::vector<NodeFlow>> ring_flows() const;  // By channel.
+  [[nodiscard]] std::vector<std::vector<NodeFlow>> tree_flows() const;
+  [[nodiscard]] std::vector<Load> loads(const std::vector<std::vector<NodeFlow>>& flows,
+                                        ConnectionLoads& connections);
+  [[nodiscard]] const NodeNics& nics_of(int rank) const;
+  // What others leave a wire of this channel, of a ring or tree.
+  [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
+  // Throws the ConfigError for what has no way over an engine.
+  void refuse_engine(std::string_view what) const;
+
+  // Of the kernel, without its base.
+  [[nodiscard]] SimTime ring(const CallPlan& plan);
+  [[nodiscard]] SimTime chain(const CallPlan& plan);
+  [[nodiscard]] SimTime tree(const CallPlan& plan);
+  // With it.
+  [[nodiscard]] SimTime nvls(const CallPlan& plan);
+  [[nodiscard]] SimTime symmetric(Bytes size);
+  [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
+  [[nodiscard]] SimTime pat(const CallPlan& plan);
+  // Throw ConfigError for other functions than AllReduce.
+  [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
+  [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
+
+  // From the time of the device to that of a call.
+  void finish(Timing& timing, int channels) const;
+  // Of sends and receives, with the base of the kernel.
+  [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
+  // The same over an engine: all rounds of all ranks.
+  [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
+
+  void make_rings(std::vector<RingWires>& made, Wiring& wiring, int period) const;
+  void make_trees();
+  void add_tree_channel(const CallPlan& plan, const ChannelShare& share, std::size_t channel,
+                        ReplayNetwork& network_model, std::vector<ReplayLane>& lanes) const;
+  // The least rate of a port between two GPUs of a node in one direction.
+  [[nodiscard]] Bandwidth scale_up_rate();
+  // All NICs of the smallest node in one direction, and the latency between two nodes.
+  struct NodeNetwork {
+    Bandwidth rate;
+    Bandwidth one_gpu;  // The NICs of one GPU.
+    Wire wire;
+  };
+  [[nodiscard]] NodeNetwork node_network();
+  // The same for a call of NVLSTree or PAT, which sends its bytes so many times by these NICs: less
+  // where the way of any of it, in this node or another or between them, is full before.
+  [[nodiscard]] NodeNetwork node_network(const CallPlan& plan, double times);
+  // What ports let through of these wires, all of which send at once.
+  [[nodiscard]] Bandwidth rate_together(const std::vector<Wire>& wires) const;
+  // Of what each pair of an exchange sends; nothing where no link is in the way that counts.
+  [[nodiscard]] std::optional<Bandwidth> rate_of_pairs(Operation operation);
+  // How fast all of a load of own_connections() goes, in bit/s for each unit of its weights;
+  // infinite if it is empty. `is_whole`: no connection stands for several.
+  [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
+  // What every rank sends to each peer in turn, or to `most_peers` of them, and for how many sends
+  // each part stands: those to other nodes are parts, which take turns by the NICs of their ends.
+  using VisitPart = std::function<void(const NodeFlow& part, double stands_for)>;
+  void visit_exchange(Operation operation, int most_peers, const VisitPart& visit);
+  [[nodiscard]] Load exchange_load(Operation operation, int most_peers,
+                                   ConnectionLoads& connections);
+  [[nodiscard]] ConnectionLoads& own_connections();
+};
+
+// Bytes on the wire, and how many of them are data.
+[[nodiscard]] std::pair<int, int> wire_ratio(Protocol protocol);
+
+// Units of each lane that are replayed one by one, of so many lanes; what is beyond repeats them.
+[[nodiscard]] std::uint64_t exact_units(std::size_t lanes);
+
+// The NIC of a channel in one of the lists of NodeNics, if it has one.
+[[nodiscard]] std::optional<int> nic_of_channel(const std::vector<int>& nics, std::size_t channel);
+
+// The shares of the channels in use, in order.
+[[nodiscard]] std::vector<ChannelShare> channel_shares(const CallPlan& plan);
+
+}  // namespace trainyard::nccl

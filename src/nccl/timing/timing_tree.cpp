@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Double trees, replayed.
+//
+// A block is divided: one group of warps reduces up the tree while another broadcasts down. Where
+// there are too many ranks to replay all channels, a few stand for all, as many of the first tree
+// as of the second, and get of each port the share of the connections on it that are theirs.
+#include <algorithm>
+#include <cstddef>
+
+#include "nccl/timing/timing_state.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// Lanes that are replayed at most, but for two channels.
+constexpr std::size_t kMostLanes = 8'192;
+
+// Of the threads of a block, those that reduce; the others broadcast (NVIDIA/nccl,
+// src/device/all_reduce.h: runTreeSplit, of 640).
+int reducing_threads(Protocol protocol, int threads) {
+  return protocol == Protocol::Simple ? threads * 3 / 5 : threads * 7 / 10;
+}
+
+void limit_by_fabric(std::vector<TreeWires>& trees, Wiring& wiring) {
+  std::vector<Wire> between;
+  std::vector<Wire*> wires;
+  for (TreeWires& tree : trees) {
+    for (auto* const direction : {&tree.up, &tree.down}) {
+      for (std::optional<Wire>& wire : *direction) {
+        if (wire && wire->transport == Transport::Network) {
+          between.push_back(*wire);
+          wires.push_back(&*wire);
+        }
+      }
+    }
+  }
+  const std::vector<Bandwidth> shares = wiring.fabric_shares(between);
+  for (std::size_t i = 0; i < wires.size(); ++i) {
+    wires[i]->cap = std::min(wires[i]->cap, shares[i]);
+  }
+}
+
+// How many connections of these channels cross each port.
+std::vector<int> port_loads(const std::vector<TreeWires>& trees,
+                            const std::vector<std::size_t>& channels, std::size_t ports) {
+  std::vector<int> loads(ports, 0);
+  for (const std::size_t c : channels) {
+    for (const auto* const direction : {&trees[c].up, &trees[c].down}) {
+      for (const std::optional<Wire>& wire : *direction) {
+        if (wire) {
+          for (const std::uint32_t port : wire->ports) {
+            ++loads[port];
+          }
+        }
+      }
+    }
+  }
+  return loads;
+}
+
+// Of the channels in use, equally many of each tree: channel c and its copy c + half.
+std::vector<std::size_t> replayed_channels(std::size_t in_use, std::size_t all, std::size_t ranks) {
+  const std::size_t most = std::max<std::size_t>(2, kMostLanes / (2 * ranks));
+  std::vector<std::size_t> chosen;
+  if (in_use <= most) {
+    for (std::size_t c = 0; c < in_use; ++c) {
+      chosen.push_back(c);
+    }
+    return chosen;
+  }
+  const std::size_t half = all / 2;
+  for (std::size_t c = 0; c < most / 2 && c < std::max<std::size_t>(1, half); ++c) {
+    chosen.push_back(c);
+    if (half > 0 && c + half < in_use) {
+      chosen.push_back(c + half);
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+void Timer::State::make_trees() {
+  for (std::size_t c = 0; c < communicator.trees.size(); ++c) {
+    const TreeChannel& tree = communicator.trees[c];
+    TreeWires made;
+    made.up.resize(at(communicator.ranks));
+    made.down.resize(at(communicator.ranks));
+    const auto nic = [&](int end, int other) -> std::optional<int> {
+      if (complete.node_of(end) == complete.node_of(other) || communicator.nics.empty()) {
+        return std::nullopt;
+      }
+      return nic_of_channel(nics_of(end).tree, c);
+    };
+    const int channel = static_cast<int>(c);
+    for (int rank = 0; rank < communicator.ranks; ++rank) {
+      if (const int parent = tree.up[at(rank)]; parent != kNoRank) {
+        made.up[at(rank)] =
+            complete.connect(rank, parent, channel, nic(rank, parent), nic(parent, rank));
+        made.down[at(rank)] =
+            complete.connect(parent, rank, channel, nic(parent, rank), nic(rank, parent));
+      }
+    }
+    trees.push_back(std::move(made));
+  }
+  if (!engine) {
+    limit_by_fabric(trees, complete);
+  }
+}
+
+// The lanes of one channel: for each rank but the root a group that reduces and one that
+// broadcasts, for the root the whole block.
+void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& share,
+                                    std::size_t channel, ReplayNetwork& network_model,
+                                    std::vector<ReplayLane>& lanes) const {
+  const TreeChannel& tree = communicator.trees[channel];
+  const TreeWires& wires = trees[channel];
+  const int reducing = reducing_threads(plan.protocol, plan.threads);
+  std::vector<const Wire*> pointers;
+  for (const std::optional<Wire>& wire : wires.up) {
+    if (wire) {
+      pointers.push_back(&*wire);
+    }
+  }
+  UnitRule rule = unit_rule(plan, reducing, pointers);
+  rule.slices = 1;
+  const ChunkLoops loops = pipeline_loops(share.bytes, share.chunk);
+  const auto connect = [&](const Wire& wire, int from, int to) {
+    return add_connection(network_model, limited(wire, channel),
+                          {.protocol = plan.protocol,
+                           .slots = slots(plan, rule, share.chunk),
+                           .sender = from,
+                           .receiver = to,
+                           .extra_latency = profile.tree_network_extra[plan.protocol]});
+  };
+  std::vector<std::uint32_t> up(at(communicator.ranks), kNone);    // To the parent.
+  std::vector<std::uint32_t> down(at(communicator.ranks), kNone);  // From it.
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    if (const int parent = tree.up[at(rank)]; parent != kNoRank) {
+      up[at(rank)] = connect(*wires.up[at(rank)], rank, parent);
+      down[at(rank)] = connect(*wires.down[at(rank)], parent, rank);
+    }
+  }
+  const auto add = [&](int threads, const std::array<std::uint32_t, 3>& receives,
+                       const std::array<std::uint32_t, 3>& sends) {
+    lanes.push_back({.rate = block_rate(plan, threads),
+                     .program = pipeline_program(loops, rule, receives, sends)});
+  };
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    std::array<std::uint32_t, 3> from_children = {kNone, kNone, kNone};
+    std::array<std::uint32_t, 3> to_children = {kNone, kNone, kNone};
+    for (std::size_t i = 0; i < from_children.size(); ++i) {
+      if (const int child = tree.down[at(rank)][i]; child != kNoRank) {
+        from_children[i] = up[at(child)];
+        to_children[i] = down[at(child)];
+      }
+    }
+    if (tree.up[at(rank)] == kNoRank) {
+      add(plan.threads, from_children, to_children);
+    } else {
+      add(reducing, from_children, {up[at(rank)], kNone, kNone});
+      add(plan.threads - reducing, {down[at(rank)], kNone, kNone}, to_children);
+    }
+  }
+}
+
+SimTime Timer::State::tree(const CallPlan& plan) {
+  if (communicator.ranks == 1) {
+    return {};
+  }
+  if (trees.empty()) {
+    make_trees();
+  }
+  const std::vector<ChannelShare> shares = channel_shares(plan);
+  std::vector<std::size_t> in_use;
+  for (std::size_t c = 0; c < std::min(shares.size(), trees.size()); ++c) {
+    in_use.push_back(c);
+  }
+  // Over an engine, connections of channels that are left out would be missed in the fabric.
+  const std::vector<std::size_t> replayed =
+      engine ? in_use : replayed_channels(in_use.size(), trees.size(), at(communicator.ranks));
+  const std::size_t ports = complete.ports().size();
+  const std::vector<int> all = port_loads(trees, in_use, ports);
+  const std::vector<int> own = port_loads(trees, replayed, ports);
+  ReplayNetwork network_model;
+  network_model.hosts = static_cast<std::uint32_t>(communicator.ranks);
+  network_model.ports = port_rates(complete, plan.protocol);
+  for (std::size_t port = 0; port < ports; ++port) {
+    if (own[port] > 0) {
+      network_model.ports[port] = network_model.ports[port].scaled(static_cast<double>(own[port]) /
+                                                                   static_cast<double>(all[port]));
+    }
+  }
+  std::vector<ReplayLane> lanes;
+  for (const std::size_t c : replayed) {
+    add_tree_channel(plan, shares[c], c, network_model, lanes);
+  }
+  return run(network_model, lanes);
+}
+
+}  // namespace trainyard::nccl

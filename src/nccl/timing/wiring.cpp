@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/timing/wiring.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "network/flow/max_min.h"
+#include "sim/check.h"
+#include "topology/graph/path.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// The place of `link` among the links of the same two ends' kind that leave its source.
+std::int64_t ordinal(const Topology& topology, LinkId link) {
+  std::int64_t place = 0;
+  for (const LinkId other : topology.links_from(topology.link(link).source)) {
+    if (other == link) {
+      return place;
+    }
+    ++place;
+  }
+  return place;
+}
+
+// The link of the other direction.
+std::optional<LinkId> opposite(const Topology& topology, LinkId link) {
+  for (const LinkId other : topology.links_from(topology.link(link).target)) {
+    if (topology.link(other).target == topology.link(link).source) {
+      return other;
+    }
+  }
+  return std::nullopt;
+}
+
+Transport transport_of(const Topology& topology, const std::vector<LinkId>& path) {
+  if (is_staged(topology, path)) {
+    return Transport::Host;
+  }
+  for (const LinkId link : path) {
+    const LinkKind kind = topology.link(link).spec.kind;
+    if (kind == LinkKind::Pcie || kind == LinkKind::Socket) {
+      return Transport::Pcie;
+    }
+  }
+  return Transport::NvLink;
+}
+
+}  // namespace
+
+Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
+               const Environment& environment, Routing* routing)
+    : cluster_(cluster),
+      communicator_(communicator),
+      environment_(environment),
+      routing_(routing != nullptr ? *routing
+                                  : own_routing_.emplace(cluster.topology, cluster.routing)),
+      places_(cluster.topology.node_count()),
+      own_nics_(at(communicator.ranks)),
+      sending_(at(communicator.ranks)),
+      ways_(cluster.topology.node_count()),
+      gpus_of_server_(cluster.topology.server_count()) {
+  std::vector<int> node_of_server(cluster.topology.server_count(), -1);
+  std::vector<int> server_in_node(cluster.topology.server_count(), 0);
+  std::vector<std::vector<ServerId>> servers(at(communicator.nodes));
+  int node = 0;
+  for (int rank = 0; rank < communicator.ranks; ++rank) {
+    while (rank >= communicator.first_rank[at(node + 1)]) {
+      ++node;
+    }
+    node_of_.push_back(node);
+    const auto server = cluster.topology.node(cluster.gpus[at(rank)]).server;
+    std::vector<ServerId>& of_node = servers[at(node)];
+    if (!server || (!of_node.empty() && of_node.back() == *server)) {
+      continue;
+    }
+    // NCCL may make several nodes of a server: each has all of its NICs.
+    if (node_of_server[server->value()] < 0) {
+      node_of_server[server->value()] = node;
+      server_in_node[server->value()] = static_cast<int>(of_node.size());
+    }
+    of_node.push_back(*server);
+  }
+  for (const NodeId gpu : cluster.gpus) {
+    if (const auto server = cluster.topology.node(gpu).server) {
+      gpus_of_server_[server->value()].push_back(gpu);
+    }
+  }
+  std::vector<int> indices(cluster.topology.server_count(), 0);
+  for (std::uint32_t id = 0; id < cluster.topology.node_count(); ++id) {
+    if (const auto server = cluster.topology.node(NodeId(id)).server) {
+      places_[id] = {.node = node_of_server[server->value()],
+                     .server = server_in_node[server->value()],
+                     .index = indices[server->value()]++};
+    }
+  }
+  devices_.emplace(cluster.topology, servers, communicator.node_kind, merges_ports(environment));
+  ring_period_ = find_ring_period();
+  fold(ring_period_);
+}
+
+int Wiring::local_rank(int rank) const {
+  return rank - communicator_.first_rank[at(node_of(rank))];
+}
+
+std::size_t Wiring::ring_begin(const std::vector<int>& order) const {
+  if (communicator_.nodes == 1) {
+    return 0;
+  }
+  std::size_t begin = 0;
+  while (node_of(order[begin]) != 0 ||
+         node_of(order[(begin + order.size() - 1) % order.size()]) == 0) {
+    ++begin;
+  }
+  return begin;
+}
+
+int Wiring::find_ring_period() const {
+  const int nodes = communicator_.nodes;
+  // The local orders of each node, over all channels.
+  std::vector<std::vector<int>> orders(at(nodes));
+  for (const RingChannel& ring : communicator_.rings) {
+    const std::size_t begin = ring_begin(ring.order);
+    for (std::size_t i = 0; i < ring.order.size(); ++i) {
+      const int rank = ring.order[(begin + i) % ring.order.size()];
+      orders[at(node_of(rank))].push_back(local_rank(rank));
+    }
+  }
+  for (const int period : {1, 2}) {
+    // Of an odd number of nodes no two follow one another all the way round.
+    bool repeats = period < nodes && nodes % period == 0;
+    for (int node = period; node < nodes && repeats; ++node) {
+      repeats = orders[at(node)] == orders[at(node - period)] &&
+                communicator_.node_kind[at(node)] == communicator_.node_kind[at(node - period)];
+    }
+    if (repeats) {
+      return period;
+    }
+  }
+  return nodes;
+}
+
+void Wiring::fold(int period) {
+  CHECK(period >= 1 && period <= communicator_.nodes, "no such period");
+  period_ = period;
+  port_numbers_.clear();
+  ports_.clear();
+  loads_.clear();
+}
+
+std::optional<std::uint32_t> Wiring::port(LinkId id, const JointRates& joint) {
+  const Topology& topology = cluster_.topology;
+  const Link& link = topology.link(id);
+  const Place& source = places_[link.source.value()];
+  const Place& target = places_[link.target.value()];
+  if (source.node < 0 && target.node < 0) {
+    return std::nullopt;  // Between switches of the fabric.
+  }
+  // A link is known by the device of a server that it leaves, or else by that it leads to.
+  const bool leaves = source.node >= 0;
+  const std::optional<LinkId> known = leaves ? id : opposite(topology, id);
+  const Place& place = leaves ? source : target;
+  const std::vector<std::int64_t> key = {place.node % period_, place.server, place.index,
+                                         known ? ordinal(topology, *known) : -1, leaves ? 1 : 0};
+  const auto [entry, fresh] =
+      port_numbers_.try_emplace(key, static_cast<std::uint32_t>(ports_.size()));
+  if (fresh) {
+    // A NIC that stands for a group.
+    const std::size_t nics =
+        std::max(devices_->group_of(link.source).size(), devices_->group_of(link.target).size());
+    const auto of_cables = joint.find(id);
+    ports_.push_back({.rate = of_cables != joint.end()
+                                  ? of_cables->second
+                                  : Bandwidth(link.spec.bandwidth.bits_per_second() *
+                                              static_cast<std::int64_t>(nics)),
+                      .kind = link.spec.kind});
+    loads_.push_back(0);
+  }
+  return entry->second;
+}
+
+NicDevice Wiring::nic(int rank, std::optional<int> number, int channel) {
+  if (number) {
+    return devices_->device(node_of(rank), *number);
+  }
+  std::vector<NicDevice>& own = own_nics_[at(rank)];
+  if (own.empty()) {
+    const NodeId gpu = cluster_.gpus[at(rank)];
+    for (const NodeId nic : routing_.nics(gpu)) {
+      const std::vector<NicDevice> devices = devices_->devices_of(nic);
+      own.insert(own.end(), devices.begin(), devices.end());
+    }
+    if (own.empty()) {
+      throw_unreachable(cluster_.topology, gpu, gpu);
+    }
+  }
+  return own[at(channel) % own.size()];
+}
+
+// Ways stay where they are when others are added.
+template <typename Find>
+std::span<const LinkId> Wiring::way(NodeId from, NodeId to, const Find& find) {
+  if (from == to) {
+    return {};
+  }
+  std::vector<ServerWay>& known = ways_[from.value()];
+  auto found = std::ranges::find(known, to, &ServerWay::to);
+  if (found == known.end()) {
+    known.push_back({.to = to, .links = find()});
+    found = std::prev(known.end());
+  }
+  return found->links;
+}
+
+std::span<const LinkId> Wiring::way_to_nic(NodeId gpu, NodeId nic) {
+  return way(gpu, nic, [&] { return find_way_to_nic(gpu, nic); });
+}
+
+std::span<const LinkId> Wiring::way_from_nic(NodeId nic, NodeId gpu) {
+  return way(nic, gpu, [&] {
+    std::vector<LinkId> links;
+    if (!routing_.route(nic, gpu, 0, links)) {
+      throw_unreachable(cluster_.topology, nic, gpu);
+    }
+    return links;
+  });
+}
+
+// From a GPU to a NIC that is not near it, data go through the GPU of the node that is (PXN).
+std::vector<LinkId> Wiring::find_way_to_nic(NodeId gpu, NodeId nic) {
+  std::vector<LinkId> part;
+  if (!routing_.route(gpu, nic, 0, part)) {
+    throw_unreachable(cluster_.topology, gpu, nic);
+  }
+  const Distance own = path_distance(cluster_.topology, part);
+  const auto server = cluster_.topology.node(gpu).server;
+  if (own > Distance::Pxb && server && !environment_.pxn_disable) {
+    for (const NodeId other : gpus_of_server_[server->value()]) {
+      std::vector<LinkId> first;
+      std::vector<LinkId> second;
+      if (other == gpu || !routing_.route(gpu, other, 0, first) ||
+          !routing_.route(other, nic, 0, second)) {
+        continue;
+      }
+      if (transport_of(cluster_.topology, first) == Transport::NvLink &&
+          path_distance(cluster_.topology, second) <= Distance::Pxb) {
+        first.insert(first.end(), second.begin(), second.end());
+        return first;
+      }
+    }
+  }
+  return part;
+}
+
+Wire Wiring::finish(Transport transport, const std::vector<LinkId>& path, const JointRates& joint) {
+  Wire wire;
+  wire.transport = transport;
+  wire.latency = path_latency(cluster_.topology, path);
+  const bool staged = is_staged(cluster_.topology, path);
+  for (const LinkId link : path) {
+    const NodeKind kind = cluster_.topology.node(cluster_.topology.link(link).target).kind;
+    wire.switches += kind == NodeKind::NvSwitch ? 1 : 0;
+    if (const auto number = port(link, joint)) {
+      wire.ports.push_back(*number);
+      const auto server = cluster_.topology.node(cluster_.topology.link(link).source).server;
+      if (staged && server && ports_[*number].kind != LinkKind::Network) {
+        ports_[*number].staging_share = cluster_.topology.server(*server).staging_share;
+      }
+      ++loads_[*number];
+    }
+  }
+  return wire;
+}
+
+void Wiring::mark_host_bridge(std::span<const LinkId> path) {
+  if (path_distance(cluster_.topology, path) <= Distance::Pxb) {
+    return;
+  }
+  for (const LinkId link : path) {
+    if (const auto number = port(link, {}); number && ports_[*number].kind == LinkKind::Pcie) {
+      ports_[*number].crosses_host_bridge = true;
+    }
+  }
+}
+
+Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
+                     std::optional<int> nic_in) {
+  const NodeId source = cluster_.gpus[at(from)];
+  const NodeId target = cluster_.gpus[at(to)];
+  std::vector<LinkId> path;
+  if (node_of(from) == node_of(to)) {
+    if (!routing_.route(source, target, static_cast<std::uint32_t>(channel), path)) {
+      throw_unreachable(cluster_.topology, source, target);
+    }
+    return finish(transport_of(cluster_.topology, path), path);
+  }
+  return connect_nodes(ends(from, to, channel, nic_out, nic_in), channel);
+}
+
+Wire Wiring::connect_pair(int from, int to, int channel) {
+  if (node_of(from) == node_of(to)) {
+    return connect(from, to, channel, std::nullopt, std::nullopt);
+  }
+  return connect_nodes(pair_ends(from, to, channel), channel);
+}
+
+NetworkEnds Wiring::ends(int from, int to, int channel, std::optional<int> nic_out,
+                         std::optional<int> nic_in) {
+  return ends(from, to, nic(from, nic_out, channel), nic(to, nic_in, channel));
+}
+
+NetworkEnds Wiring::pair_ends(int from, int to, int channel) {
+  const NicDevice out = nic(sending_rank(from, to), std::nullopt, channel);
+  return ends(from, to, out, nic(to, std::nullopt, channel));
+}
+
+NetworkEnds Wiring::ends(int from, int to, const NicDevice& out, const NicDevice& in) {
+  return {.out = out,
+          .in = in,
+          .outward = way_to_nic(cluster_.gpus[at(from)], out.nic),
+          .inward = way_from_nic(in.nic, cluster_.gpus[at(to)])};
+}
+
+int Wiring::sending_rank(int from, int to) {
+  const std::vector<int>& first = communicator_.first_rank;
+  const int relay = first[at(node_of(from))] + local_rank(to);
+  if (environment_.pxn_disable || environment_.p2p_pxn_level < 2 || relay == from ||
+      relay >= first[at(node_of(from)) + 1]) {
+    return from;
+  }
+  std::vector<std::optional<int>>& known = sending_[at(from)];
+  known.resize(at(communicator_.most_ranks_per_node()));
+  std::optional<int>& sender = known[at(local_rank(to))];
+  if (!sender) {
+    sender = find_sending_rank(from, relay);
+  }
+  return *sender;
+}
+
+int Wiring::find_sending_rank(int from, int relay) {
+  const NodeId gpu = cluster_.gpus[at(relay)];
+  std::vector<LinkId> path;
+  if (!routing_.route(cluster_.gpus[at(from)], gpu, 0, path) ||
+      transport_of(cluster_.topology, path) != Transport::NvLink) {
+    return from;
+  }
+  const NodeId its_nic = nic(relay, std::nullopt, 0).nic;
+  if (gpu != its_nic && (!routing_.route(gpu, its_nic, 0, path) ||
+                         path_distance(cluster_.topology, path) > Distance::Pxb)) {
+    return from;
+  }
+  return relay;
+}
+
+void Wiring::append_route(const ConnectionSpec& pair, std::vector<LinkId>& path) {
+  std::vector<LinkId> part;
+  if (!routing_.route(pair.source, pair.target, pair.flow_label, part, 0, pair.nic_turns)) {
+    throw_unreachable(cluster_.topology, pair.source, pair.target);
+  }
+  path.insert(path.end(), part.begin(), part.end());
+}
+
+// The first cable stands for all that the NIC at its end uses.
+Wiring::JointRates Wiring::joint_rates(const std::vector<ConnectionSpec>& pairs) {
+  std::set<LinkId> first;
+  std::set<LinkId> last;
+  std::optional<std::pair<LinkId, LinkId>> standing;
+  for (const ConnectionSpec& pair : pairs) {
+    if (!pair.nic_turns || pair.source == pair.target) {
+      return {};
+    }
+    std::vector<LinkId> path;
+    append_route(pair, path);
+    first.insert(path.front());
+    last.insert(path.back());
+    standing = standing.value_or(std::pair(path.front(), path.back()));
+  }
+  const auto sum = [&](const std::set<LinkId>& cables) {
+    std::int64_t rate = 0;
+    for (const LinkId id : cables) {
+      rate += cluster_.topology.link(id).spec.bandwidth.bits_per_second();
+    }
+    return Bandwidth(rate);
+  };
+  return {{standing->first, sum(first)}, {standing->second, sum(last)}};
+}
+
+Wire Wiring::connect_nodes(const NetworkEnds& ends, int channel) {
+  const auto label = static_cast<std::uint32_t>(channel);
+  const std::vector<ConnectionSpec> pairs = queue_pairs(ends.out, ends.in, label);
+  std::vector<LinkId> path(ends.outward.begin(), ends.outward.end());
+  std::vector<LinkId> between;
+  append_route(pairs.front(), between);
+  path.insert(path.end(), between.begin(), between.end());
+  path.insert(path.end(), ends.inward.begin(), ends.inward.end());
+  Wire wire = finish(Transport::Network, path, joint_rates(pairs));
+  wire.latency = path_latency(cluster_.topology, between);
+  mark_host_bridge(ends.outward);
+  mark_host_bridge(ends.inward);
+  wire.sender = ends.out;
+  wire.receiver = ends.in;
+  wire.flow_label = label;
+  // A cable from NIC to NIC is a port of its sender alone.
+  wire.receiving_ports =
+      static_cast<std::uint32_t>(ends.inward.size() + (between.size() > 1 ? 1 : 0));
+  return wire;
+}
+
+std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
+  return queue_pairs(wire.sender, wire.receiver, wire.flow_label);
+}
+
+std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
+  const Topology& topology = cluster_.topology;
+  // Switches that choose by load, or packet by packet, spread over all ways what one way lacks.
+  if (routing_.policy() == RoutingPolicy::Adaptive || routing_.policy() == RoutingPolicy::Spray) {
+    return std::vector<Bandwidth>(wires.size(), kMaxBandwidth);
+  }
+  std::vector<Bandwidth> capacities;
+  std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // By LinkId.
+  std::vector<std::vector<MaxMinSolver::LinkIndex>> paths;
+  std::vector<LinkId> path;
+  const auto add_path = [&](const ConnectionSpec& pair) {
+    paths.emplace_back();
+    path.clear();
+    append_route(pair, path);
+    for (const LinkId id : path) {
+      const Link& link = topology.link(id);
+      if (topology.node(link.source).server || topology.node(link.target).server) {
+        continue;
+      }
+      const auto [entry, fresh] =
+          indices.try_emplace(id.value(), static_cast<MaxMinSolver::LinkIndex>(capacities.size()));
+      if (fresh) {
+        capacities.push_back(link.spec.bandwidth);
+      }
+      paths.back().push_back(entry->second);
+    }
+  };
+  std::vector<std::size_t> lanes;  // Paths of each wire.
+  for (const Wire& wire : wires) {
+    const std::vector<ConnectionSpec> pairs = queue_pairs(wire);
+    lanes.push_back(pairs.size());
+    std::for_each(pairs.begin(), pairs.end(), add_path);
+  }
+  MaxMinSolver solver(capacities);
+  std::vector<std::optional<MaxMinSolver::ClassIndex>> classes;
+  for (const std::vector<MaxMinSolver::LinkIndex>& links : paths) {
+    classes.emplace_back();
+    if (!links.empty()) {
+      classes.back() = solver.add_class(links);
+      solver.set_multiplicity(*classes.back(), 1);
+    }
+  }
+  static_cast<void>(solver.solve());
+  std::vector<Bandwidth> shares;
+  auto next = classes.begin();
+  for (const std::size_t count : lanes) {
+    // The slowest of them holds up the others.
+    std::int64_t least = kMaxBandwidth.bits_per_second() / static_cast<std::int64_t>(count);
+    for (std::size_t lane = 0; lane < count; ++lane, ++next) {
+      if (*next) {
+        const auto rate = static_cast<std::int64_t>(solver.rate(**next) >> kFlowRateFractionBits);
+        least = std::min(least, rate);
+      }
+    }
+    shares.emplace_back(least * static_cast<std::int64_t>(count));
+  }
+  return shares;
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections between ranks over the links of a cluster, with equal nodes folded into one.
+//
+// In a ring over equal nodes every node does at any time what every other does: what comes in from
+// the node before is what goes out to the node behind. So one node, or as many as make up a period,
+// whose last rank sends to its own first one, takes exactly as long as all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nccl/machine/nic_devices.h"
+#include "nccl/timing/replay.h"
+#include "nccl/tuning/communicator.h"
+#include "nccl/types/environment.h"
+#include "network/contract/network.h"
+#include "sim/ids.h"
+#include "topology/cluster/cluster.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard::nccl {
+
+// What carries the data of a connection (NVIDIA/nccl, src/transport): the block's own stores into
+// the memory of another GPU over NVLink and the like, or over PCIe; buffers in host memory; NICs.
+enum class Transport : std::uint8_t { NvLink, Pcie, Host, Network };
+
+struct Wire {
+  Transport transport = Transport::NvLink;
+  std::vector<std::uint32_t> ports = {};
+  Bandwidth cap = kMaxBandwidth;  // What the fabric leaves it (fabric_shares).
+  SimTime latency;                // Of links and switches.
+  int switches = 0;               // NVSwitches on the way.
+  // Network only.
+  NicDevice sender = {};
+  NicDevice receiver = {};
+  std::uint32_t flow_label = 0;
+  std::uint32_t receiving_ports = 0;  // The last of `ports`: from the fabric to the receiver.
+};
+
+// The NICs of a connection between nodes, and the ways to and from them inside the servers, which
+// live as long as the wiring.
+struct NetworkEnds {
+  NicDevice out = {};
+  NicDevice in = {};
+  std::span<const LinkId> outward = {};
+  std::span<const LinkId> inward = {};
+};
+
+struct Port {
+  Bandwidth rate;
+  LinkKind kind = LinkKind::NvLink;
+  bool crosses_host_bridge = false;  // PCIe, on the way between a GPU and its NIC.
+  double staging_share = 1.0;        // What copies through host memory get of it (ServerTraits).
+};
+
+class Wiring {
+ public:
+  // All must outlive the wiring. Ranks are the first GPUs of the cluster. `routing`: of the same
+  // links, instead of one of its own, whose tables cost more than all else on large clusters.
+  Wiring(const Cluster& cluster, const Communicator& communicator, const Environment& environment,
+         Routing* routing = nullptr);
+
+  [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int local_rank(int rank) const;
+  // Place in the order of a ring at which it enters the first node; 0 on a single node.
+  [[nodiscard]] std::size_t ring_begin(const std::vector<int>& order) const;
+  // Nodes after which the ring of every channel repeats itself; all of them if it does not.
+  [[nodiscard]] int ring_period() const { return ring_period_; }
+
+  // The links of a node stand for those of every `period`-th node. Ports are then numbered anew.
+  void fold(int period);
+  // NICs by their number in the node, which one of them must have; otherwise those nearest to the
+  // GPUs take turns by channel.
+  [[nodiscard]] Wire connect(int from, int to, int channel, std::optional<int> nic_out,
+                             std::optional<int> nic_in);
+  // Of sends and receives: leaves the node by the NICs of sending_rank().
+  [[nodiscard]] Wire connect_pair(int from, int to, int channel);
+  // Of the wires that connect() and connect_pair() would give between two nodes.
+  [[nodiscard]] NetworkEnds ends(int from, int to, int channel, std::optional<int> nic_out,
+                                 std::optional<int> nic_in);
+  [[nodiscard]] NetworkEnds pair_ends(int from, int to, int channel);
+  // Whose NICs, and whose proxy, send from one rank to another of another node: the rank of the
+  // sender's node that stands where the receiver does in its own, if the sender reaches it over
+  // NVLink (PXN; NVIDIA/nccl, src/graph/search.cc: ncclTopoGetNetDev); otherwise the sender.
+  [[nodiscard]] int sending_rank(int from, int to);
+  [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
+
+  // What each of these connections between nodes gets of the links between switches when all of
+  // them send at once, with max-min fairness; kMaxBandwidth where there is no such link on the way,
+  // or the fabric spreads the load (adaptive routing, spraying): no way is then a bottleneck alone,
+  // and an oversubscribed fabric of this kind comes out too fast.
+  [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
+  // What carries such a connection where an engine stands between the nodes: from NIC to NIC, one
+  // for each cable, or NIC of a group.
+  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const Wire& wire) const;
+  [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const NicDevice& from, const NicDevice& to,
+                                                        std::uint32_t label) const {
+    return devices_->queue_pairs(from, to, label);
+  }
+  [[nodiscard]] Routing& routing() { return routing_; }
+  // How many connections cross each port, of those made since fold().
+  [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
+
+ private:
+  // Of cables that stand for all that a NIC of several ports uses: the rate of these.
+  using JointRates = std::map<LinkId, Bandwidth>;
+
+  [[nodiscard]] std::optional<std::uint32_t> port(LinkId link, const JointRates& joint);
+  [[nodiscard]] JointRates joint_rates(const std::vector<ConnectionSpec>& pairs);
+  void append_route(const ConnectionSpec& pair, std::vector<LinkId>& path);
+  [[nodiscard]] int find_ring_period() const;
+  [[nodiscard]] NicDevice nic(int rank, std::optional<int> number, int channel);
+  [[nodiscard]] Wire connect_nodes(const NetworkEnds& ends, int channel);
+  [[nodiscard]] NetworkEnds ends(int from, int to, const NicDevice& out, const NicDevice& in);
+  [[nodiscard]] int find_sending_rank(int from, int relay);
+  // Ways inside a server, worked out once.
+  template <typename Find>
+  [[nodiscard]] std::span<const LinkId> way(NodeId from, NodeId to, const Find& find);
+  [[nodiscard]] std::span<const LinkId> way_to_nic(NodeId gpu, NodeId nic);
+  [[nodiscard]] std::span<const LinkId> way_from_nic(NodeId nic, NodeId gpu);
+  [[nodiscard]] std::vector<LinkId> find_way_to_nic(NodeId gpu, NodeId nic);
+  [[nodiscard]] Wire finish(Transport transport, const std::vector<LinkId>& path,
+                            const JointRates& joint = {});
+  void mark_host_bridge(std::span<const LinkId> path);
+
+  struct ServerWay {
+    NodeId to{};
+    std::vector<LinkId> links = {};
+  };
+  struct Place {     // Of a device of a server.
+    int node = -1;   // NCCL's node; -1: of no rank.
+    int server = 0;  // Among the servers of the node.
+    int index = 0;   // Among the devices of the server.
+  };
+
+  const Cluster& cluster_;
+  const Communicator& communicator_;
+  const Environment& environment_;
+  std::optional<Routing> own_routing_;
+  Routing& routing_;
+  std::vector<int> node_of_;   // By rank.
+  std::vector<Place> places_;  // By NodeId.
+  // The first NIC of a group, and the first cable of an adapter, stand for all, with ports of their
+  // summed rate: what is sent is divided evenly.
+  std::optional<NicDevices> devices_;
+  std::vector<std::vector<NicDevice>> own_nics_;          // By rank; made at first use.
+  std::vector<std::vector<std::optional<int>>> sending_;  // By sender, then place of the receiver.
+  std::vector<std::vector<ServerWay>> ways_;              // To and from NICs, by the first device.
+  std::vector<std::vector<NodeId>> gpus_of_server_;
+  int ring_period_ = 1;
+  int period_ = 1;
+  // By (node in the period, server, device, its link): the port of that link, and of the opposite.
+  std::map<std::vector<std::int64_t>, std::uint32_t> port_numbers_;
+  std::vector<Port> ports_;
+  std::vector<int> loads_;
+};
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/tuning/chunking.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "sim/check.h"
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr int kSteps = 8;                          // NCCL_STEPS
+constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Of a channel, MinTrafficPerChannel.
+constexpr std::int64_t kKib = 1024;
+
+std::int64_t divide_up(std::int64_t value, std::int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+std::int64_t align_up(std::int64_t value, std::int64_t multiple) {
+  return divide_up(value, multiple) * multiple;
+}
+
+bool gathers_or_scatters(Function function) {
+  return function == Function::AllGather || function == Function::ReduceScatter;
+}
+
+// How often a byte passes a wire of a channel, roughly (ncclFuncTrafficPerByte); LL sends flags.
+std::int64_t traffic_per_byte(Function function, Protocol protocol, int ranks) {
+  const std::int64_t passes = function == Function::AllReduce ? 2
+                              : gathers_or_scatters(function) ? ranks
+                                                              : 1;
+  return passes * (protocol == Protocol::LL ? 4 : 1);
+}
+
+// Halves `chunk` while `units` chunks of work are not reached, down to `least`.
+template <typename TooLarge>
+void halve(std::int64_t& chunk, std::int64_t least, TooLarge too_large) {
+  while (chunk > least && too_large()) {
+    chunk /= 2;
+  }
+}
+
+// `bytes` of the whole payload, `lanes` channels times heads that work on chunks at once.
+void shrink_collnet_direct(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
+                           std::int64_t depth) {
+  halve(chunk, 128 * kKib, [&] { return bytes / (lanes * chunk) < depth * 64; });
+  halve(chunk, 64 * kKib, [&] { return bytes / (lanes * chunk) < depth * 8; });
+  halve(chunk, 32 * kKib, [&] { return bytes / (lanes * chunk) < depth * 8; });
+}
+
+void shrink_collnet_chain(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
+                          std::int64_t depth) {
+  chunk = std::min(256 * kKib, chunk);
+  halve(chunk, 128 * kKib, [&] { return bytes / (channels * chunk) < depth * 64; });
+  halve(chunk, 64 * kKib, [&] { return bytes / (channels * chunk) < depth * 8; });
+  halve(chunk, 32 * kKib, [&] { return bytes / (channels * chunk) < depth; });
+}
+
+struct ChunkStep {
+  std::int64_t loops;  // Fewer of them, and the chunk is at most `most`.
+  std::int64_t most;
+};
+
+template <typename Steps>
+void shrink_in_steps(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
+                     const Steps& steps) {
+  for (const ChunkStep& step : steps) {
+    if (chunk > step.most && bytes < step.loops * lanes * chunk) {
+      chunk = step.most;
+    }
+  }
+}
+
+void shrink_nvls(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
+                 const Communicator& communicator) {
+  std::int64_t most = communicator.nvls_chunk.count();
+  constexpr double kSlowNetwork = 150.0;  // GB/s of the model.
+  if (communicator.nodes > 1 &&
+      communicator.tuning.cell(Function::AllReduce, Algorithm::Nvls, Protocol::Simple).bandwidth <
+          kSlowNetwork) {
+    most = 32 * kKib;
+  }
+  chunk = std::min(chunk, most);
+  shrink_in_steps(
+      chunk, bytes, lanes,
+      std::array{ChunkStep{64, 64 * kKib}, ChunkStep{8, 32 * kKib}, ChunkStep{2, 16 * kKib}});
+}
+
+void shrink_nvls_tree(std::int64_t& chunk, std::int64_t bytes, std::int64_t lanes,
+                      const Communicator& communicator) {
+  chunk = std::min({chunk, communicator.nvls_chunk.count(), communicator.nvls_tree_chunk.count()});
+  shrink_in_steps(chunk, bytes, lanes,
+                  std::array{ChunkStep{32, 256 * kKib}, ChunkStep{16, 128 * kKib},
+                             ChunkStep{4, 64 * kKib}, ChunkStep{1, 32 * kKib}});
+}
+
+void shrink_tree_ll128(std::int64_t& chunk, std::int64_t bytes, std::int64_t channels,
+                       const Communicator& communicator) {
+  const float ppn = static_cast<float>(communicator.ranks) / static_cast<float>(communicator.nodes);
+  const int levels =
+      static_cast<int>(std::bit_width(static_cast<unsigned>(communicator.nodes))) - 1;
+  const auto steps = static_cast<float>(1.0 + levels + 0.1 * static_cast<double>(ppn));
+  const auto chunks = [&] {
+    const auto whole = bytes / (channels * chunk);  // In whole numbers, as NCCL does.
+    return static_cast<float>(whole);
+  };
+  halve(chunk, 128 * kKib, [&] { return chunks() < steps * 64.0F / ppn; });
+  halve(chunk, 32 * kKib, [&] { return chunks() < steps * 16.0F / ppn; });
+}
+
+}  // namespace
+
+Bytes grain(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::LL:
+      return Bytes(16);
+    case Protocol::LL128:
+      return Bytes(1920);
+    case Protocol::Simple:
+      break;
+  }
+  return Bytes(512);
+}
+
+Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& communicator,
+                 const Environment& environment) {
+  switch (protocol) {
+    case Protocol::LL:  // Half of it are flags.
+      return Bytes(environment.ll_buffer.count() / kSteps / 2);
+    case Protocol::LL128:  // 120 of 128 bytes are data.
+      return Bytes(environment.ll128_buffer.count() / kSteps / 16 * 15);
+    case Protocol::Simple:
+      break;
+  }
+  return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree
+             ? communicator.nvls_chunk
+             : Bytes(environment.simple_buffer.count() / kSteps);
+}
+
+ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol) {
+  const bool whole = algorithm == Algorithm::Ring && protocol == Protocol::Simple &&
+                     function != Function::Broadcast && function != Function::Reduce;
+  return whole ? ChunkShape{.steps = 4, .slices = 2} : ChunkShape{};
+}
+
+std::vector<ChannelPart> split_over_channels(Function function, Protocol protocol, Bytes bytes,
+                                             int channels, int ranks) {
+  CHECK(bytes > Bytes(0) && channels > 0, "nothing to split, or nothing to split it over");
+  const std::int64_t passes = traffic_per_byte(function, protocol, ranks);
+  const std::int64_t cell = align_up(divide_up(kLeastTraffic, passes), 16);
+  const std::int64_t cells = divide_up(bytes.count(), cell);
+  const std::int64_t traffic =
+      align_up(divide_up(std::max(kLeastTraffic, bytes.count() * passes), channels), 16);
+  const std::int64_t each = std::min(cells, divide_up(traffic, cell * passes));
+  const std::int64_t full = cells / each;  // Channels with `each` cells; then one with the rest.
+  const std::int64_t rest = cells % each;
+  CHECK(full + (rest > 0 ? 1 : 0) <= channels, "more parts than channels");
+  const std::int64_t missing = cells * cell - bytes.count();  // In the last cell.
+  const std::int64_t last = (rest > 0 ? rest : each) * cell - missing;
+  const std::int64_t before = full - (rest > 0 ? 0 : 1);
+  std::vector<ChannelPart> parts;
+  if (before > 0) {
+    parts.push_back({.channels = 1, .bytes = Bytes(each * cell), .chunk = Bytes(0)});
+  }
+  if (before > 1) {
+    parts.push_back(
+        {.channels = static_cast<int>(before - 1), .bytes = Bytes(each * cell), .chunk = Bytes(0)});
+  }
+  parts.push_back({.channels = 1, .bytes = Bytes(last), .chunk = Bytes(0)});
+  return parts;
+}
+
+Bytes chunk_bytes(Function function, Algorithm algorithm, Protocol protocol, Bytes bytes,
+                  int channels, const Communicator& communicator, const Environment& environment) {
+  const bool nvls = algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
+  std::int64_t chunk =
+      step_bytes(nvls ? Algorithm::Ring : algorithm, protocol, communicator, environment).count() *
+      chunk_shape(function, algorithm, protocol).steps;
+  const std::int64_t total =
+      bytes.count() * (gathers_or_scatters(function) ? communicator.ranks : 1);
+  const std::int64_t lanes = std::int64_t{channels} * std::max(communicator.nvls_heads, 1);
+  const int depth = communicator.most_ranks_per_node();
+  switch (algorithm) {
+    case Algorithm::CollNetDirect:
+      shrink_collnet_direct(chunk, total, lanes, depth);
+      break;
+    case Algorithm::CollNetChain:
+      shrink_collnet_chain(chunk, total, channels, depth);
+      break;
+    case Algorithm::Nvls:
+      shrink_nvls(chunk, total, lanes, communicator);
+      break;
+    case Algorithm::NvlsTree:
+      shrink_nvls_tree(chunk, total, lanes, communicator);
+      break;
+    case Algorithm::Pat: {
+      const int factor = function == Function::AllGather ? 32 : 16;
+      halve(chunk, 64 * kKib, [&] { return chunk * channels * factor > total; });
+      break;
+    }
+    case Algorithm::Tree:
+      if (protocol == Protocol::LL128) {
+        shrink_tree_ll128(chunk, total, channels, communicator);
+      }
+      break;
+    case Algorithm::Ring:
+      break;
+  }
+  const std::int64_t multiple = grain(protocol).count();
+  return Bytes(std::max(chunk / multiple, std::int64_t{1}) * multiple);
+}
+
+bool shares_loop(Algorithm algorithm, int nodes) {
+  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain ||
+         (algorithm == Algorithm::Nvls && nodes > 1);
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/tuning/communicator.h"
+
+#include <map>
+#include <tuple>
+
+namespace trainyard::nccl {
+namespace {
+
+// NICs by when they first come.
+std::vector<int> renumbered(const NodeNics& nics) {
+  std::vector<int> all;
+  std::map<int, int> numbers;
+  for (const std::vector<int>* const list :
+       {&nics.ring_in, &nics.ring_out, &nics.tree, &nics.nvls}) {
+    all.push_back(static_cast<int>(list->size()));
+    for (const int nic : *list) {
+      all.push_back(numbers.try_emplace(nic, static_cast<int>(numbers.size())).first->second);
+    }
+  }
+  return all;
+}
+
+bool are_alike(Graph a, Graph b) {
+  for (Graph* const graph : {&a, &b}) {
+    for (GraphChannel& channel : graph->channels) {
+      channel.net_in.reset();
+      channel.net_out.reset();
+    }
+  }
+  return a == b;
+}
+
+bool are_alike(const std::optional<Graph>& a, const std::optional<Graph>& b) {
+  return a.has_value() == b.has_value() && (!a || are_alike(*a, *b));
+}
+
+bool are_alike(const GraphSet& a, const GraphSet& b) {
+  return are_alike(a.ring, b.ring) && are_alike(a.tree, b.tree) && are_alike(a.nvls, b.nvls) &&
+         are_alike(a.collnet_chain, b.collnet_chain) &&
+         are_alike(a.collnet_direct, b.collnet_direct);
+}
+
+// All but graphs and NICs.
+auto fields_of(const Communicator& of) {
+  return std::tie(of.version, of.ranks, of.nodes, of.first_rank, of.node_kind,
+                  of.least_compute_capability, of.cpu, of.channels, of.rings, of.trees,
+                  of.nvls_channels, of.nvls_heads, of.nvls_chunk, of.nvls_tree_chunk,
+                  of.p2p_channels, of.p2p_channels_per_peer, of.p2p_chunk, of.tuning);
+}
+
+}  // namespace
+
+bool differ_in_nics_alone(const Communicator& a, const Communicator& b) {
+  return fields_of(a) == fields_of(b) && are_alike(a.aligned, b.aligned) &&
+         std::equal(a.graphs.begin(), a.graphs.end(), b.graphs.begin(), b.graphs.end(),
+                    [](const GraphSet& x, const GraphSet& y) { return are_alike(x, y); }) &&
+         std::equal(
+             a.nics.begin(), a.nics.end(), b.nics.begin(), b.nics.end(),
+             [](const NodeNics& x, const NodeNics& y) { return renumbered(x) == renumbered(y); });
+}
+
+}  // namespace trainyard::nccl

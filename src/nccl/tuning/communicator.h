@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that NCCL decides once, when a communicator is made: nodes, graphs, channels, rings and trees
+// over all ranks, the table of the tuner, channels for sends and receives.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nccl/search/graph.h"
+#include "nccl/types/types.h"
+#include "sim/units.h"
+
+namespace trainyard::nccl {
+
+inline constexpr int kNoRank = -1;
+
+// One channel of the rings, over all ranks.
+struct RingChannel {
+  std::vector<int> order;  // Ranks, in the order in which data pass them; the last sends to the
+                           // first.
+  [[nodiscard]] bool operator==(const RingChannel&) const = default;
+};
+
+// One channel of the trees. By rank; kNoRank where there is none.
+struct TreeChannel {
+  std::vector<int> up;
+  std::vector<std::array<int, 3>> down;
+  [[nodiscard]] bool operator==(const TreeChannel&) const = default;
+};
+
+// The NICs (by `dev`) with which the ranks of one node enter and leave it, by channel; nothing on a
+// single node. Both ends of a tree's connection use the same one.
+struct NodeNics {
+  std::vector<int> ring_in;
+  std::vector<int> ring_out;
+  std::vector<int> tree;
+  std::vector<int> nvls;  // By head.
+};
+
+// How the tuner sees one (function, algorithm, protocol). `bandwidth` is algorithm bandwidth in
+// GB/s, 0 where it is not available; `latency` microseconds.
+struct TuningCell {
+  double latency = 0.0;
+  double bandwidth = 0.0;
+  [[nodiscard]] bool operator==(const TuningCell&) const = default;
+};
+
+struct TuningTable {
+  // [function][algorithm][protocol].
+  std::array<std::array<std::array<TuningCell, 3>, 7>, 5> cells = {};
+  // Threads at most, [algorithm][protocol].
+  std::array<std::array<int, 3>, 7> max_threads = {};
+  // Bytes per thread below which threads and channels are shed, [algorithm][protocol].
+  std::array<std::array<std::int64_t, 3>, 7> thread_thresholds = {};
+
+  [[nodiscard]] bool operator==(const TuningTable&) const = default;
+  [[nodiscard]] const TuningCell& cell(Function function, Algorithm algorithm,
+                                       Protocol protocol) const {
+    return cells[static_cast<std::size_t>(function)][static_cast<std::size_t>(algorithm)]
+                [static_cast<std::size_t>(protocol)];
+  }
+};
+
+struct Communicator {
+  Version version = kNewestVersion;
+  int ranks = 0;
+  int nodes = 0;                     // NVLink domains, as NCCL counts: an MNNVL rack is one.
+  std::vector<int> first_rank;       // By node, and the number of ranks at the end.
+  std::vector<int> node_kind;        // By node: index into graphs and nics.
+  std::vector<GraphSet> graphs;      // By kind of node, as its own search found them.
+  std::vector<NodeNics> nics;        // By kind of node.
+  GraphSet aligned;                  // The least over all ranks, without orders of GPUs.
+  int least_compute_capability = 0;  // 70, 80, 90, ...
+  CpuKind cpu = CpuKind::Intel;
+  int channels = 0;                  // Of collectives.
+  std::vector<RingChannel> rings;    // By channel.
+  std::vector<TreeChannel> trees;    // By channel.
+  int nvls_channels = 0;             // 0 without NVLS.
+  int nvls_heads = 0;                // Of one node.
+  Bytes nvls_chunk = kib(128);       // At most, and a step of its buffers.
+  Bytes nvls_tree_chunk = kib(128);  // At most, where trees join the nodes.
+  int p2p_channels = 0;
+  int p2p_channels_per_peer = 0;
+  Bytes p2p_chunk = kib(128);  // A step of sends and receives with Simple.
+  TuningTable tuning;
+  std::vector<std::string> remarks;  // What the twin is not sure about.
+
+  [[nodiscard]] int most_ranks_per_node() const {
+    int most = 0;
+    for (std::size_t node = 0; node + 1 < first_rank.size(); ++node) {
+      most = std::max(most, first_rank[node + 1] - first_rank[node]);
+    }
+    return most;
+  }
+};
+
+// Whether the two decide the same, on NICs that may have other numbers. Remarks do not count.
+[[nodiscard]] bool differ_in_nics_alone(const Communicator& a, const Communicator& b);
+
+}  // namespace trainyard::nccl

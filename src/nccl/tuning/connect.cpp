@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/tuning/connect.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "nccl/tuning/trees.h"
+#include "sim/check.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t index(int number) {
+  return static_cast<std::size_t>(number);
+}
+
+// --- Step 1 ------------------------------------------------------------------------------------
+
+void align(Graph& all, const Graph& one) {
+  all.channel_count = std::min(all.channel_count, one.channel_count);
+  all.bw_intra = std::min(all.bw_intra, one.bw_intra);
+  all.bw_inter = std::min(all.bw_inter, one.bw_inter);
+  all.same_channels = all.same_channels && one.same_channels;
+  all.latency_inter = std::max(all.latency_inter, one.latency_inter);
+  all.type_intra = std::max(all.type_intra, one.type_intra);
+  all.type_inter = std::max(all.type_inter, one.type_inter);
+  all.cross_nic = std::max(all.cross_nic, one.cross_nic);
+  all.pattern = std::max(all.pattern, one.pattern);
+}
+
+void align(std::optional<Graph>& all, const std::optional<Graph>& one) {
+  if (!all || !one) {
+    all.reset();
+  } else {
+    align(*all, *one);
+  }
+}
+
+void drop_orders(std::optional<Graph>& graph) {
+  if (graph) {
+    graph->channels.clear();
+  }
+}
+
+// --- Steps 2 and 3 -----------------------------------------------------------------------------
+
+// Which GPU of a node's chain talks to the parent's node and to those of the two children.
+struct ChainEnds {
+  int parent = kNoRank;
+  std::array<int, 2> children = {kNoRank, kNoRank};
+};
+
+class Connector {
+ public:
+  explicit Connector(const Communicator& communicator)
+      : communicator_(communicator), searched_(communicator.aligned.ring.channel_count) {}
+
+  // One for each searched channel.
+  [[nodiscard]] std::vector<RingChannel> rings() const {
+    std::vector<RingChannel> rings(index(searched_));
+    for (int channel = 0; channel < searched_; ++channel) {
+      std::vector<int>& order = rings[index(channel)].order;
+      order.reserve(index(communicator_.ranks));
+      for (int node = 0; node < communicator_.nodes; ++node) {
+        const int first = communicator_.first_rank[index(node)];
+        const int from = swaps(node) ? channel ^ 1 : channel;
+        for (const int gpu : graphs_of(node).ring.channels[index(from)].gpus) {
+          order.push_back(first + gpu);
+        }
+      }
+      CHECK(order.size() == index(communicator_.ranks), "a ring visits every rank once");
+      // As NCCL prints it: from rank 0 on.
+      std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
+    }
+    return rings;
+  }
+
+  // For each searched channel the first tree, then for each the second one.
+  [[nodiscard]] std::vector<TreeChannel> trees() const {
+    TreeChannel none;
+    none.up.assign(index(communicator_.ranks), kNoRank);
+    none.down.assign(index(communicator_.ranks), {kNoRank, kNoRank, kNoRank});
+    std::vector<TreeChannel> trees(2 * index(searched_), none);
+    std::vector<DoubleTreePlace> places;
+    for (int node = 0; node < communicator_.nodes; ++node) {
+      places.push_back(double_tree(communicator_.nodes, node));
+    }
+    for (std::size_t which = 0; which < 2; ++which) {
+      for (int channel = 0; channel < searched_; ++channel) {
+        TreeChannel& tree = trees[index(channel) + which * index(searched_)];
+        const std::vector<ChainEnds> ends = join_chains(tree, channel);
+        for (int node = 0; node < communicator_.nodes; ++node) {
+          join_nodes(tree, places[index(node)].trees[which], ends[index(node)], ends);
+        }
+      }
+    }
+    return trees;
+  }
+
+  [[nodiscard]] bool swaps(int node) const {
+    return graphs_of(node).ring.cross_nic == 2 && searched_ % 2 == 0 && node % 2 == 1;
+  }
+
+  // `bases` names the searched channel of each channel.
+  [[nodiscard]] NodeNics nics(const GraphSet& graphs, const std::vector<int>& bases,
+                              bool swap) const {
+    NodeNics nics;
+    for (int channel = 0; channel < static_cast<int>(bases.size()); ++channel) {
+      const int base = bases[index(channel)] % searched_;
+      const GraphChannel& ring = graphs.ring.channels[index(swap ? base ^ 1 : base)];
+      const GraphChannel& tree = graphs.tree.channels[index(base)];
+      nics.ring_in.push_back(nic_of(graphs.ring, channel, ring.gpus.front()));
+      nics.ring_out.push_back(nic_of(graphs.ring, channel, ring.gpus.back()));
+      nics.tree.push_back(nic_of(graphs.tree, channel, tree.gpus.front()));
+    }
+    if (graphs.nvls) {
+      for (const GraphChannel& channel : graphs.nvls->channels) {
+        CHECK(channel.net_in.has_value(), "a head between nodes has a NIC");
+        nics.nvls.push_back(*channel.net_in);
+      }
+    }
+    return nics;
+  }
+
+ private:
+  [[nodiscard]] const GraphSet& graphs_of(int node) const {
+    return communicator_.graphs[index(communicator_.node_kind[index(node)])];
+  }
+
+  [[nodiscard]] std::vector<ChainEnds> join_chains(TreeChannel& tree, int channel) const {
+    std::vector<ChainEnds> ends(index(communicator_.nodes));
+    for (int node = 0; node < communicator_.nodes; ++node) {
+      const int first = communicator_.first_rank[index(node)];
+      const Graph& graph = graphs_of(node).tree;
+      const std::vector<int>& gpus = graph.channels[index(channel)].gpus;
+      for (std::size_t at = 0; at + 1 < gpus.size(); ++at) {
+        tree.down[index(first + gpus[at])][0] = first + gpus[at + 1];
+        tree.up[index(first + gpus[at + 1])] = first + gpus[at];
+      }
+      const int head = first + gpus[0];
+      const int second = gpus.size() > 1 ? first + gpus[1] : head;
+      ends[index(node)] = {.parent = head,
+                           .children = {graph.pattern == GraphPattern::Tree ? head : second,
+                                        graph.pattern == GraphPattern::SplitTree ? second : head}};
+    }
+    return ends;
+  }
+
+  static void join_nodes(TreeChannel& tree, const TreePlace& place, const ChainEnds& own,
+                         const std::vector<ChainEnds>& ends) {
+    if (place.parent) {
+      tree.up[index(own.parent)] = ends[index(*place.parent)].children[index(place.child_index)];
+    }
+    for (std::size_t child = 0; child < place.children.size(); ++child) {
+      if (place.children[child]) {
+        auto& down = tree.down[index(own.children[child])];
+        auto* const free = std::find(down.begin(), down.end(), kNoRank);
+        CHECK(free != down.end(), "a rank has at most three below it");
+        *free = ends[index(*place.children[child])].parent;
+      }
+    }
+  }
+
+  // How NCCL finds the NIC of a rank in a graph (src/graph/search.cc: ncclTopoGetNetDev): the first
+  // one of the channel for the GPU at its front, the second one for any other.
+  [[nodiscard]] int nic_of(const Graph& graph, int channel, int gpu) const {
+    const GraphChannel& searched = graph.channels[index(channel % searched_)];
+    const std::optional<int>& nic =
+        searched.gpus.front() == gpu ? searched.net_in : searched.net_out;
+    CHECK(nic.has_value(), "a channel between nodes has a NIC at each end");
+    return *nic;
+  }
+
+  const Communicator& communicator_;
+  int searched_;
+};
+
+// --- Steps 4 to 6 ------------------------------------------------------------------------------
+
+// Which of the searched channels, counted on by the copies that carry the second tree, each channel
+// of the communicator is.
+class Channels {
+ public:
+  explicit Channels(int searched) { extend_to(searched, 0); }
+
+  // Those from `count` on go; those that are missing are copies from the first one on.
+  void limit(int count) { bases_.resize(std::min(bases_.size(), index(count))); }
+  void copy_up_to(int count) {
+    const std::size_t own = bases_.size();
+    for (std::size_t channel = own; channel < index(std::min(count, kMostChannels)); ++channel) {
+      bases_.push_back(bases_[channel - own]);
+    }
+  }
+  // New ones.
+  void extend_to(int count, int first) {
+    for (int channel = first; channel < count; ++channel) {
+      bases_.push_back(channel);
+    }
+  }
+
+  [[nodiscard]] int count() const { return static_cast<int>(bases_.size()); }
+  [[nodiscard]] const std::vector<int>& bases() const { return bases_; }
+
+ private:
+  std::vector<int> bases_;
+};
+
+std::vector<int> multiplied(const Communicator& communicator, const ChannelLimits& limits) {
+  // Four channels for each searched one reach the peak with few GPUs in a node (connect.cc,
+  // ncclTopoPostset).
+  constexpr double kFastRing = 45.0;
+  constexpr int kEnoughChannels = 16;
+  const int searched = communicator.aligned.ring.channel_count;
+  Channels channels(searched);
+  channels.extend_to(std::min(kMostChannels, 2 * searched), searched);
+  const std::optional<Graph>& chain = communicator.aligned.collnet_chain;
+  if (chain && chain->bw_intra > chain->bw_inter && communicator.ranks > communicator.nodes) {
+    channels.copy_up_to(channels.count() + channels.count() / 2);
+  }
+  if (communicator.least_compute_capability >= 90 && communicator.nodes > 1 &&
+      communicator.aligned.ring.bw_intra > kFastRing && channels.count() < kEnoughChannels) {
+    channels.copy_up_to(2 * channels.count());
+  }
+  channels.limit(limits.most);
+  channels.copy_up_to(limits.least);
+  return channels.bases();
+}
+
+// --- NVLS --------------------------------------------------------------------------------------
+
+int nvls_heads(const std::vector<GraphSet>& graphs) {
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const GraphSet& set : graphs) {
+    std::vector<int> heads;
+    for (const GraphChannel& channel : set.nvls->channels) {
+      heads.push_back(channel.gpus.front());
+    }
+    std::sort(heads.begin(), heads.end());
+    heads.erase(std::unique(heads.begin(), heads.end()), heads.end());
+    least = std::min(least, heads.size());
+  }
+  return static_cast<int>(least);
+}
+
+// Nodes that swap their rings become kinds of their own, so that a kind tells the NICs.
+void name_nics(Communicator& communicator, const std::vector<int>& bases) {
+  communicator.nics.clear();
+  if (communicator.nodes == 1) {
+    communicator.nics.resize(communicator.graphs.size());
+    return;
+  }
+  const Connector connector(communicator);
+  for (const GraphSet& graphs : communicator.graphs) {
+    communicator.nics.push_back(connector.nics(graphs, bases, false));
+  }
+  std::vector<int> kinds = communicator.node_kind;
+  std::vector<std::optional<int>> swapped(communicator.graphs.size());
+  for (int node = 1; node < communicator.nodes; node += 2) {
+    int& kind = kinds[index(node)];
+    if (!connector.swaps(node)) {
+      continue;
+    }
+    std::optional<int>& other = swapped[index(kind)];
+    if (!other) {
+      other = static_cast<int>(communicator.graphs.size());
+      GraphSet same = communicator.graphs[index(kind)];
+      communicator.nics.push_back(connector.nics(same, bases, true));
+      communicator.graphs.push_back(std::move(same));
+    }
+    kind = *other;
+  }
+  communicator.node_kind = std::move(kinds);
+}
+
+}  // namespace
+
+GraphSet aligned_graphs(const std::vector<GraphSet>& graphs) {
+  CHECK(!graphs.empty(), "there is a node");
+  GraphSet all = graphs.front();
+  for (const GraphSet& one : graphs) {
+    align(all.ring, one.ring);
+    align(all.tree, one.tree);
+    align(all.nvls, one.nvls);
+    align(all.collnet_chain, one.collnet_chain);
+    align(all.collnet_direct, one.collnet_direct);
+  }
+  all.ring.channel_count = std::min(all.ring.channel_count, all.tree.channel_count);
+  all.tree.channel_count = all.ring.channel_count;
+  all.ring.channels.clear();
+  all.tree.channels.clear();
+  drop_orders(all.nvls);
+  drop_orders(all.collnet_chain);
+  drop_orders(all.collnet_direct);
+  return all;
+}
+
+void connect(Communicator& communicator, const ChannelLimits& limits) {
+  CHECK(communicator.nodes >= 1, "a communicator has a node");
+  CHECK(limits.most >= 1, "a communicator has a channel");
+  communicator.aligned = aligned_graphs(communicator.graphs);
+  const int searched = communicator.aligned.ring.channel_count;
+  CHECK(searched >= 1, "the search found a channel");
+  const std::vector<int> bases = multiplied(communicator, limits);
+  const Connector connector(communicator);
+  const std::vector<RingChannel> rings = connector.rings();
+  const std::vector<TreeChannel> trees = connector.trees();
+  communicator.channels = static_cast<int>(bases.size());
+  communicator.rings.clear();
+  communicator.trees.clear();
+  for (const int base : bases) {
+    communicator.rings.push_back(rings[index(base % searched)]);
+    communicator.trees.push_back(trees[index(base)]);
+  }
+  if (communicator.aligned.nvls) {
+    communicator.nvls_heads = nvls_heads(communicator.graphs);
+  }
+  name_nics(communicator, bases);
+}
+
+}  // namespace trainyard::nccl

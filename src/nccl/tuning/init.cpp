@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/tuning/init.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "nccl/machine/machine.h"
+#include "nccl/machine/nic_devices.h"
+#include "nccl/search/search.h"
+#include "nccl/tuning/connect.h"
+#include "nccl/tuning/nvls_channels.h"
+#include "nccl/tuning/point_to_point.h"
+#include "nccl/tuning/tuning.h"
+#include "sim/config_error.h"
+
+namespace trainyard::nccl {
+namespace {
+
+std::size_t index(int number) {
+  return static_cast<std::size_t>(number);
+}
+
+// --- Search ------------------------------------------------------------------------------------
+
+SearchOptions search_options(const InitOptions& options, bool several_nodes) {
+  const Environment& environment = options.environment;
+  SearchOptions search;
+  search.version = options.version;
+  search.multi_node = several_nodes;
+  search.cross_nic = environment.cross_nic;
+  search.p2p_level = environment.p2p_disable ? PathType::Loc : environment.p2p_level;
+  search.p2p_read = environment.p2p_read;
+  search.shm_disable = environment.shm_disable;
+  search.net_force_flush = environment.net_force_flush;
+  search.gdr_flush_disable = environment.gdr_flush_disable;
+  search.net_gdr_level = environment.net_gdr_level;
+  search.net_gdr_read = environment.net_gdr_read;
+  search.net_gdr_c2c = environment.net_gdr_c2c;
+  search.net_disable_intra = environment.net_disable_intra;
+  search.pxn_disable = environment.pxn_disable;
+  search.pxn_c2c = environment.pxn_c2c;
+  search.p2p_pxn_level = environment.p2p_pxn_level;
+  search.nvb_disable = environment.nvb_disable;
+  search.nvls = environment.nvls_enable != 0;
+  search.collnet = environment.collnet_enable;
+  search.mnnvl_scatter_nets = environment.mnnvl_scatter_nets;
+  search.merge_ports = merges_ports(environment);
+  search.net_devices = environment.net_devices;
+  return search;
+}
+
+GraphNames names_of(const Machine& machine, bool several_nodes) {
+  const System& system = machine.system();
+  GraphNames names;
+  names.several_nodes = several_nodes;
+  names.gpus.resize(system.gpus.size());
+  for (const SystemGpu& gpu : system.gpus) {
+    names.gpus[index(gpu.rank)] =
+        graph_device(static_cast<std::uint64_t>(gpu.host), static_cast<std::uint64_t>(gpu.dev));
+  }
+  // Numbers of NICs go on from host to host; a file counts on each host from zero.
+  std::vector<int> first_nic(index(system.hosts), std::numeric_limits<int>::max());
+  for (const SystemNet& net : system.nets) {
+    int& first = first_nic[index(net.host)];
+    first = net.host == 0 ? 0 : std::min(first, net.dev);
+  }
+  for (const SystemNet& net : system.nets) {
+    names.nics[net.dev] =
+        graph_device(static_cast<std::uint64_t>(net.host),
+                     static_cast<std::uint64_t>(net.dev - first_nic[index(net.host)]));
+  }
+  return names;
+}
+
+class Init {
+ public:
+  Init(const JobNodes& nodes, const InitOptions& options, SearchMemory* searches)
+      : nodes_(nodes), options_(options), searches_(searches) {}
+
+  InitResult run() {
+    made_.version = options_.version;
+    made_.remarks = options_.environment.remarks;
+    made_.ranks = nodes_.first_rank.back();
+    if (made_.ranks < 2) {
+      throw ConfigError(
+          fmt::format("a communicator: expected at least two ranks, found {}", made_.ranks));
+    }
+    search();
+    lay_out();
+    use_graph_file();
+    InitResult result;
+    result.node_machine = made_.node_kind;  // Connecting makes kinds of swapped nodes.
+    const Environment& environment = options_.environment;
+    connect(made_, {.least = std::max(environment.min_channels, environment.min_ctas),
+                    .most = std::min(environment.max_channels, environment.max_ctas)});
+    set_up_nvls();
+    remark_assumptions();
+    tune();
+    set_up_point_to_point();
+    result.names = names_of(parts_.front().front().machine, made_.nodes > 1);
+    for (std::vector<SearchedNode>& parts : parts_) {
+      for (SearchedNode& part : parts) {
+        result.machines.push_back(std::move(part.machine));
+      }
+    }
+    result.communicator = std::move(made_);
+    return result;
+  }
+
+ private:
+  void search() {
+    const SearchOptions search = search_options(options_, nodes_.kind.size() > 1);
+    for (const std::vector<NcclSystem>& files : nodes_.kinds) {
+      parts_.push_back(searches_ != nullptr ? searches_->nodes(files, search)
+                                            : search_nodes(files, search));
+    }
+  }
+
+  // Nodes as NCCL counts, and their graphs.
+  void lay_out() {
+    std::vector<std::vector<int>> kind_of;
+    for (const std::vector<SearchedNode>& parts : parts_) {
+      kind_of.emplace_back();
+      for (const SearchedNode& part : parts) {
+        kind_of.back().push_back(static_cast<int>(made_.graphs.size()));
+        made_.graphs.push_back(part.graphs);
+      }
+    }
+    made_.nodes = 0;
+    for (std::size_t node = 0; node < nodes_.kind.size(); ++node) {
+      const std::size_t kind = index(nodes_.kind[node]);
+      int next = 0;
+      for (std::size_t part = 0; part < parts_[kind].size(); ++part) {
+        const std::vector<int>& ranks = parts_[kind][part].ranks;
+        if (ranks.front() != next ||
+            ranks.back() - ranks.front() + 1 != static_cast<int>(ranks.size())) {
+          throw ConfigError(
+              "the server: expected GPUs that NCCL takes for one node side by side, found others "
+              "between them; NCCL_NET_DISABLE_INTRA=1 makes one node of the server");
+        }
+        next = ranks.back() + 1;
+        made_.first_rank.push_back(nodes_.first_rank[node] + ranks.front());
+        made_.node_kind.push_back(kind_of[kind][part]);
+        ++made_.nodes;
+      }
+    }
+    made_.first_rank.push_back(made_.ranks);
+    made_.cpu = cpu();
+    made_.least_compute_capability = std::numeric_limits<int>::max();
+    for_each_machine([&](const Machine& machine) {
+      for (const SystemGpu& gpu : machine.system().gpus) {
+        made_.least_compute_capability = std::min(made_.least_compute_capability, gpu.sm);
+        greatest_compute_capability_ = std::max(greatest_compute_capability_, gpu.sm);
+      }
+    });
+  }
+
+  // Instead of what the search found.
+  void use_graph_file() {
+    if (!options_.graph_text) {
+      return;
+    }
+    std::size_t kind = 0;
+    for (const std::vector<SearchedNode>& parts : parts_) {
+      for (const SearchedNode& part : parts) {
+        const GraphFile file = read_graph_xml(*options_.graph_text, options_.graph_name,
+                                              names_of(part.machine, made_.nodes > 1));
+        GraphSet& graphs = made_.graphs[kind++];
+        graphs.ring = chosen(graphs.ring, file.ring, "ring");
+        graphs.tree = chosen(graphs.tree, file.tree, "tree");
+        choose(graphs.nvls, file.nvls, "NVLS");
+        choose(graphs.collnet_chain, file.collnet_chain, "CollNet chain");
+        choose(graphs.collnet_direct, file.collnet_direct, "CollNet direct");
+      }
+    }
+    if (made_.graphs.size() > 1) {
+      remark("the graph file is used on every node, as if each read it");
+    }
+  }
+
+  Graph chosen(const Graph& searched, const std::optional<Graph>& file, std::string_view name) {
+    if (file && file->cross_nic == 1 && options_.environment.cross_nic == 0) {
+      remark(
+          fmt::format("the graph file's {} crosses NICs, which NCCL_CROSS_NIC=0 forbids: it was "
+                      "searched for",
+                      name));
+      return searched;
+    }
+    return file.value_or(searched);
+  }
+
+  void choose(std::optional<Graph>& graph, const std::optional<Graph>& file,
+              std::string_view name) {
+    if (graph) {
+      graph = chosen(*graph, file, name);
+    } else if (file) {
+      remark(fmt::format("the graph file's {} is of no use here: the nodes cannot do it", name));
+    }
+  }
+
+  void remark(std::string text) {
+    if (std::find(made_.remarks.begin(), made_.remarks.end(), text) == made_.remarks.end()) {
+      made_.remarks.push_back(std::move(text));
+    }
+  }
+
+  template <typename Visit>
+  void for_each_machine(Visit visit) const {
+    for (const std::vector<SearchedNode>& parts : parts_) {
+      for (const SearchedNode& part : parts) {
+        visit(part.machine);
+      }
+    }
+  }
+
+  // --- Cost model ------------------------------------------------------------------------------
+
+  [[nodiscard]] CpuKind cpu() const {
+    std::optional<CpuKind> all;
+    for_each_machine([&](const Machine& machine) {
+      for (const SystemCpu& cpu : machine.system().cpus) {
+        const CpuKind kind = kind_of(cpu);
+        all = !all || *all == kind ? kind : CpuKind::Mixed;
+      }
+    });
+    return all.value_or(CpuKind::Intel);
+  }
+
+  static CpuKind kind_of(const SystemCpu& cpu) {
+    switch (cpu.arch) {
+      case CpuArch::Arm:
+        return CpuKind::Arm;
+      case CpuArch::Power:
+        return CpuKind::Power;
+      case CpuArch::X86:
+      case CpuArch::Unknown:
+        break;
+    }
+    switch (cpu.vendor) {
+      case CpuVendor::Amd:
+        return CpuKind::Amd;
+      case CpuVendor::Zhaoxin:
+        return CpuKind::Zhaoxin;
+      case CpuVendor::Intel:
+      case CpuVendor::Unknown:
+        break;
+    }
+    return CpuKind::Intel;
+  }
+
+  [[nodiscard]] int least_ranks_per_node() const {
+    int least = made_.ranks;
+    for (int node = 0; node < made_.nodes; ++node) {
+      least = std::min(least, made_.first_rank[index(node) + 1] - made_.first_rank[index(node)]);
+    }
+    return least;
+  }
+
+  void tune() {
+    TuningInput input;
+    input.version = made_.version;
+    input.ranks = made_.ranks;
+    input.nodes = made_.nodes;
+    input.most_ranks_per_node = made_.most_ranks_per_node();
+    input.least_compute_capability = made_.least_compute_capability;
+    input.greatest_compute_capability = greatest_compute_capability_;
+    input.cpu = made_.cpu;
+    input.graphs = made_.aligned;
+    input.nvls_heads = made_.nvls_heads;
+    input.nvswitch = true;
+    for_each_machine([&](const Machine& machine) {
+      input.nvswitch = input.nvswitch && machine.system().nvswitch.has_value();
+    });
+    input.collnet = made_.aligned.collnet_chain.has_value() &&
+                    made_.nodes >= options_.environment.collnet_node_threshold;
+    made_.tuning = make_tuning_table(input, options_.environment);
+  }
+
+  // What no topology file tells.
+  void remark_assumptions() {
+    if (made_.aligned.nvls && options_.environment.nvls_enable == 2) {
+      remark(
+          "NVLS is planned as if the driver offered multicast memory; --env NCCL_NVLS_ENABLE=0 "
+          "plans without");
+    }
+    if (made_.aligned.collnet_chain) {
+      remark("CollNet is planned as if switches and network plugin could reduce");
+    }
+  }
+
+  void set_up_nvls() {
+    if (!made_.aligned.nvls) {
+      return;
+    }
+    const NvlsSetup setup = nvls_setup({.version = made_.version,
+                                        .compute_capability = made_.least_compute_capability,
+                                        .nodes = made_.nodes,
+                                        .least_ranks_per_node = least_ranks_per_node(),
+                                        .nic_bandwidth = made_.aligned.nvls->bw_inter,
+                                        .nic_path = made_.aligned.nvls->type_inter},
+                                       options_.environment);
+    made_.nvls_channels = setup.channels;
+    made_.nvls_chunk = setup.chunk;
+    made_.nvls_tree_chunk = setup.tree_chunk;
+  }
+
+  // --- Sends and receives ----------------------------------------------------------------------
+
+  void set_up_point_to_point() {
+    PointToPointInput input{.version = made_.version,
+                            .ranks = made_.ranks,
+                            .nodes = made_.nodes,
+                            .channels = made_.channels};
+    for_each_machine([&](const Machine& machine) {
+      add_peers(machine, input.peers);
+      if (made_.nodes > 1) {
+        add_networks(machine, input.peers);
+      }
+    });
+    const PointToPointChannels channels = point_to_point_channels(input, options_.environment);
+    made_.p2p_channels = channels.channels;
+    made_.p2p_channels_per_peer = channels.per_peer;
+    const bool all_nvlink =
+        std::all_of(input.peers.begin(), input.peers.end(),
+                    [](const PeerPath& peer) { return peer.kind == PeerPath::Kind::NvLink; });
+    made_.p2p_chunk =
+        point_to_point_chunk(made_.version, made_.nodes, all_nvlink, made_.least_compute_capability,
+                             made_.cpu, options_.environment);
+  }
+
+  // Each kind once.
+  static void add_peer(std::vector<PeerPath>& peers, const PeerPath& peer) {
+    const bool known = std::any_of(peers.begin(), peers.end(), [&](const PeerPath& other) {
+      return other.kind == peer.kind && other.bandwidth == peer.bandwidth &&
+             other.link_bandwidth == peer.link_bandwidth && other.nics == peer.nics;
+    });
+    if (!known) {
+      peers.push_back(peer);
+    }
+  }
+
+  static void add_peers(const Machine& machine, std::vector<PeerPath>& peers) {
+    for (int from = 0; from < machine.gpu_count(); ++from) {
+      for (int to = 0; to < machine.gpu_count(); ++to) {
+        const Path& path = machine.paths().gpu_gpu.at(from, to);
+        if (from == to) {
+          continue;
+        }
+        // Two ranks of one GPU are nearer still.
+        if (path.type <= PathType::Nvb) {
+          const int sm = machine.system().gpus[index(from)].sm;
+          add_peer(peers, {.kind = PeerPath::Kind::NvLink,
+                           .bandwidth = static_cast<double>(path.bandwidth),
+                           .link_bandwidth = static_cast<double>(nvlink_bandwidth(sm))});
+        } else {
+          add_peer(peers, {.kind = PeerPath::Kind::Pcie});
+        }
+      }
+    }
+  }
+
+  static void add_networks(const Machine& machine, std::vector<PeerPath>& peers) {
+    for (int gpu = 0; gpu < machine.gpu_count(); ++gpu) {
+      const std::vector<int> nets = machine.nearest_nets(gpu);
+      double bandwidth = 0.0;
+      for (const int net : nets) {
+        bandwidth += static_cast<double>(machine.system().nets[index(net)].bandwidth);
+      }
+      add_peer(peers, {.kind = PeerPath::Kind::Network,
+                       .bandwidth = bandwidth,
+                       .nics = static_cast<int>(nets.size())});
+    }
+  }
+
+  const JobNodes& nodes_;
+  const InitOptions& options_;
+  SearchMemory* searches_;
+  std::vector<std::vector<SearchedNode>> parts_;  // By kind of JobNodes.
+  Communicator made_;
+  int greatest_compute_capability_ = 0;
+};
+
+}  // namespace
+
+InitResult make_communicator(const JobNodes& nodes, const InitOptions& options,
+                             SearchMemory* searches) {
+  return Init(nodes, options, searches).run();
+}
+
+}  // namespace trainyard::nccl

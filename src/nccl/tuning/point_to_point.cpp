@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/tuning/point_to_point.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "sim/check.h"
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr int kSteps = 8;          // NCCL_STEPS
+constexpr int kPairsPerBatch = 8;  // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
+constexpr std::int64_t kPartMultiple = 4096;
+
+int power_of_two_up(int value) {
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(value)));
+}
+
+std::int64_t divide_up(std::int64_t value, std::int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+int divide_up(int value, int divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+// Up to 2.28: two channels, fewer where many peers share them, at least one for each NIC.
+int network_channels_old(const PointToPointInput& input, const PeerPath& peer, int channels) {
+  int per_peer = 2;
+  while (per_peer > 1 && per_peer * input.ranks > 4 * channels) {
+    per_peer /= 2;
+  }
+  return std::max(peer.nics, per_peer);
+}
+
+int channels_to(const PointToPointInput& input, const PeerPath& peer, int channels,
+                const Environment& environment) {
+  switch (peer.kind) {
+    case PeerPath::Kind::NvLink:
+      return 2 * std::max(1, static_cast<int>(static_cast<float>(peer.bandwidth) /
+                                              static_cast<float>(peer.link_bandwidth)));
+    case PeerPath::Kind::Pcie:
+      return 2;
+    case PeerPath::Kind::Network:
+      break;
+  }
+  if (environment.channels_per_net_peer) {
+    return *environment.channels_per_net_peer;
+  }
+  if (input.version != Version::V2_30) {
+    return network_channels_old(input, peer, channels);
+  }
+  return std::max(peer.nics, divide_up(static_cast<int>(peer.bandwidth),
+                                       environment.p2p_per_channel_net_bandwidth));
+}
+
+// 0, 1, 3, 6, ... modulo the next power of two: meets each group once.
+std::vector<int> group_order(int groups) {
+  const int modulus = power_of_two_up(groups);
+  std::vector<int> order;
+  int delta = 0;
+  for (int step = 1; step <= modulus; ++step) {
+    if (delta < groups) {
+      order.push_back(delta);
+    }
+    delta = (delta + step) % modulus;
+  }
+  return order;
+}
+
+int reversed_bits(int value, int bits) {
+  int result = 0;
+  for (int bit = 0; bit < bits; ++bit) {
+    result = result * 2 + (value >> bit) % 2;
+  }
+  return result;
+}
+
+// How many channels a send of `bytes` takes.
+int parts_for(const Communicator& communicator, std::int64_t bytes) {
+  const int most = communicator.p2p_channels_per_peer;
+  int least = most;
+  while (least > 1 && std::int64_t{least} * communicator.ranks > communicator.p2p_channels) {
+    least /= 2;
+  }
+  const std::int64_t step = communicator.p2p_chunk.count();
+  const bool several = communicator.nodes > 1;
+  const std::int64_t least_part = std::max<std::int64_t>(several ? step / 2 : step / 8, 1);
+  const std::int64_t most_part = several ? step : 32 * step;
+  int parts = static_cast<int>(std::clamp<std::int64_t>(divide_up(bytes, least_part), 1, least));
+  while (divide_up(bytes, std::int64_t{parts}) > most_part && parts <= most / 2) {
+    parts *= 2;
+  }
+  return parts;
+}
+
+}  // namespace
+
+PointToPointChannels point_to_point_channels(const PointToPointInput& input,
+                                             const Environment& environment) {
+  CHECK(!input.peers.empty(), "a communicator without peers");
+  PointToPointChannels result;
+  result.channels = power_of_two_up(std::max(std::min(input.channels, environment.max_p2p_channels),
+                                             environment.min_p2p_channels));
+  int per_peer = std::numeric_limits<int>::max();
+  for (const PeerPath& peer : input.peers) {
+    per_peer = std::min(per_peer, channels_to(input, peer, result.channels, environment));
+  }
+  per_peer = std::min(power_of_two_up(std::min(per_peer, result.channels)), result.channels);
+  if (input.nodes > 1 && input.version == Version::V2_30) {
+    const int peers = environment.p2p_max_peers.value_or(input.ranks);
+    while (per_peer > 1 &&
+           std::int64_t{per_peer} * divide_up(peers, kPairsPerBatch) > result.channels) {
+      per_peer /= 2;
+    }
+  }
+  result.per_peer = per_peer;
+  return result;
+}
+
+Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink, int compute_capability,
+                           CpuKind cpu, const Environment& environment) {
+  Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
+  if (nodes > 1) {
+    const bool large =
+        version == Version::V2_30 && cpu == CpuKind::Arm && compute_capability >= 100;
+    chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
+  }
+  return std::min(chunk, Bytes(environment.simple_buffer.count() / kSteps));
+}
+
+int schedule_group_size(const std::vector<int>& first_rank, const Environment& environment) {
+  CHECK(first_rank.size() >= 2, "a communicator without nodes");
+  if (first_rank.size() == 2) {
+    return first_rank.back();
+  }
+  int size = environment.p2p_schedule_group_size;
+  for (std::size_t node = 0; node + 1 < first_rank.size(); ++node) {
+    size = std::gcd(size, first_rank[node + 1] - first_rank[node]);
+  }
+  return size;
+}
+
+std::vector<PointToPointRound> point_to_point_schedule(int rank, int ranks, int group_size) {
+  CHECK(group_size > 0 && ranks % group_size == 0, "groups of unequal size");
+  const int groups = ranks / group_size;
+  const int group = rank / group_size;
+  const int local = rank % group_size;
+  std::vector<PointToPointRound> rounds;
+  rounds.reserve(static_cast<std::size_t>(ranks));
+  for (const int delta : group_order(groups)) {
+    const int send_group = (group + delta) % groups;
+    const int receive_group = (group - delta + groups) % groups;
+    for (int step = 0; step < group_size; ++step) {
+      rounds.push_back(
+          {.send_to = send_group * group_size + (local + step) % group_size,
+           .receive_from = receive_group * group_size + (local - step + group_size) % group_size});
+    }
+  }
+  return rounds;
+}
+
+int channel_of_part(int round, int part, int channels, int nodes, int group_size) {
+  const int base = nodes > 1 ? round / group_size * divide_up(group_size, kPairsPerBatch) +
+                                   round % group_size / kPairsPerBatch
+                             : round;
+  const int bits = static_cast<int>(std::bit_width(static_cast<unsigned>(channels))) - 1;
+  return (reversed_bits(base, bits) + part) % channels;
+}
+
+Bytes PointToPointPlan::bytes_of_part(int index, Bytes bytes) const {
+  const std::int64_t begin = std::min(index * part.count(), bytes.count());
+  return Bytes(std::min(part.count(), bytes.count() - begin));
+}
+
+PointToPointPlan plan_point_to_point(const Communicator& communicator,
+                                     const Environment& environment, Bytes bytes, bool network) {
+  PointToPointPlan plan;
+  const std::int64_t size = bytes.count();
+  plan.parts = parts_for(communicator, size);
+  plan.part =
+      Bytes(divide_up(divide_up(size, std::int64_t{plan.parts}), kPartMultiple) * kPartMultiple);
+  const bool has_ll_buffers = !network || environment.allocate_p2p_net_ll_buffers;
+  if (has_ll_buffers && size <= plan.parts * environment.p2p_ll_threshold.count()) {
+    plan.protocol = Protocol::LL;
+    plan.chunk = Bytes(
+        environment.p2p_chunk.value_or(Bytes(environment.ll_buffer.count() / kSteps)).count() / 2);
+    return plan;
+  }
+  const std::int64_t step = communicator.p2p_chunk.count();
+  // Short messages over the network are cut finer, to fill the pipeline.
+  const std::int64_t finer = !network ? 1 : size < step ? 4 : size < 8 * step ? 2 : 1;
+  plan.chunk = environment.p2p_chunk.value_or(Bytes(step / finer));
+  return plan;
+}
+
+std::vector<std::vector<PointToPointBatch>> point_to_point_batches(const std::vector<int>& parts,
+                                                                   int channels, int nodes,
+                                                                   int group_size,
+                                                                   const Environment& environment) {
+  std::vector<std::vector<PointToPointBatch>> batches(static_cast<std::size_t>(channels));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const int round = static_cast<int>(i);
+    for (int part = 0; part < parts[i]; ++part) {
+      auto& of_channel = batches[static_cast<std::size_t>(
+          channel_of_part(round, part, channels, nodes, group_size))];
+      const bool opens =
+          of_channel.empty() || of_channel.back().rounds.size() == kPairsPerBatch ||
+          (environment.p2p_epoch_enable &&
+           of_channel.back().rounds.back() / kPairsPerBatch != round / kPairsPerBatch);
+      if (opens) {
+        of_channel.emplace_back();
+      }
+      of_channel.back().rounds.push_back(round);
+    }
+  }
+  return batches;
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/tuning/tuner_csv.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <system_error>
+
+#include "sim/config_error.h"
+#include "sim/printable.h"
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr std::array<std::string_view, 10> kColumns{
+    "collective", "min_bytes", "max_bytes", "algorithm",  "protocol",
+    "channels",   "nNodes",    "nRanks",    "numPipeOps", "regBuff"};
+constexpr std::size_t kLeastColumns = 8;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  while (true) {
+    const std::size_t comma = line.find(',');
+    cells.push_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) {
+      return cells;
+    }
+    line.remove_prefix(comma + 1);
+  }
+}
+
+class RowReader {
+ public:
+  RowReader(std::string place, std::vector<std::string_view> cells)
+      : place_(std::move(place)), cells_(std::move(cells)) {}
+
+  [[nodiscard]] TunerRow read() const {
+    if (cells_.size() < kLeastColumns || cells_.size() > kColumns.size()) {
+      throw ConfigError(place_ + ": expected 8 to 10 columns, found " +
+                        std::to_string(cells_.size()));
+    }
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    TunerRow row;
+    row.function = name<Function>(0, parse_function,
+                                  "broadcast, reduce, allgather, reducescatter or allreduce");
+    row.least_bytes = number(1, 0, kMost);
+    row.most_bytes = number(2, 0, kMost);
+    if (row.most_bytes < row.least_bytes) {
+      fail(2, "at least min_bytes");
+    }
+    row.algorithm =
+        name<Algorithm>(3, parse_plugin_algorithm,
+                        "tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree or pat");
+    row.protocol = name<Protocol>(4, parse_protocol, "ll, ll128 or simple");
+    row.channels = optional_number(5, 1, 64);
+    row.nodes = optional_number(6, 1, std::numeric_limits<int>::max());
+    row.ranks = optional_number(7, 1, std::numeric_limits<int>::max());
+    row.operations = optional_number(8, 1, std::numeric_limits<int>::max());
+    if (const auto registered = optional_number(9, 0, 1)) {
+      row.registered = *registered == 1;
+    }
+    row.place = place_;
+    return row;
+  }
+
+ private:
+  // "nvls_tree" as well as NVLSTree.
+  static std::optional<Algorithm> parse_plugin_algorithm(std::string_view name) {
+    std::string joined(name);
+    joined.erase(std::remove(joined.begin(), joined.end(), '_'), joined.end());
+    return parse_algorithm(joined);
+  }
+
+  [[noreturn]] void fail(std::size_t column, const std::string& expected) const {
+    throw ConfigError(place_ + ": " + std::string(kColumns[column]) + ": expected " + expected +
+                      ", found " + in_quotes(cells_[column]));
+  }
+
+  template <typename Value, typename Parse>
+  [[nodiscard]] Value name(std::size_t column, Parse parse, const std::string& expected) const {
+    const std::optional<Value> value = parse(cells_[column]);
+    if (!value) {
+      fail(column, expected);
+    }
+    return *value;
+  }
+
+  [[nodiscard]] std::int64_t number(std::size_t column, std::int64_t least,
+                                    std::int64_t most) const {
+    std::int64_t value = 0;
+    const std::string_view cell = cells_[column];
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (error != std::errc() || end != cell.data() + cell.size() || value < least || value > most) {
+      fail(column, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::optional<int> optional_number(std::size_t column, std::int64_t least,
+                                                   std::int64_t most) const {
+    if (column >= cells_.size() || cells_[column] == "-1") {
+      return std::nullopt;
+    }
+    return static_cast<int>(number(column, least, most));
+  }
+
+  std::string place_;
+  std::vector<std::string_view> cells_;
+};
+
+template <typename Value>
+bool fits(const std::optional<Value>& wanted, Value value) {
+  return !wanted || *wanted == value;
+}
+
+}  // namespace
+
+TunerTable TunerTable::load(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (!std::filesystem::is_regular_file(file) || !stream || !(text << stream.rdbuf())) {
+    throw ConfigError(shortened(file.string()) + ": expected a readable file with rows");
+  }
+  return parse(text.str(), file.string());
+}
+
+TunerTable TunerTable::parse(std::string_view text, const std::string& name) {
+  TunerTable table;
+  int line_number = 0;
+  while (!text.empty()) {
+    ++line_number;
+    const std::size_t end = text.find('\n');
+    const std::string_view whole = text.substr(0, end);
+    const std::string_view line = trimmed(whole.substr(0, whole.find('#')));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty()) {
+      continue;
+    }
+    const auto cells = cells_of(line);
+    if (cells.front() == "collective" || cells.front() == "collective_type") {
+      continue;  // A header.
+    }
+    const std::string place = shortened(name) + ":" + std::to_string(line_number);
+    table.rows_.push_back(RowReader(place, cells).read());
+  }
+  if (table.rows_.empty()) {
+    throw ConfigError(shortened(name) + ": expected at least one row, found none");
+  }
+  return table;
+}
+
+const TunerRow* TunerTable::find(const TunerCall& call) const {
+  for (const TunerRow& row : rows_) {
+    if (row.function == call.function && call.bytes.count() >= row.least_bytes &&
+        call.bytes.count() <= row.most_bytes && fits(row.nodes, call.nodes) &&
+        fits(row.ranks, call.ranks) && fits(row.operations, call.operations) &&
+        fits(row.registered, false)) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace trainyard::nccl

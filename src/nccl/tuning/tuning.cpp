@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precision follows NCCL: constants are double, everything that is kept is float, because equal
+// times and times close to each other decide.
+#include "nccl/tuning/tuning.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+
+#include "nccl/tuning/tuning_constants.h"
+#include "sim/check.h"
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr int kMaxNvlsArity = 32;    // NCCL_MAX_NVLS_ARITY
+constexpr int kMaxDirectArity = 8;   // NCCL_MAX_DIRECT_ARITY + 1
+constexpr float kPciBandwidth = 12;  // PCI_BW, src/graph/topo.h
+
+std::size_t at(Algorithm algorithm) {
+  return static_cast<std::size_t>(algorithm);
+}
+std::size_t at(Protocol protocol) {
+  return static_cast<std::size_t>(protocol);
+}
+
+int floor_log2(int value) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
+}
+
+// float as NCCL keeps it, from an expression in double.
+float narrow(double value) {
+  return static_cast<float>(value);
+}
+
+bool gathers_or_scatters(Function function) {
+  return function == Function::AllGather || function == Function::ReduceScatter;
+}
+
+bool uses_collnet(Algorithm algorithm) {
+  return algorithm == Algorithm::CollNetDirect || algorithm == Algorithm::CollNetChain;
+}
+
+bool uses_nvls(Algorithm algorithm) {
+  return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
+}
+
+class Model {
+ public:
+  Model(const TuningInput& input, const Environment& environment)
+      : input_(input),
+        environment_(environment),
+        constants_(tuning_constants(input.version)),
+        generation_(static_cast<std::size_t>(generation_of(input.least_compute_capability))),
+        scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
+        ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
+
+  // What is switched off keeps its latency, as NCCL prints it, and loses its bandwidth.
+  [[nodiscard]] TuningCell cell(Function function, Algorithm algorithm, Protocol protocol) const {
+    const Graph& graph = graph_of(algorithm);
+    if (!exists(function, algorithm, protocol, graph)) {
+      return {};
+    }
+    TuningCell cell{.latency = latency(function, algorithm, protocol, graph), .bandwidth = 0.0};
+    if (graph.channel_count > 0 && enabled(function, algorithm, protocol, graph)) {
+      cell.bandwidth =
+          bus_bandwidth(function, algorithm, protocol, graph) * ratio(function, algorithm);
+    }
+    return cell;
+  }
+
+  [[nodiscard]] int steps(Function function) const {
+    switch (function) {
+      case Function::AllReduce:
+        return 2 * (input_.ranks - 1);
+      case Function::AllGather:
+      case Function::ReduceScatter:
+        return input_.ranks - 1;
+      default:
+        return input_.ranks;
+    }
+  }
+
+ private:
+  // One without channels where the search found none.
+  [[nodiscard]] const Graph& graph_of(Algorithm algorithm) const {
+    const auto found = [this](const std::optional<Graph>& graph) -> const Graph& {
+      return graph && graph->channel_count > 0 ? *graph : none_;
+    };
+    switch (algorithm) {
+      case Algorithm::Tree:
+      case Algorithm::Pat:
+        return input_.graphs.tree;
+      case Algorithm::Ring:
+        return input_.graphs.ring;
+      case Algorithm::CollNetDirect:
+        return found(input_.graphs.collnet_direct);
+      case Algorithm::CollNetChain:
+        return found(input_.graphs.collnet_chain);
+      case Algorithm::Nvls:
+      case Algorithm::NvlsTree:
+        break;
+    }
+    return found(input_.graphs.nvls);
+  }
+
+  // What NCCL passes over, so that its latency too is zero.
+  [[nodiscard]] bool exists(Function function, Algorithm algorithm, Protocol protocol,
+                            const Graph& graph) const {
+    if (algorithm == Algorithm::Ring) {
+      return true;
+    }
+    if (algorithm == Algorithm::Pat) {
+      return gathers_or_scatters(function) && protocol == Protocol::Simple && pat();
+    }
+    if (uses_nvls(algorithm) && (protocol != Protocol::Simple || graph.channel_count < 2 ||
+                                 environment_.nvls_enable == 0)) {
+      return false;
+    }
+    return function == Function::AllReduce ||
+           (gathers_or_scatters(function) &&
+            (algorithm == Algorithm::Nvls || algorithm == Algorithm::CollNetDirect));
+  }
+
+  [[nodiscard]] bool collnet() const {
+    return input_.collnet && environment_.collnet_enable &&
+           input_.nodes >= environment_.collnet_node_threshold;
+  }
+
+  [[nodiscard]] bool pat() const {
+    if (input_.least_compute_capability < 60) {
+      return false;
+    }
+    if (environment_.pat_enable != 2) {
+      return environment_.pat_enable == 1;
+    }
+    return input_.nodes == input_.ranks && input_.host_network;
+  }
+
+  // What NCCL switches off although the graph would allow it, and what the user does.
+  [[nodiscard]] bool enabled(Function function, Algorithm algorithm, Protocol protocol,
+                             const Graph& graph) const {
+    const SelectionFilter& selection = environment_.selection;
+    if (!selection.allows(function, algorithm) || !selection.allows(function, protocol)) {
+      return false;
+    }
+    if (protocol == Protocol::LL128 && !selection.forces(function, protocol) &&
+        !ll128_by_default(graph)) {
+      return false;
+    }
+    const bool several = input_.nodes > 1;
+    switch (algorithm) {
+      case Algorithm::Tree:
+      case Algorithm::Ring:
+      case Algorithm::Pat:
+        return true;
+      case Algorithm::CollNetChain:
+        return collnet() && protocol == Protocol::Simple;
+      case Algorithm::CollNetDirect:
+        return collnet() && protocol == Protocol::Simple && input_.nvswitch &&
+               input_.most_ranks_per_node <= kMaxDirectArity &&
+               (!gathers_or_scatters(function) || !several || gathers_in_network());
+      case Algorithm::NvlsTree:
+        return several;
+      case Algorithm::Nvls:
+        break;
+    }
+    return (!several || collnet()) &&
+           (function == Function::AllReduce ||
+            (input_.most_ranks_per_node <= kMaxNvlsArity && (!several || gathers_in_network())));
+  }
+
+  [[nodiscard]] bool gathers_in_network() const {
+    return collnet() && input_.collnet_gather_scatter &&
+           input_.most_ranks_per_node <= input_.nvls_heads;
+  }
+
+  [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
+    const bool far = input_.least_compute_capability >= 90 && environment_.ll128_c2c;
+    return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
+           graph.type_intra <= PathType::Nvb && input_.least_compute_capability >= 70 &&
+           (input_.least_compute_capability >= 90 ||
+            input_.least_compute_capability == input_.greatest_compute_capability);
+  }
+
+  // GB/s of all channels on their wires. Without collnet a graph's bandwidth between nodes counts
+  // from three nodes on.
+  [[nodiscard]] float bus_bandwidth(Function function, Algorithm algorithm, Protocol protocol,
+                                    const Graph& graph) const {
+    const float one =
+        narrow(input_.nodes <= 2 || uses_collnet(algorithm) ? graph.bw_intra : graph.bw_inter);
+    const float bus = static_cast<float>(graph.channel_count) * one;
+    switch (algorithm) {
+      case Algorithm::Tree:
+        return tree(protocol, graph, bus);
+      case Algorithm::Ring:
+        return ring(protocol, graph, bus);
+      case Algorithm::Pat:
+        return narrow(bus * 0.75);
+      case Algorithm::Nvls:
+      case Algorithm::NvlsTree:
+        return nvls(function, algorithm, graph);
+      case Algorithm::CollNetDirect:
+        return collnet_direct(function, graph, bus);
+      case Algorithm::CollNetChain:
+        break;
+    }
+    return bus;
+  }
+
+  [[nodiscard]] float ring(Protocol protocol, const Graph& graph, float bus) const {
+    switch (protocol) {
+      case Protocol::LL:
+        return narrow(std::min(ll_max(), bus * 0.5));
+      case Protocol::LL128:
+        return narrow(std::min(
+            bus * 0.92, graph.channel_count * constants_.ring_ll128_max[generation_][scale_]));
+      case Protocol::Simple:
+        break;
+    }
+    return bus;
+  }
+
+  [[nodiscard]] float tree(Protocol protocol, const Graph& graph, float bus) const {
+    bus = narrow(std::min(bus * 0.92,
+                          graph.channel_count * constants_.tree_simple_max[generation_][scale_]));
+    if (protocol == Protocol::LL) {
+      bus = narrow(std::min(bus / 3.8, ll_max()));
+    } else if (protocol == Protocol::LL128) {
+      const double lines = input_.nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0;
+      bus = narrow(std::min(bus * lines,
+                            graph.channel_count * constants_.tree_ll128_max[generation_][scale_]));
+    }
+    return graph.pattern == GraphPattern::Tree ? narrow(bus * 0.85) : bus;
+  }
+
+  [[nodiscard]] float nvls(Function function, Algorithm algorithm, const Graph& graph) const {
+    double intra = graph.bw_intra * constants_.nvls_efficiency[generation_] *
+                   (graph.channel_count - 1) / graph.channel_count;
+    intra *= function == Function::AllReduce ? 2.0 : (ppn_ - 1.0) / ppn_;
+    const bool tree = algorithm == Algorithm::NvlsTree;
+    const double inter = graph.bw_inter * (input_.nodes <= 2 && tree ? 2.0 : 1.0);
+    double one = std::min(intra, inter);
+    if (tree) {
+      one = std::min(one, constants_.nvls_tree_max[generation_][scale_]);
+    }
+    return narrow(graph.channel_count * one);
+  }
+
+  [[nodiscard]] float collnet_direct(Function function, const Graph& graph, float bus) const {
+    if (gathers_or_scatters(function)) {
+      return narrow(ppn_ * std::min(graph.bw_intra, graph.bw_inter * 0.9));
+    }
+    const double load = ppn_ / static_cast<double>(graph.channel_count);
+    bus = narrow(bus / (load - (load - 1.0) / 2.0));
+    return input_.least_compute_capability >= 90 ? narrow(bus * 0.85) : bus;
+  }
+
+  [[nodiscard]] double ll_max() const {
+    const bool second = input_.cpu == CpuKind::Amd || input_.cpu == CpuKind::Mixed;
+    return constants_.ll_max[input_.nodes == 1 ? generation_ : second ? 1 : 0][scale_];
+  }
+
+  // From bandwidth on the wires to that of the payload.
+  [[nodiscard]] float ratio(Function function, Algorithm algorithm) const {
+    if (algorithm == Algorithm::Ring || (uses_nvls(algorithm) && !gathers_or_scatters(function))) {
+      return narrow(1.0 * input_.ranks / steps(function));
+    }
+    return gathers_or_scatters(function) ? 1.0F : 0.5F;
+  }
+
+  [[nodiscard]] float intra_latency(Algorithm algorithm, Protocol protocol,
+                                    const Graph& graph) const {
+    if (graph.type_intra == PathType::Nvl) {
+      return narrow(constants_.nvlink_latency[at(algorithm)][at(protocol)]);
+    }
+    // POWER: PCIe as slow for trees as for rings.
+    const bool like_ring = input_.cpu == CpuKind::Power && algorithm == Algorithm::Tree &&
+                           protocol == Protocol::Simple;
+    return narrow(
+        constants_.pci_latency[at(like_ring ? Algorithm::Ring : algorithm)][at(protocol)]);
+  }
+
+  // With one rank per node nothing hides the latency of the network, which is then that of trees.
+  // Simple waits twice for the network's own latency, for the flush.
+  [[nodiscard]] float inter_latency(Algorithm algorithm, Protocol protocol,
+                                    const Graph& graph) const {
+    const Algorithm row = input_.nodes == input_.ranks ? Algorithm::Tree : algorithm;
+    const float network = narrow(graph.latency_inter);
+    const float once = narrow(constants_.net_latency[at(row)][at(protocol)]) + network;
+    return protocol == Protocol::Simple ? once + network : once;
+  }
+
+  [[nodiscard]] float latency(Function function, Algorithm algorithm, Protocol protocol,
+                              const Graph& graph) const {
+    const float base = narrow(constants_.base_latency[at(algorithm)][at(protocol)]);
+    const float intra = intra_latency(algorithm, protocol, graph);
+    const float inter = inter_latency(algorithm, protocol, graph);
+    const auto levels = static_cast<float>(floor_log2(input_.nodes));
+    const int ranks_per_node = input_.ranks / input_.nodes;
+    const auto hops = static_cast<float>(ranks_per_node - 1);
+    switch (algorithm) {
+      case Algorithm::Ring:
+        return base + ring_latency(function, protocol, graph, inter);
+      case Algorithm::Tree:
+        return base + 2.0F * (hops * intra + levels * inter);
+      case Algorithm::CollNetDirect:
+        return narrow(base + 2.0 * (std::min(1.0F, hops) * intra + hops * 0.4) + inter);
+      case Algorithm::CollNetChain:
+        return base + 2.0F * hops * intra + inter;
+      case Algorithm::Nvls:
+        return intra + (input_.nodes > 1 ? inter : 0.0F);
+      case Algorithm::NvlsTree:
+        return base + intra + 2.0F * levels * inter;
+      case Algorithm::Pat:
+        break;
+    }
+    return narrow(base + levels * (inter / 3.5) + 2.8 * input_.ranks);
+  }
+
+  [[nodiscard]] float ring_latency(Function function, Protocol protocol, const Graph& graph,
+                                   float inter) const {
+    if (function == Function::Broadcast || function == Function::Reduce) {
+      const bool chunks = protocol == Protocol::Simple && !graph.same_channels;
+      const Algorithm row = chunks ? Algorithm::Tree : Algorithm::Ring;
+      const float hop = input_.nodes > 1 ? narrow(constants_.net_latency[at(row)][at(protocol)])
+                                         : intra_latency(row, protocol, graph);
+      return graph.same_channels ? hop : static_cast<float>(steps(function)) * hop;
+    }
+    float intra = intra_latency(Algorithm::Ring, protocol, graph);
+    int inter_steps = 0;
+    if (input_.nodes > 1) {
+      intra = std::max(intra, net_overhead() * (protocol == Protocol::Simple ? 3.0F : 1.0F));
+      inter_steps = (input_.nodes - 1) * (function == Function::AllReduce ? 2 : 1);
+    }
+    return static_cast<float>(steps(function) - inter_steps) * intra +
+           static_cast<float>(inter_steps) * inter;
+  }
+
+  // Microseconds of the CPU for each message (getNetOverhead).
+  [[nodiscard]] float net_overhead() const {
+    if (environment_.net_overhead) {
+      return narrow(static_cast<double>(*environment_.net_overhead) * 1e-3);
+    }
+    return input_.cpu == CpuKind::Amd ? 2.0F : 1.0F;
+  }
+
+  const TuningInput& input_;
+  const Environment& environment_;
+  const TuningConstants& constants_;
+  Graph none_ = {};
+  std::size_t generation_;
+  std::size_t scale_;
+  float ppn_;
+};
+
+// NCCL_MAX_NTHREADS and the limits of the protocols, src/include/device.h.
+void set_threads(const TuningInput& input, const Environment& environment, TuningTable& table) {
+  constexpr int kMost = 640;
+  constexpr int kMostSimple = 512;
+  constexpr int kSlow = 256;
+  for (auto& threads : table.max_threads) {
+    threads = {0, 0, kMost};
+  }
+  // NCCL never sets it, so that PAT keeps all channels.
+  table.max_threads[at(Algorithm::Pat)] = {};
+  const int all = environment.threads.value_or(kMostSimple);
+  const int ll128 = environment.ll128_threads.value_or(kMost);
+  const Graph& ring = input.graphs.ring;
+  const bool slow = narrow(ring.bw_intra * ring.channel_count) <= kPciBandwidth;
+  table.max_threads[at(Algorithm::Tree)] = {all, ll128, all};
+  table.max_threads[at(Algorithm::Ring)] = {
+      all, ll128, environment.threads.value_or(slow ? kSlow : kMostSimple)};
+}
+
+// NCCL_LL_THREAD_THRESHOLD and the like, src/include/comm.h.
+void set_thresholds(const TuningInput& input, const Environment& environment, TuningTable& table) {
+  for (auto& thresholds : table.thread_thresholds) {
+    thresholds = {8, 8, 64};
+  }
+  table.thread_thresholds[at(Algorithm::Ring)][at(Protocol::LL)] *= input.ranks;
+  table.thread_thresholds[at(Algorithm::CollNetDirect)][at(Protocol::Simple)] = 512;
+  table.thread_thresholds[at(Algorithm::CollNetChain)][at(Protocol::Simple)] = 512;
+  for (std::size_t i = 0; i < environment.thread_thresholds.size(); ++i) {
+    table.thread_thresholds[i / 3][i % 3] = environment.thread_thresholds[i];
+  }
+}
+
+// Which factor by size the bandwidth takes, if any.
+bool corrected(const TimeQuery& query, int log_size) {
+  if (query.function != Function::AllReduce || log_size < 0) {
+    return false;
+  }
+  if (query.algorithm == Algorithm::Tree) {
+    return log_size < static_cast<int>(kTreeCorrections) - 1;
+  }
+  const bool x86 = query.cpu != CpuKind::Arm && query.cpu != CpuKind::Power;
+  return query.algorithm == Algorithm::NvlsTree && x86 && query.least_compute_capability >= 100 &&
+         tuning_constants(query.version).corrects_nvls_tree &&
+         log_size < static_cast<int>(kTreeCorrections);
+}
+
+}  // namespace
+
+TuningTable make_tuning_table(const TuningInput& input, const Environment& environment) {
+  CHECK(input.ranks >= 2 && input.nodes >= 1 && input.nodes <= input.ranks,
+        "a tuning table needs two ranks, and nodes with a rank each");
+  const Model model(input, environment);
+  TuningTable table;
+  for (const Function function : kFunctions) {
+    for (const Algorithm algorithm : kAlgorithms) {
+      for (const Protocol protocol : kProtocols) {
+        table.cells[static_cast<std::size_t>(function)][at(algorithm)][at(protocol)] =
+            model.cell(function, algorithm, protocol);
+      }
+    }
+  }
+  set_threads(input, environment, table);
+  set_thresholds(input, environment, table);
+  return table;
+}
+
+std::optional<float> algorithm_time(const TimeQuery& query) {
+  const TuningCell& cell = query.table->cell(query.function, query.algorithm, query.protocol);
+  auto bandwidth = static_cast<float>(cell.bandwidth);
+  auto latency = static_cast<float>(cell.latency);
+  if (bandwidth == 0.0F) {
+    return std::nullopt;
+  }
+  const std::int64_t bytes = query.bytes.count();
+  const int log_size =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes) >> 6U)) - 1;
+  if (corrected(query, log_size)) {
+    bandwidth *= tree_correction(query.protocol)[static_cast<std::size_t>(log_size)];
+  }
+  const bool ring = query.algorithm == Algorithm::Ring;
+  if (ring && query.protocol == Protocol::Simple && query.nodes > 1 &&
+      query.function == Function::AllReduce &&
+      bytes / (static_cast<std::int64_t>(query.channels) * query.ranks) >= 64) {
+    latency = narrow(latency * (query.least_compute_capability < 80 ? 1.9 : 1.4));
+  }
+  constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
+  const int times =
+      ring ? query.operations
+           : (query.operations + kMaxCollectivesPerBatch - 1) / kMaxCollectivesPerBatch;
+  return latency * static_cast<float>(times) + static_cast<float>(bytes) / (1000.0F * bandwidth);
+}
+
+}  // namespace trainyard::nccl

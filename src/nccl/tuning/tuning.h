@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's tuning model: for each function, algorithm and protocol a latency and a bandwidth, from
+// what the graph search found (NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel). Equations and
+// what differs between releases: docs/nccl-tuning.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "nccl/search/graph.h"
+#include "nccl/tuning/communicator.h"
+#include "nccl/types/environment.h"
+#include "nccl/types/types.h"
+#include "sim/units.h"
+
+namespace trainyard::nccl {
+
+struct TuningInput {
+  Version version = kNewestVersion;
+  int ranks = 2;  // At least 2.
+  int nodes = 1;
+  int most_ranks_per_node = 2;
+  int least_compute_capability = 0;  // 70, 80, 90, ...
+  int greatest_compute_capability = 0;
+  CpuKind cpu = CpuKind::Intel;
+  // The least over all ranks. `tree.pattern` is Tree where any node uses it. Without `nvls` there
+  // is no NVLS and no NVLSTree.
+  GraphSet graphs = {};
+  int nvls_heads = 0;        // Of one node.
+  bool nvswitch = false;     // All GPUs of a node are on one.
+  bool host_network = true;  // The network needs no code on the GPU.
+  // The network adds up in its switches (SHARP); whether it also gathers and scatters.
+  bool collnet = false;
+  bool collnet_gather_scatter = false;
+};
+
+// `input.ranks` must be at least 2.
+[[nodiscard]] TuningTable make_tuning_table(const TuningInput& input,
+                                            const Environment& environment);
+
+// What a query needs beside the table.
+struct TimeQuery {
+  const TuningTable* table = nullptr;
+  Version version = kNewestVersion;
+  int ranks = 2;
+  int nodes = 1;
+  int channels = 1;
+  int least_compute_capability = 0;
+  CpuKind cpu = CpuKind::Intel;
+  Function function = Function::AllReduce;
+  Algorithm algorithm = Algorithm::Ring;
+  Protocol protocol = Protocol::Simple;
+  Bytes bytes;         // The larger of all that one rank sends and all that it receives.
+  int operations = 1;  // In a row, one behind the other on each channel.
+};
+
+// NCCL's estimate in microseconds (ncclTopoGetAlgoTime), in float as there; nothing where the
+// combination is not available.
+[[nodiscard]] std::optional<float> algorithm_time(const TimeQuery& query);
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/types/types.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <string>
+
+namespace trainyard::nccl {
+namespace {
+
+constexpr std::array<std::string_view, 5> kFunctionNames{"Broadcast", "Reduce", "AllGather",
+                                                         "ReduceScatter", "AllReduce"};
+constexpr std::array<std::string_view, 7> kAlgorithmNames{
+    "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+constexpr std::array<std::string_view, 3> kProtocolNames{"LL", "LL128", "Simple"};
+constexpr std::array<std::string_view, 12> kPathNames{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                      "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+
+bool same_letters(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
+template <typename Value, std::size_t Count>
+std::optional<Value> find_name(const std::array<std::string_view, Count>& names,
+                               std::string_view name) {
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (same_letters(names[i], name)) {
+      return static_cast<Value>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+// The number at the front of `text`, which is then without it.
+std::optional<int> take_number(std::string_view& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) {
+    return std::nullopt;
+  }
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+}  // namespace
+
+std::string_view to_string(Version version) {
+  switch (version) {
+    case Version::V2_27:
+      return "2.27.7";
+    case Version::V2_28:
+      return "2.28.9";
+    case Version::V2_30:
+      break;
+  }
+  return "2.30.7";
+}
+
+std::string_view to_string(Function function) {
+  return kFunctionNames[static_cast<std::size_t>(function)];
+}
+
+std::string_view to_string(Algorithm algorithm) {
+  return kAlgorithmNames[static_cast<std::size_t>(algorithm)];
+}
+
+std::string_view to_string(Protocol protocol) {
+  return kProtocolNames[static_cast<std::size_t>(protocol)];
+}
+
+std::string_view to_string(PathType type) {
+  return kPathNames[static_cast<std::size_t>(type)];
+}
+
+std::optional<Algorithm> parse_algorithm(std::string_view name) {
+  return find_name<Algorithm>(kAlgorithmNames, name);
+}
+
+std::optional<Protocol> parse_protocol(std::string_view name) {
+  return find_name<Protocol>(kProtocolNames, name);
+}
+
+std::optional<Function> parse_function(std::string_view name) {
+  return find_name<Function>(kFunctionNames, name);
+}
+
+std::optional<PathType> parse_path_type(std::string_view name) {
+  return find_name<PathType>(kPathNames, name);
+}
+
+std::optional<ParsedVersion> parse_version(std::string_view text) {
+  const auto major = take_number(text);
+  if (!major || text.empty() || text.front() != '.') {
+    return std::nullopt;
+  }
+  text.remove_prefix(1);
+  const auto minor = take_number(text);
+  if (!minor) {
+    return std::nullopt;
+  }
+  if (!text.empty()) {  // ".7", or what a packager adds behind it.
+    text.remove_prefix(1);
+    if (!take_number(text)) {
+      return std::nullopt;
+    }
+  }
+  if (*major != 2) {
+    return std::nullopt;
+  }
+  ParsedVersion parsed;
+  parsed.known = *minor >= 29 ? Version::V2_30 : *minor >= 28 ? Version::V2_28 : Version::V2_27;
+  parsed.exact = *minor == 27 || *minor == 28 || *minor == 30;
+  return parsed;
+}
+
+std::optional<Function> function_of(Operation operation) {
+  switch (operation) {
+    case Operation::AllReduce:
+      return Function::AllReduce;
+    case Operation::AllGather:
+      return Function::AllGather;
+    case Operation::ReduceScatter:
+      return Function::ReduceScatter;
+    case Operation::Broadcast:
+      return Function::Broadcast;
+    case Operation::Reduce:
+      return Function::Reduce;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary of NCCL: versions, functions, algorithms, protocols, path types, graph patterns.
+// Numbers and order are NCCL's own, because it compares and indexes by them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "collectives/schedule/operation.h"
+
+namespace trainyard::nccl {
+
+// The releases whose constants and rules are known. Others are refused or mapped by
+// parse_version().
+enum class Version : std::uint8_t { V2_27, V2_28, V2_30 };
+
+inline constexpr Version kNewestVersion = Version::V2_30;
+
+// Collectives that NCCL's tuner chooses for. Everything else is sends and receives.
+enum class Function : std::uint8_t { Broadcast, Reduce, AllGather, ReduceScatter, AllReduce };
+inline constexpr std::array kFunctions{Function::Broadcast, Function::Reduce, Function::AllGather,
+                                       Function::ReduceScatter, Function::AllReduce};
+
+// Order as in NCCL: of equal times the first one is chosen.
+enum class Algorithm : std::uint8_t {
+  Tree,
+  Ring,
+  CollNetDirect,
+  CollNetChain,
+  Nvls,
+  NvlsTree,
+  Pat
+};
+inline constexpr std::array kAlgorithms{
+    Algorithm::Tree,         Algorithm::Ring, Algorithm::CollNetDirect,
+    Algorithm::CollNetChain, Algorithm::Nvls, Algorithm::NvlsTree,
+    Algorithm::Pat};
+
+enum class Protocol : std::uint8_t { LL, LL128, Simple };
+inline constexpr std::array kProtocols{Protocol::LL, Protocol::LL128, Protocol::Simple};
+
+// How two devices are joined, from near to far (NCCL 2.27 and later, include/graph.h).
+enum class PathType : std::uint8_t {
+  Loc,  // The same device.
+  Nvl,  // NVLink, directly or through NVSwitch.
+  Nvb,  // NVLink through another GPU.
+  C2c,  // Chip to chip.
+  Pix,  // At most one PCIe bridge.
+  Pxb,  // Several PCIe bridges, no host bridge.
+  P2c,  // C2C to the CPU, then PCIe to the NIC.
+  Pxn,  // NVLink to another GPU, then PCIe to the NIC.
+  Phb,  // Through a PCIe host bridge.
+  Sys,  // Between sockets.
+  Net,
+  Dis,  // Not at all.
+};
+
+enum class GraphPattern : std::uint8_t {
+  BalancedTree = 1,
+  SplitTree = 2,
+  Tree = 3,
+  Ring = 4,
+  Nvls = 5,
+  CollNetDirect = 6
+};
+
+// The CPUs of all nodes; Mixed where vendors of x86 differ.
+enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
+
+// "2.30.7", "2.28.9", "2.27.7": the release that stands for the version.
+[[nodiscard]] std::string_view to_string(Version version);
+// "AllReduce", "Ring", "LL128", "PXN": NCCL's spelling.
+[[nodiscard]] std::string_view to_string(Function function);
+[[nodiscard]] std::string_view to_string(Algorithm algorithm);
+[[nodiscard]] std::string_view to_string(Protocol protocol);
+[[nodiscard]] std::string_view to_string(PathType type);
+
+// In any case of letters, as NCCL reads them.
+[[nodiscard]] std::optional<Algorithm> parse_algorithm(std::string_view name);
+[[nodiscard]] std::optional<Protocol> parse_protocol(std::string_view name);
+[[nodiscard]] std::optional<Function> parse_function(std::string_view name);
+[[nodiscard]] std::optional<PathType> parse_path_type(std::string_view name);
+
+// A release number, "2.27.7" or "2.29". `known` is the newest known version that is not newer (the
+// oldest for older ones), but 2.29 goes by the rules of 2.30, which it introduced;
+// `exact` is false where it stands for another minor release.
+struct ParsedVersion {
+  Version known = kNewestVersion;
+  bool exact = true;
+};
+[[nodiscard]] std::optional<ParsedVersion> parse_version(std::string_view text);
+
+// The function of an operation; nothing for those that are sends and receives.
+[[nodiscard]] std::optional<Function> function_of(Operation operation);
+
+}  // namespace trainyard::nccl

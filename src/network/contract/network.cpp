@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/contract/network.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+
+std::string_view to_string(Fidelity fidelity) {
+  switch (fidelity) {
+    case Fidelity::Analytical:
+      return "analytical";
+    case Fidelity::Flow:
+      return "flow";
+    case Fidelity::Packet:
+      return "packet";
+  }
+  CHECK(false, "unknown fidelity");
+}
+
+void throw_unreachable(const Topology& topology, NodeId source, NodeId target) {
+  throw ConfigError(fmt::format("no path leads from {} to {}: the cluster does not connect them",
+                                topology.node(source).name, topology.node(target).name));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine of a fidelity, behind the contract of network.h.
+#pragma once
+
+#include <memory>
+
+#include "network/contract/network.h"
+#include "network/packet/packet_options.h"
+
+namespace trainyard {
+
+// The engine, sprayed over all paths where the routing says so. `simulator` and `routing` must
+// outlive the network. `packet` is for the packet engine; without it that is roce_options().
+[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
+                                                    Routing& routing);
+[[nodiscard]] std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator,
+                                                    Routing& routing, const PacketOptions& packet);
+
+}  // namespace trainyard

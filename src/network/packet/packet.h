@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packet engine as a Network: messages cut into packets that wait in the queues of ports.
+//
+// The engine works in windows (packet_engine.h). A window is worked through at its end, as one
+// event of the simulator: all that was sent before its end is known then, and no packet that leaves
+// in it can be complete before. Completions are scheduled at the exact time at which the last byte
+// arrives.
+//
+// A message of zero bytes is a packet of headers only: it takes the latency of the path and the
+// time of its headers on every link.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "network/contract/network.h"
+#include "network/flow/spray.h"
+#include "network/packet/packet_engine.h"
+#include "network/packet/packet_options.h"
+#include "topology/routing/surviving_routes.h"
+
+namespace trainyard {
+
+class PacketNetwork final : public Network, private EventHandler {
+ public:
+  PacketNetwork(Simulator& simulator, Routing& routing, const PacketOptions& options = {});
+
+  // A cable that fails in the middle of the run: PacketEngine::fail_link().
+  void fail_link(LinkId link, SimTime time) { engine_.fail_link(link, time.picoseconds()); }
+
+  ConnectionId connect(const ConnectionSpec& spec) override;
+  void send(ConnectionId connection, Bytes size, EventHandler& done, std::uint64_t token) override;
+  [[nodiscard]] SimTime quiet_time() const override { return simulator_.now(); }
+  void reserve(std::size_t connections) override { connections_.reserve(connections); }
+  [[nodiscard]] NetworkStats stats() const override;
+  [[nodiscard]] std::vector<LinkUse> link_use() const override;
+
+  // For when nothing is left to happen: what became of the messages that are not complete, one
+  // line, with the links of a deadlock by name. Nothing if all are complete.
+  [[nodiscard]] std::optional<std::string> complaint() const override;
+
+  [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override;
+  [[nodiscard]] std::optional<PacketSamples> samples() const override;
+  [[nodiscard]] std::optional<ConnectionCounters> connection_counters(
+      ConnectionId connection) const override;
+
+  [[nodiscard]] const PacketEngine& engine() const { return engine_; }
+  [[nodiscard]] PacketEngine& engine() { return engine_; }
+
+ private:
+  // From `known` on switches have the routes that are left after some failures.
+  struct Convergence {
+    Picoseconds known;
+    std::unique_ptr<SurvivingRoutes> routes;
+  };
+  struct Reroute {
+    Picoseconds from;
+    std::vector<LinkId> path;
+  };
+
+  void on_event(std::uint64_t token) override;
+  [[nodiscard]] std::uint32_t connect_adaptive(const ConnectionSpec& spec);
+  void wake_at_border();
+  void expect_failures(const PacketOptions& options);
+  // Of a connection over route_, which is replaced if its links are known to have failed already:
+  // the paths that it takes later.
+  [[nodiscard]] std::vector<Reroute> reroutes(const ConnectionSpec& spec, std::uint32_t number);
+  void route_by(const ConnectionSpec& spec, std::uint32_t number);
+  [[nodiscard]] std::uint32_t connect_sprayed(const ConnectionSpec& spec,
+                                              const std::vector<std::uint32_t>& numbers);
+  // Of a connection over several paths: those that are known to have failed are left out.
+  void leave_out_failed(std::uint32_t id, const std::vector<std::vector<LinkId>>& paths);
+
+  Simulator& simulator_;
+  Routing& routing_;
+  PacketEngine engine_;
+  // Where switches choose: all paths of a pair, and its first connection by the ends of its ways.
+  std::unique_ptr<Routing> ways_;
+  std::map<std::vector<LinkId>, std::uint32_t> first_of_;
+  SprayPaths paths_;
+  std::vector<std::uint32_t> connections_;  // Of the engine; kNoIndex for a node to itself.
+  std::vector<Convergence> convergences_;   // In order of time.
+  std::vector<LinkId> route_;               // Scratch.
+  std::vector<PacketEngine::Completion> completions_;  // Scratch.
+  SimTime wake_time_ = SimTime::max();
+  std::uint64_t wake_generation_ = 0;
+  std::uint64_t local_messages_ = 0;
+  Bytes local_bytes_;
+};
+
+}  // namespace trainyard

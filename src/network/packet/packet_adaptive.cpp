@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet/packet_adaptive.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "network/packet/packet_control.h"
+#include "network/packet/packet_engine.h"
+#include "network/packet/packet_options.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+#include "sim/random.h"
+
+namespace trainyard {
+
+void check_adaptive(const PacketOptions& options) {
+  if (!options.adaptive || options.adaptive->unit == AdaptiveOptions::Unit::Connection) {
+    return;
+  }
+  const AdaptiveOptions& adaptive = *options.adaptive;
+  if (!std::has_single_bit(adaptive.entries)) {
+    throw ConfigError(
+        fmt::format("packet engine: expected a power of two as entries of flowlets, found {}",
+                    adaptive.entries));
+  }
+  if (adaptive.grades.step < Bytes(1) || adaptive.grades.grades < 1 || adaptive.grades.slack < 0 ||
+      adaptive.gap < SimTime()) {
+    throw ConfigError(
+        "packet engine: expected grades of at least 1 B, at least one of them, and no gap or slack "
+        "below 0, found others");
+  }
+  if (options.profile && options.profile->wants_int()) {
+    throw ConfigError(
+        "packet engine: expected a congestion control that does not look at the links of a path "
+        "where switches choose ports, since senders do not know which; found one that does");
+  }
+  if (options.retransmission == Retransmission::GoBackN &&
+      adaptive.unit == AdaptiveOptions::Unit::Packet) {
+    throw ConfigError(
+        "packet engine: expected no go-back-N where switches choose a port for each packet, since "
+        "packets that overtake would count as lost; found it (selective repeat goes with it, or "
+        "choices for flowlets or connections)");
+  }
+  if (!options.failures.empty()) {
+    throw ConfigError(
+        "packet engine: expected no cables that fail where switches choose ports, found some");
+  }
+}
+
+std::uint64_t chooser_seed(std::uint64_t seed, NodeId node) {
+  return hash64(seed ^ hash64(~std::uint64_t{node.value()}));
+}
+
+void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
+                     std::span<const Port> ports, const CanChoose& can_choose) {
+  // Paths with the same links up to `hop`; the first stands for all.
+  struct Group {
+    std::vector<std::uint32_t> firsts;
+    std::uint32_t hop;
+  };
+  std::vector<Group> groups{{.firsts = ways.firsts, .hop = 0}};
+  for (std::size_t next = 0; next < groups.size(); ++next) {
+    const Group group = std::move(groups[next]);
+    if (group.hop == ways.hops) {
+      continue;
+    }
+    const std::uint32_t here = group.firsts.front() + group.hop;
+    std::vector<std::pair<std::uint32_t, Group>> parts;  // By port.
+    for (const std::uint32_t first : group.firsts) {
+      const std::uint32_t port = positions[first + group.hop];
+      auto part = std::find_if(parts.begin(), parts.end(),
+                               [&](const auto& other) { return other.first == port; });
+      if (part == parts.end()) {
+        parts.push_back({port, {.firsts = {}, .hop = group.hop + 1}});
+        part = parts.end() - 1;
+      }
+      part->second.firsts.push_back(first);
+    }
+    if (parts.size() > 1 && !can_choose(ports[positions[here]])) {
+      parts.resize(1);
+    }
+    if (parts.size() > 1) {
+      std::sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+        return ports[a.first].link < ports[b.first].link;
+      });
+      fan_of_.resize(std::max(fan_of_.size(), here + std::size_t{1}), kNoIndex);
+      fan_of_[here] = static_cast<std::uint32_t>(fans_.size());
+      fans_.push_back({.first = static_cast<std::uint32_t>(branches_.size()),
+                       .count = static_cast<std::uint32_t>(parts.size())});
+      for (const auto& [port, part] : parts) {
+        branches_.push_back({.port = port, .position = part.firsts.front() + group.hop});
+      }
+    }
+    for (auto& part : parts) {
+      groups.push_back(std::move(part.second));
+    }
+  }
+}
+
+// From here on: what the engine does with it.
+
+std::uint32_t PacketEngine::add_adaptive(std::span<const std::vector<LinkId>> paths,
+                                         std::optional<std::uint8_t> lane) {
+  CHECK(fabric_.chooses(), "ways to choose from where no switch chooses");
+  const std::uint32_t id = add_connection(paths.front(), lane);
+  if (paths.size() == 1) {
+    return id;
+  }
+  PacketFans::Ways ways{.firsts = {senders_.path(id)}, .hops = senders_.hops(id)};
+  const std::uint32_t last = ways.hops - 1;
+  Picoseconds least = kNeverTime;
+  for (const std::vector<LinkId>& path : paths.subspan(1)) {
+    CHECK(path.size() == ways.hops, "ways of different lengths");
+    ways.firsts.push_back(static_cast<std::uint32_t>(fabric_.positions().size()));
+    least = std::min(least, fabric_.add_path(path));
+    const std::vector<std::uint32_t>& positions = fabric_.positions();
+    CHECK(positions[ways.firsts.back()] == senders_.port(id) &&
+              positions[ways.firsts.back() + last] == positions[senders_.path(id) + last],
+          "ways that do not begin and end alike");
+  }
+  fabric_.add_fans(ways);
+  targets_.add_ways(id, {.first = senders_.path(id),
+                         .others = ways.firsts[1],
+                         .count = static_cast<std::uint32_t>(paths.size())});
+  senders_.spread(id);
+  set_up_ports();
+  shorten_window(least);
+  return id;
+}
+
+std::uint32_t PacketEngine::add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane) {
+  fabric_.add_lane(lane);
+  const PacketPath path = targets_.path(twin, senders_.path(twin));
+  const auto id = static_cast<std::uint32_t>(senders_.count());
+  const Picoseconds least = senders_.add(path, senders_.line(twin));
+  targets_.add(path);
+  targets_.share_ways(id, twin);
+  if (targets_.has_ways(id)) {
+    senders_.spread(id);
+  }
+  shorten_window(least);
+  return id;
+}
+
+void PacketFabric::add_fans(const PacketFans::Ways& ways) {
+  fans_.add(ways, positions_, ports_,
+            [&](const Port& port) { return is_of_fabric(topology_.link(LinkId(port.link))); });
+  if (options_.forwarding == Forwarding::StoreAndForward) {
+    return;
+  }
+  // A packet that cuts through is held up by the port that it takes, before it is chosen.
+  for (const std::uint32_t first : ways.firsts) {
+    for (std::uint32_t position = first; position < first + ways.hops; ++position) {
+      for (std::uint32_t i = 1; fans_.has(position) && i < fans_.at(position).size(); ++i) {
+        const auto branches = fans_.at(position);
+        if (ports_[branches[i].port].bits_per_second != ports_[branches[0].port].bits_per_second) {
+          throw ConfigError(
+              "packet engine: expected ports of one rate where a switch that cuts through chooses "
+              "among them, found several rates");
+        }
+      }
+    }
+  }
+}
+
+// Data that reaches a switch, which has still to choose its port: with the switch as a whole.
+void PacketWorker::put_aside(std::uint32_t number, const Due& due) {
+  PacketSwitch& node = switches_[number];
+  node.undecided.push_back(due);
+  if (node.visited != number_) {
+    node.visited = number_;
+    busy_.push_back(number);
+  }
+}
+
+// Bytes of frames that wait at the port, in the queue of the packet.
+std::int64_t PacketWorker::bytes_before(const Port& port, const Packet& packet) const {
+  return port.lanes == kNoIndex
+             ? port.queued_bytes
+             : lanes_[port.lanes].lanes[fabric_.lane_of(packet.connection)].queued_bytes;
+}
+
+// The port of the packet, which is then on its way there.
+std::uint32_t PacketWorker::choose(PacketSwitch& node, Due& due) {
+  const std::span<const PacketFans::Branch> branches = fabric_.fans().at(due.packet.position);
+  waiting_.clear();
+  for (const PacketFans::Branch& branch : branches) {
+    waiting_.push_back(bytes_before(ports_[branch.port], due.packet));
+  }
+  const std::uint32_t picked =
+      node.chooser->choose(waiting_, due.packet.connection, SimTime(due.time));
+  due.packet.position = branches[picked].position;
+  return branches[picked].port;
+}
+
+void PacketTargets::add_ways(std::uint32_t id, const AdaptiveWays& ways) {
+  ends_[id].ways = static_cast<std::uint32_t>(ways_.size());
+  ways_.push_back(ways);
+  ways_.back().packets.resize(ways.count);
+  spray(id, static_cast<std::uint32_t>(sprays_.size()));
+}
+
+void PacketTargets::share_ways(std::uint32_t id, std::uint32_t twin) {
+  if (ends_[twin].ways != kNoIndex) {
+    const AdaptiveWays& ways = ways_[ends_[twin].ways];
+    add_ways(id, {.first = ways.first, .others = ways.others, .count = ways.count});
+  }
+}
+
+// By which of its ways the packet, which is at the end of it, has come.
+void PacketTargets::count_way(const ReceivingEnd& end, const Packet& packet) {
+  AdaptiveWays& ways = ways_[end.ways];
+  const std::uint32_t first = packet.position - end.hops;
+  ++ways.packets[first == ways.first ? 0 : 1 + (first - ways.others) / end.hops];
+}
+
+void PacketTargets::add_payload(std::uint32_t id, std::int64_t sent,
+                                std::vector<std::int64_t>& bytes) const {
+  const ReceivingEnd& end = ends_[id];
+  const AdaptiveWays& ways = ways_[end.ways];
+  const std::int64_t all =
+      std::accumulate(ways.packets.begin(), ways.packets.end(), std::int64_t{0});
+  std::int64_t before = 0;
+  std::int64_t given = 0;
+  for (std::uint32_t way = 0; way < ways.count && all > 0; ++way) {
+    before += ways.packets[way];
+    const std::int64_t up_to = sent / all * before + sent % all * before / all;
+    const std::int64_t share = up_to - given;
+    given = up_to;
+    const std::uint32_t first = way == 0 ? ways.first : ways.others + (way - 1) * end.hops;
+    for (std::uint32_t hop = 0; hop < end.hops; ++hop) {
+      bytes[fabric_.positions()[first + hop]] += share;
+    }
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet/packet_credits.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "hw/switch/link_credits.h"
+#include "network/packet/packet_worker.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// What a port gets when credits for so many bytes are back.
+Packet credit_of(std::int64_t bytes) {
+  return {.connection = kNoIndex,
+          .position = 0,
+          .sequence = 0,
+          .wire = static_cast<std::uint16_t>(bytes),
+          .left = 0,
+          .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kCredit)};
+}
+
+}  // namespace
+
+void PacketFabric::set_up_credits(Port& port, const Link& link) {
+  const bool is_fabric = link.spec.kind == LinkKind::Network;
+  const Bytes given = is_fabric ? options_.fabric_credits : options_.server_credits;
+  // A GPU takes everything at once, and room for a round trip would never hold anybody up. So does
+  // memory: what is staged there has left the buffers of PCIe, and is read when it can be sent on.
+  const NodeKind target = topology_.node(link.target).kind;
+  const bool takes_all = !is_fabric && (target == NodeKind::Gpu || target == NodeKind::Memory);
+  if (given == Bytes(0) || takes_all) {
+    return;
+  }
+  std::int64_t buffer = given.count();
+  if (is_fabric && buffer < sizes_.largest) {
+    throw ConfigError(
+        fmt::format("packet engine: expected credits for at least one packet of {} B, found {} B",
+                    sizes_.largest, buffer));
+  }
+  if (!is_fabric) {
+    // Beside a round trip and the packets at both ends, the one for which room is kept.
+    const Bandwidth rate(static_cast<std::int64_t>(port.bits_per_second));
+    buffer +=
+        sizes_.largest + kCreditBlockBytes * credit_buffer(rate, link.spec.latency,
+                                                           topology_.node(link.target).latency,
+                                                           Bytes(sizes_.largest));
+  }
+  port.credits = static_cast<std::uint32_t>(credits_.size());
+  credits_.push_back({.open = buffer, .flight = link.spec.latency.picoseconds()});
+}
+
+// The least time from when a packet begins at port `index` to when `before`, by which it came, may
+// use its place.
+Picoseconds PacketFabric::credit_lookahead(std::uint32_t before, std::uint32_t index) const {
+  if (ports_[before].credits == kNoIndex) {
+    return kNeverTime;
+  }
+  return time_on_line(ports_[index], wire_of(0, false)) + credits_[ports_[before].credits].flight;
+}
+
+// A packet begins at the port, whose last byte leaves at `end`. Control packets have lanes of their
+// own, whose buffers are never full.
+void PacketWorker::use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end,
+                               bool is_lost) {
+  if (packet.has(Packet::kControl)) {
+    return;
+  }
+  if (index != senders_.port(packet.connection)) {
+    const std::uint32_t before = positions_[packet.position - 1];
+    if (ports_[before].credits != kNoIndex) {
+      const Picoseconds time = end + credits_[ports_[before].credits].flight;
+      DCHECK(time >= end_time_, "credits come back in the window in which they were given");
+      if (ports_[before].part == part_) {
+        give_credits(before, time, packet.wire);
+      } else {
+        cross(ports_[before].part, {.time = time,
+                                    .packet = credit_of(packet.wire),
+                                    .by = by_link(ports_[before].link, DueKind::Credit),
+                                    .next = before});
+      }
+    }
+  }
+  if (port.credits == kNoIndex) {
+    return;
+  }
+  LinkCredits& credits = credits_[port.credits];
+  credits.open -= packet.wire;
+  if (credits.open < sizes_.largest) {
+    port.stops |= Port::kStarved;
+    credits.starved_since = end;
+  }
+  // The target takes everything at once, and what is lost is made up for: updates say what was
+  // sent.
+  if (packet.left == 1 || is_lost) {
+    give_credits(index, end + port.end_delay + credits.flight, packet.wire);
+  }
+}
+
+void PacketWorker::give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes) {
+  Port& port = ports_[index];
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  returns.push_back({.time = time, .bytes = bytes});
+  std::push_heap(returns.begin(), returns.end(), comes_later);
+  add_port_to_calendar(port, index, time);
+}
+
+// Credits that come back in this window are among what the port gets.
+void PacketWorker::pull_credits(std::uint32_t index) {
+  const Port& port = ports_[index];
+  const std::uint32_t by = by_link(port.link, DueKind::Credit);
+  std::vector<CreditReturn>& returns = credits_[port.credits].returns;
+  while (!returns.empty() && returns.front().time < end_time_) {
+    const CreditReturn& back = returns.front();
+    get({.time = back.time, .packet = credit_of(back.bytes), .by = by, .next = index});
+    std::pop_heap(returns.begin(), returns.end(), comes_later);
+    returns.pop_back();
+  }
+}
+
+void PacketWorker::take_credits(Port& port, const Due& due) {
+  LinkCredits& credits = credits_[port.credits];
+  credits.open += due.packet.wire;
+  if ((port.stops & Port::kStarved) != 0 && credits.open >= sizes_.largest) {
+    port.stops &= static_cast<std::uint8_t>(~Port::kStarved);
+    credits.starved_time += std::max<Picoseconds>(0, due.time - credits.starved_since);
+  }
+}
+
+}  // namespace trainyard

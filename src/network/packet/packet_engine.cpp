@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Setting up, messages, and what lies between windows.
+#include "network/packet/packet_engine.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+
+PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& options)
+    : fabric_(topology, options),
+      senders_(fabric_, messages_, reliable_, grants_),
+      targets_(fabric_, messages_, reliable_, grants_),
+      sampler_(options.sample_every) {
+  for (std::uint32_t part = 0; part < fabric_.parts(); ++part) {
+    workers_.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
+  }
+  if (workers_.size() > 1) {
+    crew_ = std::make_unique<PacketCrew>(fabric_.parts());
+  }
+  watch_.is_on = fabric_.sizes().stamps > 0 || !options.slow_hosts.empty();
+  if (options.watchdog && options.watchdog->action == StormAction::Drop &&
+      options.retransmission == Retransmission::None) {
+    targets_.lose();
+  }
+  for (const LinkFailure& failure : options.failures) {
+    fail_link(failure.link, failure.time.picoseconds());
+  }
+}
+
+std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
+                                           std::optional<std::uint8_t> lane) {
+  fabric_.add_lane(lane);
+  PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
+                  .hops = static_cast<std::uint8_t>(links.size())};
+  Picoseconds least = fabric_.add_path(links);
+  if (fabric_.has_way_back()) {
+    path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
+    least = std::min(least, fabric_.add_way_back(links));
+  }
+  const auto id = static_cast<std::uint32_t>(senders_.count());
+  least = std::min(least, senders_.add(path, fabric_.own_rate(links)));
+  targets_.add(path);
+  set_up_ports();
+  shorten_window(least);
+  return id;
+}
+
+void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
+  CHECK(links.size() == senders_.hops(id), "sprayed paths of different lengths");
+  if (fabric_.options().retransmission == Retransmission::GoBackN) {
+    throw ConfigError(
+        "packet engine: expected no go-back-N over sprayed paths, where packets that overtake "
+        "would count as lost; found both (selective repeat goes with it)");
+  }
+  const auto first = static_cast<std::uint32_t>(fabric_.positions().size());
+  const Picoseconds least = fabric_.add_path(links);
+  const PacketPath path = targets_.path(id, first);
+  const std::vector<std::uint32_t>& positions = fabric_.positions();
+  const std::uint32_t last = senders_.hops(id) - 1U;
+  CHECK(positions[first] == senders_.port(id) &&
+            positions[first + last] == positions[senders_.path(id) + last],
+        "sprayed paths that do not begin and end alike");
+  targets_.spray(id, senders_.add_alternative(path, id));
+  set_up_ports();
+  shorten_window(least);
+}
+
+void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
+  CHECK(fabric_.options().retransmission != Retransmission::None,
+        "another path where nobody waits for packets that are overtaken");
+  CHECK(time >= begin_time_, "another path from a time on that is over");
+  PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
+                  .hops = static_cast<std::uint8_t>(links.size())};
+  Picoseconds least = fabric_.add_path(links);
+  path.reverse = static_cast<std::uint32_t>(fabric_.positions().size());
+  least = std::min(least, fabric_.add_way_back(links));
+  const std::vector<std::uint32_t>& positions = fabric_.positions();
+  CHECK(positions[path.first] == senders_.port(id) &&
+            positions[path.reverse - 1] == positions[senders_.path(id) + senders_.hops(id) - 1U],
+        "another path that does not begin and end alike");
+  fabric_.routes().add(id, time, path);
+  senders_.add_way(id, path);
+  set_up_ports();
+  shorten_window(least);
+}
+
+// What is kept of ports beside the fabric.
+void PacketEngine::set_up_ports() {
+  for (const auto& worker : workers_) {
+    worker->look_up();
+  }
+  const std::vector<Port>& ports = fabric_.ports();
+  for (; ports_set_up_ < ports.size(); ++ports_set_up_) {
+    set_up_losses(LinkId(ports[ports_set_up_].link));
+  }
+  if (fabric_.options().queue_times) {
+    watch_.queue_times.resize(ports.size());
+  }
+}
+
+// Windows are counted anew from the same instant on.
+void PacketEngine::shorten_window(Picoseconds lookahead) {
+  const SimTime longest = fabric_.options().longest_window;
+  if (longest > SimTime()) {
+    lookahead = std::min(lookahead, longest.picoseconds());
+  }
+  if (lookahead < window_) {
+    window_ = lookahead;
+    for (const auto& worker : workers_) {
+      worker->start_over(window_, begin_time_);
+    }
+  }
+}
+
+void PacketEngine::send(std::uint32_t id, const Message& message) {
+  CHECK(message.time >= begin_time_, "a message was sent in a window that is over");
+  if (sampler_.is_due(message.time)) [[unlikely]] {
+    sample_before(message.time);
+  }
+  const std::uint32_t slot = messages_.add(message);
+  if (!targets_.expect(id, slot)) {
+    messages_.append(senders_.last(id), slot);
+  }
+  PacketWorker& worker = worker_of(senders_.port(id));
+  if (senders_.post(id, slot, worker.notes())) {
+    worker.schedule(senders_.port(id));
+  }
+}
+
+// A message is sent at `time`: what was before it is looked at without it, as far as all is done.
+void PacketEngine::sample_before(Picoseconds time) {
+  const std::uint64_t next = next_window();
+  const Picoseconds done = next == kNeverWindow ? time : static_cast<Picoseconds>(next) * window_;
+  sampler_.take_until(*this, std::min(time, done));
+}
+
+std::uint64_t PacketEngine::next_window() const {
+  std::uint64_t next = kNeverWindow;
+  for (const auto& worker : workers_) {
+    next = std::min(next, worker->next_window());
+  }
+  return next;
+}
+
+Picoseconds PacketEngine::next_border() const {
+  const std::uint64_t next = next_window();
+  return next == kNeverWindow ? kNeverTime : static_cast<Picoseconds>(next + 1) * window_;
+}
+
+void PacketEngine::run_window(std::vector<Completion>& completions) {
+  const std::uint64_t number = next_window();
+  CHECK(number != kNeverWindow, "a window without work");
+  begin_time_ = static_cast<Picoseconds>(number) * window_;
+  if (sampler_.is_due(begin_time_)) [[unlikely]] {
+    sampler_.take_until(*this, begin_time_);
+  }
+  ++windows_;
+  run_workers(number);
+  begin_time_ += window_;
+  if (sampler_.is_due(begin_time_)) [[unlikely]] {
+    sampler_.take_at(*this, begin_time_);
+  }
+  collect(completions);
+}
+
+void PacketEngine::run_workers(std::uint64_t number) {
+  if (!crew_) {
+    workers_.front()->run(number, workers_, windows_);
+    return;
+  }
+  std::size_t due = 0;
+  for (const auto& worker : workers_) {
+    due += worker->due(number);
+  }
+  if (due < static_cast<std::size_t>(fabric_.options().least_shared)) {
+    for (const auto& worker : workers_) {
+      worker->run(number, workers_, windows_);
+    }
+    return;
+  }
+  struct Round {
+    PacketWorker::Workers workers;
+    std::uint64_t round;
+    std::uint64_t number;
+  };
+  Round round{.workers = workers_, .round = windows_, .number = number};
+  crew_->do_all(
+      [](void* context, std::uint32_t part) {
+        const Round& all = *static_cast<const Round*>(context);
+        all.workers[part]->run(all.number, all.workers, all.round);
+      },
+      &round);
+}
+
+// What was noted in the window, in an order that no way of working through it changes.
+void PacketEngine::collect(std::vector<Completion>& completions) {
+  const auto before = static_cast<std::ptrdiff_t>(completions.size());
+  const auto failed_before = static_cast<std::ptrdiff_t>(failures_.size());
+  const std::size_t started_before = watch_.is_traced ? starts_->size() : 0;
+  for (const auto& worker : workers_) {
+    take_notes(worker->notes(), completions);
+  }
+  std::sort(completions.begin() + before, completions.end(),
+            [](const Completion& a, const Completion& b) {
+              return a.time != b.time ? a.time < b.time : a.order < b.order;
+            });
+  std::sort(failures_.begin() + failed_before, failures_.end());
+  if (watch_.is_traced) {
+    std::sort(starts_->begin() + static_cast<std::ptrdiff_t>(started_before), starts_->end());
+  }
+}
+
+void PacketEngine::take_notes(PacketNotes& notes, std::vector<Completion>& completions) {
+  for (const PacketNotes::Whole& whole : notes.whole) {
+    const Message& message = messages_[whole.slot];
+    completions.push_back(
+        {.time = whole.time, .order = message.order, .done = message.done, .token = message.token});
+    messages_.remove(whole.slot);
+  }
+  notes.whole.clear();
+  failures_.insert(failures_.end(), notes.failures.begin(), notes.failures.end());
+  notes.failures.clear();
+  if (!notes.starts.empty()) {
+    starts_->insert(starts_->end(), notes.starts.begin(), notes.starts.end());
+    notes.starts.clear();
+  }
+}
+
+}  // namespace trainyard

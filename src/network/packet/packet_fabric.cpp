@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports and paths of the packet engine; packet_switch.cpp and packet_credits.cpp have the rest.
+#include "network/packet/packet_fabric.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "hw/packet/rdma_packet.h"
+#include "hw/switch/pfc.h"
+#include "network/packet/packet_control.h"
+#include "network/packet/packet_reliability.h"
+#include "network/packet_parts/packet_partition.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+#include "topology/graph/path.h"
+
+namespace trainyard {
+namespace {
+
+// The packet for which LinkSpec states rates of the fabric: what the measurements behind the
+// catalogue sent.
+constexpr Bytes kRatedPayload{4096};
+constexpr std::size_t kMostLinks = 255;
+constexpr std::int64_t kMostMtu = 65'000;  // Packet::wire has 16 bits.
+
+void check(const PacketOptions& options) {
+  const std::int64_t mtu = options.mtu.count();
+  if (mtu < 1 || mtu > kMostMtu) {
+    throw ConfigError(
+        fmt::format("packet engine: expected an MTU from 1 to {} B, found {} B", kMostMtu, mtu));
+  }
+  if (!(options.bit_error_rate >= 0.0 && options.bit_error_rate < 1.0)) {
+    throw ConfigError(
+        fmt::format("packet engine: expected a bit error rate from 0 to less than 1, found {}",
+                    options.bit_error_rate));
+  }
+  if (options.threads < 1 || options.threads > kMostPacketThreads) {
+    throw ConfigError(fmt::format("packet engine: expected from 1 to {} threads, found {}",
+                                  kMostPacketThreads, options.threads));
+  }
+  if (options.verb != RdmaVerb::Send && options.verb != RdmaVerb::Write) {
+    throw ConfigError("packet engine: expected messages of SEND or WRITE, found another verb");
+  }
+  if (options.pfc && options.fabric_credits > Bytes(0)) {
+    throw ConfigError("packet engine: expected PFC or credits between switches, found both");
+  }
+  if (options.convergence && options.retransmission == Retransmission::None) {
+    throw ConfigError(
+        "packet engine: expected retransmission where paths change after a failure, found none");
+  }
+  // A wait is bits over rate.
+  if (options.dcqcn && options.dcqcn->least < Bandwidth(1)) {
+    throw ConfigError(
+        fmt::format("packet engine: expected a least rate of DCQCN of at least 1 bit/s, found {}",
+                    options.dcqcn->least.bits_per_second()));
+  }
+}
+
+}  // namespace
+
+PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& options)
+    : topology_(topology),
+      options_(options),
+      port_index_(topology.link_count(), kNoIndex),
+      switch_index_(topology.node_count(), kNoIndex),
+      losses_(options.seed) {
+  check(options);
+  check_marking();
+  check_retransmission(options);
+  check_control(options);
+  check_lanes(options);
+  check_adaptive(options);
+  check_pauses(options);
+  set_sizes();
+  if (parts() > 1) {
+    part_ = cut_into_parts(topology, parts());
+  }
+  if (options_.profile) {
+    if (const int packets = packets_per_ack(*options_.profile, sizes_.full); packets > 0) {
+      options_.packets_per_ack = packets;
+    }
+  }
+  add_hosts();
+}
+
+void PacketFabric::set_sizes() {
+  const RdmaFraming& framing = options_.framing;
+  sizes_.around_frame = wire_of(options_.mtu.count(), false) -
+                        frame_bytes(framing, RdmaOpcode::SendOnly, options_.mtu).count();
+  if (options_.profile && options_.profile->wants_int()) {
+    sizes_.stamps = kIntWireBytes.count();
+  }
+  sizes_.ack = wire_bytes(framing, RdmaOpcode::Acknowledge, Bytes(0)).count() + sizes_.stamps;
+  sizes_.cnp = wire_bytes(framing, RdmaOpcode::Cnp, Bytes(0)).count();
+  sizes_.full = wire_of(options_.mtu.count(), false);
+  sizes_.largest = wire_of(options_.mtu.count(), true);
+}
+
+std::int64_t PacketFabric::wire_of(std::int64_t payload, bool first) const {
+  const bool is_write = options_.verb == RdmaVerb::Write;
+  const RdmaOpcode opcode =
+      is_write ? (first ? RdmaOpcode::WriteOnly : RdmaOpcode::WriteLast) : RdmaOpcode::SendOnly;
+  return wire_bytes(options_.framing, opcode, Bytes(payload)).count() + sizes_.stamps;
+}
+
+// ACKs and CNPs go back to the source.
+bool PacketFabric::has_way_back() const {
+  return options_.packets_per_ack > 0 || options_.control != CongestionControl::None ||
+         options_.retransmission != Retransmission::None;
+}
+
+// NVLink, PCIe and the like carry data in packets of their own, far smaller than ours: full packets
+// of any MTU get the rate that is stated.
+Bandwidth PacketFabric::line_rate(Bandwidth rate, LinkKind kind) const {
+  if (options_.rates == RateMeaning::Line) {
+    return rate;
+  }
+  const Bytes payload = kind == LinkKind::Network ? kRatedPayload : options_.mtu;
+  const auto wire = wire_bytes(options_.framing, RdmaOpcode::SendOnly, payload).count();
+  return rate.scaled(static_cast<double>(wire) / static_cast<double>(payload.count()));
+}
+
+// The link back: of several between two nodes the first belongs to the first, and so on.
+std::optional<LinkId> PacketFabric::opposite_of(LinkId id) const {
+  const Link& link = topology_.link(id);
+  std::size_t number = 0;
+  for (const LinkId other : topology_.links_from(link.source)) {
+    if (other == id) {
+      break;
+    }
+    number += topology_.link(other).target == link.target ? 1 : 0;
+  }
+  for (const LinkId other : topology_.links_from(link.target)) {
+    if (topology_.link(other).target == link.source && number-- == 0) {
+      return other;
+    }
+  }
+  return std::nullopt;
+}
+
+LinkId PacketFabric::link_back(LinkId id) const {
+  if (const auto back = opposite_of(id)) {
+    return *back;
+  }
+  const Link& link = topology_.link(id);
+  throw ConfigError(fmt::format(
+      "packet engine: expected a link back from {} to {} for pause frames and ACKs, found none",
+      topology_.node(link.target).name, topology_.node(link.source).name));
+}
+
+std::uint32_t PacketFabric::port_of(LinkId id) {
+  if (port_index_[id.value()] != kNoIndex) {
+    return port_index_[id.value()];
+  }
+  const auto index = static_cast<std::uint32_t>(ports_.size());
+  port_index_[id.value()] = index;
+  const Link& link = topology_.link(id);
+  Port& port = ports_.emplace_back();
+  port.link = id.value();
+  if (!part_.empty()) {
+    port.part = part_[link.source.value()];
+    const std::uint32_t far = part_[link.target.value()];
+    port.into = far == port.part ? kNoIndex : far;
+  }
+  const Bandwidth rate = line_rate(link.spec.bandwidth, link.spec.kind);
+  port.bits_per_second = static_cast<std::uint64_t>(rate.bits_per_second());
+  port.full_time = transfer_time(Bytes(sizes_.full), rate).picoseconds();
+  const Node& target = topology_.node(link.target);
+  const Picoseconds flight = link.spec.latency.picoseconds();
+  const Picoseconds node = target.latency.picoseconds();
+  const bool is_switch = target.kind == NodeKind::Switch || target.kind == NodeKind::NvSwitch;
+  // Adapters and what is inside servers pass data on in pieces far smaller than these packets.
+  port.cuts_through =
+      target.kind != NodeKind::Switch || options_.forwarding == Forwarding::CutThrough;
+  port.through_delay = flight + node;
+  port.end_delay = flight + (is_switch ? node : 0);
+  // The other side stops after the time that 802.3 allows it.
+  port.pause_delay = flight + pause_time(reaction_quanta(rate), rate).picoseconds();
+  set_up_lanes(port, link);
+  set_up_switch(port, link);
+  set_up_credits(port, link);
+  set_up_pauses(port, link);
+  return index;
+}
+
+Picoseconds PacketFabric::lookahead(const Port& port, bool is_last) const {
+  const std::int64_t least_wire = wire_of(0, false);
+  const std::int64_t read =
+      is_last ? least_wire : std::min<std::int64_t>(least_wire, kCutThroughBytes);
+  Picoseconds least = time_on_line(port, read) + (is_last ? port.end_delay : port.through_delay);
+  if (!options_.slow_hosts.empty()) {  // Which are told of packets on their way through, too.
+    least = std::min(least, time_on_line(port, least_wire) + port.end_delay);
+  }
+  if (options_.watchdog) {
+    least = std::min(least, options_.watchdog->poll.picoseconds() / 2);
+  }
+  return least;
+}
+
+Picoseconds PacketFabric::add_path(std::span<const LinkId> path) {
+  CHECK(!path.empty() && path.size() <= kMostLinks, "a path of no link or too many");
+  Picoseconds least = kNeverTime;
+  for (std::size_t hop = 0; hop < path.size(); ++hop) {
+    const LinkId link = path[hop];
+    const std::uint32_t index = port_of(link);
+    std::uint32_t entry = 0;
+    if (options_.pfc || has_way_back()) {
+      const LinkId back = link_back(link);
+      const std::uint32_t opposite = port_of(back);
+      ports_[index].opposite = opposite;
+      ports_[opposite].opposite = index;
+      least = std::min(least, time_on_line(ports_[opposite], kPfcWireBytes.count()) +
+                                  ports_[opposite].pause_delay);
+    }
+    if (hop > 0 && ports_[index].node != kNoIndex) {
+      const LinkId back = link_back(path[hop - 1]);
+      entry = number_at(topology_.link(back).source, back);
+    }
+    positions_.push_back(index);
+    entries_.push_back(static_cast<std::uint16_t>(entry));
+    least = std::min(least, lookahead(ports_[index], hop + 1 == path.size()));
+    if (hop > 0) {
+      least = std::min(least, credit_lookahead(positions_[positions_.size() - 2], index));
+    }
+  }
+  CHECK(positions_.size() < kNoIndex, "too many connections");
+  return least;
+}
+
+Picoseconds PacketFabric::add_way_back(std::span<const LinkId> path) {
+  std::vector<LinkId> back;
+  for (auto link = path.rbegin(); link != path.rend(); ++link) {
+    back.push_back(link_back(*link));
+  }
+  return add_path(back);
+}
+
+std::uint64_t PacketFabric::own_rate(std::span<const LinkId> path) const {
+  std::uint64_t rate = ports_[port_index_[path.front().value()]].bits_per_second;
+  for (const LinkId link : path) {
+    rate = std::min(rate, ports_[port_index_[link.value()]].bits_per_second);
+    if (topology_.link(link).spec.kind == LinkKind::Network) {
+      break;
+    }
+  }
+  // A host stages through bounce buffers of its own for each pair.
+  const std::vector<LinkId> links(path.begin(), path.end());
+  if (const auto staging = staging_bandwidth(topology_, links)) {
+    const Bandwidth line = line_rate(*staging, LinkKind::Memory);
+    rate = std::min(rate, static_cast<std::uint64_t>(line.bits_per_second()));
+  }
+  return rate;
+}
+
+bool PacketFabric::is_of_fabric(const Link& link) const {
+  return topology_.node(link.source).kind == NodeKind::Switch &&
+         link.spec.kind == LinkKind::Network;
+}
+
+Picoseconds PacketFabric::idle_time(std::uint32_t first, std::uint8_t hops,
+                                    std::int64_t wire) const {
+  Packet packet{.connection = 0,
+                .position = first,
+                .sequence = 0,
+                .wire = static_cast<std::uint16_t>(wire),
+                .left = hops,
+                .flags = 0};
+  Picoseconds time = 0;
+  while (packet.left > 0) {
+    const Port& port = ports_[positions_[packet.position]];
+    const Picoseconds end = time + time_on_line(port, wire);
+    ++packet.position;
+    --packet.left;
+    time = packet.left == 0 ? end + port.end_delay : handed_on(port, packet, time, end);
+  }
+  return time;
+}
+
+Picoseconds PacketFabric::stored_time(std::uint32_t first, std::uint8_t hops,
+                                      std::int64_t wire) const {
+  Picoseconds time = 0;
+  for (std::uint32_t hop = 0; hop < hops; ++hop) {
+    const Port& port = ports_[positions_[first + hop]];
+    time += time_on_line(port, wire) + (hop + 1 == hops ? port.end_delay : port.through_delay);
+  }
+  return time;
+}
+
+}  // namespace trainyard

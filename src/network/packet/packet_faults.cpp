@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links that lose packets, as the packet engine works with them.
+#include "network/packet/packet_engine.h"
+#include "network/packet_parts/packet_losses.h"
+#include "sim/check.h"
+
+namespace trainyard {
+
+void PacketEngine::fail_link(LinkId link, Picoseconds time) {
+  CHECK(windows_ == 0, "a link that fails without notice");
+  CHECK(time >= 0, "a link that fails before the run");
+  CHECK(!fabric_.chooses(), "a link that fails where switches choose ports");
+  fabric_.losses().fail(link, time);
+  watch_link(link);
+  if (const auto back = fabric_.opposite_of(link)) {
+    fabric_.losses().fail(*back, time);
+    watch_link(*back);
+  }
+}
+
+void PacketEngine::set_bit_error_rate(LinkId link, double rate) {
+  CHECK(windows_ == 0, "a link with bit errors from the middle of the run on");
+  fabric_.losses().set_bit_error_rate(link, rate);
+  watch_link(link);
+}
+
+// The link loses packets: each one is looked at, and the port that sends on it is told of the
+// failure, which ends a pause.
+void PacketEngine::watch_link(LinkId link) {
+  watch_.is_on = true;
+  if (fabric_.options().retransmission == Retransmission::None) {
+    targets_.lose();
+  }
+  const Picoseconds time = fabric_.losses().fails_at(link);
+  const std::uint32_t index = fabric_.port_index(link);
+  if (fabric_.options().pfc && index != kNoIndex && time != kNeverTime && time >= begin_time_) {
+    worker_of(index).notes().alarms.push(
+        {.time = time, .port = index, .connection = kNoIndex, .kind = Alarm::Kind::LinkDown});
+  }
+}
+
+// Of a link that got its port.
+void PacketEngine::set_up_losses(LinkId link) {
+  PacketLosses& losses = fabric_.losses();
+  const double rate = fabric_.options().bit_error_rate;
+  const bool is_of_fabric = fabric_.topology().link(link).spec.kind == LinkKind::Network;
+  if (rate > 0.0 && is_of_fabric && !losses.has_bit_error_rate(link)) {
+    losses.set_bit_error_rate(link, rate);
+  }
+  if (losses.knows(link)) {
+    watch_link(link);
+  }
+}
+
+// Of the packet that the port begins to send: for tests, and for HPCC, which has the port write
+// into it. Whether it arrives; if not, it takes its time on the line all the same.
+bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
+  if (watch_.is_traced) {
+    notes_.starts.push_back({.time = start,
+                             .link = port.link,
+                             .connection = packet.connection,
+                             .sequence = packet.sequence});
+  }
+  if (port.stamps && !packet.has(Packet::kControl)) {
+    senders_.control()->stamp(
+        packet.connection, packet.sequence, packet.position,
+        {.time = start, .sent_bytes = port.counters.bytes, .queue = bytes_before(port, packet)});
+  }
+  PacketLosses& losses = fabric_.losses();
+  const LinkId link(port.link);
+  const Picoseconds end = start + time_on_line(port, packet.wire);
+  const Picoseconds arrival = end + fabric_.topology().link(link).spec.latency.picoseconds();
+  if (!losses.is_active() || !losses.loses(link, packet.wire - sizes_.around_frame, arrival)) {
+    if (!options_.slow_hosts.empty()) {
+      tell_host(port, packet, arrival);
+    }
+    return true;
+  }
+  port.free_at = end;
+  port.counters.bytes += packet.wire;
+  if (!credits_.empty()) {
+    use_credits(port, index, packet, end, true);
+  }
+  return false;
+}
+
+}  // namespace trainyard

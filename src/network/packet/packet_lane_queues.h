@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queues of a port that sends several classes of data (network/packet/packet_lanes.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "hw/switch/lane_arbiter.h"
+#include "network/packet/packet_lanes.h"
+#include "network/packet_parts/packet_port.h"
+
+namespace trainyard {
+
+struct LaneQueues {
+  struct Lane {
+    Ring<Packet> queue;
+    std::int64_t queued_bytes = 0;    // Of frames.
+    std::uint32_t source = kNoIndex;  // Of its own connections.
+    bool own_turn = false;            // As of a port without lanes.
+  };
+
+  PriorityScheduler scheduler;
+  std::array<Lane, LaneOptions::kLanes> lanes{};
+  std::uint8_t paused = 0;   // Bit i: PFC has stopped lane i.
+  std::uint8_t leaving = 0;  // The lane of Port::leaving.
+
+  [[nodiscard]] bool is_paused(std::uint32_t lane) const { return (paused >> lane & 1U) != 0; }
+  // Of one lane, or of all for LaneOptions::kLanes.
+  void set_paused(std::uint32_t lane, bool stop) {
+    const unsigned bits = lane == LaneOptions::kLanes ? 0xFFU : 1U << lane;
+    paused = static_cast<std::uint8_t>(stop ? paused | bits : paused & ~bits);
+  }
+};
+
+}  // namespace trainyard

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that were sent and are not complete, and what is noted of them in a window.
+//
+// The list changes between windows only: send() adds, the end of a window takes out what completed
+// in it. In a window both ends of a connection read it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "network/packet/packet_reliability.h"
+#include "network/packet_parts/packet_port.h"
+#include "sim/event.h"
+
+namespace trainyard {
+
+struct PacketMessage {
+  Picoseconds time = 0;  // Of send().
+  std::int64_t size = 0;
+  std::uint64_t order = 0;  // Of send().
+  EventHandler* done = nullptr;
+  std::uint64_t token = 0;
+  std::uint32_t next = kNoIndex;  // Behind it on the connection, or in the list of free slots.
+};
+
+class PacketMessages {
+ public:
+  // The slot of a message that is behind no other one.
+  std::uint32_t add(const PacketMessage& message) {
+    std::uint32_t slot = free_;
+    if (slot == kNoIndex) {
+      slot = static_cast<std::uint32_t>(messages_.size());
+      messages_.push_back(message);
+    } else {
+      free_ = messages_[slot].next;
+      messages_[slot] = message;
+    }
+    messages_[slot].order = sends_++;
+    messages_[slot].next = kNoIndex;
+    return slot;
+  }
+  void append(std::uint32_t last, std::uint32_t slot) { messages_[last].next = slot; }
+  void remove(std::uint32_t slot) {
+    messages_[slot].next = free_;
+    free_ = slot;
+  }
+  [[nodiscard]] const PacketMessage& operator[](std::uint32_t slot) const {
+    return messages_[slot];
+  }
+  [[nodiscard]] std::uint64_t sends() const { return sends_; }
+
+ private:
+  std::vector<PacketMessage> messages_;
+  std::uint32_t free_ = kNoIndex;
+  std::uint64_t sends_ = 0;
+};
+
+struct PacketCounts {
+  std::uint64_t messages = 0;  // Whose last packet left the source.
+  std::uint64_t completed = 0;
+  std::int64_t bytes = 0;         // Of messages that left.
+  std::uint64_t packet_hops = 0;  // Data packets.
+  std::uint64_t windows = 0;
+  std::uint64_t exact_windows = 0;  // Of single switches.
+  std::uint64_t acks = 0;
+  std::uint64_t cnps = 0;
+  std::uint64_t reordered = 0;  // Packets that came before one with a lower number.
+
+  PacketCounts& operator+=(const PacketCounts& other) {
+    messages += other.messages;
+    completed += other.completed;
+    bytes += other.bytes;
+    packet_hops += other.packet_hops;
+    windows += other.windows;
+    exact_windows += other.exact_windows;
+    acks += other.acks;
+    cnps += other.cnps;
+    reordered += other.reordered;
+    return *this;
+  }
+};
+
+// A connection that gave up after too many retries.
+struct PacketFailure {
+  Picoseconds time;
+  std::uint32_t connection;
+  friend auto operator<=>(const PacketFailure&, const PacketFailure&) = default;
+};
+
+// What whoever works in windows notes for all: counters are summed when they are asked for, the
+// rest is taken at the end of the window; alarms are those of its own ports.
+struct PacketNotes {
+  struct Whole {
+    Picoseconds time;
+    std::uint32_t slot;
+  };
+  PacketCounts counts;
+  std::vector<Whole> whole;  // Messages whose last byte is at the target at `time`.
+  std::vector<PacketFailure> failures;
+  std::vector<PacketStart> starts;  // If they are traced.
+  std::priority_queue<Alarm, std::vector<Alarm>, std::greater<>> alarms;
+};
+
+}  // namespace trainyard

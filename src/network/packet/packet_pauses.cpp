@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet/packet_pauses.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "network/packet/packet_engine.h"
+#include "network/packet/packet_options.h"
+#include "network/packet/packet_worker.h"
+#include "sim/check.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+
+void check_pauses(const PacketOptions& options) {
+  // At less a large buffer would take longer than time has picoseconds.
+  constexpr Bandwidth kLeastDrain(1'000'000);
+  constexpr Bytes kMostBuffer = mib(64);
+  if (!options.pfc && (options.watchdog || !options.slow_hosts.empty())) {
+    throw ConfigError(
+        "packet engine: expected PFC where hosts pause or watchdogs look for pauses, found none");
+  }
+  for (const SlowHost& host : options.slow_hosts) {
+    const SlowReceiverSettings& receiver = host.receiver;
+    if (receiver.drain < kLeastDrain || receiver.xon < Bytes(0) || receiver.xon > receiver.xoff ||
+        receiver.xoff > kMostBuffer || host.until < host.from) {
+      throw ConfigError(
+          "packet engine: expected slow receivers that drain at 1 Mb/s at least, go on at no more "
+          "than they stop at, stop at 64 MiB at most, and end after they begin; found another");
+    }
+  }
+  if (options.watchdog) {
+    const WatchdogSettings& watchdog = *options.watchdog;
+    const SimTime least = std::min({watchdog.poll, watchdog.detection, watchdog.restoration});
+    if (least < nanoseconds(2) || watchdog.paused_share < 0.5) {
+      throw ConfigError(
+          "packet engine: expected times of a watchdog of 2 ns or more and a share of at least "
+          "half, found less");
+    }
+    if (options.lanes) {
+      throw ConfigError(
+          "packet engine: expected one class of data where watchdogs look for pauses, found "
+          "several");
+    }
+  }
+}
+
+Picoseconds PausingHost::resume_time() const {
+  return receiver.is_paused() ? std::min(receiver.resume_time().picoseconds(), until) : kNeverTime;
+}
+
+// The first change in an interval: up to now the port was as it is in all of it.
+void PortGuard::roll(Picoseconds now, bool is_paused, std::uint64_t packets) {
+  const Picoseconds interval = now / settings_.poll.picoseconds();
+  if (interval != interval_) {
+    interval_ = interval;
+    began_paused_ = is_paused;
+    packets_ = packets;
+    paused_ = 0;
+  }
+}
+
+void PortGuard::on_pause(Picoseconds now, std::uint64_t packets) {
+  roll(now, false, packets);
+}
+
+void PortGuard::on_resume(Picoseconds now, Picoseconds since, std::uint64_t packets) {
+  roll(now, true, packets);
+  paused_ += now - std::max(since, interval_ * settings_.poll.picoseconds());
+}
+
+PauseWatchdog::Verdict PortGuard::poll(Picoseconds now, const Polled& polled) {
+  const Picoseconds length = settings_.poll.picoseconds();
+  CHECK(now % length == 0, "a poll in the middle of an interval");
+  const Picoseconds begin = now - length;
+  PauseWatchdog::Sample sample{.has_packets = polled.has_packets};
+  if (interval_ == begin / length) {
+    sample.sent = !began_paused_ || polled.packets != packets_;
+    sample.paused = SimTime(paused_ + (polled.is_paused ? now - std::max(polled.since, begin) : 0));
+  } else {
+    sample.sent = !polled.is_paused;
+    sample.paused = SimTime(polled.is_paused ? length : 0);
+  }
+  const PauseWatchdog::Verdict verdict = dog_.poll(settings_, sample);
+  storms += verdict == PauseWatchdog::Verdict::Storm ? 1 : 0;
+  return verdict;
+}
+
+Picoseconds PortGuard::next_poll(Picoseconds now) const {
+  const Picoseconds length = settings_.poll.picoseconds();
+  return (now + length / 2 + length - 1) / length * length;
+}
+
+// From here on: what the engine does with them.
+
+// Where a link leads from a host that pauses into the fabric, and where a switch sends.
+void PacketFabric::set_up_pauses(Port& port, const Link& link) {
+  const auto found = std::ranges::find_if(options_.slow_hosts, [&](const SlowHost& host) {
+    return host.node == link.source && link.spec.kind == LinkKind::Network;
+  });
+  if (found != options_.slow_hosts.end()) {
+    port.host = static_cast<std::uint32_t>(hosts_.size());
+    port.stops |= Port::kHost;
+    hosts_.push_back(
+        {.receiver = SlowReceiver(found->receiver),
+         .from = found->from.picoseconds(),
+         .until = found->until == SimTime::max() ? kNeverTime : found->until.picoseconds()});
+  }
+  // As in Guo et al., SIGCOMM 2016: of ports to servers. Those between switches are stopped as
+  // well, but they are not the cause, and all that goes through them would be lost.
+  const bool leads_to_server = topology_.node(link.target).kind != NodeKind::Switch;
+  if (options_.watchdog && is_of_fabric(link) && leads_to_server) {
+    port.guard = static_cast<std::uint32_t>(guards_.size());
+    guards_.emplace_back(*options_.watchdog);
+  }
+}
+
+// Before any path, so that each has a position of its own.
+void PacketFabric::add_hosts() {
+  for (const SlowHost& host : options_.slow_hosts) {
+    const std::size_t before = hosts_.size();
+    for (const LinkId link : topology_.links_from(host.node)) {
+      if (topology_.link(link).spec.kind == LinkKind::Network) {
+        const std::uint32_t index = port_of(link);
+        hosts_[ports_[index].host].position = static_cast<std::uint32_t>(positions_.size());
+        positions_.push_back(index);
+        entries_.push_back(0);
+      }
+    }
+    if (hosts_.size() == before) {
+      throw ConfigError(fmt::format(
+          "packet engine: expected slow receivers with links into the fabric, each once, found {}",
+          topology_.node(host.node).name));
+    }
+  }
+}
+
+// A packet begins that arrives at a host at `time`: the port that answers is told then.
+void PacketWorker::tell_host(const Port& port, const Packet& packet, Picoseconds time) {
+  if (port.opposite == kNoIndex || ports_[port.opposite].host == kNoIndex ||
+      packet.has(Packet::kControl)) {
+    return;
+  }
+  // Set up with the port, and not changed by the worker of the host.
+  const PausingHost& host = fabric_.hosts()[ports_[port.opposite].host];
+  if (host.counts(time)) {
+    notify(port,
+           {.connection = kNoIndex,
+            .position = host.position,
+            .sequence = 0,
+            .wire = static_cast<std::uint16_t>(packet.wire - sizes_.around_frame),
+            .left = 1,
+            .flags = static_cast<std::uint8_t>(Packet::kPause | Packet::kNak)},
+           time);
+  }
+}
+
+// A packet has arrived at the host behind this port.
+void PacketWorker::take_in_host(Port& port, const Due& due) {
+  PausingHost& host = fabric_.hosts()[port.host];
+  if (host.receiver.on_packet(Bytes(due.packet.wire), SimTime(due.time))) {
+    say_from_host(port, true);
+  }
+}
+
+// All lossless classes, where there are several.
+void PacketWorker::say_from_host(Port& port, bool stop) {
+  const std::size_t lane = options_.lanes ? LaneOptions::kLanes : 0;
+  port.to_pause.push(static_cast<std::uint8_t>(2 * lane + (stop ? 1 : 0)));
+  ++port.urgent;
+  port.counters.pauses_sent += stop ? 1 : 0;
+}
+
+// The port begins something at `start`: it may be that its host lets the switch go on.
+void PacketWorker::let_go_on(Port& port, Picoseconds start) {
+  PausingHost& host = fabric_.hosts()[port.host];
+  if (host.resume_time() <= start) {
+    host.receiver.resume();
+    say_from_host(port, false);
+  }
+}
+
+// As next_start(), of a port that something stops, or whose host pauses.
+Picoseconds PacketWorker::next_stopped_start(const Port& port) const {
+  Picoseconds start = kNeverTime;
+  if (port.lanes != kNoIndex) {
+    start = next_lane_start(port);
+  } else if (!port.is_stopped()) {
+    start = next_data_start(port);
+  }
+  if (port.host != kNoIndex) {
+    const Picoseconds resume = fabric_.hosts()[port.host].resume_time();
+    start = resume == kNeverTime ? start : std::min(start, std::max(port.free_at, resume));
+  }
+  return start;
+}
+
+void PacketWorker::arm_guard(Port& port, std::uint32_t index, Picoseconds now) {
+  PortGuard& guard = fabric_.guards()[port.guard];
+  const bool is_paused = (port.stops & Port::kPaused) != 0;
+  if (guard.is_armed || !guard.is_of_interest(is_paused, !port.queue.empty())) {
+    return;
+  }
+  guard.is_armed = true;
+  notes_.alarms.push({.time = guard.next_poll(now),
+                      .port = index,
+                      .connection = kNoIndex,
+                      .kind = Alarm::Kind::Poll});
+}
+
+void PacketWorker::poll_guard(Port& port, std::uint32_t index, Picoseconds now,
+                              PacketSwitch& node) {
+  PortGuard& guard = fabric_.guards()[port.guard];
+  guard.is_armed = false;
+  const PauseWatchdog::Verdict verdict =
+      guard.poll(now, {.is_paused = (port.stops & Port::kPaused) != 0,
+                       .since = port.paused_since,
+                       .packets = port.counters.packets,
+                       .has_packets = !port.queue.empty()});
+  if (verdict != PauseWatchdog::Verdict::Nothing) {
+    const bool begins = verdict == PauseWatchdog::Verdict::Storm;
+    if (options_.watchdog->action == StormAction::Forward) {
+      port.stops = static_cast<std::uint8_t>(begins ? port.stops | Port::kForced
+                                                    : port.stops & ~Port::kForced);
+    } else {
+      node.dropping.resize(std::max(node.dropping.size(), port.out + std::size_t{1}));
+      node.dropping[port.out] = begins;
+      node.storms = begins ? node.storms + 1 : node.storms - 1;
+      if (begins) {
+        drop_queue(port, index, now, node);
+      }
+    }
+  }
+  arm_guard(port, index, now);
+}
+
+// All that waits at the port is lost.
+void PacketWorker::drop_queue(Port& port, std::uint32_t index, Picoseconds now,
+                              PacketSwitch& node) {
+  while (!port.queue.empty()) {
+    const Packet packet = port.queue.pop();
+    const BufferPlace place = place_of(port, packet);
+    const std::int64_t frame = packet.wire - sizes_.around_frame;
+    port.queued_bytes -= frame;
+    count_storm_drop(port, packet);
+    if (node.buffer.release(place, Bytes(frame))) {
+      say(node, place, false, now);
+    }
+  }
+  note_queue(port, index, now);
+}
+
+// Whether a storm loses the packet: what leaves by a port in one, and what has come by it.
+bool PacketWorker::loses_in_storm(Port& port, const Packet& packet, const PacketSwitch& node) {
+  const auto is_dropping = [&](std::uint32_t number) {
+    return number < node.dropping.size() && node.dropping[number];
+  };
+  if (!is_dropping(port.out) && !is_dropping(entries_[packet.position])) {
+    return false;
+  }
+  count_storm_drop(port, packet);
+  return true;
+}
+
+void PacketWorker::count_storm_drop(Port& port, const Packet& packet) {
+  ++port.counters.drops;
+  ++port.counters.storm_drops;
+  loads_[port.node].held -= packet.wire;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/packet/packet_samples.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "network/packet/packet_engine.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+
+void PacketSampler::take_at(const PacketEngine& engine, Picoseconds border) {
+  take(engine, border);
+  due_ = (border / interval_ + 1) * interval_;
+}
+
+void PacketSampler::take_until(const PacketEngine& engine, Picoseconds border) {
+  while (is_due(border)) {
+    if (!take(engine, due_)) {  // Then there will be nothing to see until something happens.
+      before_ = border / interval_ * interval_;
+    }
+    due_ = before_ + interval_;
+  }
+}
+
+PacketSamples PacketSampler::samples(const PacketEngine& engine, Picoseconds end) const {
+  PacketSampler whole = *this;
+  if (end > before_) {
+    whole.take(engine, end);
+  }
+  return std::move(whole.samples_);
+}
+
+bool PacketSampler::take(const PacketEngine& engine, Picoseconds time) {
+  bool is_seen = false;
+  was_seen_.resize(engine.ports().size());
+  for (std::size_t index = 0; index < engine.ports().size(); ++index) {
+    const Port& port = engine.ports()[index];
+    const bool has_queue = port.queued_bytes > 0 || (port.stops & Port::kPaused) != 0;
+    if (has_queue || was_seen_[index]) {
+      samples_.queues.push_back({.time = SimTime(time),
+                                 .link = LinkId(port.link),
+                                 .bytes = Bytes(port.queued_bytes),
+                                 .is_paused = (port.stops & Port::kPaused) != 0});
+      is_seen = true;
+    }
+    was_seen_[index] = has_queue;
+  }
+  sent_.resize(engine.connections());
+  for (std::uint32_t number = 0; number < sent_.size(); ++number) {
+    const std::int64_t sent = engine.payload_sent(number);
+    const std::int64_t bytes = sent - sent_[number];
+    sent_[number] = sent;
+    if (bytes == 0 && !engine.is_busy(number)) {
+      continue;
+    }
+    const double bits = 8e12 * static_cast<double>(bytes) / static_cast<double>(time - before_);
+    const auto [source, target] = engine.ends_of(number);
+    samples_.rates.push_back(
+        {.time = SimTime(time),
+         .connection = ConnectionId(number),
+         .source = source,
+         .target = target,
+         .limit = Bandwidth(std::llround(engine.rate_at(number, SimTime(time)))),
+         .sent = Bandwidth(std::llround(bits))});
+    is_seen = true;
+  }
+  before_ = time;
+  if (samples_.queues.size() + samples_.rates.size() > kMostSamples) {
+    throw ConfigError(fmt::format(
+        "packet engine: expected an interval that makes at most {} samples of queues and rates, "
+        "found {}, which makes more in the first {}",
+        kMostSamples, to_string(SimTime(interval_)), to_string(SimTime(time))));
+  }
+  return is_seen;
+}
+
+std::optional<PacketSamples> PacketEngine::samples() const {
+  return sampler_.is_on() ? std::optional(sampler_.samples(*this, begin_time_)) : std::nullopt;
+}
+
+PacketEngine::Counts PacketEngine::counts() const {
+  Counts counts;
+  for (const auto& worker : workers_) {
+    counts += worker->notes().counts;
+  }
+  counts.windows = windows_;
+  for (const Port& port : fabric_.ports()) {
+    counts.packet_hops += port.counters.packets;
+  }
+  return counts;
+}
+
+PacketStats PacketEngine::stats() const {
+  const Counts counts = this->counts();
+  const PacketLosses::Tally lost = fabric_.losses().tally();
+  PacketStats stats;
+  stats.hops = counts.packet_hops;
+  stats.cnps = counts.cnps;
+  stats.acks = counts.acks;
+  stats.reordered = counts.reordered;
+  stats.failures = failures_.size();
+  stats.bit_errors = lost.bit_errors;
+  stats.link_down = lost.link_down;
+  stats.drops = lost.bit_errors + lost.link_down;
+  for (const ReliableConnection& ends : reliable_) {
+    stats.retransmitted += ends.resent();
+    stats.timeouts += ends.timeouts();
+  }
+  for (const Port& port : fabric_.ports()) {
+    const PortTally& counters = port.counters;
+    stats.marks += counters.marks;
+    stats.pauses += counters.pauses_sent;
+    stats.paused_time += SimTime(paused_time(port));
+    stats.drops += counters.drops;
+    stats.storms += storms(port);
+    stats.storm_drops += counters.storm_drops;
+    stats.most_queued = std::max(stats.most_queued, Bytes(counters.most_queued));
+  }
+  return stats;
+}
+
+const Port* PacketEngine::port(LinkId link) const {
+  const std::uint32_t index = fabric_.port_index(link);
+  return index == kNoIndex ? nullptr : &fabric_.ports()[index];
+}
+
+Picoseconds PacketEngine::paused_time(const Port& port) const {
+  return port.counters.paused_time +
+         ((port.stops & Port::kPaused) != 0 ? begin_time_ - port.paused_since : 0);
+}
+
+Picoseconds PacketEngine::starved_time(const Port& port) const {
+  if (port.credits == kNoIndex) {
+    return 0;
+  }
+  const LinkCredits& credits = fabric_.credits()[port.credits];
+  const bool is_starved = (port.stops & Port::kStarved) != 0 && begin_time_ > credits.starved_since;
+  return credits.starved_time + (is_starved ? begin_time_ - credits.starved_since : 0);
+}
+
+std::optional<Bytes> PacketEngine::queue_percentile(const Port& port, int percent) const {
+  if (watch_.queue_times.empty()) {
+    return std::nullopt;
+  }
+  const QueueTimes& times = watch_.queue_times[fabric_.port_index(LinkId(port.link))];
+  return Bytes(std::min(times.percentile(percent, begin_time_), port.counters.most_queued));
+}
+
+std::pair<NodeId, NodeId> PacketEngine::ends_of(std::uint32_t id) const {
+  const auto link = [&](std::uint32_t hop) -> const Link& {
+    const std::uint32_t port = fabric_.positions()[senders_.path(id) + hop];
+    return fabric_.topology().link(LinkId(fabric_.ports()[port].link));
+  };
+  return {link(0).source, link(senders_.hops(id) - 1U).target};
+}
+
+std::vector<std::pair<LinkId, std::int64_t>> PacketEngine::payload_by_link() const {
+  std::vector<std::int64_t> bytes(fabric_.ports().size());
+  for (std::uint32_t id = 0; id < senders_.count(); ++id) {
+    if (targets_.has_ways(id)) {
+      targets_.add_payload(id, senders_.payload_left(id), bytes);
+    } else {
+      senders_.add_payload(id, bytes);
+    }
+  }
+  std::vector<std::pair<LinkId, std::int64_t>> result;
+  for (std::uint32_t link = 0; link < fabric_.topology().link_count(); ++link) {
+    const std::uint32_t port = fabric_.port_index(LinkId(link));
+    if (port != kNoIndex && bytes[port] > 0) {
+      result.emplace_back(LinkId(link), bytes[port]);
+    }
+  }
+  return result;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Setting up, and what is no data; packet_window.cpp has the work of a window.
+#include "network/packet/packet_worker.h"
+
+#include <algorithm>
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+PacketWorker::PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
+                           PacketWatch& watch, std::uint32_t part)
+    : fabric_(fabric),
+      senders_(senders),
+      targets_(targets),
+      watch_(watch),
+      options_(fabric.options()),
+      sizes_(fabric.sizes()),
+      hears_acks_(senders.hears_acks()),
+      part_(part),
+      is_cut_(fabric.parts() > 1) {
+  for (Outbox& outbox : outboxes_) {
+    outbox.to.resize(fabric.parts());
+  }
+}
+
+void PacketWorker::look_up() {
+  ports_ = fabric_.ports();
+  positions_ = fabric_.positions();
+  entries_ = fabric_.entries();
+  loads_ = fabric_.loads();
+  switches_ = fabric_.switches();
+  credits_ = fabric_.credits();
+  lanes_ = fabric_.lanes();
+  chooses_ = !fabric_.fans().empty();
+}
+
+void PacketWorker::start_over(Picoseconds window, Picoseconds begin) {
+  window_ = window;
+  begin_time_ = begin;
+  number_ = static_cast<std::uint64_t>(begin / window);
+  end_time_ = static_cast<Picoseconds>(number_ + 1) * window;
+  calendar_.reset(number_);
+  add_ports();
+  const std::vector<Due> under_way = arrivals_.items();
+  arrivals_.reset(number_);
+  for (const Due& due : under_way) {
+    arrivals_.add(window_of(due.time), due);
+  }
+}
+
+void PacketWorker::add_ports() {
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    Port& port = ports_[index];
+    if (port.part != part_) {
+      continue;
+    }
+    port.due = kNoWindow;
+    port.visited = kNoWindow;
+    if (port.grants != kNoIndex) {
+      targets_.grants().noted(port.grants) = kNeverTime;
+    }
+    schedule(port, index);
+    if (port.leaving.bytes > 0 && port.leaving.time >= begin_time_) {
+      add_port_to_calendar(port, index, port.leaving.time);
+    }
+    if (port.credits != kNoIndex) {
+      for (const CreditReturn& back : credits_[port.credits].returns) {
+        add_port_to_calendar(port, index, back.time);
+      }
+    }
+  }
+}
+
+void PacketWorker::cross(std::uint32_t part, const Due& due) {
+  Outbox& outbox = outboxes_[filled_];
+  outbox.to[part].push_back(due);
+  outbox.earliest = std::min(outbox.earliest, due.time);
+}
+
+// What goes out on the link of `port` is due in another part, or in a window that is far away.
+void PacketWorker::put_afar(const Port& port, const Due& due) {
+  if (port.into != kNoIndex) {
+    cross(port.into, due);
+  } else {
+    arrivals_.add(window_of(due.time), due);
+  }
+}
+
+std::size_t PacketWorker::due(std::uint64_t number) const {
+  std::size_t items = calendar_.due(number) + arrivals_.due(number);
+  for (const std::vector<Due>& crossings : outboxes_[filled_].to) {
+    items += crossings.size();
+  }
+  return items;
+}
+
+void PacketWorker::schedule(Port& port, std::uint32_t index) {
+  const Picoseconds start = next_start(port);
+  if (start != kNeverTime) {
+    add_port_to_calendar(port, index, start);
+  }
+  if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
+    schedule_grants(port, index);
+  }
+}
+
+// The last link is a FIFO, so what happens at its end at `time` is known when the packet begins to
+// leave on it.
+void PacketWorker::deliver(const Port& port, Packet packet, Picoseconds time) {
+  DCHECK(time >= end_time_, "a packet ends in the window in which it was sent");
+  if ((port.stops & Port::kGrants) != 0) [[unlikely]] {
+    deliver_credited(port, packet, time);
+    return;
+  }
+  if (packet.has(Packet::kControl)) {
+    if (packet.has(Packet::kCnp) || hears_acks_) {
+      notify(port, packet, time);
+    }
+    return;
+  }
+  const PacketAnswers answers = targets_.take(packet, time, notes_);
+  for (std::uint32_t i = 0; i < answers.count; ++i) {
+    notify(port, answers.packets[i], time);
+  }
+}
+
+// At `time` a control packet is at the end of the link of `port`, where it begins its way, or ends
+// it: then its connection's port is told.
+void PacketWorker::notify(const Port& port, Packet packet, Picoseconds time) {
+  const std::uint32_t to = packet.left > 0 ? positions_[packet.position] : kNoIndex;
+  put_on_link(port, DueKind::Notice, to, time, packet);
+}
+
+// What is no data and reaches a port: a PFC frame and the like, a control packet on its way, or one
+// at its end.
+void PacketWorker::admit_special(Port& port, std::uint32_t index, const Due& due,
+                                 PacketSwitch* node) {
+  const Packet& packet = due.packet;
+  if (packet.has(Packet::kCredit)) {
+    take_credits(port, due);
+  } else if (packet.has(Packet::kPause)) {
+    if (packet.has(Packet::kNak)) {
+      take_in_host(port, due);
+    } else if (packet.has(Packet::kAlarm)) {
+      CHECK(node != nullptr, "a port is polled whose switch does not count");
+      poll_guard(port, index, due.time, *node);
+    } else {
+      admit_pause(port, index, due);
+    }
+  } else if (packet.left > 0) {
+    port.control.push(packet);
+    ++port.urgent;
+  } else if (const auto request = senders_.on_notice(packet, due.time, notes_)) {
+    port.control.push(*request);
+    ++port.urgent;
+  }
+}
+
+// A PFC frame takes effect, or the link of the port has failed.
+void PacketWorker::admit_pause(Port& port, std::uint32_t index, const Due& due) {
+  bool stop = due.packet.has(Packet::kMarked);
+  const bool was_paused = (port.stops & Port::kPaused) != 0;
+  port.counters.pauses_received += stop ? 1 : 0;
+  if (port.lanes != kNoIndex) {
+    LaneQueues& queues = lanes_[port.lanes];
+    if (stop && due.packet.sequence == LaneOptions::kLanes) {
+      queues.paused |= options_.lanes->lossless;
+    } else {
+      queues.set_paused(due.packet.sequence, stop);
+    }
+    stop = queues.paused != 0;
+  }
+  if (stop == was_paused) {
+    return;
+  }
+  if (stop) {
+    port.paused_since = due.time;
+    port.stops |= Port::kPaused;
+  } else {
+    port.counters.paused_time += due.time - port.paused_since;
+    port.stops &= static_cast<std::uint8_t>(~Port::kPaused);
+  }
+  if (port.guard != kNoIndex) [[unlikely]] {
+    PortGuard& guard = fabric_.guards()[port.guard];
+    if (stop) {
+      guard.on_pause(due.time, port.counters.packets);
+    } else {
+      guard.on_resume(due.time, port.paused_since, port.counters.packets);
+    }
+    arm_guard(port, index, due.time);
+  }
+}
+
+}  // namespace trainyard

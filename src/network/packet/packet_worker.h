@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works through windows, port by port (packet_engine.h says what windows are). What it changes is
+// the state of its ports and their switches, that of the ends of connections at these ports, and
+// its own calendar and notes.
+//
+// Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
+// part lies in an outbox until the window is over; the other part takes it when the next one
+// begins: from one part after the other, and of each in the order in which it was sent, so that the
+// order on a link is kept. Between links the order follows from time and link alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "network/packet/packet_fabric.h"
+#include "network/packet/packet_messages.h"
+#include "network/packet/packet_switch.h"
+#include "network/packet/packet_transport.h"
+#include "network/packet_parts/packet_calendar.h"
+#include "network/packet_parts/packet_port.h"
+#include "network/packet_parts/queue_times.h"
+
+namespace trainyard {
+
+// By what a port gets something (Due::by): 4 i + what it is for link i.
+enum class DueKind : std::uint8_t {
+  Wire,    // A packet, for the next port of its path.
+  Notice,  // What the end of the link answers, or tells the source.
+  Pause,   // A PFC frame, for the port of the link back.
+  Credit,
+};
+
+[[nodiscard]] constexpr std::uint32_t by_link(std::uint32_t link, DueKind kind) {
+  return 4 * link + static_cast<std::uint32_t>(kind);
+}
+
+// What is looked at of each packet that begins, beside the packet itself.
+struct PacketWatch {
+  bool is_on = false;                        // Something of what follows, or HPCC.
+  bool is_traced = false;                    // Starts are noted.
+  std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
+};
+
+class alignas(64) PacketWorker {
+ public:
+  PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
+               PacketWatch& watch, std::uint32_t part);
+
+  // After anything was set up: where the tables of the fabric are now.
+  void look_up();
+  // Windows of another length, from `begin` on: everything that is due is put down anew.
+  void start_over(Picoseconds window, Picoseconds begin);
+  // Puts the port into the calendar for the window in which it can next begin a packet that it has.
+  void schedule(std::uint32_t index) { schedule(ports_[index], index); }
+
+  // The next window in which anything is due; kNeverWindow if nothing is.
+  [[nodiscard]] std::uint64_t next_window() const;
+  // How much is due in this window: packets and ports, and what comes from other parts.
+  [[nodiscard]] std::size_t due(std::uint64_t number) const;
+  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // what all have sent to it in the round before; rounds are numbered one after the other.
+  using Workers = std::span<const std::unique_ptr<PacketWorker>>;
+  void run(std::uint64_t number, Workers workers, std::uint64_t round);
+
+  [[nodiscard]] PacketNotes& notes() { return notes_; }
+  [[nodiscard]] const PacketNotes& notes() const { return notes_; }
+
+ private:
+  // An event of a switch that is worked through exactly.
+  struct SwitchEvent {
+    Picoseconds time;
+    std::uint32_t port;
+    std::uint32_t link;
+    bool is_start;  // After all that frees the buffer at the same instant.
+  };
+
+  struct Outbox {
+    std::vector<std::vector<Due>> to = {};  // By part.
+    Picoseconds earliest = kNeverTime;
+  };
+
+  // packet_worker.cpp
+  void cross(std::uint32_t part, const Due& due);
+  void put_afar(const Port& port, const Due& due);
+  void add_ports();
+
+  // packet_window.cpp
+  [[nodiscard]] std::uint64_t window_of(Picoseconds time) const;
+  void add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time);
+  void schedule(Port& port, std::uint32_t index);
+  [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
+  void hand_out();
+  void take_in(Workers workers, std::uint64_t round);
+  void wake(std::uint32_t index);
+  void visit(Port& port, std::uint32_t index);
+  [[gnu::always_inline]] void put_on_link(const Port& port, DueKind kind, std::uint32_t to,
+                                          Picoseconds time, Packet packet);
+  [[gnu::always_inline]] void hand(std::uint32_t slot);
+  [[gnu::always_inline]] void get(std::uint32_t slot);
+  void get(const Due& due);
+  void put_in_order(Port& port, std::uint32_t slot);
+  void pull_alarms();
+  void run_ports();
+  void run_port(std::uint32_t index, PacketSwitch* node);
+  [[nodiscard]] Picoseconds next_start(const Port& port) const;
+  [[nodiscard]] Picoseconds next_data_start(const Port& port) const;
+  void note_queue(const Port& port, std::uint32_t index, Picoseconds time);
+  void send_next(Port& port, std::uint32_t index, Picoseconds start, PacketSwitch* node);
+  void admit(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
+  void admit_special(Port& port, std::uint32_t index, const Due& due, PacketSwitch* node);
+  void admit_pause(Port& port, std::uint32_t index, const Due& due);
+  [[nodiscard]] bool run_plain(Port& port, std::uint32_t index);
+  [[nodiscard]] bool pass_on_control(Port& port, std::uint32_t index, const Due& due);
+  [[nodiscard]] Packet take_queued(Port& port);
+  void pass_on(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  void begin(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+  [[gnu::always_inline]] void begin_inline(Port& port, std::uint32_t index, Packet packet,
+                                           Picoseconds start);
+  void mark(Port& port, Packet& packet, std::int64_t behind);
+  void enqueue(Port& port, std::uint32_t index, const Packet& packet, Picoseconds time);
+  [[nodiscard]] bool has_own(std::uint32_t source, Picoseconds start);
+  std::optional<Packet> send_own(Port& port, std::uint32_t index, std::uint32_t source,
+                                 Picoseconds start);
+  void deliver(const Port& port, Packet packet, Picoseconds time);
+  void notify(const Port& port, Packet packet, Picoseconds time);
+
+  // packet_switch.cpp
+  void run_switch(std::uint32_t number);
+  [[nodiscard]] bool is_calm(const PacketSwitch& node);
+  void count(std::uint32_t number);
+  void stop_counting(std::uint32_t number);
+  void run_exactly(PacketSwitch& node);
+  void collect(PacketSwitch& node);
+  void push_event(Picoseconds time, std::uint32_t port, bool is_start);
+  void push_start(std::uint32_t index);
+  void take_event(PacketSwitch& node);
+  void store(Port& port, std::uint32_t index, const Due& due, PacketSwitch& node);
+  void release(Port& port, PacketSwitch& node);
+  void say(PacketSwitch& node, const BufferPlace& place, bool stop, Picoseconds time);
+  [[nodiscard]] BufferPlace place_of(const Port& port, const Packet& packet) const;
+  [[nodiscard]] BufferPlace place_of_leaving(const Port& port) const;
+  template <typename Visit>
+  void visit_stored(const PacketSwitch& node, const Visit& visit) const;
+  void send_pause(Port& port, Picoseconds start);
+
+  // packet_lanes.cpp
+  [[nodiscard]] Picoseconds next_lane_start(const Port& port) const;
+  [[nodiscard]] std::uint8_t ready_lanes(const Port& port, Picoseconds start);
+  void send_of_lane(Port& port, std::uint32_t index, Picoseconds start);
+  void put_in_lane(const Port& port, const Packet& packet);
+
+  // packet_credits.cpp
+  void use_credits(Port& port, std::uint32_t index, Packet packet, Picoseconds end, bool is_lost);
+  void give_credits(std::uint32_t index, Picoseconds time, std::int64_t bytes);
+  void pull_credits(std::uint32_t index);
+  void take_credits(Port& port, const Due& due);
+
+  // packet_grants.cpp
+  void deliver_credited(const Port& port, const Packet& packet, Picoseconds time);
+  void grant_until(const Port& port, Picoseconds time);
+  void finish_grants(const Port& port);
+  void schedule_grants(Port& port, std::uint32_t index);
+
+  // packet_adaptive.cpp
+  void put_aside(std::uint32_t number, const Due& due);
+  [[nodiscard]] std::uint32_t choose(PacketSwitch& node, Due& due);
+  [[nodiscard]] std::int64_t bytes_before(const Port& port, const Packet& packet) const;
+
+  // packet_pauses.cpp
+  void tell_host(const Port& port, const Packet& packet, Picoseconds time);
+  void take_in_host(Port& port, const Due& due);
+  void say_from_host(Port& port, bool stop);
+  void let_go_on(Port& port, Picoseconds start);
+  [[nodiscard]] Picoseconds next_stopped_start(const Port& port) const;
+  void arm_guard(Port& port, std::uint32_t index, Picoseconds now);
+  void poll_guard(Port& port, std::uint32_t index, Picoseconds now, PacketSwitch& node);
+  void drop_queue(Port& port, std::uint32_t index, Picoseconds now, PacketSwitch& node);
+  [[nodiscard]] bool loses_in_storm(Port& port, const Packet& packet, const PacketSwitch& node);
+  void count_storm_drop(Port& port, const Packet& packet);
+
+  // packet_faults.cpp
+  [[nodiscard]] bool observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start);
+
+  PacketFabric& fabric_;
+  PacketSenders& senders_;
+  PacketTargets& targets_;
+  PacketWatch& watch_;
+  const PacketOptions& options_;
+  const PacketSizes sizes_;
+  const bool hears_acks_;
+  const std::uint32_t part_;
+  const bool is_cut_;  // There are other parts.
+
+  // Of the fabric.
+  std::span<Port> ports_;
+  std::span<const std::uint32_t> positions_;
+  std::span<const std::uint16_t> entries_;
+  std::span<SwitchLoad> loads_;
+  std::span<PacketSwitch> switches_;
+  std::span<LinkCredits> credits_;
+  std::span<LaneQueues> lanes_;
+  bool chooses_ = false;  // There are fans.
+
+  Picoseconds window_ = kNeverTime;
+  std::uint64_t number_ = 0;    // Of the window that is being worked on.
+  Picoseconds begin_time_ = 0;  // Everything before has been done.
+  Picoseconds end_time_ = 0;
+  WindowCalendar<std::uint32_t> calendar_;  // Of ports that have something to begin or to free.
+  WindowCalendar<Due> arrivals_;            // What is under way on links, by when it is due.
+  PacketNotes notes_;
+
+  // What is sent in this round, and what was sent in the one before: by the lowest bit of rounds.
+  std::array<Outbox, 2> outboxes_;
+  std::uint32_t filled_ = 0;
+
+  // Scratch.
+  std::vector<std::uint32_t> due_;                             // Ports of the calendar.
+  std::vector<std::uint32_t> active_;                          // Ports with work.
+  std::vector<Due> gets_;                                      // What ports get, in lists.
+  std::vector<std::uint32_t> busy_;                            // Switches that are not open.
+  std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
+  std::vector<SwitchEvent> events_;                            // A heap.
+  std::vector<std::int64_t> incoming_;                         // By ingress port.
+  std::vector<std::int64_t> waiting_;                          // At each port of a fan.
+};
+
+// Nearly always the next window or the one after: no division.
+inline std::uint64_t PacketWorker::window_of(Picoseconds time) const {
+  const Picoseconds after = time - end_time_;
+  if (after >= 0 && after < window_) {
+    return number_ + 1;
+  }
+  if (after >= window_ && after < 2 * window_) {
+    return number_ + 2;
+  }
+  return static_cast<std::uint64_t>(time / window_);
+}
+
+inline void PacketWorker::add_port_to_calendar(Port& port, std::uint32_t index, Picoseconds time) {
+  const std::uint64_t window = window_of(time);
+  if (window != port.due) {
+    port.due = window;
+    calendar_.add(window, index);
+  }
+}
+
+inline Picoseconds PacketWorker::time_on_line(const Port& port, std::int64_t wire) const {
+  if (wire == sizes_.full) [[likely]] {
+    return port.full_time;
+  }
+  return time_at(port.bits_per_second, wire);
+}
+
+// The queue of the port has changed.
+inline void PacketWorker::note_queue(const Port& port, std::uint32_t index, Picoseconds time) {
+  if (!watch_.queue_times.empty()) [[unlikely]] {
+    watch_.queue_times[index].change(time, port.queued_bytes);
+  }
+}
+
+// The port has work in this window.
+inline void PacketWorker::visit(Port& port, std::uint32_t index) {
+  if (port.visited != number_) {
+    port.visited = number_;
+    active_.push_back(index);
+  }
+}
+
+// The port of this packet gets it: in order of time, then of the link.
+inline void PacketWorker::get(std::uint32_t slot) {
+  Due& due = gets_[slot];
+  Port& port = ports_[due.next];
+  visit(port, due.next);
+  due.next = kNoIndex;
+  if (port.first == kNoIndex) {
+    port.first = slot;
+    port.last = slot;
+  } else if (!due.is_before(gets_[port.last])) {
+    gets_[port.last].next = slot;
+    port.last = slot;
+  } else {
+    put_in_order(port, slot);
+  }
+}
+
+// What goes out on the link of `port` is due at port `to`: here, or in another part.
+inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint32_t to,
+                                      Picoseconds time, Packet packet) {
+  const std::uint64_t window = window_of(time);
+  if (port.into != kNoIndex || !arrivals_.is_near(window)) [[unlikely]] {
+    put_afar(port, {.time = time, .packet = packet, .by = by_link(port.link, kind), .next = to});
+    return;
+  }
+  Due& due = arrivals_.add_near(window);
+  due.time = time;
+  due.packet = packet;
+  due.by = by_link(port.link, kind);
+  due.next = to;
+}
+
+// When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
+inline Picoseconds PacketWorker::next_start(const Port& port) const {
+  if (port.urgent > 0) [[unlikely]] {
+    return port.free_at;
+  }
+  if (port.stops != 0) [[unlikely]] {
+    return next_stopped_start(port);
+  }
+  return next_data_start(port);
+}
+
+inline Picoseconds PacketWorker::next_data_start(const Port& port) const {
+  if (!port.queue.empty()) {
+    return port.free_at;
+  }
+  if (port.source == kNoIndex) {
+    return kNeverTime;
+  }
+  const Picoseconds own = senders_.earliest(port.source);
+  return own > port.free_at ? own : port.free_at;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The format of HPCC is that of alibaba-edu/High-Precision-Congestion-Control,
+// simulation/scratch/third.cc (ReadFlowInput) and traffic_gen/README.md.
+#include "network/traffic/traffic_trace.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/config_error.h"
+#include "sim/printable.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 42;
+constexpr std::size_t kColumns = 5;
+enum Column : std::size_t { kStart, kSource, kTarget, kBytes, kPriority };
+constexpr std::array<std::string_view, kColumns> kNames{"start_us", "source", "target", "bytes",
+                                                        "priority"};
+
+class TraceReader {
+ public:
+  TraceReader(const std::filesystem::path& file, TraceFormat format, const TrafficDevices& devices,
+              std::span<const NodeId> endpoints)
+      : name_(file.string()), format_(format), devices_(devices), endpoints_(endpoints) {
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error)) {
+      throw ConfigError(fmt::format("{}: expected a file, found a directory", name_));
+    }
+    if (std::filesystem::is_character_file(file, error)) {  // It may never end.
+      throw ConfigError(fmt::format("{}: expected a file, found a device", name_));
+    }
+    errno = 0;
+    stream_.open(file, std::ios::binary);
+    if (!stream_) {
+      throw ConfigError(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
+    }
+  }
+
+  std::vector<ListedFlow> read() {
+    read_header();
+    while (next_line()) {
+      read_flow();
+    }
+    if (stream_.bad()) {
+      throw ConfigError(fmt::format("{}: cannot be read to its end", name_));
+    }
+    if (flows_.empty()) {
+      fail("expected a flow on each line, found none");
+    }
+    if (announced_ && static_cast<std::size_t>(*announced_) != flows_.size()) {
+      fail(fmt::format("expected {} flows as the first line says, found {}", *announced_,
+                       flows_.size()));
+    }
+    std::ranges::stable_sort(flows_, {}, &ListedFlow::start);
+    if (format_ == TraceFormat::Hpcc) {
+      const SimTime first = flows_.front().start;
+      for (ListedFlow& flow : flows_) {
+        flow.start = flow.start - first;
+      }
+    }
+    return std::move(flows_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw ConfigError(fmt::format("{}:{}: {}", name_, line_number_, what));
+  }
+  [[noreturn]] void fail(std::string_view column, std::string_view expected,
+                         std::string_view found) const {
+    fail(fmt::format("{}: expected {}, found {}", column, expected, in_quotes(found)));
+  }
+
+  // The next line that means something, cut into fields.
+  bool next_line() {
+    std::string_view text;
+    do {
+      if (!std::getline(stream_, line_)) {
+        return false;
+      }
+      ++line_number_;
+      text = line_;
+      text = text.substr(0, text.find_last_not_of(" \t\r") + 1);
+      text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    } while (text.empty() || text.front() == '#');
+    fields_.clear();
+    if (format_ == TraceFormat::Csv) {
+      split_at_commas(text);
+    } else {
+      split_at_blanks(text);
+    }
+    return true;
+  }
+  void split_at_commas(std::string_view text) {
+    while (true) {
+      const std::size_t comma = text.find(',');
+      std::string_view field = text.substr(0, comma);
+      field.remove_prefix(std::min(field.find_first_not_of(" \t"), field.size()));
+      field = field.substr(0, field.find_last_not_of(" \t") + 1);
+      fields_.push_back(field);
+      if (comma == std::string_view::npos) {
+        return;
+      }
+      text.remove_prefix(comma + 1);
+    }
+  }
+  void split_at_blanks(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find_first_of(" \t", at), text.size());
+      fields_.push_back(text.substr(at, end - at));
+      at = std::min(text.find_first_not_of(" \t", end), text.size());
+    }
+  }
+
+  void read_header() {
+    if (!next_line()) {
+      line_number_ = 1;
+      fail("expected a first line, found an empty file");
+    }
+    if (format_ == TraceFormat::Hpcc) {
+      places_ = {5, 0, 1, 4, 2};
+      width_ = 6;
+      if (fields_.size() != 1) {
+        fail(fmt::format("expected the number of flows, found {} fields", fields_.size()));
+      }
+      announced_ = whole("flows", fields_[0], 1, std::numeric_limits<std::int64_t>::max());
+      return;
+    }
+    width_ = fields_.size();
+    for (std::size_t place = 0; place < width_; ++place) {
+      const auto known = std::ranges::find(kNames, fields_[place]);
+      if (known == kNames.end()) {
+        fail(fmt::format("expected a header of {}, found {}", fmt::join(kNames, ", "),
+                         in_quotes(fields_[place])));
+      }
+      auto& column = places_.at(static_cast<std::size_t>(known - kNames.begin()));
+      if (column) {
+        fail(fmt::format("expected {} once, found it twice", *known));
+      }
+      column = place;
+    }
+    for (std::size_t column = kStart; column < kPriority; ++column) {
+      if (!places_.at(column)) {
+        fail(fmt::format("expected the column {}, found none", kNames.at(column)));
+      }
+    }
+  }
+
+  void read_flow() {
+    if (fields_.size() != width_) {
+      fail(fmt::format("expected {} fields, found {}", width_, fields_.size()));
+    }
+    const bool is_csv = format_ == TraceFormat::Csv;
+    ListedFlow flow{.start = start(field(kStart), is_csv ? 1e6 : 1e12),
+                    .size = Bytes(whole("bytes", field(kBytes), 1, kMostBytes)),
+                    .source = device("source", field(kSource)),
+                    .target = device("target", field(kTarget)),
+                    .priority = {}};
+    if (flow.source == flow.target) {
+      fail("target", "another device than the source", field(kTarget));
+    }
+    if (places_.at(kPriority)) {
+      flow.priority = static_cast<std::uint8_t>(whole("priority", field(kPriority), 0, 7));
+    }
+    flows_.push_back(flow);
+  }
+
+  [[nodiscard]] std::string_view field(Column column) const { return fields_[*places_.at(column)]; }
+
+  [[nodiscard]] std::int64_t whole(std::string_view column, std::string_view text,
+                                   std::int64_t least, std::int64_t most) const {
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || rest != end || value < least || value > most) {
+      fail(column, fmt::format("a whole number from {} to {}", least, most), text);
+    }
+    return value;
+  }
+
+  // To the nearest picosecond.
+  [[nodiscard]] SimTime start(std::string_view text, double picoseconds_per_unit) const {
+    constexpr double kMost = 1e18;  // 11 days.
+    double value = 0.0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    const double time = value * picoseconds_per_unit;
+    if (error != std::errc() || rest != end || !(time >= 0.0) || time > kMost) {
+      fail("start", fmt::format("a number from 0 to {}", kMost / picoseconds_per_unit), text);
+    }
+    return SimTime(std::llround(time));
+  }
+
+  [[nodiscard]] NodeId device(std::string_view column, std::string_view text) const {
+    std::uint32_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc() && rest == end) {
+      if (number >= endpoints_.size()) {
+        fail(column, fmt::format("a number below {}, that of the endpoints", endpoints_.size()),
+             text);
+      }
+      return endpoints_[number];
+    }
+    const auto found = devices_.find(text);
+    if (!found) {
+      fail(fmt::format("{}: expected the name of a NIC or GPU or its number, found {}{}", column,
+                       in_quotes(text), devices_.suggestion(text)));
+    }
+    return *found;
+  }
+
+  std::string name_;
+  TraceFormat format_;
+  const TrafficDevices& devices_;
+  std::span<const NodeId> endpoints_;
+  std::ifstream stream_;
+  std::string line_;
+  std::int64_t line_number_ = 0;
+  std::vector<std::string_view> fields_;
+  std::size_t width_ = 0;
+  std::array<std::optional<std::size_t>, kColumns> places_ = {};
+  std::optional<std::int64_t> announced_;
+  std::vector<ListedFlow> flows_;
+};
+
+}  // namespace
+
+std::vector<ListedFlow> read_trace(const std::filesystem::path& file, TraceFormat format,
+                                   const TrafficDevices& devices,
+                                   std::span<const NodeId> endpoints) {
+  return TraceReader(file, format, devices, endpoints).read();
+}
+
+}  // namespace trainyard

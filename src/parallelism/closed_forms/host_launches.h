@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the host is busy with one layer of one micro-batch: kernels that it launches, and
+// collectives of tensor ranks. docs/step.md.
+#pragma once
+
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+struct HostLaunches {
+  SimTime all;    // A pass is no shorter.
+  SimTime shown;  // Of it, what comes on top of the pass: the host waits for the GPU first.
+};
+
+[[nodiscard]] HostLaunches forward_launches(const ComputeRates& rates,
+                                            const SoftwareProfile& software,
+                                            const ModelLayer& layer, const PassCalls& calls);
+// Those of a full recomputation among them.
+[[nodiscard]] HostLaunches backward_launches(const ComputeRates& rates,
+                                             const SoftwareProfile& software,
+                                             const ModelLayer& layer, const PassCalls& calls,
+                                             Recompute recompute);
+
+}  // namespace trainyard

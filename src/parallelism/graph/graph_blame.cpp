@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/graph/graph_blame.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+class Blame {
+ public:
+  Blame(const OperationGraph& graph, const GraphResult& result, const GraphRunOptions& options)
+      : graph_(graph), result_(result), options_(options) {}
+
+  // `operations` are those of the rank.
+  [[nodiscard]] StepParts of_rank(int rank, std::vector<OperationId> operations) {
+    StepParts parts;
+    sort_by_start(operations);
+    list_exposed(operations);
+    SimTime cursor;
+    std::optional<OperationId> last;
+    for (const OperationId id : operations) {
+      if (!last || timing(id).end > timing(*last).end) {
+        last = id;
+      }
+      if (graph_.operation(id).kind != GraphOperationKind::Compute) {
+        continue;
+      }
+      const GraphTiming& of_this = timing(id);
+      if (of_this.start > cursor) {
+        add_before(id, rank, cursor, of_this.start, parts);
+        cursor = of_this.start;
+      }
+      if (of_this.end > cursor) {
+        StepParts computed = compute_parts(graph_, id, options_);
+        computed[of_this.slowed_by] += of_this.slowed;
+        parts += shared_out(computed, of_this.end - cursor);
+        cursor = of_this.end;
+      }
+    }
+    if (last && timing(*last).end > cursor) {
+      const SimTime end = timing(*last).end;
+      add_operation(*last, rank, cursor, end, parts);
+      cursor = end;
+    }
+    add_idle(StepPart::Bubble, cursor, result_.finish, parts);
+    return parts;
+  }
+
+ private:
+  // When the rank took part in a call that nothing is meant to hide.
+  struct Exposed {
+    SimTime start;
+    SimTime end;
+    StepPart part = StepPart::Bubble;
+  };
+
+  // Those of the rank, sorted by start; of several at once the first.
+  void list_exposed(const std::vector<OperationId>& operations) {
+    exposed_.clear();
+    SimTime cursor;
+    for (const OperationId id : operations) {
+      const GraphOperation& operation = graph_.operation(id);
+      const SimTime start = std::max(cursor, timing(id).start);
+      if (operation.kind == GraphOperationKind::Collective && operation.call.slowdown_ppm == 0 &&
+          timing(id).end > start) {
+        exposed_.push_back({.start = start, .end = timing(id).end, .part = operation.part});
+        cursor = timing(id).end;
+      }
+    }
+  }
+
+  // While the rank waits for others or for its host, calls of its own count first.
+  void add_idle(StepPart part, SimTime from, SimTime to, StepParts& parts) const {
+    auto call = std::partition_point(exposed_.begin(), exposed_.end(),
+                                     [&](const Exposed& exposed) { return exposed.end <= from; });
+    for (; call != exposed_.end() && call->start < to; ++call) {
+      const SimTime start = std::max(call->start, from);
+      const SimTime end = std::min(call->end, to);
+      parts[part] += start - from;
+      parts[call->part] += end - start;
+      from = end;
+    }
+    parts[part] += to - from;
+  }
+
+  [[nodiscard]] const GraphTiming& timing(OperationId id) const {
+    return result_.timings[id.value()];
+  }
+
+  void sort_by_start(std::vector<OperationId>& operations) const {
+    std::sort(operations.begin(), operations.end(), [&](OperationId a, OperationId b) {
+      return std::make_tuple(timing(a).start, a) < std::make_tuple(timing(b).start, b);
+    });
+  }
+
+  // A call that the rank takes part in is its own, whoever's end the chain came to.
+  [[nodiscard]] StepPart part_of(OperationId id, int rank) const {
+    const GraphOperation& operation = graph_.operation(id);
+    switch (operation.kind) {
+      case GraphOperationKind::Compute:
+        break;
+      case GraphOperationKind::Host:
+        if (graph_.rank_of(id) == rank) {
+          return operation.part;
+        }
+        break;
+      case GraphOperationKind::Collective: {
+        const auto& ranks = graph_.communicators()[operation.call.communicator.value()].ranks;
+        if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
+          return operation.part;
+        }
+        break;
+      }
+      case GraphOperationKind::Send:
+      case GraphOperationKind::Receive:
+        return operation.part;
+    }
+    return StepPart::Bubble;
+  }
+
+  // What the operation was ready for last, back to `from`.
+  void add_before(OperationId id, int rank, SimTime from, SimTime to, StepParts& parts) const {
+    const std::optional<OperationId> cause = timing(id).cause;
+    if (cause) {
+      add_operation(*cause, rank, from, to, parts);
+    } else {
+      add_idle(StepPart::Bubble, from, to, parts);
+    }
+  }
+
+  // The operation ends at `to`.
+  void add_operation(OperationId id, int rank, SimTime from, SimTime to, StepParts& parts) const {
+    std::optional<OperationId> at = id;
+    while (at && to > from) {
+      const GraphTiming& of_this = timing(*at);
+      const SimTime start = std::clamp(of_this.start, from, to);
+      const StepPart part = part_of(*at, rank);
+      if (part == StepPart::Bubble || graph_.operation(*at).kind == GraphOperationKind::Host) {
+        add_idle(part, start, to, parts);
+      } else {
+        parts[part] += to - start;
+      }
+      to = start;
+      at = of_this.starter ? timing(*of_this.starter).cause : of_this.cause;
+    }
+    add_idle(StepPart::Bubble, from, to, parts);
+  }
+
+  const OperationGraph& graph_;
+  const GraphResult& result_;
+  const GraphRunOptions& options_;
+  std::vector<Exposed> exposed_;  // Of the rank, by time, without overlap.
+};
+
+}  // namespace
+
+StepParts shared_out(const StepParts& parts, SimTime total) {
+  const SimTime sum = parts.total();
+  if (sum == total) {
+    return parts;
+  }
+  StepParts shared;
+  std::size_t largest = 0;
+  for (std::size_t index = 0; index < kStepParts; ++index) {
+    if (sum > SimTime()) {
+      const __int128 product =
+          static_cast<__int128>(parts.times[index].picoseconds()) * total.picoseconds();
+      shared.times[index] = SimTime(static_cast<std::int64_t>(product / sum.picoseconds()));
+    }
+    if (parts.times[index] > parts.times[largest]) {
+      largest = index;
+    }
+  }
+  shared.times[largest] += total - shared.total();
+  return shared;
+}
+
+std::vector<StepParts> blame_of(const OperationGraph& graph, const GraphResult& result,
+                                const GraphRunOptions& options) {
+  CHECK(result.finished(), "a run that did not end has no blame");
+  std::vector<std::vector<OperationId>> of_rank(graph.present().size());
+  const auto index_of = [&](int rank) {
+    const auto found = std::lower_bound(graph.present().begin(), graph.present().end(), rank);
+    return static_cast<std::size_t>(found - graph.present().begin());
+  };
+  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
+    of_rank[index_of(graph.rank_of(OperationId(id)))].emplace_back(id);
+  }
+  Blame blame(graph, result, options);
+  std::vector<StepParts> all;
+  for (std::size_t index = 0; index < of_rank.size(); ++index) {
+    all.push_back(blame.of_rank(graph.present()[index], std::move(of_rank[index])));
+    CHECK(all.back().total() == result.finish, "the parts of a rank add up to the run");
+  }
+  return all;
+}
+
+std::vector<CriticalSpan> critical_path(const OperationGraph& graph, const GraphResult& result) {
+  CHECK(result.finished(), "a run that did not end has no critical path");
+  std::optional<OperationId> at;
+  for (std::uint32_t id = 0; id < graph.operations().size(); ++id) {
+    if (!at || result.timings[id].end > result.timings[at->value()].end) {
+      at = OperationId(id);
+    }
+  }
+  std::vector<CriticalSpan> path;
+  while (at) {
+    const GraphTiming& timing = result.timings[at->value()];
+    path.push_back({.operation = *at, .start = timing.start, .end = timing.end});
+    at = timing.starter ? result.timings[timing.starter->value()].cause : timing.cause;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the computation of an operation graph takes on ranks that are not equally fast.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallelism/graph/operation_graph.h"
+#include "parallelism/operators/step_parts.h"
+
+namespace trainyard {
+
+struct GraphRunOptions {
+  // By rank of the graph, all computation takes this over 10^6 times as long; empty: 10^6.
+  std::vector<std::int64_t> compute_ppm = {};
+  // By operation, on top of that: of computation, its time over 10^6; empty: 10^6.
+  std::vector<std::int64_t> operation_ppm = {};
+};
+
+// The operation's computation on its rank: its parts, each scaled.
+[[nodiscard]] StepParts compute_parts(const OperationGraph& graph, OperationId id,
+                                      const GraphRunOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/graph/graph_run.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+enum class GraphEvent : std::uint64_t {
+  Compute,
+  Meeting,
+  End,  // Of something whose time was known.
+};
+
+// Kind, generation and index of an event.
+std::uint64_t token_of(GraphEvent event, std::uint32_t generation, std::uint32_t index) {
+  return (static_cast<std::uint64_t>(event) << 60U) |
+         (static_cast<std::uint64_t>(generation & 0x0fff'ffffU) << 32U) | index;
+}
+
+}  // namespace
+
+GraphRun::GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
+                   const GraphRunOptions& options)
+    : EventHandler(simulator),
+      simulator_(simulator),
+      graph_(graph),
+      traffic_(traffic),
+      options_(options),
+      begin_(simulator.now()),
+      meetings_(meetings_of(graph)),
+      operations_(graph.operations().size()),
+      states_(meetings_.meetings.size()),
+      ranks_(static_cast<std::size_t>(graph.ranks())),
+      queues_(graph.streams().size()),
+      successors_(successors_of(graph)) {
+  result_.timings.resize(operations_.size());
+}
+
+void GraphRun::notify(EventHandler& done, std::uint64_t token) {
+  done_ = &done;
+  done_token_ = token;
+}
+
+void GraphRun::start() {
+  for (auto id = static_cast<std::uint32_t>(operations_.size()); id-- > 0;) {
+    if (successors_.waits[id] == 0) {
+      ready_.emplace_back(id);
+    }
+  }
+  run_ready();
+}
+
+GraphResult GraphRun::result() {
+  for (const GraphTiming& each : result_.timings) {
+    result_.finish = std::max(result_.finish, each.end);
+  }
+  list_waits();
+  return std::move(result_);
+}
+
+void GraphRun::run_ready() {
+  while (!ready_.empty()) {
+    const OperationId id = ready_.back();
+    ready_.pop_back();
+    become_ready(id);
+  }
+}
+
+// Whether the operation is at the head of its stream's queue, which it joins if it is new.
+bool GraphRun::takes_stream(OperationId id) {
+  std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
+  if (queue.empty() || queue.front() != id) {
+    queue.push_back(id);
+  }
+  return queue.front() == id;
+}
+
+void GraphRun::become_ready(OperationId id) {
+  if (graph_.stream_of(id).order == StreamOrder::Ready && !takes_stream(id)) {
+    return;
+  }
+  operations_[id.value()].is_ready = true;
+  timing(id).ready = now();
+  const GraphOperation& operation = graph_.operation(id);
+  if (operation.kind == GraphOperationKind::Compute) {
+    start_compute(id);
+    return;
+  }
+  if (operation.kind == GraphOperationKind::Host) {
+    timing(id).start = now();
+    simulator_.schedule(operation.time, *this, token_of(GraphEvent::End, 0, id.value()));
+    return;
+  }
+  const std::uint32_t meeting = *meetings_.of_operation[id.value()];
+  if (operation.kind == GraphOperationKind::Collective) {
+    if (++states_[meeting].ready == meetings_.meetings[meeting].expected) {
+      start_call(meeting, id);
+    }
+    return;
+  }
+  ready_for_message(meeting, id);
+}
+
+void GraphRun::end(OperationId id) {
+  operations_[id.value()].has_ended = true;
+  timing(id).end = now();
+  if (++ended_ == operations_.size() && done_ != nullptr) {
+    simulator_.schedule(SimTime(), *done_, done_token_);
+  }
+  if (graph_.stream_of(id).order == StreamOrder::Ready) {
+    std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
+    queue.pop_front();
+    if (!queue.empty()) {
+      timing(queue.front()).cause = id;
+      ready_.push_back(queue.front());
+    }
+  }
+  // In falling order, as the last one is started first.
+  for (std::size_t index = successors_.first[id.value() + 1];
+       index-- > successors_.first[id.value()];) {
+    const OperationId after = successors_.next[index];
+    if (--successors_.waits[after.value()] == 0) {
+      timing(after).cause = id;
+      ready_.push_back(after);
+    }
+  }
+}
+
+void GraphRun::on_event(std::uint64_t token) {
+  const auto event = static_cast<GraphEvent>(token >> 60U);
+  const auto generation = static_cast<std::uint32_t>((token >> 32U) & 0x0fff'ffffU);
+  const auto index = static_cast<std::uint32_t>(token);
+  switch (event) {
+    case GraphEvent::Compute:
+      if ((operations_[index].progress.generation & 0x0fff'ffffU) == generation) {
+        end_compute(OperationId(index));
+      }
+      break;
+    case GraphEvent::Meeting:
+      if ((states_[index].progress.generation & 0x0fff'ffffU) == generation) {
+        const OperationId first = meetings_.meetings[index].members.front();
+        if (graph_.operation(first).kind == GraphOperationKind::Collective) {
+          end_call(index);
+        } else {
+          message_arrived(index);
+        }
+      }
+      break;
+    case GraphEvent::End:
+      end(OperationId(index));
+      break;
+  }
+  run_ready();
+}
+
+void GraphRun::start_compute(OperationId id) {
+  timing(id).start = now();
+  const SimTime work = compute_parts(graph_, id, options_).total();
+  WorkProgress& progress = operations_[id.value()].progress;
+  progress = {.left = grains_of(work), .factor_ppm = kPartsPerMillion, .since = now()};
+  RankState& rank = rank_of(id);
+  rank.computing.push_back(id);
+  if (rank.slowing.empty()) {
+    schedule_compute(id);
+  } else {
+    progress.factor_ppm = 0;  // Not scheduled yet.
+    change_speeds(rank);
+  }
+}
+
+void GraphRun::end_compute(OperationId id) {
+  RankState& rank = rank_of(id);
+  rank.computing.erase(std::find(rank.computing.begin(), rank.computing.end(), id));
+  GraphTiming& of_this = timing(id);
+  const SimTime work = compute_parts(graph_, id, options_).total();
+  of_this.slowed = now() - of_this.start - work;
+  end(id);
+  // What starts now on the same rank keeps the speeds as they are: start it first.
+  run_ready();
+  if (!rank.slowing.empty()) {
+    change_speeds(rank);
+  }
+}
+
+void GraphRun::schedule_compute(OperationId id) {
+  WorkProgress& progress = operations_[id.value()].progress;
+  ++progress.generation;
+  simulator_.schedule(progress.time_left(), *this,
+                      token_of(GraphEvent::Compute, progress.generation, id.value()));
+}
+
+void GraphRun::schedule_call(std::uint32_t meeting) {
+  WorkProgress& progress = states_[meeting].progress;
+  ++progress.generation;
+  simulator_.schedule(progress.time_left(), *this,
+                      token_of(GraphEvent::Meeting, progress.generation, meeting));
+}
+
+std::int64_t GraphRun::slowdown_of(std::uint32_t meeting) const {
+  return graph_.operation(meetings_.meetings[meeting].members.front()).call.slowdown_ppm;
+}
+
+std::int64_t GraphRun::factor_of(const RankState& rank) const {
+  std::int64_t most = 0;
+  for (const std::uint32_t meeting : rank.slowing) {
+    most = std::max(most, slowdown_of(meeting));
+  }
+  return kPartsPerMillion + most;
+}
+
+// After what runs on the rank has changed.
+void GraphRun::change_speeds(RankState& rank) {
+  const std::int64_t factor = factor_of(rank);
+  for (const OperationId id : rank.computing) {
+    WorkProgress& progress = operations_[id.value()].progress;
+    if (progress.factor_ppm != factor) {
+      if (progress.factor_ppm != 0) {
+        progress.catch_up(now());
+      }
+      progress.factor_ppm = factor;
+      schedule_compute(id);
+    }
+    for (const std::uint32_t meeting : rank.slowing) {
+      if (slowdown_of(meeting) == factor - kPartsPerMillion) {
+        const OperationId first = meetings_.meetings[meeting].members.front();
+        timing(id).slowed_by = graph_.operation(first).part;
+      }
+    }
+  }
+  for (const std::uint32_t meeting : rank.slowing) {
+    MeetingState& state = states_[meeting];
+    if (!state.has_time) {
+      continue;
+    }
+    const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
+    const bool is_slow = std::any_of(members.begin(), members.end(), [&](OperationId id) {
+      return !rank_of(id).computing.empty();
+    });
+    const std::int64_t wanted = kPartsPerMillion + (is_slow ? slowdown_of(meeting) : 0);
+    if (state.progress.factor_ppm != wanted) {
+      state.progress.catch_up(now());
+      state.progress.factor_ppm = wanted;
+      schedule_call(meeting);
+    }
+  }
+}
+
+void GraphRun::start_call(std::uint32_t meeting, OperationId last) {
+  MeetingState& state = states_[meeting];
+  state.has_started = true;
+  const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
+  for (const OperationId id : members) {
+    timing(id).start = now();
+    if (timing(id).ready < now()) {
+      timing(id).starter = last;
+    }
+  }
+  const GraphCall& call = graph_.operation(last).call;
+  const GraphCommunicator& communicator = graph_.communicators()[call.communicator.value()];
+  const bool is_free = call.operation == Operation::Barrier || communicator.ranks.size() < 2;
+  const std::optional<SimTime> time = is_free ? SimTime() : traffic_.call_time(communicator, call);
+  state.has_time = time.has_value();
+  state.progress = {
+      .left = grains_of(time.value_or(SimTime())), .factor_ppm = kPartsPerMillion, .since = now()};
+  if (time) {
+    schedule_call(meeting);
+  } else {
+    traffic_.start_call(communicator, call, *this, token_of(GraphEvent::Meeting, 0, meeting));
+  }
+  if (call.slowdown_ppm > 0 && !is_free) {
+    for (const OperationId id : members) {
+      rank_of(id).slowing.push_back(meeting);
+      change_speeds(rank_of(id));
+    }
+  }
+}
+
+void GraphRun::end_call(std::uint32_t meeting) {
+  const std::vector<OperationId>& members = meetings_.meetings[meeting].members;
+  for (const OperationId id : members) {
+    std::vector<std::uint32_t>& slowing = rank_of(id).slowing;
+    const auto found = std::find(slowing.begin(), slowing.end(), meeting);
+    if (found != slowing.end()) {
+      slowing.erase(found);
+      change_speeds(rank_of(id));
+    }
+  }
+  for (const OperationId id : members) {
+    end(id);
+  }
+}
+
+void GraphRun::ready_for_message(std::uint32_t meeting, OperationId id) {
+  MeetingState& state = states_[meeting];
+  ++state.ready;
+  const GraphMeeting& ends = meetings_.meetings[meeting];
+  const GraphOperation& operation = graph_.operation(ends.members.front());
+  const bool sends = graph_.operation(id).kind == GraphOperationKind::Send;
+  if (ends.members.size() == 2 && operation.message.handover == Handover::Rendezvous) {
+    if (state.ready == 2) {
+      const OperationId other = sends ? ends.members.back() : ends.members.front();
+      if (timing(other).ready < now()) {
+        timing(other).starter = id;
+      }
+      timing(other).start = now();
+      timing(id).start = now();
+      send_message(meeting);
+    }
+    return;
+  }
+  if (sends) {
+    timing(id).start = now();
+    send_message(meeting);
+  } else if (state.has_started) {
+    timing(id).start = now();
+    receive(id, meeting);
+  }
+}
+
+void GraphRun::send_message(std::uint32_t meeting) {
+  MeetingState& state = states_[meeting];
+  state.has_started = true;
+  const GraphMeeting& ends = meetings_.meetings[meeting];
+  const OperationId source = ends.members.front();
+  const GraphMessage& message = graph_.operation(source).message;
+  const int from = graph_.rank_of(source);
+  state.time = traffic_.message_time(from, message.peer, message.size);
+  if (state.time) {
+    simulator_.schedule(*state.time, *this, token_of(GraphEvent::Meeting, 0, meeting));
+  } else {
+    traffic_.start_message(from, message.peer, message.size, *this,
+                           token_of(GraphEvent::Meeting, 0, meeting));
+  }
+  if (message.handover != Handover::Rendezvous && ends.members.size() == 2) {
+    const OperationId target = ends.members.back();
+    if (operations_[target.value()].is_ready) {
+      timing(target).start = now();
+      if (timing(target).ready < now()) {
+        timing(target).starter = source;
+      }
+      receive(target, meeting);
+    }
+  }
+}
+
+void GraphRun::message_arrived(std::uint32_t meeting) {
+  MeetingState& state = states_[meeting];
+  const GraphMeeting& ends = meetings_.meetings[meeting];
+  const OperationId source = ends.members.front();
+  const bool was_known = state.time.has_value();
+  state.time = now() - timing(source).start;
+  end(source);
+  if (ends.members.size() < 2) {
+    return;
+  }
+  const OperationId target = ends.members.back();
+  if (graph_.operation(source).message.handover == Handover::Rendezvous) {
+    end(target);
+  } else if (!was_known && operations_[target.value()].is_ready) {
+    receive(target, meeting);
+  }
+}
+
+// Of a message that has started and is no rendezvous.
+void GraphRun::receive(OperationId id, std::uint32_t meeting) {
+  const std::optional<SimTime>& time = states_[meeting].time;
+  if (time) {
+    const OperationId source = meetings_.meetings[meeting].members.front();
+    const bool is_eager = graph_.operation(source).message.handover == Handover::Eager;
+    const SimTime end = timing(is_eager ? source : id).start + *time;
+    simulator_.schedule_at(begin_ + std::max(end, now()), *this,
+                           token_of(GraphEvent::End, 0, id.value()));
+  }
+}
+
+void GraphRun::list_waits() {
+  std::vector<bool> is_listed(graph_.streams().size(), false);
+  for (std::uint32_t id = 0; id < operations_.size(); ++id) {
+    const std::uint32_t stream = graph_.operations()[id].stream.value();
+    if (!operations_[id].has_ended && !is_listed[stream]) {
+      is_listed[stream] = true;
+      result_.waits.push_back(wait_of(OperationId(id)));
+    }
+  }
+}
+
+// Of the first operation of a stream that has not ended.
+GraphWait GraphRun::wait_of(OperationId id) const {
+  GraphWait wait{.operation = id, .waits_for = {}, .text = {}};
+  std::string reason = "the network";
+  if (!operations_[id.value()].is_ready) {
+    for (const GraphDependency& dependency : graph_.dependencies()) {
+      if (dependency.after == id && !operations_[dependency.before.value()].has_ended) {
+        wait.waits_for = dependency.before;
+        break;
+      }
+    }
+  } else if (const auto meeting = meetings_.of_operation[id.value()];
+             meeting && !states_[*meeting].has_started) {
+    const GraphMeeting& ends = meetings_.meetings[*meeting];
+    for (const OperationId member : ends.members) {
+      if (!operations_[member.value()].is_ready) {
+        wait.waits_for = member;
+        break;
+      }
+    }
+    reason = "a rank that never comes";
+  }
+  if (wait.waits_for) {
+    reason = graph_.describe(*wait.waits_for);
+  }
+  wait.text = fmt::format("{} waits for {}", graph_.describe(id), reason);
+  return wait;
+}
+
+}  // namespace trainyard

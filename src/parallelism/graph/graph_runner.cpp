@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/graph/graph_runner.h"
+
+#include "parallelism/graph/graph_run.h"
+#include "sim/check.h"
+
+namespace trainyard {
+
+GraphResult run_graph(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
+                      const GraphRunOptions& options) {
+  CHECK(options.compute_ppm.empty() ||
+            options.compute_ppm.size() == static_cast<std::size_t>(graph.ranks()),
+        "a factor for each rank");
+  CHECK(options.operation_ppm.empty() || options.operation_ppm.size() == graph.operations().size(),
+        "a factor for each operation");
+  GraphRun run(simulator, graph, traffic, options);
+  run.start();
+  simulator.run();
+  return run.result();
+}
+
+}  // namespace trainyard

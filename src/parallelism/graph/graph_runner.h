@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs an operation graph in simulated time and says what each rank did, and what it waited for.
+//
+// An operation is ready when nothing is left that it waits for. Computation then starts; a call or
+// a rendezvous starts when all its members are ready, another message when its sender is.
+// Computation and calls that slow each other down (GraphCall::slowdown_ppm) go at 1 / (1 + s) of
+// their speed while both run on a rank, so that traffic T beside computation W takes
+// max(T, W) + s min(T, W) together; calls on a shared network are not slowed down by it.
+//
+// What a rank's time was spent on (graph_blame.h) follows from the causes that are kept: of each
+// operation the one that it waited for last.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallelism/graph/graph_compute.h"
+#include "parallelism/graph/graph_traffic.h"
+#include "parallelism/graph/operation_graph.h"
+#include "sim/simulator.h"
+
+namespace trainyard {
+
+struct GraphTiming {
+  SimTime ready;  // Nothing was left to wait for but its partners.
+  SimTime start;
+  SimTime end;
+  // Whose end made it ready; nothing for what is ready at the beginning.
+  std::optional<OperationId> cause;
+  // The member of its meeting whose readiness let it start later; nothing: its own did.
+  std::optional<OperationId> starter;
+  // Of Compute: by how much traffic made it longer, and which.
+  SimTime slowed;
+  StepPart slowed_by = StepPart::Data;
+};
+
+// In a run that did not end.
+struct GraphWait {
+  OperationId operation;
+  std::optional<OperationId> waits_for;  // Nothing: a rank that never comes, or the network.
+  std::string text;                      // "rank 0, compute: a waits for rank 1, compute: b".
+};
+
+struct GraphResult {
+  std::vector<GraphTiming> timings;  // By operation; zero for those that did not run.
+  SimTime finish;                    // The last end.
+  std::vector<GraphWait> waits;      // Empty if everything ran. By stream.
+
+  [[nodiscard]] bool finished() const { return waits.empty(); }
+};
+
+// Runs the simulator until nothing happens any more, from its present time on; `timings` count from
+// there. What `traffic` runs on must use the same simulator.
+[[nodiscard]] GraphResult run_graph(Simulator& simulator, const OperationGraph& graph,
+                                    GraphTraffic& traffic, const GraphRunOptions& options = {});
+
+}  // namespace trainyard

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The units of a step (pass_units.h) by their number, as the lowering to an operation graph asks
+// for them: what they do, what parameters they have, and in which order a rank runs them.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallelism/closed_forms/pass_units.h"
+#include "parallelism/closed_forms/step_time.h"
+#include "parallelism/graph/operation_graph.h"
+#include "parallelism/lowering/lowered_rank.h"
+#include "parallelism/model/pipeline_schedule.h"
+#include "parallelism/model/pipeline_stages.h"
+#include "parallelism/operators/operator_time.h"
+#include "parallelism/operators/rank_parameters.h"
+
+namespace trainyard {
+
+// Layers of the model by their number, then its ends.
+using UnitIndex = std::size_t;
+
+// One unit of one pass of a rank.
+struct UnitOfPass {
+  UnitIndex unit = 0;
+  PassKind kind = PassKind::Forward;
+  int chunk = 0;
+  int micro_batch = 0;
+  bool is_first_forward = false;  // Of the chunk.
+  bool is_last_gradient = false;  // Of the weights of the chunk.
+  bool ends_pass = false;         // The last unit of its pass.
+};
+
+// "forward", "input gradient", ...
+[[nodiscard]] std::string_view pass_name(PassKind kind);
+[[nodiscard]] bool makes_weight_gradients(PassKind kind);
+
+class StepUnits {
+ public:
+  // The arguments must outlive this; mixes are added to the graph.
+  StepUnits(const StepJob& job, OperationGraph& graph)
+      : job_(job),
+        plan_(job.plan),
+        shape_(plan_.pipeline_shape()),
+        operators_(job.rates),
+        stages_(pipeline_stages(plan_, job.model)),
+        places_(expert_places(job)),
+        graph_(graph),
+        cache_((job.model.layers.size() + 2) * 4) {}
+
+  [[nodiscard]] UnitIndex embedding() const { return job_.model.layers.size(); }
+  [[nodiscard]] UnitIndex head() const { return job_.model.layers.size() + 1; }
+  // In the order of a forward pass.
+  [[nodiscard]] std::vector<UnitIndex> units_of(const PipelineStage& stage) const;
+  [[nodiscard]] const NamedUnit& unit(UnitIndex index, PassKind kind);
+  [[nodiscard]] std::string name_of(UnitIndex index) const;
+  [[nodiscard]] const OperatorTimes& operators() const { return operators_; }
+  [[nodiscard]] const PipelineStage& stage_of(int place, int chunk) const {
+    return stages_[static_cast<std::size_t>(shape_.stage_of(place, chunk))];
+  }
+  [[nodiscard]] RankParameters parameters_of(UnitIndex index) const;
+  // Of a unit that the stage has, with what belongs to it for the sum of gradients.
+  [[nodiscard]] RankParameters gradients_of(const PipelineStage& stage, UnitIndex index) const;
+  [[nodiscard]] RankParameters parameters_of_rank(int place) const;
+  [[nodiscard]] std::vector<UnitOfPass> units_of_rank(const std::vector<Pass>& passes,
+                                                      int place) const;
+
+ private:
+  const StepJob& job_;
+  const ParallelPlan& plan_;
+  PipelineShape shape_;
+  OperatorTimes operators_;
+  std::vector<PipelineStage> stages_;
+  ExpertDomains places_;
+  OperationGraph& graph_;
+  std::vector<std::optional<NamedUnit>> cache_;  // By unit and kind of pass.
+};
+
+}  // namespace trainyard

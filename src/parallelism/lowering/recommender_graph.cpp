@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/lowering/recommender_graph.h"
+
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "parallelism/closed_forms/pass_units.h"
+
+namespace trainyard {
+namespace {
+
+class RecommenderLowering {
+ public:
+  explicit RecommenderLowering(const RecommenderJob& job)
+      : job_(job), traffic_(recommender_traffic(job)), graph_(job.ranks()) {
+    std::vector<int> all(static_cast<std::size_t>(job.ranks()));
+    std::iota(all.begin(), all.end(), 0);
+    communicators_ = {.indices = graph_.add_communicator("indices", all),
+                      .tables = graph_.add_communicator("tables", all),
+                      .data = graph_.add_communicator("data", all)};
+  }
+
+  OperationGraph all() && {
+    for (int rank = 0; rank < job_.ranks(); ++rank) {
+      add_rank(rank);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  using Operations = std::vector<OperationId>;
+  struct Communicators {
+    CommunicatorId indices;
+    CommunicatorId tables;
+    CommunicatorId data;
+  };
+  struct Streams {
+    StreamId compute;
+    StreamId indices;
+    StreamId tables;
+    StreamId data;
+  };
+
+  void add_rank(int rank);
+  OperationId compute(const Streams& streams, std::string_view name, const StepParts& parts,
+                      const Operations& after = {}) {
+    const OperationId id = graph_.add_compute(streams.compute, name, graph_.add_mix(parts));
+    link(after, id);
+    return id;
+  }
+  // Nothing where there is nothing to send.
+  Operations call(StreamId stream, std::string_view name, StepPart part, GraphCall call,
+                  const Operations& after) {
+    if (call.size == Bytes()) {
+      return {};
+    }
+    const OperationId id = graph_.add_collective(stream, name, part, call);
+    link(after, id);
+    return {id};
+  }
+  void link(const Operations& before, OperationId id) {
+    for (const OperationId each : before) {
+      graph_.add_dependency(each, id);
+    }
+  }
+  [[nodiscard]] std::int32_t slowdown(bool is_beside) const {
+    return is_beside ? slowdown_of(job_.rates.overlapped_data) : 0;
+  }
+  Operations send_indices(const Streams& streams) {
+    return call(streams.indices, "indices", StepPart::Context,
+                {.communicator = communicators_.indices,
+                 .operation = Operation::AllToAll,
+                 .size = traffic_.indices,
+                 .slowdown_ppm = slowdown(job_.overlaps_input())},
+                {});
+  }
+  // Sums of tables to their samples, or their gradients back.
+  Operations exchange(const Streams& streams, bool is_forward, const Operations& after) {
+    const std::int32_t slowed = slowdown(job_.overlaps_tables());
+    Operations calls =
+        call(streams.tables, is_forward ? "vectors" : "gradients of vectors", StepPart::Expert,
+             {.communicator = communicators_.tables,
+              .operation = Operation::AllToAll,
+              .size = traffic_.vectors,
+              .slowdown_ppm = slowed},
+             after);
+    const Operations split =
+        call(streams.tables, is_forward ? "vectors of split tables" : "gradients of split tables",
+             StepPart::Expert,
+             {.communicator = communicators_.tables,
+              .operation = is_forward ? Operation::ReduceScatter : Operation::AllGather,
+              .size = traffic_.split_vectors,
+              .slowdown_ppm = slowed},
+             after);
+    calls.insert(calls.end(), split.begin(), split.end());
+    return calls;
+  }
+  Operations reduce(const Streams& streams, std::string_view name, Bytes size,
+                    const Operations& after) {
+    return call(streams.data, name, StepPart::Data,
+                {.communicator = communicators_.data,
+                 .operation = Operation::AllReduce,
+                 .size = size,
+                 .slowdown_ppm = slowdown(job_.overlaps_data())},
+                after);
+  }
+
+  const RecommenderJob& job_;
+  RecommenderTraffic traffic_;
+  OperationGraph graph_;
+  Communicators communicators_;
+};
+
+void RecommenderLowering::add_rank(int rank) {
+  const Streams streams{.compute = graph_.add_stream(rank, "compute"),
+                        .indices = graph_.add_stream(rank, "indices"),
+                        .tables = graph_.add_stream(rank, "tables"),
+                        .data = graph_.add_stream(rank, "data")};
+  const RecommenderTimes times = recommender_times(job_, static_cast<std::size_t>(rank));
+  const Operations indices = send_indices(streams);
+  const OperationId lookups =
+      compute(streams, "look up", times.lookups, job_.overlaps_input() ? Operations() : indices);
+  const Operations vectors = exchange(streams, true, {lookups});
+  compute(streams, "bottom MLP", times.bottom_forward,
+          job_.overlaps_tables() ? Operations() : vectors);
+  compute(streams, "interaction", times.interaction_forward, vectors);
+  compute(streams, "top MLP", times.top_forward);
+  const OperationId top = compute(streams, "top MLP backward", times.top_backward);
+  Operations reduced;
+  // Gradients of cross layers are there only behind the interaction.
+  const bool is_early = job_.overlaps_data() && !job_.workload.model.cross;
+  if (is_early) {
+    reduced = reduce(streams, "gradients of the top MLP", traffic_.top_gradients, {top});
+  }
+  const OperationId interaction =
+      compute(streams, "interaction backward", times.interaction_backward);
+  const Operations gradients = exchange(streams, false, {interaction});
+  if (job_.overlaps_data() && !is_early) {
+    reduced = reduce(streams, "gradients of the top MLP", traffic_.top_gradients, {interaction});
+  }
+  const OperationId bottom = compute(streams, "bottom MLP backward", times.bottom_backward,
+                                     job_.overlaps_tables() ? Operations() : gradients);
+  const OperationId updates = compute(streams, "update tables", times.updates, gradients);
+  const OperationId ready = job_.overlaps_data() ? bottom : updates;
+  if (!job_.overlaps_data()) {
+    reduced = reduce(streams, "gradients of the top MLP", traffic_.top_gradients, {ready});
+  }
+  // Gradients of replicated tables are written with the updates.
+  const Operations rest = reduce(streams, "other gradients", traffic_.bottom_gradients,
+                                 {job_.sharding.replicated.parameters > 0 ? updates : ready});
+  reduced.insert(reduced.end(), rest.begin(), rest.end());
+  compute(streams, "optimizer", times.optimizer, reduced);
+}
+
+}  // namespace
+
+OperationGraph lower_recommender(const RecommenderJob& job) {
+  return RecommenderLowering(job).all();
+}
+
+std::string_view recommender_part_name(StepPart part) {
+  switch (part) {
+    case StepPart::Attention:
+      return "lookups";
+    case StepPart::Casts:
+      return "updates";
+    case StepPart::Head:
+      return "interaction";
+    case StepPart::Context:
+      return "indices";
+    case StepPart::Expert:
+      return "vectors";
+    case StepPart::Linear:
+    case StepPart::MemoryBound:
+    case StepPart::Data:
+    case StepPart::Bubble:
+    case StepPart::Optimizer:
+    case StepPart::Jitter:
+    case StepPart::Fixed:
+      return to_string(part);
+    default:
+      return "";
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/lowering/step_graph.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "parallelism/graph/graph_blame.h"
+#include "parallelism/model/rank_groups.h"
+#include "sim/config_error.h"
+#include "sim/simulator.h"
+
+namespace trainyard {
+namespace {
+
+// Of the passes of a rank, divided by the micro-batches.
+void add_pass_times(const StepJob& job, int rank, StepGraphRun& run) {
+  SimTime forward;
+  SimTime backward;
+  for (const LoweredPass& pass : run.lowered.passes) {
+    if (pass.rank == rank) {
+      const SimTime time =
+          run.run.timings[pass.last.value()].end - run.run.timings[pass.first.value()].start;
+      (pass.pass.kind == PassKind::Forward ? forward : backward) += time;
+    }
+  }
+  const std::int64_t count = job.plan.micro_batches();
+  run.step.forward = SimTime(forward.picoseconds() / count);
+  run.step.backward = SimTime(backward.picoseconds() / count);
+}
+
+}  // namespace
+
+StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator, GraphTraffic& traffic,
+                            Folding folding, const GraphRunOptions& options,
+                            const ComputeJitter& jitter) {
+  StepGraphRun run{.lowered = lower_step(job, folding), .run = {}, .ranks = {}, .step = {}};
+  const OperationGraph& graph = run.lowered.graph;
+  check(graph, "step");
+  const GraphRunOptions applied = jitter.has_any() ? with_jitter(options, jitter, graph) : options;
+  run.run = run_graph(simulator, graph, traffic, applied);
+  if (!run.run.finished()) {
+    throw ConfigError(fmt::format("step: expected a step that ends, found that {} ({} wait)",
+                                  run.run.waits.front().text, run.run.waits.size()));
+  }
+  run.ranks = blame_of(graph, run.run, applied);
+  std::size_t busiest = 0;
+  for (std::size_t index = 1; index < run.ranks.size(); ++index) {
+    if (run.ranks[index][StepPart::Bubble] < run.ranks[busiest][StepPart::Bubble]) {
+      busiest = index;
+    }
+  }
+  const int rank = graph.present()[busiest];
+  const std::vector<int> pipeline = group_of(job.plan, RankGroupKind::Pipeline, rank);
+  const auto place = std::find(pipeline.begin(), pipeline.end(), rank) - pipeline.begin();
+  run.step.busiest_rank = static_cast<int>(place);
+  run.step.parts = run.ranks[busiest];
+  run.step.parts[StepPart::Fixed] = job.software.fixed;
+  if (!jitter.has_any()) {
+    run.step.parts[StepPart::Jitter] = jitter_of(run.step.parts.total(), job.server_of_rank);
+  }
+  run.step.time = run.step.parts.total();
+  add_pass_times(job, rank, run);
+  return run;
+}
+
+StepGraphRun run_step_graph(const StepJob& job, GroupTimes& times, Folding folding,
+                            const GraphRunOptions& options, const ComputeJitter& jitter) {
+  Simulator simulator;
+  TimedTraffic traffic(times);
+  return run_step_graph(job, simulator, traffic, folding, options, jitter);
+}
+
+}  // namespace trainyard

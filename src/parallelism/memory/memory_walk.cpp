@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/memory/memory_walk.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "nccl/types/environment.h"
+#include "parallelism/operators/rank_parameters.h"
+#include "parallelism/traffic/step_traffic.h"
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// What is computed, gathered and freed as one: a layer, or what stands beside the layers.
+struct Unit {
+  StepPlace place = StepPlace::Layer;
+  int layer = 0;
+  SavedBytes kept = {};
+  Bytes logits = {};        // Of `kept`, what the loss holds.
+  Bytes working = {};       // In its backward, with what is recomputed.
+  Bytes loss_working = {};  // The same of the loss.
+  RankParameters parameters = {};
+  std::int64_t largest_matrix = 0;  // Elements.
+};
+
+struct Chunk {
+  std::vector<Unit> units;  // In the order of a forward.
+};
+
+class RankWalk {
+ public:
+  RankWalk(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
+           const ExpertLoads& loads, int rank, RepeatedPasses repeated)
+      : model_(model), plan_(plan), settings_(settings), loads_(loads), repeated_(repeated) {
+    memory_.rank = rank;
+  }
+
+  RankMemory run(std::span<const int> stage_layers) {
+    const PipelineShape shape = plan_.pipeline_shape();
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      has_embedding_ = has_embedding_ || shape.stage_of(memory_.rank, chunk) == 0;
+    }
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      add_chunk(stage_layers, shape.stage_of(memory_.rank, chunk));
+    }
+    add_residents();
+    for (const Pass& pass : passes_of(shape, memory_.rank)) {
+      begin(pass);
+      step_or_recall(pass);
+      end();
+      count(pass.kind);
+    }
+    CHECK(held_.kept.count() == 0, "a pass keeps memory behind the step");
+    CHECK(held_.logits.count() == 0, "a loss keeps memory behind the step");
+    CHECK(held_.away.count() == 0, "activations stay on the host behind the step");
+    held_.leaving = {};
+    begin({});
+    consider(StepPlace::Optimizer, 0, {});
+    end();
+    const auto highest = std::max_element(memory_.profile.begin(), memory_.profile.end(),
+                                          [](const MemoryMoment& a, const MemoryMoment& b) {
+                                            return a.use.device() < b.use.device();
+                                          });
+    memory_.peak = static_cast<std::size_t>(highest - memory_.profile.begin());
+    return std::move(memory_);
+  }
+
+ private:
+  // What passes leave to the next ones.
+  struct Held {
+    Bytes kept = {};
+    Bytes logits = {};
+    Bytes away = {};     // Activations in host memory.
+    Bytes leaving = {};  // Of the last forward, still on the way there.
+
+    [[nodiscard]] auto operator<=>(const Held&) const = default;
+  };
+  struct KnownPass {
+    MemoryMoment highest = {};
+    Held then = {};
+  };
+
+  // Of the moment, beside what is always there and what is kept.
+  struct Extra {
+    Bytes gathered = {};
+    Bytes working = {};
+    Bytes loss = {};
+    Bytes passing = {};  // Activations on their way to the host or back.
+  };
+
+  [[nodiscard]] bool shards_gradients() const {
+    return plan_.zero_stage >= 2 && plan_.shards() > 1;
+  }
+  [[nodiscard]] bool accumulates_unsharded() const {
+    return shards_gradients() && settings_.unsharded_gradient > 0 && plan_.micro_batches() > 1;
+  }
+  [[nodiscard]] bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shards() > 1; }
+
+  void add_chunk(std::span<const int> stage_layers, int stage) {
+    const auto index = static_cast<std::size_t>(stage);
+    const int first = std::accumulate(stage_layers.begin(), stage_layers.begin() + stage, 0);
+    Chunk chunk;
+    if (stage == 0) {
+      chunk.units.push_back(embedding_unit());
+    }
+    for (int layer = first; layer < first + stage_layers[index]; ++layer) {
+      chunk.units.push_back(layer_unit(layer));
+    }
+    if (index + 1 == stage_layers.size()) {
+      chunk.units.push_back(head_unit());
+    }
+    chunks_.push_back(std::move(chunk));
+  }
+
+  [[nodiscard]] Unit embedding_unit() const {
+    Unit unit{.place = StepPlace::Embedding};
+    unit.kept =
+        saved_bytes(embedding_tensors(model_, plan_, settings_.activations), plan_.tokens());
+    ParallelPlan plan = plan_;
+    plan.tensor = settings_.has_split_embedding ? plan.tensor : 1;
+    unit.parameters.dense = rank_embedding_parameters(model_, plan);
+    unit.largest_matrix = largest_embedding_matrix(model_, plan);
+    return unit;
+  }
+
+  [[nodiscard]] Unit layer_unit(int index) {
+    const ModelLayer& layer = model_.layers[static_cast<std::size_t>(index)];
+    const ActivationOptions options = activation_options(model_, index, plan_, settings_, loads_);
+    Unit unit{.place = StepPlace::Layer, .layer = index};
+    const std::vector<SavedTensor> saved = saved_tensors(model_, layer, plan_, options);
+    const std::vector<SavedTensor> kept = kept_tensors(model_, layer, plan_, options);
+    unit.kept = saved_bytes(kept, plan_.tokens());
+    // Under full recomputation the layer's input is the first tensor that it saves.
+    unit.working = saved_bytes(saved, plan_.tokens()).forward - unit.kept.forward +
+                   backward_working_bytes(model_, layer, plan_, options);
+    unit.parameters = rank_parameters(model_, layer, plan_);
+    for (const WeightMatrix& matrix : rank_matrices(model_, layer, plan_)) {
+      unit.largest_matrix = std::max(unit.largest_matrix, matrix.elements());
+      const std::pair<std::int64_t, std::int64_t> matrix_shape{matrix.inputs, matrix.outputs};
+      if (std::find(shapes_.begin(), shapes_.end(), matrix_shape) == shapes_.end()) {
+        shapes_.push_back(matrix_shape);
+      }
+    }
+    return unit;
+  }
+
+  [[nodiscard]] Unit head_unit() const {
+    Unit unit{.place = StepPlace::Head};
+    const std::vector<SavedTensor> tensors = head_tensors(model_, plan_, settings_.activations);
+    unit.kept = saved_bytes(tensors, plan_.tokens());
+    unit.logits = tensors.back().bytes(plan_.tokens());
+    unit.loss_working = loss_working_bytes(model_, plan_, settings_.activations);
+    unit.largest_matrix = largest_head_matrix(model_, plan_);
+    unit.parameters.dense =
+        rank_head(model_, plan_, model_.has_tied_embeddings && has_embedding_).dense;
+    return unit;
+  }
+
+  // Of ZeRO-Offload with one micro-batch: nothing is accumulated on the GPU.
+  [[nodiscard]] bool streams_gradients() const {
+    return plan_.offload.optimizer && plan_.micro_batches() == 1;
+  }
+
+  // What the optimizer needs goes from the GPU to the host; layers keep weights as they use them.
+  // `owned` and `held`: parameters that the rank updates, and those that it keeps.
+  void move_optimizer(std::int64_t owned, std::int64_t held) {
+    const StateFormat& states = settings_.states;
+    memory_.host.optimizer = resident_[MemoryClass::OptimizerStates];
+    memory_.host.gradients = Bytes(owned) * states.gradient;
+    resident_[MemoryClass::OptimizerStates] = {};
+    if (states.weight > states.compute) {
+      memory_.host.optimizer += Bytes(owned) * states.weight;
+      resident_[MemoryClass::Weights] = Bytes(held) * states.compute;
+    }
+    if (streams_gradients()) {
+      resident_[MemoryClass::Gradients] = {};
+    }
+  }
+
+  void add_residents() {
+    RankParameters total;
+    for (const Chunk& chunk : chunks_) {
+      for (const Unit& unit : chunk.units) {
+        total += unit.parameters;
+      }
+    }
+    const StateFormat& states = settings_.states;
+    const std::int64_t dense_shards = plan_.shards();
+    const std::int64_t expert_shards =
+        plan_.shard_group == 0 ? plan_.expert_gradient_ranks() : plan_.shard_group;
+    const auto share = [&](int from_stage) {
+      return plan_.zero_stage < from_stage
+                 ? total
+                 : RankParameters{ceil_divide(total.dense, dense_shards),
+                                  ceil_divide(total.expert, expert_shards)};
+    };
+    resident_[MemoryClass::Weights] = Bytes(share(3).total()) * states.weight;
+    if (states.weight > states.compute && (plan_.zero_stage == 1 || plan_.zero_stage == 2)) {
+      // The wider weights are the master copy, and sharded as such.
+      resident_[MemoryClass::Weights] =
+          Bytes(total.total()) * states.compute + Bytes(share(1).total()) * states.weight;
+    }
+    resident_[MemoryClass::Gradients] = accumulates_unsharded()
+                                            ? Bytes(total.total()) * settings_.unsharded_gradient
+                                            : Bytes(share(2).total()) * states.gradient;
+    resident_[MemoryClass::OptimizerStates] = states.optimizer_bytes(share(1).total());
+    if (plan_.offload.optimizer) {
+      move_optimizer(share(1).total(), share(3).total());
+    }
+    if (settings_.weight_gradients == WeightGradientBuffer::CachedByShape) {
+      for (const auto& [inputs, outputs] : shapes_) {
+        resident_[MemoryClass::Working] += Bytes(inputs * outputs) * states.compute;
+      }
+    }
+    resident_[MemoryClass::Buffers] = settings_.buckets + transfer_buffers();
+    resident_[MemoryClass::Communication] = communication_buffers();
+    resident_[MemoryClass::Context] = settings_.context;
+  }
+
+  // An activation and a gradient on their way.
+  [[nodiscard]] Bytes transfer_buffers() const {
+    if (plan_.pipeline == 1) {
+      return {};
+    }
+    return transfer_size(model_, plan_, false) * 2;
+  }
+
+  // Of each group of ranks that this one is in.
+  [[nodiscard]] Bytes communication_buffers() const {
+    const std::array<int, 5> groups{plan_.tensor, plan_.context, plan_.pipeline,
+                                    plan_.gradient_ranks(), plan_.expert};
+    const auto communicators =
+        std::count_if(groups.begin(), groups.end(), [](int ranks) { return ranks > 1; });
+    const nccl::Environment library;
+    return (library.simple_buffer + library.ll_buffer + library.ll128_buffer) *
+           (static_cast<std::int64_t>(communicators) * settings_.connections);
+  }
+
+  void begin(const Pass& pass) {
+    memory_.profile.push_back({.position = memory_.profile.size(), .pass = pass});
+    is_first_ = true;
+  }
+
+  void end() { CHECK(!is_first_, "a pass without a moment"); }
+
+  // What is recalled has had its part in the most that is on the host.
+  void step_or_recall(const Pass& pass) {
+    const auto [known, is_new] = known_passes_.try_emplace({pass.kind, pass.chunk, held_});
+    MemoryMoment& moment = memory_.profile.back();
+    if (is_new || repeated_ == RepeatedPasses::WalkAgain) {
+      step(pass);
+      known->second = {.highest = moment, .then = held_};
+      return;
+    }
+    const MemoryMoment& highest = known->second.highest;
+    moment.place = highest.place;
+    moment.layer = highest.layer;
+    moment.use = highest.use;
+    is_first_ = false;
+    held_ = known->second.then;
+  }
+
+  void step(const Pass& pass) {
+    const Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    switch (pass.kind) {
+      case PassKind::Forward:
+        forward(chunk);
+        return;
+      case PassKind::Backward:
+        backward(chunk, false);
+        return;
+      case PassKind::InputGradient:
+        backward(chunk, true);
+        return;
+      case PassKind::WeightGradient:
+        weight_gradients(chunk);
+        return;
+    }
+  }
+
+  void count(PassKind kind) {
+    if (kind == PassKind::Forward) {
+      ++alive_;
+      memory_.most_activations = std::max(memory_.most_activations, alive_);
+    } else if (kind != PassKind::InputGradient) {
+      --alive_;
+    }
+  }
+
+  void forward(const Chunk& chunk) {
+    consider_passage(chunk);
+    for (std::size_t index = 0; index < chunk.units.size(); ++index) {
+      const Unit& unit = chunk.units[index];
+      Extra extra{.gathered = gathered(chunk, index, 1)};
+      keep(unit, extra);
+      consider(unit.place, unit.layer, extra);
+    }
+  }
+
+  [[nodiscard]] bool is_offloaded(const Unit& unit) const {
+    return plan_.offload.activations && unit.place == StepPlace::Layer;
+  }
+
+  // On the host, and for the time of two forwards also here.
+  void keep(const Unit& unit, Extra& extra) {
+    if (!is_offloaded(unit)) {
+      held_.kept += unit.kept.forward - unit.logits;
+      held_.logits += unit.logits;
+      extra.passing = held_.leaving;
+      held_.leaving = {};
+      return;
+    }
+    extra.passing = unit.kept.forward + held_.leaving;
+    held_.leaving = unit.kept.forward;
+    held_.away += unit.kept.forward;
+    memory_.host.activations = std::max(memory_.host.activations, held_.away);
+  }
+
+  // Those of the unit itself and of the one whose backward is next.
+  [[nodiscard]] Bytes returned(const Chunk& chunk, std::size_t index) const {
+    const Unit& unit = chunk.units[index];
+    const Bytes own = is_offloaded(unit) ? unit.kept.forward : Bytes();
+    const bool has_next = index > 0 && is_offloaded(chunk.units[index - 1]);
+    return own + (has_next ? chunk.units[index - 1].kept.forward : Bytes());
+  }
+
+  void release(const Unit& unit) {
+    if (is_offloaded(unit)) {
+      held_.away = held_.away - unit.kept.forward;
+      return;
+    }
+    held_.kept = held_.kept - (unit.kept.forward - unit.logits);
+    held_.logits = held_.logits - unit.logits;
+  }
+
+  void backward(const Chunk& chunk, bool is_split) {
+    consider_passage(chunk);
+    for (std::size_t index = chunk.units.size(); index-- > 0;) {
+      const Unit& unit = chunk.units[index];
+      Extra extra{.gathered = gathered(chunk, index, -1),
+                  .working = unit.working,
+                  .loss = unit.loss_working,
+                  .passing = returned(chunk, index)};
+      if (shards_gradients()) {
+        // In the layers' format, and on its way in that of the accumulated ones.
+        extra.gathered +=
+            Bytes(unit.parameters.total()) *
+            (settings_.states.compute + (accumulates_unsharded() ? 0 : settings_.states.gradient));
+      } else if (needs_matrix_buffer(unit)) {
+        extra.working += Bytes(unit.largest_matrix) * settings_.states.compute;
+      }
+      if (streams_gradients() && !shards_gradients()) {
+        extra.gathered += Bytes(unit.parameters.total()) * settings_.states.gradient;
+      }
+      consider(unit.place, unit.layer, extra);
+      release(unit);
+      if (is_split) {
+        held_.kept += unit.kept.weight;
+      }
+    }
+  }
+
+  void weight_gradients(const Chunk& chunk) {
+    consider_passage(chunk);
+    for (std::size_t index = chunk.units.size(); index-- > 0;) {
+      const Unit& unit = chunk.units[index];
+      Extra extra;
+      if (needs_matrix_buffer(unit)) {
+        extra.working = Bytes(unit.largest_matrix) * settings_.states.compute;
+      }
+      consider(unit.place, unit.layer, extra);
+      held_.kept = held_.kept - unit.kept.weight;
+    }
+  }
+
+  // Embedding and head have no fused addition of gradients.
+  [[nodiscard]] bool needs_matrix_buffer(const Unit& unit) const {
+    return settings_.weight_gradients == WeightGradientBuffer::Transient ||
+           unit.place != StepPlace::Layer;
+  }
+
+  // Weights of a unit and of those after it in the direction of the pass.
+  [[nodiscard]] Bytes gathered(const Chunk& chunk, std::size_t index, int direction) const {
+    if (!shards_weights()) {
+      return {};
+    }
+    std::int64_t parameters = 0;
+    auto at = static_cast<std::ptrdiff_t>(index);
+    const auto count = static_cast<std::ptrdiff_t>(chunk.units.size());
+    for (int ahead = 0; ahead <= settings_.prefetched_units; ++ahead, at += direction) {
+      if (at >= 0 && at < count) {
+        parameters += chunk.units[static_cast<std::size_t>(at)].parameters.total();
+      }
+    }
+    return Bytes(parameters) * settings_.states.compute;
+  }
+
+  // A stage may have no unit at all.
+  void consider_passage(const Chunk& chunk) {
+    if (chunk.units.empty()) {
+      consider(StepPlace::Layer, 0, {});
+    }
+  }
+
+  void consider(StepPlace place, int layer, const Extra& extra) {
+    MemoryUse use = resident_;
+    use[MemoryClass::GatheredWeights] += extra.gathered;
+    use[MemoryClass::Activations] += held_.kept + extra.passing;
+    use[MemoryClass::Loss] += held_.logits + extra.loss;
+    use[MemoryClass::Working] += extra.working;
+    const Bytes passing = use.allocated() - resident_.allocated();
+    use[MemoryClass::Fragmentation] =
+        Bytes(std::llround(static_cast<double>(passing.count()) * settings_.fragmentation));
+    MemoryMoment& moment = memory_.profile.back();
+    if (is_first_ || use.device() > moment.use.device()) {
+      moment.place = place;
+      moment.layer = layer;
+      moment.use = use;
+      is_first_ = false;
+    }
+  }
+
+  const Model& model_;
+  const ParallelPlan& plan_;
+  const MemorySettings& settings_;
+  const ExpertLoads& loads_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;  // Of matrices, each once.
+  bool has_embedding_ = false;
+  MemoryUse resident_;
+  Held held_;
+  std::map<std::tuple<PassKind, int, Held>, KnownPass> known_passes_;  // By kind and chunk.
+  RepeatedPasses repeated_;
+  int alive_ = 0;
+  bool is_first_ = true;
+  RankMemory memory_;
+};
+
+}  // namespace
+
+RankMemory rank_memory(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
+                       const ExpertLoads& loads, int rank, std::span<const int> stage_layers,
+                       RepeatedPasses repeated) {
+  return RankWalk(model, plan, settings, loads, rank, repeated).run(stage_layers);
+}
+
+}  // namespace trainyard

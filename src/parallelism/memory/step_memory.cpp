@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/memory/step_memory.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "parallelism/memory/memory_walk.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw ConfigError("memory: " + text);
+}
+
+void check_stages(const Model& model, const ParallelPlan& plan, std::span<const int> layers) {
+  const auto stages = static_cast<std::size_t>(plan.pipeline_shape().stages());
+  if (layers.size() != stages) {
+    refuse(fmt::format("expected the layers of {} stages, found {}", stages, layers.size()));
+  }
+  const auto least = std::min_element(layers.begin(), layers.end());
+  if (*least < 0) {
+    refuse(fmt::format("expected no negative number of layers, found {}", *least));
+  }
+  const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  if (total != static_cast<std::int64_t>(model.layers.size())) {
+    refuse(fmt::format("expected stages with the {} layers of {}, found {}", model.layers.size(),
+                       model.title, total));
+  }
+}
+
+void check_expert_plan(const ParallelPlan& plan, const MemorySettings& settings) {
+  if (plan.recompute == Recompute::Selective &&
+      settings.activations.selective == SelectiveRecompute::AlternateProducts) {
+    refuse("expected no selective recomputation of alternate products with experts, found both");
+  }
+  if (plan.tensor > 1 && !plan.has_sequence_parallelism && plan.expert_tensor != plan.tensor) {
+    refuse(
+        fmt::format("expected sequence parallelism or expert_tensor as tensor with experts, "
+                    "found expert_tensor {} and tensor {}",
+                    plan.expert_tensor, plan.tensor));
+  }
+  if (plan.shard_group != 0 && plan.expert_gradient_ranks() % plan.shard_group != 0) {
+    refuse(
+        fmt::format("expected a shard group that divides the {} ranks of an expert's gradient, "
+                    "found {}",
+                    plan.expert_gradient_ranks(), plan.shard_group));
+  }
+}
+
+// Which products alternate depends on how the software orders them beside those of tokens.
+void check_modulation(const ParallelPlan& plan, const MemorySettings& settings) {
+  if (plan.recompute == Recompute::Selective &&
+      settings.activations.selective == SelectiveRecompute::AlternateProducts) {
+    refuse("expected no selective recomputation of alternate products with modulation, found both");
+  }
+}
+
+// Sums stay far below the largest integer.
+void check_sizes(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
+                 const ExpertLoads& loads) {
+  constexpr double kMostBytes = 1e15;
+  double total = 0.0;
+  for (std::size_t index = 0; index < model.layers.size(); ++index) {
+    const ActivationOptions options =
+        activation_options(model, static_cast<int>(index), plan, settings, loads);
+    for (const SavedTensor& tensor : saved_tensors(model, model.layers[index], plan, options)) {
+      total += static_cast<double>(tensor.bytes_per_token);
+    }
+  }
+  total *= static_cast<double>(plan.tokens());
+  if (total > kMostBytes) {
+    refuse(fmt::format("expected activations of at most 1 PB in a micro-batch, found {:.0f} PB",
+                       total / kMostBytes));
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(MemoryClass memory_class) {
+  constexpr std::array<std::string_view, kMemoryClasses.size()> kNames{
+      "weights", "gradients", "optimizer states", "gathered weights", "activations", "loss",
+      "working", "buffers",   "fragmentation",    "communication",    "context"};
+  return kNames[static_cast<std::size_t>(memory_class)];
+}
+
+std::string_view to_string(MemoryFit fit) {
+  constexpr std::array<std::string_view, 3> kNames{"fits", "fits without fragmentation",
+                                                   "out of memory"};
+  return kNames[static_cast<std::size_t>(fit)];
+}
+
+Bytes MemoryUse::allocated() const {
+  return reserved() - (*this)[MemoryClass::Fragmentation];
+}
+
+Bytes MemoryUse::reserved() const {
+  return device() - (*this)[MemoryClass::Communication] - (*this)[MemoryClass::Context];
+}
+
+Bytes MemoryUse::device() const {
+  return std::accumulate(by_class.begin(), by_class.end(), Bytes());
+}
+
+std::string MemoryMoment::where() const {
+  if (place == StepPlace::Optimizer) {
+    return "optimizer";
+  }
+  constexpr std::array<std::string_view, 4> kKinds{"forward", "backward", "gradient of inputs",
+                                                   "gradient of weights"};
+  const std::string unit = place == StepPlace::Layer       ? fmt::format("layer {}", layer)
+                           : place == StepPlace::Embedding ? "embedding"
+                                                           : "head";
+  return fmt::format("{} of micro-batch {}, chunk {}, {}",
+                     kKinds[static_cast<std::size_t>(pass.kind)], pass.micro_batch, pass.chunk,
+                     unit);
+}
+
+ActivationOptions activation_options(const Model& model, int of_model, const ParallelPlan& plan,
+                                     const MemorySettings& settings, const ExpertLoads& loads) {
+  ActivationOptions options = settings.activations;
+  const auto& experts = model.layers[static_cast<std::size_t>(of_model)].experts;
+  if (experts) {
+    options.expert_imbalance = fullest_rank(loads, of_model, *experts, plan.expert);
+  }
+  return options;
+}
+
+StepMemory step_memory(const Model& model, const ParallelPlan& plan,
+                       std::span<const int> stage_layers, const MemorySettings& settings,
+                       const ExpertLoads& loads) {
+  check_stages(model, plan, stage_layers);
+  for (const ModelLayer& layer : model.layers) {
+    if (layer.experts) {
+      check_expert_plan(plan, settings);
+    }
+  }
+  if (model.modulation) {
+    check_modulation(plan, settings);
+  }
+  check_sizes(model, plan, settings, loads);
+  StepMemory memory;
+  for (int rank = 0; rank < plan.pipeline; ++rank) {
+    memory.ranks.push_back(rank_memory(model, plan, settings, loads, rank, stage_layers));
+  }
+  const auto worst = std::max_element(memory.ranks.begin(), memory.ranks.end(),
+                                      [](const RankMemory& a, const RankMemory& b) {
+                                        return a.highest().use.device() < b.highest().use.device();
+                                      });
+  memory.worst = static_cast<std::size_t>(worst - memory.ranks.begin());
+  return memory;
+}
+
+Bytes device_capacity(Bytes data_sheet) {
+  constexpr double kGibPerGb = 1.073741824;
+  constexpr double kNotWithheld = 0.995;
+  return Bytes(std::llround(static_cast<double>(data_sheet.count()) * kGibPerGb * kNotWithheld));
+}
+
+MemoryFit fit_of(const MemoryUse& use, Bytes capacity) {
+  const Bytes needed = use.device();
+  if (needed <= capacity) {
+    return MemoryFit::Fits;
+  }
+  return needed - use[MemoryClass::Fragmentation] <= capacity ? MemoryFit::Tight
+                                                              : MemoryFit::OutOfMemory;
+}
+
+std::string describe_fit(const MemoryUse& use, Bytes capacity, std::string_view who,
+                         std::string_view when) {
+  constexpr double kGiga = 1e9;
+  const auto gigabytes = [](Bytes size) { return static_cast<double>(size.count()) / kGiga; };
+  std::array classes = kMemoryClasses;
+  std::stable_sort(classes.begin(), classes.end(),
+                   [&](MemoryClass a, MemoryClass b) { return use[a] > use[b]; });
+  std::string parts;
+  for (const MemoryClass memory_class : classes) {
+    if (use[memory_class].count() != 0) {
+      parts += fmt::format("{}{} {:.2f}", parts.empty() ? "" : ", ", to_string(memory_class),
+                           gigabytes(use[memory_class]));
+    }
+  }
+  return fmt::format("{}: {} needs {:.2f} of {:.2f} GB{}: {}", to_string(fit_of(use, capacity)),
+                     who, gigabytes(use.device()), gigabytes(capacity), when, parts);
+}
+
+MemoryVerdict memory_verdict(const StepMemory& memory, Bytes capacity) {
+  const RankMemory& rank = memory.highest();
+  const MemoryMoment& moment = rank.highest();
+  return {.fit = fit_of(moment.use, capacity),
+          .free = capacity - moment.use.device(),
+          .text = describe_fit(moment.use, capacity, fmt::format("pipeline rank {}", rank.rank),
+                               " at " + moment.where())};
+}
+
+}  // namespace trainyard

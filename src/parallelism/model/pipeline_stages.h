@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which layers each stage of a pipeline has.
+//
+// The plan may say it. Otherwise layers are dealt out evenly; where that does not come out even but
+// does with the head, or the head and the embedding, counted as a layer each, the last stage, or
+// both ends, have one less, as the 126 layers of Llama 3 405B on 128 places (arXiv 2407.21783,
+// section 3.3.2). Otherwise the layers left over go to the stages in the middle, one each.
+#pragma once
+
+#include <vector>
+
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+
+namespace trainyard {
+
+struct PipelineStage {
+  int first_layer = 0;
+  int layers = 0;
+  bool has_embedding = false;  // The first stage.
+  bool has_head = false;       // The last one, with the last norm and the loss.
+};
+
+// By stage of the model, for a plan that passed check().
+[[nodiscard]] std::vector<PipelineStage> pipeline_stages(const ParallelPlan& plan,
+                                                         const Model& model);
+
+}  // namespace trainyard

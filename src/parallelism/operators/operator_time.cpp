@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/operators/operator_time.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace trainyard {
+namespace {
+
+// Rows and columns of a tile, and the share of the rate that a multiprocessor reaches with it. The
+// smaller the tile, the more operands it reads for each operation. Estimates; see docs/step.md.
+struct Tile {
+  std::int64_t rows;
+  std::int64_t columns;
+  double share;
+};
+constexpr std::array kTiles{Tile{256, 128, 1.0}, Tile{128, 128, 0.86}, Tile{128, 64, 0.69},
+                            Tile{64, 64, 0.52}};
+
+constexpr std::int64_t kAlignment = 16;     // Of N and K, elements.
+constexpr std::int64_t kHeadAlignment = 8;  // Of the size of a head.
+// Of an element, in bytes of operators that are counted here and by those who call memory_bound().
+constexpr double kCountedBytes = 2.0;
+
+// Of a fused kernel backward over forward: five products instead of two. Dao, arXiv 2307.08691.
+constexpr double kBackwardWork = 2.5;
+// Below these, a fused kernel has too little work to fill the GPU; estimates.
+constexpr double kFullSequence = 2048.0;
+constexpr double kFullHead = 128.0;
+constexpr double kHeadExponent = 0.3;
+constexpr double kSequenceExponent = 0.5;
+
+// Bytes for each score that are written and read where scores are kept: softmax, mask and dropout.
+constexpr double kScoreBytesForward = 9.0;
+constexpr double kScoreBytesBackward = 12.0;
+
+SimTime seconds_up(double value) {
+  return SimTime(static_cast<std::int64_t>(std::ceil(value * 1e12)));
+}
+
+std::int64_t divided_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+}  // namespace
+
+SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
+  if (gemm.m == 0 || gemm.n == 0 || gemm.k == 0 || gemm.count == 0) {
+    return {};
+  }
+  const double rate_of_one = rate / static_cast<double>(rates_.multiprocessors);
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    const std::int64_t tiles =
+        gemm.count * divided_up(gemm.m, tile.rows) * divided_up(gemm.n, tile.columns);
+    const std::int64_t waves = divided_up(tiles, rates_.multiprocessors);
+    const double operations = 2.0 * static_cast<double>(tile.rows * tile.columns) *
+                              static_cast<double>(gemm.k + rates_.tile_prologue);
+    best = std::min(best, static_cast<double>(waves) * operations / (rate_of_one * tile.share));
+  }
+  const double elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.k) +
+                          static_cast<double>(gemm.k) * static_cast<double>(gemm.n) +
+                          static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
+  const double bytes = rates_.element_bytes * elements * static_cast<double>(gemm.count);
+  return seconds_up(std::max(best, bytes / rates_.memory_rate)) + rates_.gemm_start;
+}
+
+SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
+  constexpr std::int64_t kShortestPart = 512;  // Of K; estimate.
+  constexpr double kSumBytes = 2.0 * 4.0;
+  SimTime best = linear(gemm);
+  for (std::int64_t parts = 2; gemm.k / parts >= kShortestPart; parts *= 2) {
+    const Gemm part{
+        .m = gemm.m, .n = gemm.n, .k = divided_up(gemm.k, parts), .count = gemm.count * parts};
+    const double sums = kSumBytes * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+                        static_cast<double>(part.count);
+    best = std::min(best, linear(part) + memory(sums));
+  }
+  return best;
+}
+
+double OperatorTimes::alignment(const Gemm& gemm) const {
+  return gemm.n % kAlignment == 0 && gemm.k % kAlignment == 0 ? 1.0 : rates_.misaligned;
+}
+
+double OperatorTimes::fused_flops(const AttentionShape& shape) const {
+  const double scores = static_cast<double>(shape.sequences * shape.heads) *
+                        static_cast<double>(shape.queries) * static_cast<double>(shape.keys);
+  const double all = 2.0 * scores * static_cast<double>(shape.query_size + shape.value_size);
+  return shape.is_causal ? all / 2.0 : all;
+}
+
+double OperatorTimes::fused_share(const AttentionShape& shape) const {
+  const double sequence = std::min(1.0, static_cast<double>(shape.keys) / kFullSequence);
+  const double head = std::min(1.0, static_cast<double>(shape.query_size) / kFullHead);
+  return std::pow(sequence, kSequenceExponent) * std::pow(head, kHeadExponent);
+}
+
+SimTime OperatorTimes::score_traffic(const AttentionShape& shape, double bytes) const {
+  return memory(in_elements(bytes) * static_cast<double>(shape.sequences * shape.heads) *
+                static_cast<double>(shape.queries) * static_cast<double>(shape.keys));
+}
+
+SimTime OperatorTimes::attention_forward(const AttentionShape& shape) const {
+  if (rates_.has_fused_attention) {
+    return seconds_up(fused_flops(shape) / (rates_.attention_forward * fused_share(shape))) +
+           rates_.gemm_start;
+  }
+  const std::int64_t count = shape.sequences * shape.heads;
+  const double rate =
+      rates_.gemm_rate * (shape.query_size % kHeadAlignment == 0 ? 1.0 : rates_.misaligned);
+  return time_of({.m = shape.queries, .n = shape.keys, .k = shape.query_size, .count = count},
+                 rate) +
+         time_of({.m = shape.queries, .n = shape.value_size, .k = shape.keys, .count = count},
+                 rate) +
+         score_traffic(shape, kScoreBytesForward);
+}
+
+SimTime OperatorTimes::attention_backward(const AttentionShape& shape) const {
+  if (rates_.has_fused_attention) {
+    return seconds_up(kBackwardWork * fused_flops(shape) /
+                      (rates_.attention_backward * fused_share(shape))) +
+           rates_.gemm_start;
+  }
+  // Two gradients for each product.
+  const SimTime forward = attention_forward(shape) - score_traffic(shape, kScoreBytesForward);
+  return forward * 2 + score_traffic(shape, kScoreBytesBackward);
+}
+
+double OperatorTimes::in_elements(double bytes) const {
+  return bytes * rates_.element_bytes / kCountedBytes;
+}
+
+SimTime OperatorTimes::memory(double bytes) const {
+  return seconds_up(bytes / rates_.memory_rate);
+}
+
+SimTime OperatorTimes::memory_bound(double bytes) const {
+  return memory(in_elements(bytes) * rates_.memory_bound);
+}
+
+SimTime OperatorTimes::casts(double bytes) const {
+  return memory(bytes * rates_.fp8_cast);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/operators/rank_parameters.h"
+
+#include <algorithm>
+
+#include "parallelism/model/model_ends.h"
+
+namespace trainyard {
+namespace {
+
+std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+void add_attention(std::vector<WeightMatrix>& matrices, const Model& model,
+                   const Attention& attention, std::int64_t tensor) {
+  if (attention.grouped) {
+    const auto& [heads, kv_heads, head_size] = *attention.grouped;
+    // A group is on several ranks where there are fewer groups than ranks.
+    const std::int64_t groups = ceil_divide(kv_heads, tensor);
+    matrices.push_back(
+        {.inputs = model.hidden, .outputs = (heads / tensor + 2 * groups) * head_size});
+    matrices.push_back({.inputs = heads / tensor * head_size, .outputs = model.hidden});
+    return;
+  }
+  const LatentAttention& latent = *attention.latent;
+  const std::int64_t heads = latent.heads / tensor;
+  const std::int64_t queries = heads * (latent.head_size + latent.rope_size);
+  if (latent.query_rank == 0) {
+    matrices.push_back({.inputs = model.hidden, .outputs = queries});
+  } else {
+    matrices.push_back({.inputs = model.hidden, .outputs = latent.query_rank});
+    matrices.push_back({.inputs = latent.query_rank, .outputs = queries});
+  }
+  matrices.push_back({.inputs = model.hidden, .outputs = latent.kv_rank + latent.rope_size});
+  matrices.push_back(
+      {.inputs = latent.kv_rank, .outputs = heads * (latent.head_size + latent.value_size)});
+  matrices.push_back({.inputs = heads * latent.value_size, .outputs = model.hidden});
+}
+
+// The matrices before the activation function are one.
+void add_feed_forward(std::vector<WeightMatrix>& matrices, std::int64_t hidden,
+                      const FeedForward& layer, std::int64_t split, std::int64_t count,
+                      bool is_expert) {
+  const std::int64_t inner = layer.size / split;
+  matrices.push_back({.inputs = hidden,
+                      .outputs = (layer.matrices() - 1) * inner,
+                      .count = count,
+                      .is_expert = is_expert});
+  matrices.push_back({.inputs = inner, .outputs = hidden, .count = count, .is_expert = is_expert});
+}
+
+// Biases and norms of attention.
+std::int64_t attention_vectors(const Model& model, const Attention& attention,
+                               std::int64_t tensor) {
+  std::int64_t count = 0;
+  if (attention.has_qk_norm) {
+    count += 2 * norm_parameters(model, attention.query_size());
+  }
+  if (attention.latent) {
+    count += norm_parameters(model, attention.latent->kv_rank) +
+             norm_parameters(model, attention.latent->query_rank);
+  }
+  if (model.bias == Bias::None) {
+    return count;
+  }
+  if (model.bias == Bias::All) {
+    count += model.hidden;  // Of the output.
+  }
+  if (attention.grouped) {
+    const auto& [heads, kv_heads, head_size] = *attention.grouped;
+    return count + (heads / tensor + 2 * ceil_divide(kv_heads, tensor)) * head_size;
+  }
+  const LatentAttention& latent = *attention.latent;
+  const std::int64_t queries = latent.query_rank == 0
+                                   ? latent.heads / tensor * (latent.head_size + latent.rope_size)
+                                   : latent.query_rank;
+  return count + queries + latent.kv_rank + latent.rope_size;
+}
+
+std::int64_t feed_forward_biases(const Model& model, const FeedForward& layer, std::int64_t split) {
+  return model.bias == Bias::All ? (layer.matrices() - 1) * layer.size / split + model.hidden : 0;
+}
+
+}  // namespace
+
+RankParameters& RankParameters::operator+=(const RankParameters& other) {
+  dense += other.dense;
+  expert += other.expert;
+  dense_matrices += other.dense_matrices;
+  expert_matrices += other.expert_matrices;
+  return *this;
+}
+
+std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& layer,
+                                        const ParallelPlan& plan) {
+  std::vector<WeightMatrix> matrices;
+  for (const EndLinear& each : layer_modulation(model)) {
+    matrices.push_back({.inputs = each.inputs, .outputs = each.outputs});
+  }
+  add_attention(matrices, model, layer.attention, plan.tensor);
+  if (layer.feed_forward) {
+    add_feed_forward(matrices, model.hidden, *layer.feed_forward, plan.tensor, 1, false);
+    return matrices;
+  }
+  const Experts& experts = *layer.experts;
+  matrices.push_back({.inputs = model.hidden, .outputs = experts.count});
+  add_feed_forward(matrices, model.hidden, experts.expert, plan.expert_tensor,
+                   experts.count / plan.expert, true);
+  if (experts.shared) {
+    add_feed_forward(matrices, model.hidden, *experts.shared, plan.tensor, 1, false);
+  }
+  return matrices;
+}
+
+RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
+                               const ParallelPlan& plan) {
+  RankParameters total{.dense = 2 * norm_parameters(model, model.hidden) +
+                                attention_vectors(model, layer.attention, plan.tensor)};
+  for (const EndLinear& each : layer_modulation(model)) {
+    total.dense += each.parameters() - each.weights();
+  }
+  for (const WeightMatrix& matrix : rank_matrices(model, layer, plan)) {
+    (matrix.is_expert ? total.expert : total.dense) += matrix.count * matrix.elements();
+    (matrix.is_expert ? total.expert_matrices : total.dense_matrices) += matrix.count;
+  }
+  // Of a feed-forward all matrices before the activation function are one in rank_matrices().
+  const auto apart = [](const FeedForward& one) { return one.matrices() - 2; };
+  if (layer.feed_forward) {
+    total.dense += feed_forward_biases(model, *layer.feed_forward, plan.tensor);
+    total.dense_matrices += apart(*layer.feed_forward);
+    return total;
+  }
+  const Experts& experts = *layer.experts;
+  total.expert_matrices += experts.count / plan.expert * apart(experts.expert);
+  total.dense += experts.has_router_bias ? experts.count : 0;
+  total.expert +=
+      experts.count / plan.expert * feed_forward_biases(model, experts.expert, plan.expert_tensor);
+  if (experts.shared) {
+    total.dense += feed_forward_biases(model, *experts.shared, plan.tensor);
+    total.dense_matrices += apart(*experts.shared);
+  }
+  return total;
+}
+
+std::int64_t rank_embedding_parameters(const Model& model, const ParallelPlan& plan) {
+  return (ceil_divide(model.vocabulary, plan.tensor) + learned_vectors(model)) * model.hidden +
+         parameters_of(input_linears(model)) +
+         (model.has_embedding_norm ? norm_parameters(model, model.hidden) : 0);
+}
+
+std::int64_t rank_logit_parameters(const Model& model, const ParallelPlan& plan) {
+  return ceil_divide(model.vocabulary, plan.tensor) * model.hidden;
+}
+
+std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan) {
+  return rank_logit_parameters(model, plan) + parameters_of(output_linears(model)) +
+         (model.head.has_bias ? ceil_divide(model.vocabulary, plan.tensor) : 0) +
+         (model.head.has_transform ? norm_parameters(model, model.hidden) : 0);
+}
+
+std::int64_t last_norm_parameters(const Model& model) {
+  return model.is_post_norm ? 0 : norm_parameters(model, model.hidden);
+}
+
+RankParameters rank_head(const Model& model, const ParallelPlan& plan, bool shares_logits) {
+  const std::int64_t all = last_norm_parameters(model) + rank_head_parameters(model, plan);
+  const std::int64_t logits = model.vocabulary > 0 && !shares_logits ? 1 : 0;
+  return {.dense = shares_logits ? all - rank_logit_parameters(model, plan) : all,
+          .dense_matrices = static_cast<std::int64_t>(output_linears(model).size()) + logits};
+}
+
+RankParameters rank_embedding(const Model& model, const ParallelPlan& plan) {
+  const std::int64_t tables =
+      (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
+  return {.dense = rank_embedding_parameters(model, plan),
+          .dense_matrices = static_cast<std::int64_t>(input_linears(model).size()) + tables};
+}
+
+std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan) {
+  const std::int64_t labels = model.modulation ? model.modulation->labels * model.hidden : 0;
+  return std::max({rank_logit_parameters(model, plan), labels, largest_of(input_linears(model))});
+}
+
+std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan) {
+  return std::max(rank_logit_parameters(model, plan), largest_of(output_linears(model)));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters that one rank of a plan holds, before anything is sharded over data ranks: matrices
+// are cut over tensor and expert ranks, what is small is on all of them. As Megatron-LM cuts them
+// (arXiv 1909.08053, section 3; 2104.04473).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+
+namespace trainyard {
+
+// A weight of a linear layer, as the rank has it.
+struct WeightMatrix {
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  std::int64_t count = 1;  // Of this shape: experts.
+  bool is_expert = false;  // Its copies are on expert_gradient_ranks() instead of gradient_ranks().
+
+  [[nodiscard]] std::int64_t elements() const { return inputs * outputs; }
+};
+
+struct RankParameters {
+  std::int64_t dense = 0;
+  std::int64_t expert = 0;  // Of routed experts.
+  // Weights of linear layers, a gate for itself, the embedding and the head among them; vectors are
+  // not counted.
+  std::int64_t dense_matrices = 0;
+  std::int64_t expert_matrices = 0;
+
+  [[nodiscard]] std::int64_t total() const { return dense + expert; }
+  RankParameters& operator+=(const RankParameters& other);
+};
+
+[[nodiscard]] std::vector<WeightMatrix> rank_matrices(const Model& model, const ModelLayer& layer,
+                                                      const ParallelPlan& plan);
+[[nodiscard]] RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
+                                             const ParallelPlan& plan);
+// Everything before the layers: tokens or patches, positions, the norm behind them.
+[[nodiscard]] std::int64_t rank_embedding_parameters(const Model& model, const ParallelPlan& plan);
+// The matrix of logits alone: a tied one needs a copy of the embedding where that is on another
+// rank. None of a model of images.
+[[nodiscard]] std::int64_t rank_logit_parameters(const Model& model, const ParallelPlan& plan);
+// With what else stands behind the layers, but the last norm.
+[[nodiscard]] std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan);
+[[nodiscard]] std::int64_t last_norm_parameters(const Model& model);
+// Of the head with its last norm, and the matrix of logits if it is not shared with the embedding
+// of the same rank.
+[[nodiscard]] RankParameters rank_head(const Model& model, const ParallelPlan& plan,
+                                       bool shares_logits);
+// With their number of matrices.
+[[nodiscard]] RankParameters rank_embedding(const Model& model, const ParallelPlan& plan);
+// Elements of the largest matrix of either.
+[[nodiscard]] std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan);
+[[nodiscard]] std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan);
+
+}  // namespace trainyard

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/run/step_run.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallelism/graph/graph_network.h"
+#include "parallelism/memory/software_memory.h"
+#include "parallelism/model/rank_groups.h"
+#include "parallelism/operators/host_copies.h"
+#include "sim/config_error.h"
+#include "sim/simulator.h"
+
+namespace trainyard {
+namespace {
+
+void add_memory(const Cluster& cluster, const Workload& workload, const SoftwareProfile& software,
+                const GpuModel& gpu, StepRun& run) {
+  run.held = run.plan;
+  const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
+  run.memory = memory.highest().highest().use;
+  run.memory_size = device_capacity(gpu.memory.value);
+  run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+  if (run.plan.offload.any()) {
+    run.host_memory = host_memory_use(cluster, run.plan, memory);
+  }
+}
+
+void check_unfolded(std::size_t gpus, std::string_view why) {
+  if (gpus > static_cast<std::size_t>(kMostUnfoldedRanks)) {
+    throw ConfigError(fmt::format("step: expected at most {} GPUs for {}, found {}",
+                                  kMostUnfoldedRanks, why, gpus));
+  }
+}
+
+// In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it
+// in every collective, and all pipelines for its own before the optimizer, so that the step takes
+// as long as if the whole stage were as slow. One that is faster than the others of its stage waits
+// for them.
+GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding folding) {
+  if (slow.rank < 0 || slow.rank >= job.plan.ranks()) {
+    throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",
+                                  job.plan.ranks() - 1, slow.rank));
+  }
+  const auto place_of = [&](int rank) {
+    const std::vector<int> ranks = group_of(job.plan, RankGroupKind::Pipeline, rank);
+    return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  };
+  const auto place = place_of(slow.rank);
+  const bool sets_pace = slow.ppm > 1'000'000 || job.plan.ranks() == job.plan.pipeline;
+  GraphRunOptions options;
+  for (int rank = 0; rank < job.plan.ranks(); ++rank) {
+    const bool is_slow =
+        folding == Folding::Folded ? sets_pace && place_of(rank) == place : rank == slow.rank;
+    options.compute_ppm.push_back(is_slow ? slow.ppm : 1'000'000);
+  }
+  return options;
+}
+
+Folding folding_of(const StepTables& tables) {
+  return tables.shares_network || tables.jitter.has_any() ? Folding::Unfolded : Folding::Folded;
+}
+
+StepGraphRun run_graph_of(const Cluster& cluster, const StepJob& job, const StepTables& tables,
+                          GroupTimes& times, const GraphRunOptions& options,
+                          const ComputeJitter& jitter) {
+  const Folding folding = folding_of(tables);
+  if (folding == Folding::Unfolded) {
+    check_unfolded(static_cast<std::size_t>(job.plan.ranks()),
+                   tables.shares_network ? "all traffic on one network" : "jitter");
+  }
+  if (!tables.shares_network) {
+    return run_step_graph(job, times, folding, options, jitter);
+  }
+  Simulator simulator;
+  SharedNetwork network(simulator, cluster, tables.fidelity);
+  NetworkTraffic traffic(simulator, cluster, network);
+  return run_step_graph(job, simulator, traffic, folding, options, jitter);
+}
+
+void run_method(const Cluster& cluster, const StepJob& job, const StepTables& tables,
+                GroupTimes& times, StepRun& run) {
+  if (tables.method == StepMethod::ClosedForms) {
+    run.step = step_time(job, times);
+    return;
+  }
+  run.graph = run_graph_of(cluster, job, tables, times, {}, {});
+  if (tables.slow_rank || tables.jitter.has_any()) {
+    const StepTime& usual = run.graph->step;
+    run.usual_time =
+        usual.time - (tables.jitter.has_any() ? usual.parts[StepPart::Jitter] : SimTime());
+    const GraphRunOptions options = tables.slow_rank
+                                        ? options_of(*tables.slow_rank, job, folding_of(tables))
+                                        : GraphRunOptions();
+    run.graph = run_graph_of(cluster, job, tables, times, options, tables.jitter);
+  }
+  run.step = run.graph->step;
+}
+
+}  // namespace
+
+const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue) {
+  const Topology& topology = cluster.topology;
+  const std::string& name = topology.parts()[topology.node(cluster.gpus.front()).part];
+  for (const NodeId gpu : cluster.gpus) {
+    const std::string& other = topology.parts()[topology.node(gpu).part];
+    if (other != name) {
+      throw ConfigError(fmt::format(
+          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
+          "{} and {}",
+          name, other));
+    }
+  }
+  return catalogue.gpus().at(name);
+}
+
+namespace {
+
+// The workers hold no states of the optimizer, as with one on the host.
+StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
+                         const SoftwareProfile& software, const StepTables& tables) {
+  if (tables.method != StepMethod::Graph || !tables.shares_network || tables.slow_rank) {
+    throw ConfigError(
+        "parameter servers: expected --method graph --runtime plain --traffic shared, without a "
+        "slow rank, as messages meet at servers, found another way");
+  }
+  const ServerPlaces places = server_places(cluster, *workload.plan.servers);
+  check_unfolded(places.workers.gpus.size(), "parameter servers");
+  StepRun run{.plan = plan_for(workload, static_cast<int>(places.workers.gpus.size())),
+              .step = {},
+              .overlap = overlap_of(workload.overlap, software)};
+  const GpuModel& gpu = gpu_of(places.workers, tables.catalogue);
+  const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
+  run.peak = rates.peak;
+  run.held = run.plan;
+  run.held.offload.optimizer = true;
+  const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
+  run.memory = memory.highest().highest().use;
+  run.memory_size = device_capacity(gpu.memory.value);
+  run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+  const std::vector<int> hosts = servers_of_gpus(places.workers);
+  run.servers = run_servers({.model = workload.model,
+                             .plan = run.plan,
+                             .rates = rates,
+                             .software = software,
+                             .overlap = run.overlap,
+                             .server_of_rank = hosts,
+                             .loads = workload.routing},
+                            places, tables.fidelity, tables.jitter);
+  run.step = run.servers->step;
+  return run;
+}
+
+}  // namespace
+
+StepRun run_workload(const Cluster& cluster, const Workload& workload,
+                     const SoftwareProfile& software, const StepTables& tables) {
+  if (workload.plan.servers) {
+    return run_with_servers(cluster, workload, software, tables);
+  }
+  StepRun run{.plan = plan_for(workload, static_cast<int>(cluster.gpus.size())),
+              .step = {},
+              .overlap = overlap_of(workload.overlap, software)};
+  const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
+  const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
+  add_memory(cluster, workload, software, gpu, run);
+  run.peak = rates.peak;
+  std::optional<ClusterTimes::Nccl> runtime;
+  if (tables.nccl != nullptr) {
+    runtime.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue,
+                                       .profile = *tables.nccl,
+                                       .engine = tables.engine,
+                                       .version = tables.nccl_version,
+                                       .searches = tables.searches});
+  }
+  ClusterTimes times(cluster, runtime, tables.fidelity);
+  times.use_plan(run.plan);
+  run_method(cluster,
+             {.model = workload.model,
+              .plan = run.plan,
+              .rates = rates,
+              .software = software,
+              .overlap = run.overlap,
+              .server_of_rank = times.servers(),
+              .domain_of_rank = times.domains(),
+              .loads = workload.routing,
+              .host = host_rates_for(run.plan, cluster)},
+             tables, times, run);
+  run.calls = times.calls();
+  run.simulated = times.simulated();
+  run.least_share = times.least_share();
+  run.beyond_profile.assign(times.beyond_profile().begin(), times.beyond_profile().end());
+  return run;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workload on a cluster, from plan to time: the path that commands and comparisons with measured
+// steps share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/parts/catalogue.h"
+#include "nccl/timing/profile.h"
+#include "network/contract/network.h"
+#include "parallelism/closed_forms/step_time.h"
+#include "parallelism/lowering/parameter_servers.h"
+#include "parallelism/lowering/step_graph.h"
+#include "parallelism/memory/host_memory.h"
+#include "parallelism/memory/step_memory.h"
+#include "parallelism/traffic/cluster_times.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+enum class StepMethod : std::uint8_t {
+  ClosedForms,  // step_time.h
+  Graph,        // step_graph.h
+};
+
+// A rank that computes slower than the others.
+struct SlowRank {
+  int rank = 0;
+  std::int64_t ppm = 1'000'000;  // Its times over those of the others.
+};
+
+// Of a graph that is not folded.
+inline constexpr int kMostUnfoldedRanks = 1024;
+
+// What does not change from one run to the next.
+struct StepTables {
+  const Catalogue& catalogue;
+  const GpuRates& rates;
+  // Of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
+  const nccl::Profile* nccl = nullptr;
+  Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
+  std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
+  nccl::Version nccl_version = kStepVersion;
+  StepMethod method = StepMethod::ClosedForms;
+  // For StepMethod::Graph:
+  std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};  // If any: every rank.
+  // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
+  // `nccl`. With at most kMostUnfoldedRanks.
+  bool shares_network = false;
+  nccl::SearchMemory* searches = nullptr;  // Of communicators, shared with other steps.
+};
+
+struct StepRun {
+  ParallelPlan plan;
+  StepTime step;
+  Overlap overlap;
+  ParallelPlan held = {};                         // What GPUs hold in memory is as of this one.
+  MemoryUse memory = {};                          // At its peak, on the rank that holds most.
+  Bytes memory_size = {};                         // Of a GPU, as it reports it.
+  std::string memory_verdict = {};                // Which rank, when, and what it holds; one line.
+  std::optional<HostMemoryUse> host_memory = {};  // Of a plan with offload.
+  double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
+  // Collectives and transfers that were asked for, and those that were simulated: the others are
+  // equal ones.
+  std::size_t calls = 0;
+  std::size_t simulated = 0;
+  // The least share of its rate that a group, or a message between stages, has beside those of its
+  // kind.
+  double least_share = 1.0;
+  // In what collectives were beyond the rows that the profile rests on, if it says.
+  std::vector<std::string> beyond_profile = {};
+  std::optional<StepGraphRun> graph = {};          // Of StepMethod::Graph.
+  std::optional<ParameterServerRun> servers = {};  // Of a plan with parameter servers, instead.
+  std::optional<SimTime> usual_time = {};          // Of the step without slow rank and jitter.
+};
+
+// The one kind of GPU that all ranks have. Throws ConfigError if there are several.
+[[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue);
+
+// On all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and for
+// what is not modelled.
+[[nodiscard]] StepRun run_workload(const Cluster& cluster, const Workload& workload,
+                                   const SoftwareProfile& software, const StepTables& tables);
+
+}  // namespace trainyard

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/search/plan_search.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "parallelism/memory/host_memory.h"
+#include "parallelism/memory/software_memory.h"
+#include "parallelism/search/plan_bound.h"
+#include "parallelism/traffic/plan_network.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+// Plans of one task of the first pass, and of one round of the second: not the number of threads,
+// so that the same plans are timed whatever that is.
+constexpr std::size_t kPlansOfTask = 64;
+constexpr std::size_t kPlansOfRound = 32;
+
+// What the first pass says of a plan.
+struct Assessment {
+  std::string invalid = {};  // The rule that it breaks.
+  bool fits = false;
+  SimTime bound;
+  MemoryUse memory = {};
+  double network_bytes = 0.0;
+};
+
+StepJob job_of(const SearchTask& task, const ParallelPlan& plan) {
+  return {.model = task.model,
+          .plan = plan,
+          .rates = task.rates,
+          .software = task.software,
+          .overlap = task.overlap,
+          .server_of_rank = task.server_of_rank,
+          .domain_of_rank = task.domain_of_rank,
+          .loads = task.loads,
+          .host = task.host};
+}
+
+Assessment assess(const SearchTask& task, const ParallelPlan& plan, GroupTimes& times) {
+  Assessment result;
+  try {
+    check(plan, task.model, static_cast<int>(task.server_of_rank.size()));
+    const StepJob job = job_of(task, plan);
+    check_modelled(job);
+    const StepMemory memory = step_memory(task.model, plan, task.software, task.loads);
+    result.memory = memory.highest().highest().use;
+    result.fits = result.memory.device() <= task.memory &&
+                  (task.hosts == nullptr || !plan.offload.any() ||
+                   host_memory_use(*task.hosts, plan, memory).fits());
+    if (result.fits) {
+      result.bound = plan_bound(job, times);
+      result.network_bytes = network_bytes(task.model, plan, task.software, task.server_of_rank);
+    }
+  } catch (const ConfigError& error) {
+    result.invalid = rule_of(error.what(), task.model.title);
+  }
+  return result;
+}
+
+bool is_faster(const TimedPlan& a, const TimedPlan& b) {
+  return a.step.time != b.step.time ? a.step.time < b.step.time : a.index < b.index;
+}
+
+class Searcher {
+ public:
+  Searcher(const SearchTask& task, std::span<const ParallelPlan> plans, SharedTimes& times,
+           const SearchOptions& options, const PlanTaskRunner& run_tasks)
+      : task_(task), plans_(plans), times_(times), options_(options), run_tasks_(run_tasks) {}
+
+  PlanSearch run() {
+    result_.counts.all = plans_.size();
+    assess_all();
+    std::vector<std::size_t> round;
+    for (const std::size_t index : by_bound()) {
+      if (!is_wanted(index, assessments_[index].bound)) {
+        ++result_.counts.pruned;
+        continue;
+      }
+      round.push_back(index);
+      if (round.size() == kPlansOfRound) {
+        time_all(round);
+        round.clear();
+      }
+    }
+    time_all(round);
+    return std::move(result_);
+  }
+
+ private:
+  void assess_all() {
+    assessments_.resize(plans_.size());
+    const std::size_t tasks = (plans_.size() + kPlansOfTask - 1) / kPlansOfTask;
+    run_tasks_(tasks, [&](std::size_t part) {
+      const std::size_t end = std::min(plans_.size(), (part + 1) * kPlansOfTask);
+      for (std::size_t index = part * kPlansOfTask; index < end; ++index) {
+        assessments_[index] = assess(task_, plans_[index], times_);
+      }
+    });
+    for (const Assessment& each : assessments_) {
+      if (!each.invalid.empty()) {
+        ++result_.counts.invalid[each.invalid];
+      } else if (!each.fits) {
+        ++result_.counts.out_of_memory;
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<std::size_t> by_bound() const {
+    std::vector<std::size_t> order;
+    for (std::size_t index = 0; index < plans_.size(); ++index) {
+      if (assessments_[index].invalid.empty() && assessments_[index].fits) {
+        order.push_back(index);
+      }
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return assessments_[a].bound < assessments_[b].bound;
+    });
+    return order;
+  }
+
+  // A plan that takes at least so long. What is pruned once stays so: times only fall.
+  [[nodiscard]] bool is_wanted(std::size_t index, SimTime least) const {
+    const std::vector<TimedPlan>& timed = result_.timed;
+    if (!options_.prunes || timed.size() < options_.best ||
+        least <= timed[options_.best - 1].step.time) {
+      return true;
+    }
+    if (!options_.wants_front) {
+      return false;
+    }
+    const Assessment& known = assessments_[index];
+    TimedPlan plan{.index = index, .plan = {}};
+    plan.step.time = least;
+    plan.memory = known.memory;
+    plan.network_bytes = known.network_bytes;
+    plan.joules = options_.power.joules(least, SimTime());
+    return std::none_of(timed.begin(), timed.end(), [&](const TimedPlan& other) {
+      return is_no_worse(other, plan) && (other.step.time < least || other.index < index);
+    });
+  }
+
+  // Times of some plans, or what is wrong with them.
+  struct Round {
+    std::vector<std::size_t> plans;
+    std::vector<std::optional<StepTime>> steps = {};
+    std::vector<std::string> complaints = {};
+  };
+
+  template <typename Timer>
+  void run_round(Round& round, const Timer& timer) {
+    round.steps.assign(round.plans.size(), std::nullopt);
+    round.complaints.assign(round.plans.size(), "");
+    run_tasks_(round.plans.size(), [&](std::size_t at) {
+      try {
+        round.steps[at] = timer(job_of(task_, plans_[round.plans[at]]));
+      } catch (const ConfigError& error) {
+        round.complaints[at] = rule_of(error.what(), task_.model.title);
+      }
+    });
+    for (std::size_t at = 0; at < round.plans.size(); ++at) {
+      if (!round.steps[at]) {
+        ++result_.counts.invalid[round.complaints[at]];
+      }
+    }
+  }
+
+  // Those that are wanted even if they took as long as with groups alone. That is never longer, and
+  // most of it was asked for by other plans before.
+  [[nodiscard]] std::vector<std::size_t> wanted_alone(const std::vector<std::size_t>& plans) {
+    if (!options_.prunes || result_.timed.size() < options_.best) {
+      return plans;
+    }
+    Round round{.plans = plans};
+    run_round(round, [&](const StepJob& job) { return step_time(job, times_); });
+    std::vector<std::size_t> wanted;
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (round.steps[at] && is_wanted(plans[at], round.steps[at]->time)) {
+        wanted.push_back(plans[at]);
+      } else if (round.steps[at]) {
+        ++result_.counts.pruned;
+      }
+    }
+    return wanted;
+  }
+
+  void time_all(const std::vector<std::size_t>& plans) {
+    Round round{.plans = wanted_alone(plans)};
+    run_round(round, [&](const StepJob& job) {
+      StepTime step;
+      times_.lend([&](GroupTimes& times) {
+        times.use_plan(job.plan);
+        step = step_time(job, times);
+      });
+      return step;
+    });
+    for (std::size_t at = 0; at < round.plans.size(); ++at) {
+      if (round.steps[at]) {
+        add(round.plans[at], *round.steps[at]);
+      }
+    }
+    std::sort(result_.timed.begin(), result_.timed.end(), is_faster);
+    result_.counts.timed = result_.timed.size();
+  }
+
+  void add(std::size_t index, const StepTime& step) {
+    const Assessment& known = assessments_[index];
+    result_.timed.push_back(
+        {.index = index,
+         .plan = plans_[index],
+         .bound = known.bound,
+         .step = step,
+         .memory = known.memory,
+         .network_bytes = known.network_bytes,
+         .joules = options_.power.joules(step.time, computing_time(step.parts, plans_[index]))});
+  }
+
+  const SearchTask& task_;
+  std::span<const ParallelPlan> plans_;
+  SharedTimes& times_;
+  const SearchOptions& options_;
+  const PlanTaskRunner& run_tasks_;
+  std::vector<Assessment> assessments_;
+  PlanSearch result_;
+};
+
+}  // namespace
+
+std::size_t SearchCounts::all_invalid() const {
+  return std::accumulate(invalid.begin(), invalid.end(), std::size_t{0},
+                         [](std::size_t sum, const auto& rule) { return sum + rule.second; });
+}
+
+PlanSearch search_plans(const SearchTask& task, std::span<const ParallelPlan> plans,
+                        SharedTimes& times, const SearchOptions& options,
+                        const PlanTaskRunner& run_tasks) {
+  return Searcher(task, plans, times, options, run_tasks).run();
+}
+
+bool is_no_worse(const TimedPlan& one, const TimedPlan& other) {
+  return one.step.time <= other.step.time && one.memory.device() <= other.memory.device() &&
+         one.network_bytes <= other.network_bytes && one.joules <= other.joules;
+}
+
+std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed) {
+  std::vector<std::size_t> order(timed.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto figures = [&](std::size_t index) {
+    const TimedPlan& plan = timed[index];
+    return std::make_tuple(plan.step.time, plan.memory.device(), plan.network_bytes, plan.joules,
+                           plan.index);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return figures(a) < figures(b); });
+  std::vector<std::size_t> best;
+  for (const std::size_t index : order) {
+    // Whatever beats it comes before it, and is there or is beaten by one that is.
+    const bool is_beaten = std::any_of(best.begin(), best.end(), [&](std::size_t other) {
+      return is_no_worse(timed[other], timed[index]);
+    });
+    if (!is_beaten) {
+      best.push_back(index);
+    }
+  }
+  std::sort(best.begin(), best.end());
+  return best;
+}
+
+std::string rule_of(const std::string& message, std::string_view name) {
+  const std::string_view text = std::string_view(message).substr(0, message.find(", found"));
+  const auto is_digit = [&](std::size_t at) {
+    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  const auto is_word = [&](std::size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  std::string rule;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    if (!name.empty() && text.substr(at).starts_with(name)) {
+      end = at + name.size();
+    } else if (is_digit(at)) {
+      while (is_digit(end)) {
+        ++end;
+      }
+      const bool begins_word =
+          at == 0 || !(is_word(at - 1) || (text[at - 1] == '-' && at > 1 && is_word(at - 2)));
+      if (begins_word && !is_word(end)) {
+        rule += 'N';
+        at = end;
+        continue;
+      }
+    }
+    rule += text.substr(at, end - at);
+    at = end;
+  }
+  return rule;
+}
+
+}  // namespace trainyard

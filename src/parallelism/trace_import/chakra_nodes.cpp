@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/trace_import/chakra_nodes.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <bit>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "parallelism/trace_import/protobuf_reader.h"
+#include "parallelism/workload/foreign_text.h"
+
+namespace trainyard {
+namespace {
+
+// Fields of Node.
+enum NodeField : std::uint32_t {
+  kId = 1,
+  kName = 2,
+  kType = 3,
+  kControl = 4,
+  kData = 5,
+  kStart = 6,
+  kDuration = 7,
+  kInputs = 8,
+  kOutputs = 9,
+  kAttribute = 10,
+  kStorage = 11,
+};
+
+std::vector<bool> bools_of(std::string_view text, const std::string& place) {
+  ProtobufReader list(text, place);
+  std::vector<bool> values;
+  while (const std::optional<ProtobufField> field = list.next()) {
+    if (field->wire == ProtobufWire::Bytes) {  // Packed.
+      for (const char each : field->bytes) {
+        values.push_back(each != '\0');
+      }
+    } else {
+      values.push_back(field->value != 0);
+    }
+  }
+  return values;
+}
+
+// A field of AttributeProto's oneof. Scalars have odd numbers, the list of each the next one.
+ChakraValue value_of(const ProtobufField& field, const std::string& place) {
+  const auto check = [&](ProtobufWire wire) {
+    if (field.wire != wire) {
+      fail_foreign(place, fmt::format("field {}", field.number), "the wire type of the schema",
+                   std::to_string(static_cast<int>(field.wire)));
+    }
+  };
+  switch (field.number) {
+    case 3:
+      check(ProtobufWire::Fixed64);
+      return std::bit_cast<double>(field.value);
+    case 5:
+      check(ProtobufWire::Fixed32);
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(field.value)));
+    case 7:  // int32, int64, uint32, uint64.
+    case 9:
+    case 11:
+    case 13:
+    case 27:  // bool.
+      check(ProtobufWire::Varint);
+      return static_cast<std::int64_t>(field.value);
+    case 15:
+    case 17:
+      check(ProtobufWire::Varint);
+      return protobuf_signed(field.value);
+    case 19:
+      check(ProtobufWire::Fixed32);
+      return static_cast<std::int64_t>(field.value);
+    case 23:
+      check(ProtobufWire::Fixed32);
+      return std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(field.value))};
+    case 21:
+    case 25:
+      check(ProtobufWire::Fixed64);
+      return static_cast<std::int64_t>(field.value);
+    case 28:
+      check(ProtobufWire::Bytes);
+      return bools_of(field.bytes, place);
+    case 29:
+    case 31:
+      check(ProtobufWire::Bytes);
+      return std::string(field.bytes);
+    default:
+      if (field.number > 32) {
+        fail_foreign(place, "", "a field of the schema, 1 to 32", std::to_string(field.number));
+      }
+      check(ProtobufWire::Bytes);
+      return std::monostate();
+  }
+}
+
+class ChakraReader {
+ public:
+  explicit ChakraReader(const ForeignFile& file) : file_(file) {}
+
+  std::vector<ChakraNode> read() {
+    ProtobufReader messages(file_.text, file_.name);
+    const std::optional<std::string_view> metadata = messages.next_message();
+    if (!metadata) {
+      fail_foreign(file_.name, "", "GlobalMetadata", "the end of the file");
+    }
+    check_metadata(*metadata);
+    while (const std::optional<std::string_view> message = messages.next_message()) {
+      nodes_.push_back(read_node(*message));
+    }
+    return std::move(nodes_);
+  }
+
+ private:
+  void check_metadata(std::string_view message) const {
+    ProtobufReader fields(message, file_.name + ": GlobalMetadata");
+    while (const std::optional<ProtobufField> field = fields.next()) {
+      if (field->number > 2 || field->wire != ProtobufWire::Bytes) {
+        fail_foreign(file_.name, "", "GlobalMetadata as the first message",
+                     fmt::format("field {}", field->number));
+      }
+    }
+  }
+
+  ChakraNode read_node(std::string_view message) const {
+    ChakraNode node;
+    const std::string place = fmt::format("{}: message {}", file_.name, nodes_.size() + 1);
+    ProtobufReader fields(message, place);
+    while (const std::optional<ProtobufField> field = fields.next()) {
+      read_field(*field, place, node);
+    }
+    node.place = fmt::format("{}: node {} ({})", file_.name, node.id, shortened(node.name));
+    return node;
+  }
+
+  static void read_field(const ProtobufField& field, const std::string& place, ChakraNode& node) {
+    const auto check = [&](ProtobufWire wire) {
+      if (field.wire != wire) {
+        fail_foreign(place, fmt::format("field {}", field.number), "the wire type of the schema",
+                     std::to_string(static_cast<int>(field.wire)));
+      }
+    };
+    switch (field.number) {
+      case kName:
+        check(ProtobufWire::Bytes);
+        node.name = std::string(field.bytes);
+        return;
+      case kControl:
+      case kData:
+        add_dependencies(field, place, node.dependencies);
+        return;
+      case kInputs:
+        check(ProtobufWire::Bytes);
+        node.inputs = first_text(field.bytes, place);
+        return;
+      case kOutputs:
+      case kStorage:
+        check(ProtobufWire::Bytes);
+        return;
+      case kAttribute:
+        check(ProtobufWire::Bytes);
+        read_attribute(field.bytes, place, node);
+        return;
+      default:
+        break;
+    }
+    if (field.number > kStorage) {
+      fail_foreign(place, "", "a field of the schema, 1 to 11", std::to_string(field.number));
+    }
+    check(ProtobufWire::Varint);
+    if (field.number == kId) {
+      node.id = field.value;
+    } else if (field.number == kType) {
+      constexpr std::uint64_t kMostType = 7;
+      if (field.value > kMostType) {
+        fail_foreign(place, "type", "a node of metadata, memory, computation or communication",
+                     std::to_string(field.value));
+      }
+      node.type = static_cast<ChakraType>(field.value);
+    } else {
+      (field.number == kStart ? node.start_micros : node.duration_micros) = field.value;
+    }
+  }
+
+  static void add_dependencies(const ProtobufField& field, const std::string& place,
+                               std::vector<std::uint64_t>& list) {
+    if (field.wire == ProtobufWire::Varint) {
+      list.push_back(field.value);
+      return;
+    }
+    if (field.wire != ProtobufWire::Bytes) {
+      fail_foreign(place, "dependencies", "numbers", "something else");
+    }
+    // Packed: numbers without a field number before them.
+    std::size_t at = 0;
+    while (at < field.bytes.size()) {
+      const std::size_t first = at;
+      while (at < field.bytes.size() &&
+             (static_cast<unsigned char>(field.bytes[at]) & 0x80U) != 0) {
+        ++at;
+      }
+      ++at;
+      const std::string one =
+          "\x08" + std::string(field.bytes.substr(first, at - first));  // As field 1.
+      ProtobufReader reader(one, place + ": dependencies");
+      list.push_back(reader.next()->value);
+    }
+  }
+
+  // Field 1 of IOInfo.
+  static std::string first_text(std::string_view message, const std::string& place) {
+    ProtobufReader fields(message, place);
+    std::string text;
+    while (const std::optional<ProtobufField> field = fields.next()) {
+      if (field->number == 1 && field->wire == ProtobufWire::Bytes) {
+        text = std::string(field->bytes);
+      }
+    }
+    return text;
+  }
+
+  static void read_attribute(std::string_view message, const std::string& place, ChakraNode& node) {
+    ProtobufReader fields(message, place);
+    std::string name;
+    ChakraValue value;
+    while (const std::optional<ProtobufField> field = fields.next()) {
+      if (field->number == 1) {
+        name = std::string(field->bytes);
+      } else if (field->number != 2) {
+        value = value_of(*field, place + ": " + escaped(name));
+      }
+    }
+    node.attributes.insert_or_assign(std::move(name), std::move(value));
+  }
+
+  const ForeignFile& file_;
+  std::vector<ChakraNode> nodes_;
+};
+
+}  // namespace
+
+std::int64_t ChakraNode::number(std::string_view key, std::int64_t most) const {
+  const auto found = attributes.find(key);
+  const std::int64_t* const value =
+      found == attributes.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
+  if (value == nullptr || *value < 0 || *value > most) {
+    const std::string text = value != nullptr            ? std::to_string(*value)
+                             : found == attributes.end() ? "none"
+                                                         : "something else";
+    fail_foreign(place, key, fmt::format("a whole number from 0 to {}", most), text);
+  }
+  return *value;
+}
+
+std::int64_t ChakraNode::number_or(std::string_view key, std::int64_t most,
+                                   std::int64_t otherwise) const {
+  return has(key) ? number(key, most) : otherwise;
+}
+
+std::string ChakraNode::text_or_none(std::string_view key) const {
+  const auto found = attributes.find(key);
+  if (found == attributes.end()) {
+    return "";
+  }
+  const std::string* const text = std::get_if<std::string>(&found->second);
+  if (text == nullptr) {
+    fail_foreign(place, key, "a text", "something else");
+  }
+  return *text;
+}
+
+std::vector<ChakraNode> read_chakra_nodes(const ForeignFile& file) {
+  return ChakraReader(file).read();
+}
+
+}  // namespace trainyard

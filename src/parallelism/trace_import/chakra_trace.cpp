@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/trace_import/chakra_trace.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "parallelism/trace_import/chakra_nodes.h"
+#include "parallelism/workload/foreign_text.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMostRank = 1'000'000;
+constexpr std::int64_t kMostTag = 0xffff'ffff;
+
+// CollectiveCommType of the schema. ASTRA-sim takes the bytes that a rank puts in (Ring.cc), so
+// what is gathered is as often more as there are ranks.
+std::optional<Operation> operation_of(std::int64_t type) {
+  constexpr std::array<std::optional<Operation>, 10> kOperations{Operation::AllReduce,
+                                                                 Operation::Reduce,
+                                                                 std::nullopt,
+                                                                 std::nullopt,
+                                                                 std::nullopt,
+                                                                 Operation::Broadcast,
+                                                                 Operation::AllToAll,
+                                                                 Operation::ReduceScatter,
+                                                                 Operation::ReduceScatter,
+                                                                 Operation::Barrier};
+  constexpr std::int64_t kAllGather = 2;
+  return type == kAllGather ? Operation::AllGather : kOperations[static_cast<std::size_t>(type)];
+}
+
+using RankGroups = std::map<std::string, std::vector<int>>;
+
+// Ranks of {"pg_name": "0", "ranks": [0, 1]}, empty for all of them.
+std::vector<int> ranks_of(const nlohmann::json& list, const std::string& place) {
+  std::vector<int> ranks;
+  if (!list.is_array()) {
+    fail_foreign(place, "ranks", "a list of ranks", "something else");
+  }
+  for (const nlohmann::json& rank : list) {
+    if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostRank) {
+      fail_foreign(place, "ranks", "a list of ranks", "something else");
+    }
+    ranks.push_back(rank.get<int>());
+  }
+  return ranks;
+}
+
+nlohmann::json json_of(std::string_view text, const std::string& place) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& problem) {
+    throw ConfigError(fmt::format("{}: expected JSON, found {}", place, escaped(problem.what())));
+  }
+}
+
+class ChakraGraph {
+ public:
+  ChakraGraph(const std::vector<ForeignFile>& files, const ForeignTarget& target)
+      : target_(target), groups_(target.groups) {
+    read_files(files);
+    ranks_ = count_ranks();
+    workload_.emplace(ForeignWorkload{.format = ForeignFormat::Chakra, .graph = make_graph()});
+  }
+
+  ForeignWorkload build() {
+    for (const auto& [rank, nodes] : nodes_) {
+      add_rank(rank, nodes);
+    }
+    if (nodes_.size() < static_cast<std::size_t>(ranks_)) {
+      workload_->notes.push_back(fmt::format(
+          "{} of {} ranks have a trace: the others are taken to come to every call in time",
+          nodes_.size(), ranks_));
+    }
+    const auto count = [&](std::size_t number, std::string_view what) {
+      if (number > 0) {
+        workload_->left_out.push_back(fmt::format("{} {}", number, what));
+      }
+    };
+    count(metadata_, "nodes of metadata: only what waits for them counts");
+    count(dimensions_, "lists of involved_dim: groups say who takes part");
+    if (!unused_.empty()) {
+      workload_->left_out.push_back(
+          fmt::format("attributes without an effect: {}",
+                      escaped(fmt::format("{}", fmt::join(unused_, ", ")))));
+    }
+    return std::move(*workload_);
+  }
+
+ private:
+  void read_files(const std::vector<ForeignFile>& files) {
+    for (const ForeignFile& file : files) {
+      const int rank = file.rank.value_or(0);
+      std::vector<ChakraNode> nodes = read_chakra_nodes(file);
+      if (nodes.empty()) {
+        fail_foreign(file.name, "", "nodes", "none");
+      }
+      for (const ChakraNode& node : nodes) {
+        if (node.type == ChakraType::Metadata) {
+          read_group_metadata(node);
+        }
+      }
+      if (!nodes_.emplace(rank, std::move(nodes)).second) {
+        fail_foreign(file.name, "", "a rank of its own in its name", fmt::format("{} again", rank));
+      }
+    }
+  }
+
+  // PyTorch's node of process groups: "['[{"pg_name": "0", "ranks": []}]']".
+  void read_group_metadata(const ChakraNode& node) {
+    if (node.name.find("process_group:init") == std::string::npos || node.inputs.size() < 4) {
+      return;
+    }
+    const nlohmann::json list =
+        json_of(std::string_view(node.inputs).substr(2, node.inputs.size() - 4), node.place);
+    if (!list.is_array()) {
+      fail_foreign(node.place, "inputs", "a list of process groups", "something else");
+    }
+    for (const nlohmann::json& group : list) {
+      if (!group.is_object() || !group.contains("pg_name") || !group["pg_name"].is_string() ||
+          !group.contains("ranks")) {
+        fail_foreign(node.place, "inputs", "process groups with pg_name and ranks",
+                     "something else");
+      }
+      groups_[group["pg_name"].get<std::string>()] = ranks_of(group["ranks"], node.place);
+    }
+  }
+
+  int count_ranks() {
+    int ranks = nodes_.rbegin()->first + 1;
+    for (const auto& [name, group] : groups_) {
+      for (const int rank : group) {
+        ranks = std::max(ranks, rank + 1);
+      }
+    }
+    if (nodes_.size() == 1 && ranks == 1) {
+      ranks = target_.gpus();  // Nothing says how many there are: those of the cluster.
+    }
+    if (ranks > target_.gpus()) {
+      fail_foreign(nodes_.begin()->second.front().place, "",
+                   fmt::format("at most {} ranks, the GPUs of the cluster", target_.gpus()),
+                   std::to_string(ranks));
+    }
+    return ranks;
+  }
+
+  [[nodiscard]] OperationGraph make_graph() const {
+    if (nodes_.size() == static_cast<std::size_t>(ranks_)) {
+      return OperationGraph(ranks_);
+    }
+    std::vector<int> present;
+    for (const auto& [rank, nodes] : nodes_) {
+      present.push_back(rank);
+    }
+    return {ranks_, std::move(present)};
+  }
+
+  // By dependencies, then recorded start, then place in the file; of a cycle, which check() names,
+  // as in the file.
+  static std::vector<std::size_t> order_of(const std::vector<ChakraNode>& nodes,
+                                           const std::map<std::uint64_t, std::size_t>& index_of) {
+    std::vector<std::vector<std::size_t>> after(nodes.size());
+    std::vector<std::size_t> waits(nodes.size(), 0);
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+      for (const std::uint64_t before : nodes[index].dependencies) {
+        const auto found = index_of.find(before);
+        if (found == index_of.end()) {
+          fail_foreign(nodes[index].place, "dependencies", "a node of the file",
+                       std::to_string(before));
+        }
+        after[found->second].push_back(index);
+        ++waits[index];
+      }
+    }
+    using Key = std::tuple<std::uint64_t, std::size_t>;
+    std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+      if (waits[index] == 0) {
+        ready.emplace(nodes[index].start_micros, index);
+      }
+    }
+    std::vector<std::size_t> order;
+    while (!ready.empty()) {
+      const std::size_t index = std::get<1>(ready.top());
+      ready.pop();
+      order.push_back(index);
+      for (const std::size_t next : after[index]) {
+        if (--waits[next] == 0) {
+          ready.emplace(nodes[next].start_micros, next);
+        }
+      }
+    }
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+      if (waits[index] > 0) {
+        order.push_back(index);
+      }
+    }
+    return order;
+  }
+
+  void add_rank(int rank, const std::vector<ChakraNode>& nodes) {
+    streams_.clear();
+    std::map<std::uint64_t, std::size_t> index_of;
+    for (std::size_t index = 0; index < nodes.size(); ++index) {
+      if (!index_of.emplace(nodes[index].id, index).second) {
+        fail_foreign(nodes[index].place, "id", "a number of its own",
+                     std::to_string(nodes[index].id));
+      }
+    }
+    std::vector<OperationId> operations(nodes.size());
+    const std::vector<std::size_t> order = order_of(nodes, index_of);
+    for (const std::size_t index : order) {
+      operations[index] = add_node(rank, nodes[index]);
+    }
+    for (const std::size_t index : order) {
+      for (const std::uint64_t before : nodes[index].dependencies) {
+        workload_->graph.add_dependency(operations[index_of.at(before)], operations[index]);
+      }
+    }
+  }
+
+  StreamId stream(int rank, const std::string& name, StreamOrder order) {
+    const auto found = streams_.find(name);
+    return found != streams_.end()
+               ? found->second
+               : streams_.emplace(name, workload_->graph.add_stream(rank, name, order))
+                     .first->second;
+  }
+
+  OperationId add_node(int rank, const ChakraNode& node) {
+    note_attributes(node);
+    const std::string name = fmt::format("{}, node {}", node.name, node.id);
+    OperationGraph& graph = workload_->graph;
+    switch (node.type) {
+      case ChakraType::Metadata:
+        ++metadata_;
+        return graph.add_host(stream(rank, "metadata", StreamOrder::Free), name, StepPart::Host,
+                              SimTime());
+      case ChakraType::Compute:
+      case ChakraType::MemoryLoad:
+      case ChakraType::MemoryStore:
+        return add_work(rank, node, name);
+      case ChakraType::Send:
+      case ChakraType::Receive:
+        return add_message(rank, node, name);
+      case ChakraType::Collective:
+        return add_call(rank, node, name);
+      case ChakraType::Invalid:
+        break;
+    }
+    fail_foreign(node.place, "type", "a type of node", "INVALID_NODE");
+  }
+
+  void note_attributes(const ChakraNode& node) {
+    constexpr std::array<std::string_view, 10> kUsed{
+        "is_cpu_op", "comm_type", "comm_size", "comm_src", "comm_dst",
+        "comm_tag",  "pg_name",   "stream",    "num_ops",  "involved_dim"};
+    for (const auto& [name, value] : node.attributes) {
+      if (std::find(kUsed.begin(), kUsed.end(), name) == kUsed.end()) {
+        unused_.insert(name);
+      }
+    }
+  }
+
+  OperationId add_work(int rank, const ChakraNode& node, const std::string& name) {
+    if (node.duration_micros == 0 &&
+        (node.type != ChakraType::Compute || node.number_or("num_ops", kMostCount, 0) > 0)) {
+      fail_foreign(node.place, "duration_micros",
+                   "a recorded time: the work alone does not say what it takes", "0");
+    }
+    if (node.duration_micros > static_cast<std::uint64_t>(kMostCount)) {
+      fail_foreign(node.place, "duration_micros", "a time", std::to_string(node.duration_micros));
+    }
+    const SimTime time = times_.add(static_cast<std::int64_t>(node.duration_micros),
+                                    microseconds(1), node.place, "duration_micros");
+    OperationGraph& graph = workload_->graph;
+    if (node.type != ChakraType::Compute) {
+      return graph.add_compute(stream(rank, "memory", StreamOrder::Ready), name,
+                               StepPart::MemoryBound, time);
+    }
+    if (node.number_or("is_cpu_op", 1, 0) == 1) {
+      return graph.add_host(stream(rank, "cpu", StreamOrder::Ready), name, StepPart::Host, time);
+    }
+    const std::string gpu =
+        node.has("stream") ? fmt::format("stream {}", node.number("stream", kMostCount)) : "gpu";
+    return graph.add_compute(stream(rank, gpu, StreamOrder::Ready), name, StepPart::Linear, time);
+  }
+
+  // Of the attribute that names the rank itself, if it is there, and of the one of its peer.
+  OperationId add_message(int rank, const ChakraNode& node, const std::string& name) {
+    const bool sends = node.type == ChakraType::Send;
+    const char* const own = sends ? "comm_src" : "comm_dst";
+    if (node.number_or(own, kMostRank, rank) != rank) {
+      fail_foreign(node.place, own, fmt::format("{}, the rank of the file", rank),
+                   std::to_string(node.number(own, kMostRank)));
+    }
+    const char* const other = sends ? "comm_dst" : "comm_src";
+    const auto peer = static_cast<int>(node.number(other, kMostRank));
+    if (peer == rank || peer >= ranks_) {
+      fail_foreign(node.place, other, fmt::format("another rank, from 0 to {}", ranks_ - 1),
+                   std::to_string(peer));
+    }
+    const GraphMessage message{
+        .peer = peer,
+        .size = Bytes(node.number("comm_size", kMostForeignBytes)),
+        .tag = static_cast<std::uint32_t>(node.number_or("comm_tag", kMostTag, 0)),
+        .handover = Handover::Eager};
+    OperationGraph& graph = workload_->graph;
+    const StreamId on = stream(rank, sends ? "send" : "receive", StreamOrder::Free);
+    return sends ? graph.add_send(on, name, StepPart::Pipeline, message)
+                 : graph.add_receive(on, name, StepPart::Pipeline, message);
+  }
+
+  OperationId add_call(int rank, const ChakraNode& node, const std::string& name) {
+    constexpr std::int64_t kMostType = 9;
+    const std::int64_t type = node.number("comm_type", kMostType);
+    const std::optional<Operation> operation = operation_of(type);
+    if (!operation) {
+      fail_foreign(node.place, "comm_type", "a collective that is modelled, not gather or scatter",
+                   std::to_string(type));
+    }
+    const std::vector<int> ranks = group_of_node(node);
+    const std::string group = node.text_or_none("pg_name");
+    const auto key = std::make_pair(group, ranks);
+    auto found = communicators_.find(key);
+    if (found == communicators_.end()) {
+      const std::string title =
+          group.empty() ? "all ranks" : fmt::format("process group {}", in_quotes(group));
+      found = communicators_.emplace(key, workload_->graph.add_communicator(title, ranks)).first;
+    }
+    const auto members = static_cast<std::int64_t>(ranks.size());
+    const bool gathers = *operation == Operation::AllGather;
+    const std::int64_t size = *operation == Operation::Barrier
+                                  ? 0
+                                  : node.number("comm_size", kMostForeignBytes / members);
+    const std::string on = workload_->graph.communicators()[found->second.value()].name;
+    return workload_->graph.add_collective(stream(rank, on, StreamOrder::Listed), name,
+                                           StepPart::Data,
+                                           {.communicator = found->second,
+                                            .operation = *operation,
+                                            .size = Bytes(gathers ? size * members : size)});
+  }
+
+  std::vector<int> group_of_node(const ChakraNode& node) {
+    std::vector<int> ranks(static_cast<std::size_t>(ranks_));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const auto dimensions = node.attributes.find("involved_dim");
+    const std::vector<bool>* const involved =
+        dimensions == node.attributes.end() ? nullptr
+                                            : std::get_if<std::vector<bool>>(&dimensions->second);
+    const std::string group = node.text_or_none("pg_name");
+    if (group.empty()) {
+      if (involved != nullptr &&
+          std::find(involved->begin(), involved->end(), false) != involved->end()) {
+        fail_foreign(node.place, "involved_dim",
+                     "all dimensions or a pg_name: the file does not say which ranks lie along one",
+                     "some dimensions");
+      }
+      return ranks;
+    }
+    dimensions_ += involved != nullptr ? 1 : 0;
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) {
+      fail_foreign(node.place, "pg_name",
+                   "a group of --comm-groups or of a process_group:init node", in_quotes(group));
+    }
+    return found->second.empty() ? ranks : found->second;
+  }
+
+  static constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
+
+  const ForeignTarget& target_;
+  RankGroups groups_;
+  std::map<int, std::vector<ChakraNode>> nodes_;  // By rank.
+  int ranks_ = 0;
+  std::optional<ForeignWorkload> workload_;
+  std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
+  std::map<std::string, StreamId> streams_;  // Of the rank.
+  ForeignTimes times_;
+  std::size_t metadata_ = 0;
+  std::size_t dimensions_ = 0;
+  std::set<std::string> unused_;
+};
+
+}  // namespace
+
+ForeignWorkload read_chakra(const std::vector<ForeignFile>& files, const ForeignTarget& target) {
+  return ChakraGraph(files, target).build();
+}
+
+std::map<std::string, std::vector<int>> read_comm_groups(const ForeignFile& file) {
+  const nlohmann::json root = json_of(file.text, file.name);
+  if (!root.is_object()) {
+    fail_foreign(file.name, "", "an object with a list of ranks for each group", "something else");
+  }
+  RankGroups groups;
+  for (const auto& [name, list] : root.items()) {
+    groups[name] = ranks_of(list, file.name + ": " + escaped(name));
+  }
+  return groups;
+}
+
+}  // namespace trainyard

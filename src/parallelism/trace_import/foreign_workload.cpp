@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/trace_import/foreign_workload.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "parallelism/trace_import/chakra_trace.h"
+#include "parallelism/trace_import/goal_schedule.h"
+#include "parallelism/trace_import/kineto_trace.h"
+#include "parallelism/trace_import/simai_workload.h"
+#include "sim/check.h"
+
+namespace trainyard {
+
+std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
+  const bool has_layers = format == ForeignFormat::SimAi;
+  const bool is_chakra = format == ForeignFormat::Chakra;
+  const bool is_recorded = format == ForeignFormat::Kineto || is_chakra;
+  switch (part) {
+    case StepPart::Linear:
+      return "compute";
+    case StepPart::Bubble:
+      return "wait";
+    case StepPart::Host:
+      return is_recorded ? "host" : "";
+    case StepPart::Pipeline:
+      return has_layers ? "" : "message";
+    case StepPart::Data:
+      return has_layers ? "data" : is_recorded ? "collective" : "";
+    case StepPart::Recompute:
+    case StepPart::Tensor:
+    case StepPart::Expert:
+      return has_layers ? to_string(part) : "";
+    case StepPart::MemoryBound:
+      return is_chakra ? "memory" : "";
+    case StepPart::Optimizer:
+      return has_layers ? "update" : "";
+    default:
+      return "";
+  }
+}
+
+ForeignWorkload read_foreign(const std::vector<ForeignFile>& files, ForeignFormat format,
+                             const ForeignTarget& target) {
+  CHECK(!files.empty(), "a workload has a file");
+  ForeignWorkload workload = [&] {
+    switch (format) {
+      case ForeignFormat::Goal:
+        break;
+      case ForeignFormat::SimAi:
+        return read_simai(files.front(), target);
+      case ForeignFormat::Kineto:
+        return read_kineto(files, target.gpus());
+      case ForeignFormat::Chakra:
+        return read_chakra(files, target);
+    }
+    return read_goal(files.front(), target.gpus());
+  }();
+  check(workload.graph, files.size() == 1
+                            ? files.front().name
+                            : fmt::format("{} and {} more", files.front().name, files.size() - 1));
+  return workload;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workloads in files of other tools, as operation graphs (docs/foreign-workloads.md).
+//
+// A reader takes everything in a file or says what it cannot take: ConfigError, one line, with the
+// file, the line or node, and the field. What has no effect by a rule of the page is counted.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallelism/graph/operation_graph.h"
+#include "parallelism/lowering/graph_lowering.h"
+#include "parallelism/operators/step_parts.h"
+#include "parallelism/workload/foreign_files.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// What time of this part is called where the operations come from such a file; empty: no time of a
+// run is counted as it.
+[[nodiscard]] std::string_view foreign_part_name(ForeignFormat format, StepPart part);
+
+struct ForeignWorkload {
+  ForeignFormat format = ForeignFormat::Goal;
+  OperationGraph graph;
+  // With their numbers: "412 CPU operators that launch nothing".
+  std::vector<std::string> left_out = {};
+  std::vector<std::string> notes = {};  // What was taken to be so; one line each.
+};
+
+// What the ranks of a workload are.
+struct ForeignTarget {
+  // By GPU of the cluster; rank r is the GPU r.
+  std::span<const int> server_of_gpu;
+  // Folded: where a file says that all ranks do the same, one of them stands for all.
+  Folding folding = Folding::Folded;
+  // By name, of Chakra traces: beside those that the traces have.
+  std::map<std::string, std::vector<int>> groups = {};
+
+  [[nodiscard]] int gpus() const { return static_cast<int>(server_of_gpu.size()); }
+};
+
+// The graph passed check().
+[[nodiscard]] ForeignWorkload read_foreign(const std::vector<ForeignFile>& files,
+                                           ForeignFormat format, const ForeignTarget& target);
+
+}  // namespace trainyard

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes are counted for one place of the pipeline and one group of each kind; the groups of a place
+// are alike. The ring of a group is run once, by the analytical engine, for a size of its own, and
+// its bytes scale with the size.
+#include "parallelism/traffic/link_traffic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "collectives/placement/aggregation.h"
+#include "collectives/run/run.h"
+#include "network/contract/network.h"
+#include "parallelism/model/pipeline_stages.h"
+#include "parallelism/model/rank_groups.h"
+#include "parallelism/operators/rank_parameters.h"
+#include "parallelism/traffic/step_traffic.h"
+#include "sim/check.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard {
+namespace {
+
+std::string_view purpose_of(RankGroupKind kind) {
+  switch (kind) {
+    case RankGroupKind::Tensor:
+      return "tensor";
+    case RankGroupKind::Context:
+      return "context";
+    case RankGroupKind::Pipeline:
+      return "pipeline";
+    case RankGroupKind::Expert:
+    case RankGroupKind::ExpertTensor:
+      return "expert";
+    case RankGroupKind::Gradient:
+    case RankGroupKind::Shard:
+    case RankGroupKind::Replica:
+    case RankGroupKind::ExpertGradient:
+    case RankGroupKind::Ends:
+      break;
+  }
+  return "data";
+}
+
+// All that works with the same links, in bytes of an all_gather (an all_reduce is two), of an
+// alltoall, and of messages to the next rank.
+struct GroupBytes {
+  double rings = 0.0;
+  double exchanges = 0.0;
+  double shifts = 0.0;
+};
+
+using PlaceBytes = std::map<RankGroupKind, GroupBytes>;
+
+void add(const std::vector<GroupCall>& calls, double times, PlaceBytes& sum) {
+  for (const GroupCall& call : calls) {
+    const double bytes =
+        static_cast<double>(call.elements) * call.element_bytes * call.times * times;
+    GroupBytes& of = sum[call.group];
+    if (call.operation == Operation::AllToAll) {
+      of.exchanges += bytes;
+    } else if (call.operation == Operation::SendReceive) {
+      of.shifts += bytes;
+    } else {
+      of.rings += call.operation == Operation::AllReduce ? 2.0 * bytes : bytes;
+    }
+  }
+}
+
+// With DualPipe each of the two stages of a rank has half of the micro-batches.
+double passes_of_stage(const ParallelPlan& plan) {
+  const bool is_dual = plan.schedule == PipelineSchedule::DualPipe;
+  return static_cast<double>(plan.micro_batches()) * (is_dual ? 0.5 : 1.0);
+}
+
+void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceBytes& sum) {
+  add(calls.forward, passes_of_stage(plan), sum);
+  add(calls.backward, passes_of_stage(plan), sum);
+}
+
+void add_layer(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+               const SoftwareProfile& software, PlaceBytes& sum) {
+  const PassCalls calls = layer_calls(model, layer, plan, software);
+  add_passes(calls, plan, sum);
+  if (plan.recompute == Recompute::Full) {
+    add(recomputed_calls(calls, layer, software.full_recompute), passes_of_stage(plan), sum);
+  }
+}
+
+// Of one rank of the pipeline in a step.
+PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
+                          const SoftwareProfile& software, int place) {
+  const PipelineShape shape = plan.pipeline_shape();
+  const std::vector<PipelineStage> stages = pipeline_stages(plan, model);
+  PlaceBytes sum;
+  RankParameters parameters;
+  const auto add_sharded = [&](const RankParameters& of) {
+    if (plan.zero_stage == 3) {
+      add_passes(sharded_calls(of, plan, software), plan, sum);
+    }
+  };
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    const PipelineStage& stage = stages[static_cast<std::size_t>(shape.stage_of(place, chunk))];
+    parameters += stage_parameters(model, stage, plan);
+    const auto first = static_cast<std::size_t>(stage.first_layer);
+    for (std::size_t index = 0; index < static_cast<std::size_t>(stage.layers); ++index) {
+      const ModelLayer& layer = model.layers[first + index];
+      add_layer(model, layer, plan, software, sum);
+      add_sharded(rank_parameters(model, layer, plan));
+    }
+    if (stage.has_embedding) {
+      add_passes(embedding_calls(model, plan), plan, sum);
+      add_sharded({.dense = rank_embedding_parameters(model, plan)});
+    }
+    if (stage.has_head) {
+      add_passes(head_calls(model, plan), plan, sum);
+      add_sharded({.dense = rank_head_parameters(model, plan)});
+    }
+  }
+  const DataCalls calls = data_calls(parameters, plan, software);
+  add(calls.reduce, 1.0, sum);
+  add(calls.gather, 1.0, sum);
+  return sum;
+}
+
+class Counter {
+ public:
+  Counter(const Cluster& cluster, ExchangeWays ways)
+      : whole_(cluster), part_(cluster), ways_(ways), routing_(cluster.topology, cluster.routing) {}
+
+  void add_group(std::string_view purpose, const std::vector<int>& ranks, const GroupBytes& bytes) {
+    keep_ranks(whole_, ranks, part_);
+    add_run(purpose, Operation::AllGather, Algorithm::Ring, bytes.rings);
+    const bool takes_rails = ways_ == ExchangeWays::Rails && bytes.exchanges > 0.0 &&
+                             !obstacle_to(part_, routing_, Algorithm::TwoHop);
+    add_run(purpose, Operation::AllToAll, takes_rails ? Algorithm::TwoHop : Algorithm::Direct,
+            bytes.exchanges);
+    add_run(purpose, Operation::SendReceive, Algorithm::Direct, bytes.shifts);
+  }
+  void add_message(std::string_view purpose, int from, int to, double bytes) {
+    const auto gpu = [&](int rank) { return whole_.gpus[static_cast<std::size_t>(rank)]; };
+    if (!routing_.route(gpu(from), gpu(to), 0, path_)) {
+      throw_unreachable(whole_.topology, gpu(from), gpu(to));
+    }
+    for (const LinkId link : path_) {
+      bytes_[link.value()][purpose] += bytes;
+    }
+  }
+  [[nodiscard]] std::vector<LinkTraffic> take() const {
+    std::vector<LinkTraffic> all;
+    for (const auto& [link, parts] : bytes_) {
+      LinkTraffic traffic{.link = LinkId(link), .parts = {}};
+      for (const auto& [purpose, bytes] : parts) {
+        traffic.parts.push_back(
+            {.purpose = std::string(purpose), .bytes = Bytes(std::llround(bytes))});
+      }
+      all.push_back(std::move(traffic));
+    }
+    return all;
+  }
+
+ private:
+  void add_run(std::string_view purpose, Operation operation, Algorithm algorithm, double bytes) {
+    if (bytes < 1.0) {
+      return;
+    }
+    constexpr std::int64_t kPart = 65'536;  // Cut evenly by any number of channels that is usual.
+    const Bytes size = Bytes(kPart) * static_cast<std::int64_t>(part_.gpus.size());
+    const CollectiveResult run = run_collective(part_, {.operation = operation,
+                                                        .algorithm = algorithm,
+                                                        .size = size,
+                                                        .fidelity = Fidelity::Analytical,
+                                                        .keeps_counters = true});
+    const double factor = bytes / static_cast<double>(size.count());
+    for (const LinkUse& use : run.link_use) {
+      bytes_[use.link.value()][purpose] += factor * static_cast<double>(use.bytes.count());
+    }
+  }
+
+  const Cluster& whole_;
+  Cluster part_;
+  ExchangeWays ways_;
+  Routing routing_;
+  std::vector<LinkId> path_;
+  std::map<std::uint32_t, std::map<std::string_view, double>> bytes_;  // By link.
+};
+
+// Forward to the next place, gradients back; with chunks from the last place to the first as well.
+void add_transfers(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
+                   const std::vector<int>& ranks, Counter& counter) {
+  const double bytes =
+      plan.element_bytes *
+      static_cast<double>(transfer_elements(model, plan, software.scatter_gather)) *
+      static_cast<double>(plan.micro_batches());
+  const int chunks = plan.schedule == PipelineSchedule::DualPipe ? 1 : plan.chunks;
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const bool wraps = place + 1 == ranks.size();
+    const int times = wraps ? chunks - 1 : chunks;
+    if (times > 0) {
+      const int next = ranks[wraps ? 0 : place + 1];
+      counter.add_message("pipeline", ranks[place], next, bytes * times);
+      counter.add_message("pipeline", next, ranks[place], bytes * times);
+    }
+  }
+}
+
+}  // namespace
+
+Bytes LinkTraffic::total() const {
+  Bytes sum;
+  for (const PurposeBytes& part : parts) {
+    sum += part.bytes;
+  }
+  return sum;
+}
+
+std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& model,
+                                           const ParallelPlan& plan,
+                                           const SoftwareProfile& software, ExchangeWays ways) {
+  CHECK(plan.ranks() <= kMostCountedRanks, "every group is routed");
+  Counter counter(cluster, ways);
+  std::vector<PlaceBytes> places;
+  for (int place = 0; place < plan.pipeline; ++place) {
+    places.push_back(bytes_of_place(model, plan, software, place));
+  }
+  std::vector<int> place_of(static_cast<std::size_t>(plan.ranks()), -1);
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    if (place_of[static_cast<std::size_t>(rank)] >= 0) {
+      continue;
+    }
+    const std::vector<int> pipeline = group_of(plan, RankGroupKind::Pipeline, rank);
+    for (std::size_t place = 0; place < pipeline.size(); ++place) {
+      place_of[static_cast<std::size_t>(pipeline[place])] = static_cast<int>(place);
+    }
+    if (pipeline.size() > 1) {
+      add_transfers(model, plan, software, pipeline, counter);
+      if (model.has_tied_embeddings) {
+        counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank),
+                          {.rings = 2.0 * static_cast<double>(rank_logit_parameters(model, plan)) *
+                                    gradient_bytes(plan, software)});
+      }
+    }
+  }
+  for (const RankGroupKind kind :
+       {RankGroupKind::Tensor, RankGroupKind::Context, RankGroupKind::Gradient,
+        RankGroupKind::Shard, RankGroupKind::Replica, RankGroupKind::Expert,
+        RankGroupKind::ExpertTensor, RankGroupKind::ExpertGradient}) {
+    if (group_size(plan, kind) < 2) {
+      continue;
+    }
+    std::vector<bool> seen(place_of.size(), false);
+    for (int rank = 0; rank < plan.ranks(); ++rank) {
+      const PlaceBytes& of_place =
+          places[static_cast<std::size_t>(place_of[static_cast<std::size_t>(rank)])];
+      const auto bytes = of_place.find(kind);
+      if (seen[static_cast<std::size_t>(rank)] || bytes == of_place.end()) {
+        continue;
+      }
+      const std::vector<int> group = group_of(plan, kind, rank);
+      for (const int member : group) {
+        seen[static_cast<std::size_t>(member)] = true;
+      }
+      counter.add_group(purpose_of(kind), group, bytes->second);
+    }
+  }
+  return counter.take();
+}
+
+}  // namespace trainyard

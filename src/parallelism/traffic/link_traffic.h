@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training step puts on each link of the cluster, counted instead of timed: all groups of
+// all kinds of parallelism with the bytes that step_traffic.h gives them, as rings, all-to-alls and
+// messages on the routes that they take. Unlike the times of groups, which are of each group alone,
+// this sees all that meet on a link.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+#include "parallelism/workload/software_profile.h"
+#include "sim/ids.h"
+#include "sim/units.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+// Of one purpose: "tensor", "context", "expert", "data" or "pipeline".
+struct PurposeBytes {
+  std::string purpose;
+  Bytes bytes;
+};
+
+struct LinkTraffic {
+  LinkId link;
+  std::vector<PurposeBytes> parts;  // By name; at least one, each more than nothing.
+  [[nodiscard]] Bytes total() const;
+};
+
+// More GPUs are refused: every group is routed.
+inline constexpr int kMostCountedRanks = 4096;
+
+// How an alltoall gets from one server to another.
+enum class ExchangeWays : std::uint8_t {
+  Direct,  // From each GPU to each other.
+  Rails,   // Over NVLink to the GPU whose NIC is the receiver's like, as NCCL does (PXN).
+};
+
+// Links that carry anything in one step, by id. Tokens are spread evenly over experts; what is
+// computed again makes its traffic again. In NVSwitches that add up (NVLS) less goes over NVLink.
+// Throws ConfigError where ranks cannot reach each other.
+[[nodiscard]] std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& model,
+                                                         const ParallelPlan& plan,
+                                                         const SoftwareProfile& software,
+                                                         ExchangeWays ways);
+
+}  // namespace trainyard

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/traffic/step_traffic.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kRingGradientBytes = 4;  // Of keys and values that were gathered.
+
+std::int64_t divided_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// One block whose first product is split by columns and whose last by rows: what comes out is
+// summed up over the tensor ranks, and backward what goes in.
+void add_tensor_block(std::int64_t elements, const ParallelPlan& plan, PassCalls& calls) {
+  if (plan.tensor == 1) {
+    return;
+  }
+  const auto call = [&](Operation operation, bool is_hidden = false) {
+    return GroupCall{.group = RankGroupKind::Tensor,
+                     .operation = operation,
+                     .elements = elements,
+                     .element_bytes = plan.element_bytes,
+                     .is_hidden = is_hidden};
+  };
+  if (!plan.has_sequence_parallelism) {
+    calls.forward.push_back(call(Operation::AllReduce));
+    calls.backward.push_back(call(Operation::AllReduce));
+    return;
+  }
+  for (std::vector<GroupCall>* pass : {&calls.forward, &calls.backward}) {
+    pass->push_back(call(Operation::AllGather));
+    pass->push_back(call(Operation::ReduceScatter));
+  }
+  // The input that was kept in parts, for the gradient of the weights.
+  calls.backward.push_back(call(Operation::AllGather, true));
+}
+
+// As context_parallel of PyTorch has it (torch/distributed/tensor/experimental/_attention.py) under
+// torchtitan, which repeats keys and values for all heads of queries before attention: gathered for
+// each pass, their gradients sent round in FP32, once more than there are other ranks. In a layer
+// that is compiled each call is followed by its wait; otherwise they run beside attention.
+void add_gathered_ring(std::int64_t elements, const ParallelPlan& plan,
+                       const SoftwareProfile& software, PassCalls& calls) {
+  const bool is_beside = software.fusion != "compiled";
+  const GroupCall gather{.group = RankGroupKind::Context,
+                         .operation = Operation::AllGather,
+                         .elements = elements * plan.context,
+                         .element_bytes = plan.element_bytes,
+                         .is_beside_attention = is_beside};
+  calls.forward.push_back(gather);
+  calls.backward.push_back(gather);
+  calls.backward.push_back({.group = RankGroupKind::Context,
+                            .operation = Operation::SendReceive,
+                            .elements = elements,
+                            .element_bytes = kRingGradientBytes,
+                            .times = plan.context,
+                            .is_beside_attention = is_beside});
+}
+
+void add_context(const Attention& attention, const ParallelPlan& plan,
+                 const SoftwareProfile& software, PassCalls& calls) {
+  if (plan.context == 1) {
+    return;
+  }
+  const std::int64_t heads = attention.heads() / plan.tensor;
+  const std::int64_t groups =
+      attention.grouped ? std::max<std::int64_t>(1, attention.grouped->kv_heads / plan.tensor)
+                        : heads;
+  const std::int64_t of_group = attention.query_size() + attention.value_size();
+  const std::int64_t keys_and_values = groups * of_group;
+  GroupCall call{.group = RankGroupKind::Context, .element_bytes = plan.element_bytes};
+  if (plan.context_kind == ContextParallelism::Ring) {
+    if (software.gathers_keys) {
+      add_gathered_ring(plan.tokens() * heads * of_group, plan, software, calls);
+      return;
+    }
+    call.is_beside_attention = true;
+    call.operation = Operation::SendReceive;
+    call.elements = plan.tokens() * keys_and_values;
+    call.times = plan.context - 1;
+    calls.forward.push_back(call);
+    call.times *= 2;  // Keys and values again, and their gradients.
+    calls.backward.push_back(call);
+    return;
+  }
+  call.operation = Operation::AllToAll;
+  call.elements = plan.tokens() * (heads * attention.query_size() + keys_and_values);
+  calls.forward.push_back(call);
+  calls.backward.push_back(call);
+  call.elements = plan.tokens() * heads * attention.value_size();
+  calls.forward.push_back(call);
+  calls.backward.push_back(call);
+}
+
+void add_experts(const Model& model, const Experts& experts, const ParallelPlan& plan,
+                 PassCalls& calls) {
+  const std::int64_t routed = plan.tokens() / plan.tensor * experts.active * model.hidden;
+  for (std::vector<GroupCall>* pass : {&calls.forward, &calls.backward}) {
+    if (plan.expert > 1) {  // Dispatch and combine.
+      pass->push_back({.group = RankGroupKind::Expert,
+                       .operation = Operation::AllToAll,
+                       .elements = routed,
+                       .element_bytes = plan.element_bytes,
+                       .times = 2});
+    }
+    if (plan.expert_tensor > 1) {
+      for (const Operation operation : {Operation::AllGather, Operation::ReduceScatter}) {
+        pass->push_back({.group = RankGroupKind::ExpertTensor,
+                         .operation = operation,
+                         .elements = routed * plan.expert_tensor,
+                         .element_bytes = plan.element_bytes});
+      }
+    }
+  }
+}
+
+void add_call(RankGroupKind group, Operation operation, std::int64_t elements, int bytes,
+              const ParallelPlan& plan, std::vector<GroupCall>& calls) {
+  if (elements > 0 && group_size(plan, group) > 1) {
+    calls.push_back(
+        {.group = group, .operation = operation, .elements = elements, .element_bytes = bytes});
+  }
+}
+
+// Each rank sends what it owns; those beyond the number of matrices own none.
+void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t matrices,
+                    const ParallelPlan& plan, std::vector<GroupCall>& calls) {
+  const int ranks = group_size(plan, group);
+  if (matrices == 0 || ranks == 1) {
+    return;
+  }
+  const std::int64_t owners = std::min<std::int64_t>(matrices, ranks);
+  calls.push_back({.group = group,
+                   .operation = Operation::Broadcast,
+                   .elements = divided_up(elements, owners),
+                   .element_bytes = plan.element_bytes,
+                   .times = static_cast<int>(owners)});
+}
+
+}  // namespace
+
+double sent_elements(const GroupCall& call, int ranks) {
+  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  const double all = static_cast<double>(call.elements) * static_cast<double>(call.times);
+  switch (call.operation) {
+    case Operation::AllReduce:
+      return 2.0 * all * others;
+    case Operation::AllGather:
+    case Operation::ReduceScatter:
+    case Operation::AllToAll:
+    case Operation::Broadcast:
+      return all * others;
+    case Operation::SendReceive:
+      return all;
+    default:
+      CHECK(false, "no step makes this operation");
+  }
+  return 0.0;
+}
+
+PassCalls layer_calls(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
+                      const SoftwareProfile& software) {
+  PassCalls calls;
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  add_tensor_block(hidden, plan, calls);
+  add_context(layer.attention, plan, software, calls);
+  if (layer.feed_forward || layer.experts->shared) {
+    add_tensor_block(hidden, plan, calls);
+  }
+  if (layer.experts) {
+    add_experts(model, *layer.experts, plan, calls);
+  }
+  return calls;
+}
+
+std::vector<GroupCall> recomputed_calls(const PassCalls& calls, const ModelLayer& layer,
+                                        FullRecompute kind) {
+  std::vector<GroupCall> again = calls.forward;
+  if (kind == FullRecompute::Layer || !layer.feed_forward) {
+    return again;
+  }
+  // The sum behind the last product.
+  const auto last = std::find_if(again.rbegin(), again.rend(), [](const GroupCall& call) {
+    return call.group == RankGroupKind::Tensor && call.operation != Operation::AllGather;
+  });
+  if (last != again.rend()) {
+    again.erase(std::next(last).base());
+  }
+  return again;
+}
+
+PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
+  PassCalls calls;
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  const bool split = plan.has_sequence_parallelism;
+  if (model.vocabulary > 0) {  // Each tensor rank makes all tokens of patches.
+    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+             plan.element_bytes, plan, calls.forward);
+  }
+  if (split) {
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
+             calls.backward);
+  }
+  return calls;
+}
+
+PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
+  PassCalls calls;
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  const bool split = plan.has_sequence_parallelism;
+  if (split) {
+    add_call(RankGroupKind::Tensor, Operation::AllGather, hidden, plan.element_bytes, plan,
+             calls.forward);
+  }
+  if (split || model.vocabulary > 0) {
+    add_call(RankGroupKind::Tensor, split ? Operation::ReduceScatter : Operation::AllReduce, hidden,
+             plan.element_bytes, plan, calls.backward);
+  }
+  return calls;
+}
+
+RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
+                                const ParallelPlan& plan) {
+  RankParameters sum;
+  for (int index = 0; index < stage.layers; ++index) {
+    const int of_model = stage.first_layer + index;
+    sum += rank_parameters(model, model.layers[static_cast<std::size_t>(of_model)], plan);
+  }
+  if (stage.has_embedding) {
+    sum += rank_embedding(model, plan);
+  }
+  if (stage.has_head) {
+    sum += rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+  }
+  return sum;
+}
+
+DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                     const SoftwareProfile& software) {
+  DataCalls calls;
+  const int reduced = gradient_bytes(plan, software);
+  const bool deals_out = owns_matrices(plan, software);
+  if (plan.zero_stage == 0 || deals_out) {
+    add_call(RankGroupKind::Gradient, Operation::AllReduce, parameters.dense, reduced, plan,
+             calls.reduce);
+    add_call(RankGroupKind::ExpertGradient, Operation::AllReduce, parameters.expert, reduced, plan,
+             calls.reduce);
+    if (deals_out) {
+      add_broadcasts(RankGroupKind::Shard, parameters.dense, parameters.dense_matrices, plan,
+                     calls.gather);
+      add_broadcasts(RankGroupKind::ExpertGradient, parameters.expert, parameters.expert_matrices,
+                     plan, calls.gather);
+    }
+    return calls;
+  }
+  if (plan.zero_stage < 3) {
+    const PassCalls of_shards = sharded_calls(parameters, plan, software);
+    calls.gather = of_shards.forward;
+    std::copy_if(of_shards.backward.begin(), of_shards.backward.end(),
+                 std::back_inserter(calls.reduce),
+                 [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
+  }
+  add_call(RankGroupKind::Replica, Operation::AllReduce,
+           divided_up(parameters.dense, plan.shards()), reduced, plan, calls.reduce);
+  return calls;
+}
+
+int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return std::max(software.gradient_bytes, plan.element_bytes);
+}
+
+PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                        const SoftwareProfile& software) {
+  const int reduced = gradient_bytes(plan, software);
+  PassCalls calls;
+  const auto add = [&](RankGroupKind group, std::int64_t elements) {
+    add_call(group, Operation::AllGather, elements, plan.element_bytes, plan, calls.forward);
+    add_call(group, Operation::AllGather, elements, plan.element_bytes, plan, calls.backward);
+    add_call(group, Operation::ReduceScatter, elements, reduced, plan, calls.backward);
+  };
+  add(RankGroupKind::Shard, parameters.dense);
+  add(RankGroupKind::ExpertGradient, parameters.expert);
+  return calls;
+}
+
+std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan, bool scatter_gather) {
+  const std::int64_t hidden = plan.tokens() * model.hidden;
+  const std::int64_t vectors = model.modulation ? plan.micro_batch * model.hidden : 0;
+  return vectors + (plan.has_sequence_parallelism || scatter_gather
+                        ? divided_up(hidden, plan.tensor)
+                        : hidden);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which collectives and transfers a step makes, with which ranks and how large: the volumes of each
+// kind of parallelism follow from this list alone. docs/step.md has them as formulas.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/schedule/operation.h"
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+#include "parallelism/model/pipeline_stages.h"
+#include "parallelism/model/rank_groups.h"
+#include "parallelism/operators/rank_parameters.h"
+#include "parallelism/workload/software_profile.h"
+
+namespace trainyard {
+
+// One operation of the ranks of a group, `times` times one after the other. `elements` is its size
+// in the sense of nccl-tests: all parts together for all_gather and reduce_scatter, what a rank
+// sends for alltoall and sendrecv.
+struct GroupCall {
+  RankGroupKind group = RankGroupKind::Tensor;
+  Operation operation = Operation::AllReduce;
+  std::int64_t elements = 0;
+  int element_bytes = 2;
+  int times = 1;
+  // Runs beside a product that needs no more of it; costs no time of its own.
+  bool is_hidden = false;
+  bool is_beside_attention = false;  // Runs while attention to what is at hand does.
+};
+
+// Elements that each rank of a group of `ranks` sends: 2 n (r - 1) / r for all_reduce,
+// n (r - 1) / r for all_gather, reduce_scatter and alltoall, n for sendrecv. For broadcast
+// the mean, n (r - 1) / r: all but one rank send n.
+[[nodiscard]] double sent_elements(const GroupCall& call, int ranks);
+
+// Of one micro-batch.
+struct PassCalls {
+  std::vector<GroupCall> forward;
+  std::vector<GroupCall> backward;
+};
+// Traffic of tensor, context, expert and expert tensor ranks.
+[[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
+                                    const ParallelPlan& plan, const SoftwareProfile& software);
+// Of its forward pass, what full recomputation makes again.
+[[nodiscard]] std::vector<GroupCall> recomputed_calls(const PassCalls& calls,
+                                                      const ModelLayer& layer, FullRecompute kind);
+[[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
+[[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
+
+// With the ends of the model that the stage has; a tied head has weights of its own behind another
+// stage than the embedding's.
+[[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
+                                              const ParallelPlan& plan);
+
+// Gradients and weights of a rank that holds these parameters, without ZeRO stage 3: once a step.
+struct DataCalls {
+  std::vector<GroupCall> reduce;  // While or after gradients are computed.
+  std::vector<GroupCall> gather;  // Of new weights, before they are used.
+};
+// Of an element in the sum of gradients: as the software has it, but no fewer than of a weight.
+[[nodiscard]] int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software);
+// Whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of such
+// software.
+[[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {
+  return plan.zero_stage == 1 && software.deals_out_matrices;
+}
+[[nodiscard]] DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                                   const SoftwareProfile& software);
+// The same for ZeRO stage 3, for each micro-batch, of a layer or an end: weights are gathered for
+// each pass, gradients reduced.
+[[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
+                                      const SoftwareProfile& software);
+
+// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients. With
+// modulation the vectors of the samples go along, and are not split.
+[[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,
+                                             bool scatter_gather);
+[[nodiscard]] inline Bytes transfer_size(const Model& model, const ParallelPlan& plan,
+                                         bool scatter_gather) {
+  return Bytes(transfer_elements(model, plan, scatter_gather)) * plan.element_bytes;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/workload/foreign_files.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "parallelism/workload/foreign_text.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kRankMark = "{rank}";
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{4} << 30;
+constexpr int kMostFiles = 1'000'000;
+
+// What is different from one format to the next, in their order.
+struct FormatRules {
+  std::string_view name;
+  std::string_view extension;  // Empty: any, the first word tells.
+  std::vector<std::string_view> first_words;
+  bool has_rank_files;
+};
+
+const FormatRules& rules_of(ForeignFormat format) {
+  static const std::array<FormatRules, kForeignFormats.size()> kRules{{
+      {.name = "goal", .extension = ".goal", .first_words = {"num_ranks"}, .has_rank_files = false},
+      {.name = "simai",
+       .extension = "",
+       // All policies of ASTRA-sim (Workload.cc: decode_parallelism), most of which are refused.
+       .first_words = {"HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL",
+                       "TRANSFORMER", "TRANSFORMER_FWD_IN_BCKWD", "HYBRID_DATA_MODEL",
+                       "HYBRID_MODEL_DATA", "HYBRID_DLRM", "HYBRID_DLRM_ENHANCED",
+                       "HYBRID_CUSTOMIZED", "MICRO", "DISTRIBUTED_INFERENCE"},
+       .has_rank_files = false},
+      {.name = "kineto", .extension = ".json", .first_words = {}, .has_rank_files = true},
+      {.name = "chakra", .extension = ".et", .first_words = {}, .has_rank_files = true},
+  }};
+  return kRules[static_cast<std::size_t>(format)];
+}
+
+std::string first_word(const std::filesystem::path& file) {
+  std::string word;
+  std::ifstream stream(file, std::ios::binary);
+  char c = '\0';
+  constexpr std::size_t kLongest = 64;
+  while (word.size() < kLongest && stream.get(c)) {
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) {
+      word += c;
+    } else if (!word.empty()) {
+      break;
+    }
+  }
+  return word;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) {
+    const bool is_there = std::filesystem::exists(file, error);
+    throw ConfigError(fmt::format("{}: expected a file, found {}", file.string(),
+                                  is_there ? "something else" : "nothing"));
+  }
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (error || size > kMostBytes) {
+    throw ConfigError(fmt::format("{}: expected a file of at most {} GiB, found {}", file.string(),
+                                  kMostBytes >> 30U, error ? error.message() : "more"));
+  }
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(size, '\0');
+  if (!stream || !stream.read(text.data(), static_cast<std::streamsize>(size))) {
+    throw ConfigError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  }
+  return text;
+}
+
+// The last number in the name before its extension.
+std::optional<int> rank_in(const std::string& stem) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto last = std::find_if(stem.rbegin(), stem.rend(), is_digit);
+  const auto first = std::find_if_not(last, stem.rend(), is_digit);
+  const std::string digits(first.base(), last.base());
+  const std::optional<std::int64_t> rank = foreign_number(digits, kMostFiles);
+  return rank ? std::optional(static_cast<int>(*rank)) : std::nullopt;
+}
+
+// Files of a folder whose rank a name gives.
+template <typename RankOf>
+std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_in(
+    const std::filesystem::path& folder, const RankOf& is_wanted) {
+  std::vector<std::pair<std::optional<int>, std::filesystem::path>> found;
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(folder.empty() ? "." : folder, error);
+  if (error) {
+    throw ConfigError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  }
+  for (const std::filesystem::directory_entry& entry : entries) {
+    const std::filesystem::path name = entry.path().filename();
+    if (const auto rank = is_wanted(name)) {
+      found.emplace_back(*rank, folder / name);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::pair<std::optional<int>, std::filesystem::path>> files_of(
+    const std::filesystem::path& path, ForeignFormat format) {
+  using Wanted = std::optional<std::optional<int>>;
+  const std::string name = path.filename().string();
+  const std::size_t mark = name.find(kRankMark);
+  if (mark != std::string::npos) {
+    const std::string before = name.substr(0, mark);
+    const std::string after = name.substr(mark + kRankMark.size());
+    return files_in(path.parent_path(), [&](const std::filesystem::path& file) -> Wanted {
+      const std::string text = file.string();
+      if (text.size() <= before.size() + after.size() || text.rfind(before, 0) != 0 ||
+          text.substr(text.size() - after.size()) != after) {
+        return std::nullopt;
+      }
+      const std::string digits =
+          text.substr(before.size(), text.size() - before.size() - after.size());
+      const std::optional<std::int64_t> rank = foreign_number(digits, kMostFiles);
+      return rank ? Wanted(static_cast<int>(*rank)) : std::nullopt;
+    });
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return files_in(path, [&](const std::filesystem::path& file) -> Wanted {
+      return file.extension() == rules_of(format).extension ? Wanted(rank_in(file.stem().string()))
+                                                            : std::nullopt;
+    });
+  }
+  return {{rank_in(path.stem().string()), path}};
+}
+
+}  // namespace
+
+std::string_view to_string(ForeignFormat format) {
+  return rules_of(format).name;
+}
+
+std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::string extension = path.extension().string();
+  if (std::filesystem::is_directory(path, error)) {
+    // A directory of traces may have a description in JSON beside them.
+    for (const ForeignFormat format : {ForeignFormat::Chakra, ForeignFormat::Kineto}) {
+      if (!files_of(path, format).empty()) {
+        return format;
+      }
+    }
+    return std::nullopt;
+  }
+  for (const ForeignFormat format : kForeignFormats) {
+    if (!extension.empty() && extension == rules_of(format).extension) {
+      return format;
+    }
+  }
+  if (extension == ".yaml" || !std::filesystem::is_regular_file(path, error)) {
+    return std::nullopt;
+  }
+  const std::string word = first_word(path);
+  for (const ForeignFormat format : kForeignFormats) {
+    const std::vector<std::string_view>& words = rules_of(format).first_words;
+    if (std::find(words.begin(), words.end(), word) != words.end()) {
+      return format;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<ForeignFile> read_foreign_files(const std::filesystem::path& path,
+                                            ForeignFormat format) {
+  const auto found = files_of(path, format);
+  if (found.empty()) {
+    fail_foreign(path.string(), "",
+                 fmt::format("files named *{}, one for each rank", rules_of(format).extension),
+                 "none");
+  }
+  if (found.size() > 1 && !rules_of(format).has_rank_files) {
+    fail_foreign(path.string(), "",
+                 fmt::format("one file, as a {} file has all ranks", rules_of(format).name),
+                 std::to_string(found.size()));
+  }
+  std::vector<ForeignFile> files;
+  for (const auto& [rank, file] : found) {
+    files.push_back({.name = file.string(), .rank = rank, .text = text_of(file)});
+  }
+  return files;
+}
+
+}  // namespace trainyard

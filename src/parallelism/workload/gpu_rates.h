@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast kernels of a training step run on each generation of GPUs, from
+// configs/hardware/gpu-rates.yaml, and on one GPU with one software. docs/step.md has the
+// equations.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "hw/parts/catalogue.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload.h"
+#include "sim/config.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// Shares of the dense 16-bit peak, counting what the causal mask leaves.
+struct AttentionRates {
+  double forward = 0.0;
+  double backward = 0.0;
+};
+
+// Of one generation, which is an architecture of the catalogue.
+struct GenerationRates {
+  double gemm = 0.0;                    // Share of the 16-bit peak of large products.
+  std::optional<double> gemm_fp8 = {};  // Of the FP8 peak.
+  // Of four times the 16-bit peak, casts included; parts with a higher FP4 peak do not reach it.
+  std::optional<double> gemm_nvfp4 = {};
+  SimTime gemm_start;                               // Of each kernel.
+  std::int64_t tile_prologue = 0;                   // Start and end of a tile, as elements of K.
+  double misaligned = 1.0;                          // Where N or K is no multiple of 16.
+  double grouped_gemm = 1.0;                        // Of the products of experts in one kernel.
+  std::map<std::string, AttentionRates> attention;  // By kernel.
+  double memory = 0.0;                              // Share of the memory bandwidth.
+  std::map<std::string, double> memory_bound;       // Factor on the bytes, by fusion.
+  std::optional<double> fp8_cast = {};              // Factor on the bytes of casts.
+  std::optional<int> multiprocessors = {};          // Of parts for which the catalogue has none.
+  SimTime host_layer;                               // For the host to launch a layer forward.
+  SimTime host_collective;                          // For the host to call a collective.
+  double overlapped_tensor = 1.0;  // Share of overlapped tensor traffic that shows all the same.
+  double overlapped_data = 1.0;    // The same of gradients and weights.
+};
+
+struct GpuRates {
+  std::map<std::string, GenerationRates> generations;
+  std::map<std::string, double> devices;  // Factor on rates of computation, by GPU.
+
+  // Strict; throws ConfigError with the place of the mistake.
+  [[nodiscard]] static GpuRates load(const std::filesystem::path& file);
+  [[nodiscard]] static GpuRates read(ConfigDocument& document);
+};
+
+// Everything that operators need of one GPU with one software in one precision.
+struct ComputeRates {
+  double gemm_rate = 0.0;    // FLOP/s of 16-bit products.
+  double linear_rate = 0.0;  // FLOP/s of the linear layers, in the precision of the workload.
+  double peak = 0.0;         // Dense, of that precision; FLOP/s.
+  std::int64_t multiprocessors = 1;
+  std::int64_t tile_prologue = 0;
+  SimTime gemm_start;
+  double misaligned = 1.0;
+  double grouped_gemm = 1.0;
+  bool has_fused_attention = true;
+  double attention_forward = 0.0;   // FLOP/s.
+  double attention_backward = 0.0;  // FLOP/s.
+  double memory_rate = 0.0;         // B/s.
+  double memory_bound = 1.0;
+  bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
+  double fp8_cast = 0.0;        // 0: none, as nothing is cast.
+  int element_bytes = 2;        // Of activations and weights; ParallelPlan has it too.
+  // SoftwareProfile.
+  bool gathers_keys = false;
+  double accumulate_bytes = 0.0;
+  double scatter_bytes = 0.0;
+  double gather_bytes = 0.0;
+  SimTime host_layer;
+  SimTime host_collective;
+  double overlapped_tensor = 1.0;
+  double overlapped_data = 1.0;
+};
+
+// Of the catalogue, the type whose peak products have; linear layers in fewer bits have another.
+[[nodiscard]] const char* peak_type(Precision precision);
+
+// Throws ConfigError with one line where the GPU, the kernels or the precision have no rates.
+[[nodiscard]] ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& rates,
+                                         const SoftwareProfile& software, Precision precision);
+
+}  // namespace trainyard

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decides the memory of a training step beside model and plan: number formats, kernels and
+// what the software holds for itself. Named settings stand for whole software stacks;
+// docs/memory.md has their sources.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "parallelism/model/activation_memory.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// Bytes for each parameter, by what shards them. arXiv 1910.02054, section 3.
+struct StateFormat {
+  // As they rest; sharded from ZeRO stage 3 on. Where they are wider than `compute` they are also
+  // the master copy: from stage 1 on sharded, beside a whole copy for the layers before stage 3.
+  std::int64_t weight = 2;
+  std::int64_t compute = 2;   // As layers use them: gathered weights, gradients of one layer.
+  std::int64_t gradient = 4;  // Accumulated; sharded from ZeRO stage 2 on.
+  // Sharded from ZeRO stage 1 on.
+  std::int64_t master = 4;
+  std::int64_t first_moment = 4;
+  std::int64_t second_moment = 4;
+  std::int64_t gradient_copy = 0;
+  // Parameters of one scale in 32 bits for each moment; 0: moments have none.
+  std::int64_t moment_block = 0;
+
+  // Of what the optimizer holds, for that many parameters.
+  [[nodiscard]] Bytes optimizer_bytes(std::int64_t parameters) const;
+};
+
+// Names: "adam-fp32-gradients" 2 + 4 + 12, "adam-16bit-gradients" 2 + 2 + 12, "adam-16bit-moments"
+// 2 + 4 + 8, "adam-8bit" 2 + 4 + 6 and its scales, "adam-fp32" 4 + 4 + 8 with layers in 16 bits,
+// "adam-bf16" 2 + 2 + 4 without a master copy. Throws ConfigError that lists them.
+[[nodiscard]] StateFormat state_format(std::string_view name);
+
+// Where the gradient of one weight stands before it is added to the accumulated ones.
+enum class WeightGradientBuffer : std::uint8_t {
+  InPlace,        // The GEMM adds to the accumulated gradient.
+  Transient,      // In 16 bits, one matrix at a time.
+  CachedByShape,  // One buffer for each shape of matrix, kept: Transformer Engine,
+                  // transformer_engine/pytorch/module/base.py: get_dummy_wgrad.
+};
+
+struct MemorySettings {
+  StateFormat states = {};
+  ActivationOptions activations = {};
+  WeightGradientBuffer weight_gradients = WeightGradientBuffer::CachedByShape;
+  // Units (layers, embedding, head) gathered ahead under ZeRO stage 3.
+  int prefetched_units = 1;
+  bool has_split_embedding = true;  // Over tensor ranks; otherwise each has all of it.
+  // Bytes for each parameter of gradients that stay unsharded under ZeRO stages 2 and 3 until the
+  // last of several micro-batches; 0: they are scattered after each.
+  std::int64_t unsharded_gradient = 0;
+  Bytes buckets = {};  // Of collectives, held all the time.
+  // Of a process: the CUDA context and the code of kernels. Hugging Face, "Model training anatomy":
+  // 1343 MiB after the first kernel.
+  Bytes context = mib(1343);
+  // Connections of a communicator that have buffers: channels x peers. Their sizes are NCCL's.
+  int connections = 32;
+  // Memory that the caching allocator holds but cannot use, as a share of what comes and goes.
+  double fragmentation = 0.10;
+};
+
+// A whole stack by its name; throws ConfigError that lists them.
+[[nodiscard]] MemorySettings memory_settings(std::string_view name);
+[[nodiscard]] std::vector<std::string_view> memory_settings_names();
+
+}  // namespace trainyard

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training job as its YAML file describes it: model, plan, batch, precision and the software that
+// runs it. docs/step.md explains the keys.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallelism/model/expert_routing.h"
+#include "parallelism/model/model.h"
+#include "parallelism/model/parallel_plan.h"
+#include "sim/config.h"
+
+namespace trainyard {
+
+// Of the linear layers; everything else runs in 16 bits. With the last two nothing does: TF32
+// rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores.
+enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Nvfp4, Tf32, Fp32 };
+
+[[nodiscard]] std::string_view to_string(Precision precision);
+// ParallelPlan::element_bytes.
+[[nodiscard]] int element_bytes(Precision precision);
+
+// What runs beside computation. Where nothing is said, as the software does it.
+struct OverlapChoice {
+  std::optional<bool> tensor = {};    // Collectives of tensor ranks beside the GEMMs next to them.
+  std::optional<bool> data = {};      // Of gradients and weights beside passes.
+  std::optional<bool> pipeline = {};  // Transfers between stages.
+  std::optional<bool> expert = {};    // Tokens to experts and back.
+};
+
+struct Workload {
+  std::string name;  // Of the file.
+  std::string title;
+  Model model;
+  std::string software;  // Name of a profile in configs/software.
+  Precision precision = Precision::Bf16;
+  ParallelPlan plan;
+  bool data_fills_cluster = false;  // The file leaves `data` to plan_for().
+  OverlapChoice overlap;
+  ExpertLoads routing = {};
+};
+
+// Strict. `models` is the folder of the models that are named instead of described; `settings` are
+// "key.path=value" as --set takes them. Throws ConfigError with the place of the mistake.
+[[nodiscard]] Workload load_workload(const std::filesystem::path& file,
+                                     const std::filesystem::path& models,
+                                     const std::vector<std::string>& settings = {});
+// Sets the settings, and puts the file of a model that is named in the place of its name, which is
+// the result; that of the document where the model is described.
+[[nodiscard]] std::string compose_workload(ConfigDocument& document,
+                                           const std::filesystem::path& models,
+                                           const std::vector<std::string>& settings);
+// As load_workload(), of a document that is already parsed; the name is that of the document.
+[[nodiscard]] Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
+                                      const std::vector<std::string>& settings = {});
+
+// The plan for that many GPUs, with as many data ranks as they leave where the file says nothing,
+// and checked. Throws ConfigError with one line that names the numbers that clash.
+[[nodiscard]] ParallelPlan plan_for(const Workload& workload, int gpus);
+
+}  // namespace trainyard

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `trainyard doctor` prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/doctor/doctor.h"
+#include "report/formats/table.h"
+
+namespace trainyard {
+
+struct DoctorReport {
+  std::string log;      // Its file.
+  std::string cluster;  // Its name.
+  int ranks = 0;
+  int nodes = 0;
+  std::vector<Operation> operations = {};  // By run.
+  DoctorResult result = {};
+  std::vector<std::string> notes = {};
+};
+
+// "healthy", "NVLS is off", "a NIC is down, or PCIe of a NIC has half of its lanes".
+[[nodiscard]] std::string name_of(const DoctorResult& result, const Explanation& explanation);
+// The verdict on the log in one sentence.
+[[nodiscard]] std::string verdict_text(const DoctorResult& result);
+
+// CSV has the rows of the log alone.
+[[nodiscard]] std::string render(const DoctorReport& report, Format format);
+
+}  // namespace trainyard

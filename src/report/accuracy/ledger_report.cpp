@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/accuracy/ledger_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "calibration/fit/intervals.h"
+#include "calibration/measured/comparison.h"
+#include "report/formats/log_percent.h"
+#include "report/formats/table.h"
+
+namespace trainyard {
+namespace {
+
+// More digits have no meaning here, and would change with every constant.
+Cell microseconds(SimTime time) {
+  const std::string text = fmt::format("{:.2f}", time.microseconds());
+  return {text, std::stod(text)};
+}
+
+Cell yes_or_no(bool value) {
+  return {value ? "yes" : "no", value};
+}
+
+struct ClassErrors {
+  std::set<std::string> systems;
+  std::array<std::vector<double>, kSizeRegimes.size()> errors = {};  // |ln|, by regime.
+};
+
+}  // namespace
+
+std::string ledger_csv(std::span<const LedgerRow> ledger) {
+  std::vector<Column> columns;
+  for (const char* const key :
+       {"case", "class", "system", "gpu", "scale_up", "network", "operation", "size_bytes",
+        "measured_us", "predicted_us", "foreseen_us", "low_us", "high_us", "inside", "alone"}) {
+    columns.push_back({.name = key, .key = key, .unit = ""});
+  }
+  Table table(std::move(columns));
+  const IntervalsOfOthers intervals(ledger);
+  for (const LedgerRow& row : ledger) {
+    const TimeInterval interval = intervals.of(row);
+    table.add_row({Cell::of(row.name), Cell::of(row.system_class), Cell::of(row.system),
+                   Cell::of(row.machine.gpu), Cell::of(row.machine.scale_up),
+                   Cell::of(row.machine.network), Cell::of(std::string(to_string(row.operation))),
+                   Cell::of(row.size.count()), microseconds(row.measured),
+                   microseconds(row.predicted), microseconds(row.foreseen),
+                   microseconds(interval.low), microseconds(interval.high),
+                   yes_or_no(interval.holds(row.measured)), yes_or_no(row.is_alone)});
+  }
+  return render_csv(table);
+}
+
+std::string ledger_summary(std::span<const LedgerRow> ledger) {
+  std::map<std::string, ClassErrors> classes;
+  for (const LedgerRow& row : ledger) {
+    for (const std::string& group : {row.system_class, std::string("all")}) {
+      classes[group].systems.insert(row.system);
+      classes[group].errors[static_cast<std::size_t>(regime_of(row.size))].push_back(
+          std::abs(row.surprise()));
+    }
+  }
+  const std::map<std::string, Coverage> coverage = coverage_of(ledger);
+  std::string text =
+      "| class | systems | rows | below 64 KiB | below 16 MiB | above | in the interval |\n"
+      "|---|---|---|---|---|---|---|\n";
+  for (auto& [name, of] : classes) {
+    const Coverage& covered = coverage.at(name);
+    text += fmt::format("| {} | {} | {} |", name, of.systems.size(), covered.rows);
+    for (std::vector<double>& errors : of.errors) {
+      text += errors.empty() ? " - |"
+                             : fmt::format(" {} |", percent_of_log(regime_error(errors).median));
+    }
+    text += fmt::format(" {:.0f} % |\n", 100.0 * covered.share());
+  }
+  return text;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `trainyard validate` on measured training steps.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/training/step_fit.h"
+#include "calibration/training/training_score.h"
+#include "report/formats/table.h"
+
+namespace trainyard {
+
+struct TrainingReport {
+  TrainingScore score;
+  std::vector<std::string> notes = {};
+  // Where constants were fitted: the score with those of the files, and the fits.
+  std::optional<TrainingScore> with_files = {};
+  std::vector<GenerationFit> fits = {};
+  std::vector<std::string> exceeded = {};  // Budgets; one line each.
+};
+
+// Text: sources with their coverage and errors in per cent, exp(|ln ratio|) - 1, their means, and
+// why rows are not scored. CSV: one line for each source and generation. JSON: `summary`,
+// `generations`, `sources` with every row; errors there are |ln ratio|. Where constants were
+// fitted, all that is of the score with them, beside `with_files` and `fits`.
+[[nodiscard]] std::string render(const TrainingReport& report, Format format);
+
+}  // namespace trainyard

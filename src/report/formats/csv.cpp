@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/formats/csv.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+// All of the text as a number.
+template <typename Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> parse_csv(std::string_view text) {
+  std::vector<std::vector<std::string>> records;
+  std::vector<std::string> fields;
+  std::string field;
+  bool is_quoted = false;
+  bool has_any = false;  // Of the record.
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    const char character = text[index];
+    if (is_quoted) {
+      if (character != '"') {
+        field += character;
+      } else if (index + 1 < text.size() && text[index + 1] == '"') {
+        field += '"';
+        ++index;
+      } else {
+        is_quoted = false;
+      }
+      continue;
+    }
+    has_any = true;
+    if (character == '"') {
+      is_quoted = true;
+    } else if (character == ',') {
+      fields.push_back(std::exchange(field, {}));
+    } else if (character == '\n') {
+      fields.push_back(std::exchange(field, {}));
+      records.push_back(std::exchange(fields, {}));
+      has_any = false;
+    } else {
+      field += character;
+    }
+  }
+  if (has_any) {
+    fields.push_back(std::move(field));
+    records.push_back(std::move(fields));
+  }
+  return records;
+}
+
+Cell typed_cell(const std::string& field) {
+  if (field.empty()) {
+    return Cell::none();
+  }
+  if (field == "true" || field == "false") {
+    return {field, field == "true"};
+  }
+  std::int64_t whole = 0;
+  if (parse_number(field, whole) && std::to_string(whole) == field) {
+    return Cell::of(whole);
+  }
+  double number = 0.0;
+  if (parse_number(field, number) && fmt::format("{}", number) == field) {
+    return {fmt::format("{:.6g}", number), number};
+  }
+  return Cell::of(field);
+}
+
+}  // namespace trainyard

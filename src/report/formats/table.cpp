@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three writers of a table.
+#include "report/formats/table.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "report/formats/json.h"
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+std::vector<std::size_t> column_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < table.columns().size(); ++i) {
+    const Column& column = table.columns()[i];
+    std::size_t width = std::max({column.min_width, column.name.size(), column.unit.size()});
+    for (const std::vector<Cell>& row : table.rows()) {
+      width = std::max(width, row[i].text.size());
+    }
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+// Appends one line of cells; `text_of(i)` is the text of column i.
+template <typename TextOf>
+void append_line(const Table& table, const std::vector<std::size_t>& widths, TextOf text_of,
+                 std::string& out) {
+  std::string line;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const std::string& text = text_of(i);
+    const std::string padding(widths[i] - text.size(), ' ');
+    line += i == 0 ? "" : "  ";
+    line += table.columns()[i].align == Align::Right ? padding + text : text + padding;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  out += line + '\n';
+}
+
+std::string shortest(double value) {
+  if (!std::isfinite(value)) {
+    return "";
+  }
+  std::array<char, 32> buffer{};
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  CHECK(error == std::errc(), "a double needs at most 24 characters");
+  return {buffer.data(), end};
+}
+
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string result = "\"";
+  for (const char c : text) {
+    result += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return result + '"';
+}
+
+struct CsvField {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return shortest(value); }
+  std::string operator()(const std::string& value) const { return csv_text(value); }
+};
+
+struct JsonValue {
+  Json operator()(std::monostate) const { return nullptr; }
+  template <typename Value>
+  Json operator()(const Value& value) const {
+    return value;
+  }
+};
+
+}  // namespace
+
+std::optional<Format> parse_format(std::string_view name) {
+  if (name == "table") {
+    return Format::Table;
+  }
+  if (name == "csv") {
+    return Format::Csv;
+  }
+  if (name == "json") {
+    return Format::Json;
+  }
+  return std::nullopt;
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  CHECK(!columns_.empty(), "a table needs a column");
+}
+
+void Table::add_row(std::vector<Cell> cells) {
+  CHECK(cells.size() == columns_.size(), "a row has as many cells as there are columns");
+  rows_.push_back(std::move(cells));
+}
+
+std::string render_text(const Table& table, HeaderMark mark) {
+  std::vector<std::size_t> widths = column_widths(table);
+  const Column& first = table.columns().front();
+  if (mark == HeaderMark::Hash) {
+    // Room for "# " before the names. The first column must be right-aligned for it to stay free.
+    CHECK(first.align == Align::Right, "a marked header needs a right-aligned first column");
+    widths[0] = std::max(widths[0], std::max(first.name.size(), first.unit.size()) + 2);
+  }
+  std::string out;
+  const auto append_header = [&](auto text_of) {
+    const std::size_t begin = out.size();
+    append_line(table, widths, text_of, out);
+    if (mark == HeaderMark::Hash) {
+      out[begin] = '#';
+    }
+  };
+  append_header([&](std::size_t i) -> const std::string& { return table.columns()[i].name; });
+  const bool has_units = std::any_of(table.columns().begin(), table.columns().end(),
+                                     [](const Column& column) { return !column.unit.empty(); });
+  if (has_units) {
+    append_header([&](std::size_t i) -> const std::string& { return table.columns()[i].unit; });
+  }
+  for (const std::vector<Cell>& row : table.rows()) {
+    append_line(
+        table, widths, [&](std::size_t i) -> const std::string& { return row[i].text; }, out);
+  }
+  return out;
+}
+
+std::string render_csv(const Table& table) {
+  std::string out;
+  for (std::size_t i = 0; i < table.columns().size(); ++i) {
+    out += (i == 0 ? "" : ",") + csv_text(table.columns()[i].key);
+  }
+  out += '\n';
+  for (const std::vector<Cell>& row : table.rows()) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      out += (i == 0 ? "" : ",") + std::visit(CsvField{}, row[i].value);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+Json to_json(const Table& table) {
+  Json rows = Json::array();
+  for (const std::vector<Cell>& row : table.rows()) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      object[table.columns()[i].key] = std::visit(JsonValue{}, row[i].value);
+    }
+    rows.push_back(std::move(object));
+  }
+  return rows;
+}
+
+std::string to_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string render_json(const Table& table) {
+  return to_text(to_json(table));
+}
+
+std::string render(const Table& table, Format format) {
+  switch (format) {
+    case Format::Table:
+      return render_text(table);
+    case Format::Csv:
+      return render_csv(table);
+    case Format::Json:
+      return render_json(table);
+  }
+  CHECK(false, "unknown format");
+}
+
+}  // namespace trainyard

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/html/html_links.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "parallelism/run/resources.h"
+#include "sim/check.h"
+#include "topology/graph/switch_graph.h"
+
+namespace trainyard {
+namespace {
+
+// Of links of one resource within a unit.
+struct InsideSum {
+  double busiest = 0.0;
+  double sum = 0.0;
+  int links = 0;
+};
+
+struct EdgeSum {
+  double forth = 0.0;
+  double back = 0.0;
+  int forth_links = 0;
+  int back_links = 0;
+};
+
+class Drawing {
+ public:
+  explicit Drawing(const Topology& topology)
+      : topology_(topology), graph_(topology), resources_(topology) {}
+
+  void add(const LinkTraffic& traffic, SimTime time) {
+    const Link& link = topology_.link(traffic.link);
+    const double use = transfer_time(traffic.total(), link.spec.bandwidth) / time;
+    const std::size_t from = unit_of(link.source);
+    const std::size_t to = unit_of(link.target);
+    if (from == to) {
+      InsideSum& sum = inside_[{from, resources_.of(traffic.link).key}];
+      sum.busiest = std::max(sum.busiest, use);
+      sum.sum += use;
+      ++sum.links;
+      return;
+    }
+    EdgeSum& edge = edges_[{std::min(from, to), std::max(from, to)}];
+    double& busiest = from < to ? edge.forth : edge.back;
+    busiest = std::max(busiest, use);
+    ++(from < to ? edge.forth_links : edge.back_links);
+  }
+
+  [[nodiscard]] HtmlLinks take() {
+    HtmlLinks made;
+    for (const auto& [key, sum] : inside_) {
+      units_[key.first].inside.push_back(
+          {.resource = key.second, .busiest = sum.busiest, .mean = sum.sum / sum.links});
+    }
+    // In the order of the topology, not of the traffic.
+    std::vector<int> numbers(units_.size());
+    for (const auto& [key, unit] : by_key_) {
+      numbers[unit] = static_cast<int>(made.units.size());
+      made.units.push_back(std::move(units_[unit]));
+    }
+    for (const auto& [ends, sum] : edges_) {
+      made.edges.push_back({.from = numbers[ends.first],
+                            .to = numbers[ends.second],
+                            .forth = sum.forth,
+                            .back = sum.back,
+                            .links = std::max(sum.forth_links, sum.back_links)});
+    }
+    return made;
+  }
+
+ private:
+  // Servers by number, then what stands in none by node.
+  [[nodiscard]] std::size_t unit_of(NodeId id) {
+    const Node& node = topology_.node(id);
+    const auto key =
+        node.server ? std::make_pair(0, node.server->value()) : std::make_pair(1, id.value());
+    const auto [entry, is_new] = by_key_.try_emplace(key, units_.size());
+    if (is_new && node.server) {
+      units_.push_back({.name = "server" + std::to_string(node.server->value()), .level = 0});
+    } else if (is_new) {
+      const auto index = graph_.index_of(id);
+      const auto tier = index ? graph_.tier(*index) : std::nullopt;
+      units_.push_back({.name = node.name, .level = 1 + static_cast<int>(tier.value_or(0))});
+    }
+    return entry->second;
+  }
+
+  const Topology& topology_;
+  SwitchGraph graph_;
+  LinkResources resources_;
+  std::vector<HtmlUnit> units_;
+  std::map<std::pair<int, std::uint32_t>, std::size_t> by_key_;
+  std::map<std::pair<std::size_t, std::string>, InsideSum> inside_;
+  std::map<std::pair<std::size_t, std::size_t>, EdgeSum> edges_;
+};
+
+}  // namespace
+
+HtmlLinks html_links(const Topology& topology, std::span<const LinkTraffic> traffic, SimTime time) {
+  CHECK(time > SimTime(), "links are busy for a share of a time that passes");
+  Drawing drawing(topology);
+  for (const LinkTraffic& each : traffic) {
+    drawing.add(each, time);
+  }
+  return drawing.take();
+}
+
+}  // namespace trainyard

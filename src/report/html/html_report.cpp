@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/html/html_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "report/formats/json.h"
+#include "sim/check.h"
+
+namespace trainyard {
+namespace {
+
+Json json_of(const HtmlTimeline& timeline) {
+  Json json;
+  json["note"] = timeline.note;
+  json["tracks"] = Json::array();
+  for (const HtmlTrack& track : timeline.tracks) {
+    json["tracks"].push_back(
+        {{"group", track.group}, {"name", track.name}, {"count", track.spans}});
+  }
+  json["names"] = timeline.names;
+  json["spans"] = timeline.encoded;
+  return json;
+}
+
+// Four digits are enough for a colour and a tooltip.
+double rounded(double use) {
+  constexpr double kParts = 1e4;
+  return static_cast<double>(std::min(1'000'000LL, std::llround(use * kParts))) / kParts;
+}
+
+Json json_of(const HtmlLinks& links) {
+  Json json;
+  json["note"] = links.note;
+  json["units"] = Json::array();
+  for (const HtmlUnit& unit : links.units) {
+    Json inside = Json::array();
+    for (const HtmlUnit::Inside& each : unit.inside) {
+      inside.push_back(Json::array({each.resource, rounded(each.busiest), rounded(each.mean)}));
+    }
+    json["units"].push_back(
+        {{"name", unit.name}, {"level", unit.level}, {"inside", std::move(inside)}});
+  }
+  json["edges"] = Json::array();
+  for (const HtmlEdge& edge : links.edges) {
+    json["edges"].push_back(
+        Json::array({edge.from, edge.to, rounded(edge.forth), rounded(edge.back), edge.links}));
+  }
+  return json;
+}
+
+Json json_of(const HtmlCurve& curve) {
+  Json points = Json::array();
+  for (const HtmlPoint& point : curve.points) {
+    Json one = Json::array({point.size.count(), point.busbw_gbps, nullptr, nullptr, point.remark});
+    if (point.band) {
+      one[2] = point.band->first;
+      one[3] = point.band->second;
+    }
+    points.push_back(std::move(one));
+  }
+  return {{"name", curve.name}, {"points", std::move(points)}};
+}
+
+// Six digits are more than a pixel.
+double short_number(double value) {
+  constexpr double kDigits = 6.0;
+  if (value == 0.0 || !std::isfinite(value)) {
+    return value;
+  }
+  const double factor = std::pow(10.0, kDigits - 1.0 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * factor) / factor;
+}
+
+Json json_of(const HtmlChart& chart) {
+  Json json{{"title", chart.title},    {"note", chart.note},     {"xLabel", chart.x_label},
+            {"yLabel", chart.y_label}, {"xLog", chart.is_x_log}, {"steps", chart.has_steps}};
+  json["series"] = Json::array();
+  for (const HtmlLine& line : chart.lines) {
+    Json points = Json::array();
+    for (const auto& [x, y] : line.points) {
+      points.push_back(Json::array({short_number(x), short_number(y)}));
+    }
+    json["series"].push_back({{"name", line.name}, {"points", std::move(points)}});
+  }
+  return json;
+}
+
+Json json_of(const HtmlSweep& sweep) {
+  Json json{{"x", sweep.x}, {"y", sweep.y}, {"first", sweep.first}, {"second", sweep.second}};
+  json["keys"] = Json::array();
+  for (const HtmlSweep::Key& key : sweep.keys) {
+    json["keys"].push_back({{"name", key.name}, {"values", key.values}});
+    if (!key.numbers.empty()) {
+      json["keys"].back()["numbers"] = key.numbers;
+    }
+  }
+  json["figures"] = Json::array();
+  for (const HtmlSweep::Figure& figure : sweep.figures) {
+    json["figures"].push_back({{"name", figure.name}, {"isMore", figure.is_more_better}});
+  }
+  json["rows"] = Json::array();
+  for (const HtmlSweep::Row& row : sweep.rows) {
+    Json figures = Json::array();
+    for (const std::optional<double>& figure : row.figures) {
+      figures.push_back(figure ? Json(*figure) : Json());
+    }
+    json["rows"].push_back({{"keys", row.keys}, {"figures", std::move(figures)}});
+  }
+  return json;
+}
+
+Json json_of(const HtmlTable& table) {
+  Json json;
+  json["title"] = table.title;
+  json["note"] = table.note;
+  json["columns"] = Json::array();
+  json["numeric"] = Json::array();
+  for (const Column& column : table.table.columns()) {
+    json["columns"].push_back(column.unit.empty() ? column.name : column.name + " " + column.unit);
+    json["numeric"].push_back(column.align == Align::Right);
+  }
+  json["rows"] = Json::array();
+  for (const std::vector<Cell>& row : table.table.rows()) {
+    Json cells = Json::array();
+    for (const Cell& cell : row) {
+      cells.push_back(cell.text);
+    }
+    json["rows"].push_back(std::move(cells));
+  }
+  return json;
+}
+
+Json json_of(const HtmlReport& report) {
+  Json json;
+  json["title"] = report.title;
+  json["subtitle"] = report.subtitle;
+  json["summary"] = Json::array();
+  for (const auto& [label, value] : report.summary) {
+    json["summary"].push_back(Json::array({label, value}));
+  }
+  json["breakdown"] = Json::array();
+  for (const auto& [name, time] : report.breakdown) {
+    if (time > SimTime()) {
+      json["breakdown"].push_back(Json::array({name, time.seconds()}));
+    }
+  }
+  json["curves"] = Json::array();
+  for (const HtmlCurve& curve : report.curves) {
+    json["curves"].push_back(json_of(curve));
+  }
+  json["charts"] = Json::array();
+  for (const HtmlChart& chart : report.charts) {
+    json["charts"].push_back(json_of(chart));
+  }
+  json["sweep"] = json_of(report.sweep);
+  json["timeline"] = json_of(report.timeline);
+  json["links"] = json_of(report.links);
+  json["tables"] = Json::array();
+  for (const HtmlTable& table : report.tables) {
+    json["tables"].push_back(json_of(table));
+  }
+  json["notes"] = report.notes;
+  return json;
+}
+
+// In an element of a page nothing but its end is read as markup: every "<" goes.
+std::string for_script(const Json& json) {
+  const std::string text =
+      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string made;
+  for (const char character : text) {
+    if (character == '<') {
+      made += "\\u003c";
+    } else {
+      made += character;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string render_html(const HtmlReport& report, std::string_view library) {
+  CHECK(library.find("</script") == std::string_view::npos, "a script that ends its element");
+  const HtmlTemplate& page = html_template();
+  std::string text = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  text += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  text += "<title>Trainyard</title>\n<style>\n";
+  text += page.style;
+  text += "</style>\n</head>\n<body>\n";
+  text += page.body;
+  text += "<script type=\"application/json\" id=\"data\">";
+  text += for_script(json_of(report));
+  text += "</script>\n<script>\n";
+  text += library;
+  text += "\n</script>\n<script>\n";
+  text += page.script;
+  text += "</script>\n</body>\n</html>\n";
+  return text;
+}
+
+}  // namespace trainyard

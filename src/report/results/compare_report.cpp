@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/results/compare_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <utility>
+
+#include "report/formats/json.h"
+
+namespace trainyard {
+namespace {
+
+// The unit in which the largest of all times is read best.
+struct TimeUnit {
+  std::string name;
+  double of_second = 1.0;
+  int digits = 4;
+};
+
+TimeUnit unit_of(const RunComparison& comparison) {
+  SimTime most;
+  for (const ComparedTime& time : comparison.times) {
+    most = std::max({most, time.before, time.after});
+  }
+  return most >= milliseconds(100) ? TimeUnit{"s", 1.0, 4} : TimeUnit{"us", 1e6, 2};
+}
+
+std::string share_of(SimTime difference, SimTime whole) {
+  return whole == SimTime() ? "-" : fmt::format("{:+.2f}", 100.0 * (difference / whole));
+}
+
+class TimeTable {
+ public:
+  TimeTable(const RunComparison& comparison, const std::string& first, bool has_ways)
+      : unit_(unit_of(comparison)), has_ways_(has_ways), table_(columns(first)) {}
+
+  void add(const std::string& name, SimTime before, SimTime after, SimTime of_whole,
+           const std::string& way) {
+    const auto cell = [&](SimTime time) {
+      return Cell{fmt::format("{:.{}f}", time.seconds() * unit_.of_second, unit_.digits),
+                  time.seconds()};
+    };
+    const SimTime difference = after - before;
+    std::vector<Cell> cells{
+        Cell::of(name),
+        cell(before),
+        cell(after),
+        {fmt::format("{:+.{}f}", difference.seconds() * unit_.of_second, unit_.digits),
+         difference.seconds()},
+        Cell::of(share_of(difference, of_whole))};
+    if (has_ways_) {
+      cells.push_back(Cell::of(way));
+    }
+    table_.add_row(std::move(cells));
+  }
+  [[nodiscard]] std::string text() const { return render_text(table_); }
+
+ private:
+  [[nodiscard]] std::vector<Column> columns(const std::string& first) const {
+    const std::string unit = "(" + unit_.name + ")";
+    std::vector<Column> made{{.name = first, .key = "name", .align = Align::Left, .min_width = 16},
+                             {.name = "A", .key = "a", .unit = unit, .min_width = 10},
+                             {.name = "B", .key = "b", .unit = unit, .min_width = 10},
+                             {.name = "B - A", .key = "difference", .unit = unit, .min_width = 10},
+                             {.name = "of A", .key = "share", .unit = "(%)", .min_width = 8}};
+    if (has_ways_) {
+      made.push_back({.name = "as", .key = "how", .align = Align::Left});
+    }
+    return made;
+  }
+
+  TimeUnit unit_;
+  bool has_ways_;
+  Table table_;
+};
+
+std::string way_of(const ComparedTime& time) {
+  return time.before_how == time.after_how
+             ? time.before_how
+             : fmt::format("{} -> {}", time.before_how, time.after_how);
+}
+
+std::string values_text(const std::string& title, const std::vector<ComparedValue>& values) {
+  std::string text = "\n" + title + "\n";
+  for (const ComparedValue& value : values) {
+    text +=
+        fmt::format("  {}: {} -> {}\n", value.key, value.before.empty() ? "nothing" : value.before,
+                    value.after.empty() ? "nothing" : value.after);
+  }
+  return values.empty() ? text + "  nothing\n" : text;
+}
+
+std::string text_of(const RunComparison& comparison) {
+  std::string text = fmt::format("# Compared by Trainyard: {}\n# A: {}\n# B: {}\n", comparison.what,
+                                 comparison.before, comparison.after);
+  text += values_text("What went in, where it differs:", comparison.inputs);
+  text += values_text("Resources that moved:", comparison.resources);
+  if (!comparison.times.empty()) {
+    text += "\n";
+  }
+  for (const ComparedTime& time : comparison.times) {
+    if (time.parts.empty()) {
+      continue;
+    }
+    TimeTable table(comparison, "part", false);
+    for (const ComparedPart& part : time.parts) {
+      if (part.before > SimTime() || part.after > SimTime()) {
+        table.add(part.name, part.before, part.after, time.before, "");
+      }
+    }
+    table.add(time.label, time.before, time.after, time.before, "");
+    text += table.text();
+  }
+  if (!comparison.times.empty() && comparison.times.front().parts.empty()) {
+    TimeTable table(comparison, "size", true);
+    for (const ComparedTime& time : comparison.times) {
+      table.add(time.label, time.before, time.after, time.before, way_of(time));
+    }
+    text += table.text();
+  }
+  if (!comparison.figures.empty()) {
+    text += values_text("Figures that moved:", comparison.figures);
+  }
+  for (const std::string& note : comparison.notes) {
+    text += "# Note: " + note + "\n";
+  }
+  return text;
+}
+
+std::string csv_of(const RunComparison& comparison) {
+  Table table({{.name = "label", .key = "label"},
+               {.name = "part", .key = "part"},
+               {.name = "a_s", .key = "a_s"},
+               {.name = "b_s", .key = "b_s"},
+               {.name = "difference_s", .key = "difference_s"}});
+  const auto add = [&](const std::string& label, const std::string& part, SimTime before,
+                       SimTime after) {
+    table.add_row({Cell::of(label),
+                   Cell::of(part),
+                   {"", before.seconds()},
+                   {"", after.seconds()},
+                   {"", (after - before).seconds()}});
+  };
+  for (const ComparedTime& time : comparison.times) {
+    for (const ComparedPart& part : time.parts) {
+      add(time.label, part.name, part.before, part.after);
+    }
+    add(time.label, "all", time.before, time.after);
+  }
+  return render_csv(table);
+}
+
+Json json_of(const std::vector<ComparedValue>& values) {
+  Json json = Json::array();
+  for (const ComparedValue& value : values) {
+    Json one;
+    one["key"] = value.key;
+    one["a"] = value.before.empty() ? Json(nullptr) : Json(value.before);
+    one["b"] = value.after.empty() ? Json(nullptr) : Json(value.after);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string json_text(const RunComparison& comparison) {
+  Json root;
+  root["compared"] = comparison.what;
+  root["a"] = comparison.before;
+  root["b"] = comparison.after;
+  root["inputs"] = json_of(comparison.inputs);
+  root["resources"] = json_of(comparison.resources);
+  root["figures"] = json_of(comparison.figures);
+  root["times"] = Json::array();
+  for (const ComparedTime& time : comparison.times) {
+    Json one;
+    one["label"] = time.label;
+    one["a_ps"] = time.before.picoseconds();
+    one["b_ps"] = time.after.picoseconds();
+    one["difference_ps"] = (time.after - time.before).picoseconds();
+    if (!time.before_how.empty() || !time.after_how.empty()) {
+      one["a_how"] = time.before_how;
+      one["b_how"] = time.after_how;
+    }
+    one["parts"] = Json::array();
+    for (const ComparedPart& part : time.parts) {
+      one["parts"].push_back({{"name", part.name},
+                              {"a_ps", part.before.picoseconds()},
+                              {"b_ps", part.after.picoseconds()},
+                              {"difference_ps", (part.after - part.before).picoseconds()}});
+    }
+    root["times"].push_back(std::move(one));
+  }
+  root["notes"] = comparison.notes;
+  return to_text(root);
+}
+
+}  // namespace
+
+std::string render(const RunComparison& comparison, Format format) {
+  switch (format) {
+    case Format::Csv:
+      return csv_of(comparison);
+    case Format::Json:
+      return json_text(comparison);
+    case Format::Table:
+      break;
+  }
+  return text_of(comparison);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/results/plan_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "report/formats/table.h"
+#include "report/results/plan_info.h"
+
+namespace trainyard {
+namespace {
+
+using nccl::Algorithm;
+using nccl::Communicator;
+using nccl::Graph;
+using nccl::GraphSet;
+using nccl::kProtocols;
+using nccl::Protocol;
+
+// Of an order of GPUs or ranks.
+constexpr std::size_t kMostNames = 16;
+
+Column column(const char* name, Align align = Align::Right, const char* unit = "") {
+  Column result;
+  result.name = name;
+  result.key = name;
+  result.align = align;
+  result.unit = unit;
+  return result;
+}
+
+std::string joined(const std::vector<int>& numbers) {
+  const std::size_t shown = std::min(numbers.size(), kMostNames);
+  const std::string text = fmt::format(
+      "{}", fmt::join(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(shown), " "));
+  return shown == numbers.size() ? text : text + " ...";
+}
+
+template <typename Visit>
+void for_each_graph(const GraphSet& graphs, Visit visit) {
+  visit("ring", graphs.ring);
+  visit("tree", graphs.tree);
+  const auto visit_optional = [&](const char* name, const std::optional<Graph>& graph) {
+    if (graph) {
+      visit(name, *graph);
+    }
+  };
+  visit_optional("CollNet chain", graphs.collnet_chain);
+  visit_optional("CollNet direct", graphs.collnet_direct);
+  visit_optional("NVLS", graphs.nvls);
+}
+
+// --- What the search found ---------------------------------------------------------------------
+
+std::string_view pattern_name(nccl::GraphPattern pattern) {
+  switch (pattern) {
+    case nccl::GraphPattern::BalancedTree:
+      return "balanced tree";
+    case nccl::GraphPattern::SplitTree:
+      return "split tree";
+    case nccl::GraphPattern::Tree:
+      return "tree";
+    case nccl::GraphPattern::Ring:
+      return "ring";
+    case nccl::GraphPattern::Nvls:
+      return "NVLS";
+    case nccl::GraphPattern::CollNetDirect:
+      break;
+  }
+  return "CollNet direct";
+}
+
+void add_graphs(Table& table, const std::string& nodes, const GraphSet& graphs) {
+  for_each_graph(graphs, [&](const char* name, const Graph& graph) {
+    table.add_row(
+        {Cell::of(std::string(name)), Cell::of(nodes),
+         Cell::of(
+             fmt::format("{} ({})", static_cast<int>(graph.pattern), pattern_name(graph.pattern))),
+         Cell::of(std::int64_t{graph.channel_count}), Cell::of(fmt::format("{:g}", graph.bw_intra)),
+         Cell::of(fmt::format("{:g}", graph.bw_inter)),
+         Cell::of(fmt::format("{}/{}", to_string(graph.type_intra), to_string(graph.type_inter))),
+         Cell::of(std::int64_t{graph.cross_nic}),
+         Cell::of(std::string(graph.same_channels ? "yes" : "no"))});
+  });
+}
+
+bool same_search(const GraphSet& a, const GraphSet& b) {
+  return a.ring == b.ring && a.tree == b.tree && a.nvls == b.nvls &&
+         a.collnet_chain == b.collnet_chain && a.collnet_direct == b.collnet_direct;
+}
+
+std::string search_text(const Communicator& made) {
+  Table table({column("graph", Align::Left), column("nodes", Align::Left),
+               column("pattern", Align::Left), column("channels"),
+               column("intra", Align::Right, "(GB/s)"), column("inter", Align::Right, "(GB/s)"),
+               column("paths", Align::Left), column("crossNic"), column("same", Align::Left)});
+  add_graphs(table, "all", made.aligned);
+  // Kinds of nodes, each by its first node, where they differ.
+  std::vector<std::size_t> different;
+  for (std::size_t kind = 0; kind < made.graphs.size(); ++kind) {
+    const bool known = std::any_of(different.begin(), different.end(), [&](std::size_t other) {
+      return same_search(made.graphs[kind], made.graphs[other]);
+    });
+    if (!known) {
+      different.push_back(kind);
+    }
+  }
+  if (different.size() > 1) {
+    for (const std::size_t kind : different) {
+      const auto first =
+          std::find(made.node_kind.begin(), made.node_kind.end(), static_cast<int>(kind));
+      const auto count =
+          std::count_if(made.node_kind.begin(), made.node_kind.end(), [&](int other) {
+            return same_search(made.graphs[kind], made.graphs[static_cast<std::size_t>(other)]);
+          });
+      add_graphs(table, fmt::format("{}, as {}", count, first - made.node_kind.begin()),
+                 made.graphs[kind]);
+    }
+  }
+  return "Search: channels of one node, bandwidth of each\n" + render_text(table);
+}
+
+// --- Channels ----------------------------------------------------------------------------------
+
+// What rank 0 and its node see of a channel.
+struct ChannelView {
+  std::string ring;
+  std::string nics;
+  std::string chain;
+  std::string tree_nic;
+  std::vector<int> channels = {};
+  std::vector<int> roots = {};
+  [[nodiscard]] bool same(const ChannelView& other) const {
+    return ring == other.ring && nics == other.nics && chain == other.chain &&
+           tree_nic == other.tree_nic;
+  }
+};
+
+int root_of(const nccl::TreeChannel& tree) {
+  return static_cast<int>(std::find(tree.up.begin(), tree.up.end(), nccl::kNoRank) -
+                          tree.up.begin());
+}
+
+// The ranks of node 0 from the one at the front downwards.
+std::vector<int> chain_of(const Communicator& made, const nccl::TreeChannel& tree) {
+  const int ranks = made.first_rank[1];
+  const auto in_node = [ranks](int rank) { return rank != nccl::kNoRank && rank < ranks; };
+  int rank = 0;
+  while (in_node(tree.up[static_cast<std::size_t>(rank)])) {
+    rank = tree.up[static_cast<std::size_t>(rank)];
+  }
+  std::vector<int> chain;
+  while (rank != nccl::kNoRank) {
+    chain.push_back(rank);
+    const auto& down = tree.down[static_cast<std::size_t>(rank)];
+    const auto next = std::find_if(down.begin(), down.end(), in_node);
+    rank = next == down.end() ? nccl::kNoRank : *next;
+  }
+  return chain;
+}
+
+std::vector<ChannelView> views_of(const Communicator& made) {
+  std::vector<ChannelView> views;
+  for (int channel = 0; channel < made.channels; ++channel) {
+    const auto index = static_cast<std::size_t>(channel);
+    ChannelView view{.ring = joined(made.rings[index].order),
+                     .nics = "-",
+                     .chain = joined(chain_of(made, made.trees[index])),
+                     .tree_nic = "-"};
+    if (made.nodes > 1) {
+      const nccl::NodeNics& nics = made.nics[static_cast<std::size_t>(made.node_kind[0])];
+      view.nics = fmt::format("{}/{}", nics.ring_in[index], nics.ring_out[index]);
+      view.tree_nic = std::to_string(nics.tree[index]);
+    }
+    auto known = std::find_if(views.begin(), views.end(),
+                              [&](const ChannelView& other) { return other.same(view); });
+    if (known == views.end()) {
+      views.push_back(std::move(view));
+      known = views.end() - 1;
+    }
+    known->channels.push_back(channel);
+    known->roots.push_back(root_of(made.trees[index]));
+  }
+  return views;
+}
+
+std::string channels_text(const Communicator& made) {
+  Table table({column("channels", Align::Left), column("ring from rank 0", Align::Left),
+               column("NIC in/out", Align::Left), column("tree in node 0", Align::Left),
+               column("NIC", Align::Left), column("root ranks", Align::Left)});
+  for (const ChannelView& view : views_of(made)) {
+    table.add_row({Cell::of(joined(view.channels)), Cell::of(view.ring), Cell::of(view.nics),
+                   Cell::of(view.chain), Cell::of(view.tree_nic), Cell::of(joined(view.roots))});
+  }
+  std::string text = fmt::format(
+      "Channels: {} of collectives, {} of NVLS, {} of sends and "
+      "receives ({} for each peer)\n",
+      made.channels, made.nvls_channels, made.p2p_channels, made.p2p_channels_per_peer);
+  if (made.nvls_heads > 0) {
+    text += fmt::format("NVLS heads of a node: {}", made.nvls_heads);
+    const std::vector<int>& nics = made.nics[static_cast<std::size_t>(made.node_kind[0])].nvls;
+    text += nics.empty() ? "\n" : fmt::format(", of node 0 on NICs {}\n", joined(nics));
+  }
+  return text + render_text(table);
+}
+
+// --- Cost model --------------------------------------------------------------------------------
+
+std::string tuning_text(const nccl::TuningTable& tuning) {
+  Table table({column("function", Align::Left), column("algorithm", Align::Left), column("LL"),
+               column("LL128"), column("Simple")});
+  for (const nccl::Function function : nccl::kFunctions) {
+    for (const Algorithm algorithm : nccl::kAlgorithms) {
+      std::vector<Cell> cells{Cell::of(std::string(to_string(function))),
+                              Cell::of(std::string(to_string(algorithm)))};
+      bool available = false;
+      for (const Protocol protocol : kProtocols) {
+        const nccl::TuningCell& cell = tuning.cell(function, algorithm, protocol);
+        available = available || cell.bandwidth > 0.0;
+        cells.push_back(cell.bandwidth > 0.0
+                            ? Cell::of(fmt::format("{:.1f}/{:.1f}", cell.latency, cell.bandwidth))
+                            : Cell::none());
+      }
+      if (available) {
+        table.add_row(std::move(cells));
+      }
+    }
+  }
+  return "NCCL's cost model: latency in us / bandwidth in GB/s; for choosing, not a prediction\n" +
+         render_text(table);
+}
+
+// --- Calls -------------------------------------------------------------------------------------
+
+std::string chunk_text(const nccl::CallPlan& plan) {
+  return plan.parts.empty() ? "-" : to_string(plan.parts.front().chunk);
+}
+
+bool same_choice(const nccl::CostRow& a, const nccl::CostRow& b) {
+  return a.algorithm == b.algorithm && a.protocol == b.protocol;
+}
+
+// What was available for any of the calls.
+std::vector<nccl::CostRow> compared(const std::vector<PlannedCall>& calls, Operation operation) {
+  std::vector<nccl::CostRow> rows;
+  for (const Algorithm algorithm : nccl::kAlgorithms) {
+    for (const Protocol protocol : kProtocols) {
+      const nccl::CostRow row{.algorithm = algorithm, .protocol = protocol};
+      const bool available = std::any_of(calls.begin(), calls.end(), [&](const PlannedCall& call) {
+        return call.operation == operation &&
+               std::any_of(call.plan.costs.begin(), call.plan.costs.end(),
+                           [&](const nccl::CostRow& cost) {
+                             return same_choice(cost, row) && cost.time_us;
+                           });
+      });
+      if (available) {
+        rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+Cell cost_cell(const nccl::CallPlan& plan, const nccl::CostRow& wanted) {
+  const auto found = std::find_if(plan.costs.begin(), plan.costs.end(),
+                                  [&](const auto& cost) { return same_choice(cost, wanted); });
+  if (found == plan.costs.end() || !found->time_us) {
+    return Cell::none();
+  }
+  const bool chosen = plan.algorithm == wanted.algorithm && plan.protocol == wanted.protocol;
+  return Cell::of(fmt::format("{}{:.1f}", chosen ? "*" : "", *found->time_us));
+}
+
+std::string calls_text(const std::vector<PlannedCall>& calls, Operation operation) {
+  std::vector<Column> columns{column("size"),
+                              column("algorithm", Align::Left),
+                              column("protocol", Align::Left),
+                              column("channels"),
+                              column("threads"),
+                              column("chunk")};
+  const std::vector<nccl::CostRow> rows = compared(calls, operation);
+  for (const nccl::CostRow& row : rows) {
+    Column cost = column("");
+    cost.name = to_string(row.algorithm);
+    cost.key = cost.name;
+    cost.unit = to_string(row.protocol);
+    columns.push_back(cost);
+  }
+  columns.push_back(column("reason", Align::Left));
+  Table table(std::move(columns));
+  for (const PlannedCall& call : calls) {
+    if (call.operation != operation) {
+      continue;
+    }
+    std::vector<Cell> cells{Cell::of(to_string(call.size)),
+                            Cell::of(std::string(to_string(call.plan.algorithm))),
+                            Cell::of(std::string(to_string(call.plan.protocol))),
+                            Cell::of(std::int64_t{call.plan.channels}),
+                            Cell::of(std::int64_t{call.plan.threads}),
+                            Cell::of(chunk_text(call.plan))};
+    for (const nccl::CostRow& row : rows) {
+      cells.push_back(cost_cell(call.plan, row));
+    }
+    cells.push_back(Cell::of(call.plan.reason));
+    table.add_row(std::move(cells));
+  }
+  return fmt::format("{}: choice by size, then NCCL's estimate of every way in us\n",
+                     to_string(operation)) +
+         render_text(table);
+}
+
+std::vector<Operation> operations_of(const std::vector<PlannedCall>& calls) {
+  std::vector<Operation> operations;
+  for (const PlannedCall& call : calls) {
+    if (std::find(operations.begin(), operations.end(), call.operation) == operations.end()) {
+      operations.push_back(call.operation);
+    }
+  }
+  return operations;
+}
+
+}  // namespace
+
+std::string render_plan_table(const PlanReport& report) {
+  const Communicator& made = report.communicator;
+  std::string text =
+      fmt::format("# Planned by Trainyard as NCCL {} does: {}, {} rank{} on {} node{}\n\n",
+                  to_string(made.version), report.source, made.ranks, made.ranks == 1 ? "" : "s",
+                  made.nodes, made.nodes == 1 ? "" : "s");
+  text += search_text(made) + '\n' + channels_text(made) + '\n' + tuning_text(made.tuning);
+  for (const Operation operation : operations_of(report.calls)) {
+    text += '\n' + calls_text(report.calls, operation);
+  }
+  for (const std::string& note : report.notes) {
+    text += fmt::format("# {}\n", note);
+  }
+  return text;
+}
+
+std::string render_plan_info(const PlanReport& report) {
+  const Communicator& made = report.communicator;
+  std::string text;
+  for_each_graph(made.graphs[static_cast<std::size_t>(made.node_kind[0])],
+                 [&](const char*, const Graph& graph) { text += graph_line(graph); });
+  text += ring_lines(made) + tree_line(made, 0) + tuning_lines(made.tuning) +
+          threshold_line(made.tuning) + channels_line(made);
+  for (const PlannedCall& call : report.calls) {
+    text += call_line(call.plan);
+  }
+  for (const std::string& note : report.notes) {
+    text += fmt::format("# {}\n", note);
+  }
+  return text;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/steps/memory_profile.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "report/formats/table.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+
+std::string key_of(MemoryClass memory_class) {
+  std::string key(to_string(memory_class));
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key + "_gib";
+}
+
+}  // namespace
+
+std::string memory_profile_csv(const StepMemory& memory) {
+  std::vector<Column> columns{{.name = "rank", .key = "rank"},
+                              {.name = "position", .key = "position"},
+                              {.name = "moment", .key = "moment"}};
+  for (const MemoryClass each : kMemoryClasses) {
+    columns.push_back({.name = key_of(each), .key = key_of(each)});
+  }
+  Table table(std::move(columns));
+  for (const RankMemory& rank : memory.ranks) {
+    for (const MemoryMoment& moment : rank.profile) {
+      std::vector<Cell> cells{Cell::of(std::int64_t{rank.rank}),
+                              Cell::of(static_cast<std::int64_t>(moment.position)),
+                              Cell::of(moment.where())};
+      for (const MemoryClass each : kMemoryClasses) {
+        const double size = static_cast<double>(moment.use[each].count()) / kBytesPerGib;
+        cells.push_back({"", size});
+      }
+      table.add_row(std::move(cells));
+    }
+  }
+  return render_csv(table);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/steps/step_trace.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallelism/lowering/lowered_units.h"
+
+namespace trainyard {
+namespace {
+
+std::string rank_name(int rank) {
+  return fmt::format("rank {}", rank);
+}
+
+// The tracks of a stream; more than one where its operations run at once.
+struct StreamTracks {
+  struct Lane {
+    TraceTrackId track;
+    SimTime end;
+  };
+  std::vector<Lane> lanes;
+};
+
+// By stream of the graph, with one lane each.
+std::vector<StreamTracks> add_streams(const OperationGraph& graph, TraceRecorder& recorder) {
+  std::vector<std::vector<std::size_t>> of_rank(static_cast<std::size_t>(graph.ranks()));
+  for (std::size_t index = 0; index < graph.streams().size(); ++index) {
+    of_rank[static_cast<std::size_t>(graph.streams()[index].rank)].push_back(index);
+  }
+  std::vector<StreamTracks> tracks(graph.streams().size());
+  for (const std::vector<std::size_t>& streams : of_rank) {
+    for (const std::size_t index : streams) {
+      const GraphStream& stream = graph.streams()[index];
+      tracks[index].lanes.push_back(
+          {.track = recorder.add_track(rank_name(stream.rank), stream.name), .end = {}});
+    }
+  }
+  return tracks;
+}
+
+// By operation: the first track of its stream on which nothing runs any more when it starts.
+std::vector<TraceTrackId> choose_tracks(const OperationGraph& graph, const GraphResult& result,
+                                        TraceRecorder& recorder) {
+  std::vector<StreamTracks> streams = add_streams(graph, recorder);
+  std::vector<OperationId> by_start;
+  for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
+    by_start.emplace_back(index);
+  }
+  const auto timing = [&](OperationId id) { return result.timings[id.value()]; };
+  std::stable_sort(by_start.begin(), by_start.end(),
+                   [&](OperationId a, OperationId b) { return timing(a).start < timing(b).start; });
+  std::vector<TraceTrackId> tracks(by_start.size());
+  for (const OperationId id : by_start) {
+    const GraphStream& stream = graph.stream_of(id);
+    auto& lanes = streams[graph.operation(id).stream.value()].lanes;
+    auto lane = stream.order == StreamOrder::Listed
+                    ? lanes.begin()
+                    : std::find_if(lanes.begin(), lanes.end(),
+                                   [&](const auto& each) { return each.end <= timing(id).start; });
+    if (lane == lanes.end()) {
+      const TraceTrackId track = recorder.add_track(
+          rank_name(stream.rank), fmt::format("{} {}", stream.name, lanes.size() + 1));
+      lane = lanes.insert(lanes.end(), {.track = track, .end = {}});
+    }
+    lane->end = timing(id).end;
+    tracks[id.value()] = lane->track;
+  }
+  return tracks;
+}
+
+// Both passes of a pair are on a track of their chunk, as they run at once.
+void add_passes(const StepGraphRun& step, TraceRecorder& recorder) {
+  std::map<std::pair<int, int>, TraceTrackId> tracks;  // By rank and chunk.
+  for (const LoweredPass& pass : step.lowered.passes) {
+    const auto key = std::make_pair(pass.rank, pass.pass.chunk);
+    if (!tracks.contains(key)) {
+      tracks.emplace(key, recorder.add_track(rank_name(pass.rank),
+                                             fmt::format("passes of chunk {}", pass.pass.chunk)));
+    }
+    recorder.add_span(
+        tracks.at(key),
+        fmt::format("{} of micro-batch {}", pass_name(pass.pass.kind), pass.pass.micro_batch),
+        step.run.timings[pass.first.value()].start, step.run.timings[pass.last.value()].end);
+  }
+}
+
+}  // namespace
+
+void record_graph(const OperationGraph& graph, const GraphResult& result, TraceRecorder& recorder) {
+  const std::vector<TraceTrackId> tracks = choose_tracks(graph, result, recorder);
+  const auto track_of = [&](OperationId id) { return tracks[id.value()]; };
+  for (std::uint32_t index = 0; index < graph.operations().size(); ++index) {
+    const OperationId id(index);
+    const GraphTiming& timing = result.timings[index];
+    recorder.add_span(track_of(id), graph.name_of(id), timing.start, timing.end);
+  }
+  for (const GraphMeeting& meeting : meetings_of(graph).meetings) {
+    for (std::size_t index = 0; index + 1 < meeting.members.size(); ++index) {
+      const OperationId from = meeting.members[index];
+      const OperationId to = meeting.members[index + 1];
+      recorder.add_flow({.from = track_of(from),
+                         .to = track_of(to),
+                         .name = recorder.intern(graph.name_of(from)),
+                         .start = result.timings[from.value()].start,
+                         .end = result.timings[to.value()].start});
+    }
+  }
+}
+
+void record_step(const StepGraphRun& step, TraceRecorder& recorder) {
+  add_passes(step, recorder);
+  record_graph(step.lowered.graph, step.run, recorder);
+}
+
+}  // namespace trainyard

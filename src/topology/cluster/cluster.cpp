@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the top of a cluster file and puts servers and fabric together (docs/clusters.md).
+#include "topology/cluster/cluster.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "sim/check.h"
+#include "topology/cluster/faults.h"
+#include "topology/cluster/reach.h"
+#include "topology/fabric/fabric.h"
+#include "topology/server/parts.h"
+#include "topology/server/server.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMostServers = 1'000'000;
+constexpr std::size_t kMostKinds = 1'000;
+// About 1 GB of memory.
+constexpr std::int64_t kMostDevices = 2'000'000;
+
+// Servers that are alike, as one entry of `servers` or the whole cluster.
+struct ServerGroup {
+  ServerSpec spec;
+  int count = 0;
+  int used_gpus = 0;  // Of each.
+};
+
+// Servers that are named instead of described (configs/servers).
+void compose_servers(ConfigDocument& document, const Catalogue& catalogue) {
+  const std::filesystem::path folder = catalogue.folder().parent_path() / "servers";
+  const ConfigNode root = document.root();
+  if (const auto server = root.optional("server")) {
+    document.compose(*server, folder);
+  }
+  const auto groups = root.optional("servers");
+  if (!groups || !groups->is_sequence()) {
+    return;
+  }
+  for (const ConfigNode& group : groups->items()) {
+    if (!group.is_map()) {
+      continue;  // An error when it is read.
+    }
+    if (const auto server = group.optional("server")) {
+      document.compose(*server, folder);
+    }
+  }
+}
+
+void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
+                     const ClusterOverrides& overrides) {
+  compose_servers(document, catalogue);
+  for (const std::string& setting : overrides.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw ConfigError(fmt::format("--set: expected key.path=value, found \"{}\"", setting));
+    }
+    if (overrides.nodes && setting.substr(0, equals) == "nodes") {
+      throw ConfigError(
+          "--set nodes: expected the number of nodes once, found it in --nodes, --gpus or a log as "
+          "well");
+    }
+    document.set(setting.substr(0, equals), setting.substr(equals + 1));
+    compose_servers(document, catalogue);
+  }
+  if (overrides.nodes) {
+    const std::string nodes = std::to_string(*overrides.nodes);
+    if (document.root().optional("servers")) {
+      throw ConfigError(
+          fmt::format("--nodes {}: the cluster lists several kinds of servers; give "
+                      "--set servers.0.nodes={} for the first",
+                      nodes, nodes));
+    }
+    document.set("nodes", nodes, "--nodes " + nodes);
+  }
+}
+
+// One group of servers from the keys `nodes` and `server` of a mapping.
+ServerGroup read_group(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
+  ServerGroup group;
+  group.count = static_cast<int>(node.required("nodes").as_integer(1, kMostServers));
+  group.spec = read_server(node.required("server"), catalogue, parts);
+  return group;
+}
+
+// The value that errors about the number of servers point at.
+ConfigNode size_node(const ConfigNode& root) {
+  const auto groups = root.optional("servers");
+  return groups ? *groups : root.required("nodes");
+}
+
+std::vector<ServerGroup> read_groups(const ConfigNode& root, const Catalogue& catalogue,
+                                     PartLog& parts) {
+  const auto list = root.optional("servers");
+  if (!list) {
+    std::vector<ServerGroup> groups;
+    groups.push_back(read_group(root, catalogue, parts));
+    return groups;
+  }
+  for (const std::string_view key : {"nodes", "server"}) {
+    if (const auto other = root.optional(key)) {
+      other->fail("servers says this already; leave it out");
+    }
+  }
+  const std::vector<ConfigNode> items = list->items();
+  if (items.empty() || items.size() > kMostKinds) {
+    list->fail(fmt::format("1 to {} kinds of server", kMostKinds), std::to_string(items.size()));
+  }
+  std::vector<ServerGroup> groups;
+  for (const ConfigNode& item : items) {
+    groups.push_back(read_group(item, catalogue, parts));
+  }
+  return groups;
+}
+
+void check_size(const ConfigNode& nodes, const std::vector<ServerGroup>& groups) {
+  std::int64_t servers = 0;
+  std::int64_t devices = 0;
+  for (const ServerGroup& group : groups) {
+    servers += group.count;
+    devices += group.count * group.spec.devices();
+  }
+  if (devices <= kMostDevices && servers <= kMostServers) {
+    return;
+  }
+  constexpr std::string_view kCounted = "(GPUs, NICs, PCIe switches, CPUs and their memories)";
+  nodes.fail(groups.size() == 1
+                 ? fmt::format("at most {} devices, found {} servers of {} {}", kMostDevices,
+                               servers, groups[0].spec.devices(), kCounted)
+                 : fmt::format("at most {} devices, found {} in {} servers {}", kMostDevices,
+                               devices, servers, kCounted));
+}
+
+// --gpus-per-node cuts each server to as many GPUs, if it has more.
+void use_gpus(const ConfigNode& root, std::vector<ServerGroup>& groups,
+              const ClusterOverrides& overrides) {
+  int most = 0;
+  for (const ServerGroup& group : groups) {
+    most = std::max(most, group.spec.gpus);
+  }
+  const int used = overrides.gpus_per_node.value_or(most);
+  if (used < 1 || used > most) {
+    const auto server = root.optional("server");
+    const auto gpus = server ? server->optional("gpus") : std::nullopt;
+    const ConfigNode place = gpus ? *gpus : server ? server->required("tree") : size_node(root);
+    place.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of {} server, found {}",
+                           most, groups.size() == 1 ? "a" : "the largest", used));
+  }
+  for (ServerGroup& group : groups) {
+    group.used_gpus = std::min(used, group.spec.gpus);
+  }
+}
+
+// Whether one NVLink domain holds all servers.
+bool is_one_domain(const std::vector<ServerGroup>& groups) {
+  return groups.size() == 1 && groups[0].spec.nvswitch.servers >= groups[0].count;
+}
+
+// Whether every server has a way into the fabric.
+void check_nics(const ConfigNode& root, const std::vector<ServerGroup>& groups) {
+  for (std::size_t index = 0; index < groups.size(); ++index) {
+    if (groups[index].spec.nics == 0) {
+      root.required("servers").items()[index].fail("servers without NICs cannot reach the others");
+    }
+  }
+}
+
+// The fabric, if there is one; an error if servers need one and cannot have it.
+std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<ServerGroup>& groups,
+                                     const Catalogue& catalogue, PartLog& parts) {
+  std::vector<const ServerSpec*> servers;
+  for (const ServerGroup& group : groups) {
+    servers.insert(servers.end(), static_cast<std::size_t>(group.count), &group.spec);
+  }
+  const ConfigNode nodes = size_node(root);
+  const auto fabric = root.optional("fabric");
+  const bool any_nic =
+      std::ranges::any_of(groups, [](const ServerGroup& group) { return group.spec.nics > 0; });
+  const bool joins_gpus = fabric && attaches_gpus(*fabric);
+  if (fabric && (joins_gpus || any_nic)) {
+    if (!joins_gpus) {
+      check_nics(root, groups);
+    }
+    return read_fabric({.node = *fabric,
+                        .nodes = nodes,
+                        .servers = servers,
+                        .catalogue = catalogue,
+                        .parts = parts});
+  }
+  if (servers.size() > 1 && !is_one_domain(groups)) {
+    nodes.fail(fmt::format("{} servers cannot reach each other: {}", servers.size(),
+                           any_nic ? "there is no fabric" : "server.nics is 0"));
+  }
+  if (fabric) {
+    fabric->fail("there is nothing to connect: server.nics is 0");
+  }
+  return nullptr;
+}
+
+// The servers as nodes and links, and their number in each group.
+class ClusterBuilder {
+ public:
+  explicit ClusterBuilder(const std::vector<ServerGroup>& groups) : groups_(groups) {
+    for (const ServerGroup& group : groups) {
+      for (int index = 0; index < group.count; ++index) {
+        servers_.push_back(add_server(builder_, group.spec));
+        const std::vector<NodeId>& own = servers_.back().gpus;
+        gpus_.insert(gpus_.end(), own.begin(), own.begin() + group.used_gpus);
+        server_gpus_.push_back(group.used_gpus);
+      }
+    }
+    join_domains();
+  }
+
+  // The memories come last: see add_memory.
+  Topology build(Fabric* fabric, const PartLog& parts) {
+    if (fabric != nullptr) {
+      fabric->add_to(builder_, servers_);
+    }
+    auto server = servers_.begin();
+    for (const ServerGroup& group : groups_) {
+      for (int index = 0; index < group.count; ++index) {
+        add_memory(builder_, group.spec, *server++);
+      }
+    }
+    builder_.set_parts(parts.names());
+    return std::move(builder_).build();
+  }
+
+  [[nodiscard]] const std::vector<NodeId>& gpus() const { return gpus_; }
+  [[nodiscard]] const std::vector<int>& server_gpus() const { return server_gpus_; }
+
+ private:
+  // The last domain of a group may have fewer servers.
+  void join_domains() {
+    std::span<const ServerNodes> rest(servers_);
+    int domain = 0;
+    for (const ServerGroup& group : groups_) {
+      std::span<const ServerNodes> own = rest.first(static_cast<std::size_t>(group.count));
+      rest = rest.subspan(own.size());
+      const auto size = static_cast<std::size_t>(group.spec.nvswitch.servers);
+      while (size > 1 && !own.empty()) {
+        const std::size_t members = std::min(size, own.size());
+        add_nvlink_domain(builder_, group.spec, domain++, own.first(members));
+        own = own.subspan(members);
+      }
+    }
+  }
+
+  const std::vector<ServerGroup>& groups_;
+  TopologyBuilder builder_;
+  std::vector<ServerNodes> servers_;
+  std::vector<NodeId> gpus_;
+  std::vector<int> server_gpus_;
+};
+
+// Takes the broken links out of a cluster that is whole.
+void break_links(Cluster& cluster, std::span<const Fault> faults) {
+  if (faults.empty()) {
+    return;
+  }
+  BrokenTopology broken = apply_faults(cluster.topology, faults);
+  std::swap(cluster.topology, broken.topology);  // Which then is the whole one.
+  cluster.warnings.insert(cluster.warnings.end(), broken.warnings.begin(), broken.warnings.end());
+  if (const auto reason = describe_unreachable(cluster)) {
+    faults.front().fail(*reason);
+  }
+  for (std::string& line : moved_gpus(broken.topology, cluster, broken.servers)) {
+    cluster.warnings.push_back(std::move(line));
+  }
+}
+
+}  // namespace
+
+Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
+                      const ClusterOverrides& overrides) {
+  apply_overrides(document, catalogue, overrides);
+  const ConfigNode root = document.root();
+  const std::string name = root.required("name").as_string();
+  root.required("source").skip();
+  PartLog parts;
+  std::vector<ServerGroup> groups = read_groups(root, catalogue, parts);
+  check_size(size_node(root), groups);
+  use_gpus(root, groups, overrides);
+  const auto fabric = read_network(root, groups, catalogue, parts);
+  const bool has_nics = !fabric || !attaches_gpus(root.required("fabric"));
+  const std::vector<Fault> faults = read_faults(root, overrides.pulls);
+  document.finish();
+
+  ClusterBuilder builder(groups);
+  const std::vector<int>& server_gpus = builder.server_gpus();
+  const auto fewest_nics =
+      std::ranges::min(groups, {}, [](const ServerGroup& group) { return group.spec.nics; });
+  Cluster cluster = {.name = name,
+                     .topology = builder.build(fabric.get(), parts),
+                     .routing = fabric ? fabric->routing() : RoutingOptions{},
+                     .nodes = static_cast<int>(server_gpus.size()),
+                     .gpus_per_node = *std::ranges::max_element(server_gpus),
+                     .server_gpus = server_gpus,
+                     .gpus = builder.gpus(),
+                     .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
+                     .estimates = parts.lines(),
+                     .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
+  break_links(cluster, faults);
+  return cluster;
+}
+
+Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalogue,
+                     const ClusterOverrides& overrides) {
+  ConfigDocument document = ConfigDocument::load(file);
+  return build_cluster(document, catalogue, overrides);
+}
+
+void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part) {
+  CHECK(!ranks.empty(), "a cluster has GPUs");
+  std::ranges::sort(ranks);
+  part.gpus.clear();
+  part.server_gpus.clear();
+  std::optional<ServerId> last;
+  for (const int rank : ranks) {
+    const NodeId gpu = whole.gpus[static_cast<std::size_t>(rank)];
+    const std::optional<ServerId> server = whole.topology.node(gpu).server;
+    if (part.server_gpus.empty() || server != last) {
+      part.server_gpus.push_back(0);
+    }
+    ++part.server_gpus.back();
+    last = server;
+    part.gpus.push_back(gpu);
+  }
+  part.nodes = static_cast<int>(part.server_gpus.size());
+  part.gpus_per_node = std::ranges::max(part.server_gpus);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster as its YAML file describes it, built into a Topology.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/parts/catalogue.h"
+#include "sim/config.h"
+#include "sim/ids.h"
+#include "topology/graph/topology.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard {
+
+// What the command line may change about a cluster file.
+struct ClusterOverrides {
+  std::optional<int> nodes = {};           // Servers.
+  std::optional<int> gpus_per_node = {};   // GPUs used in each server, at most those it has.
+  std::vector<std::string> settings = {};  // "key.path=value", as --set takes them.
+  std::vector<std::string> pulls = {};     // "A,B" or "A", as --pull takes them.
+};
+
+struct Cluster {
+  std::string name;
+  Topology topology;
+  RoutingOptions routing;
+  int nodes = 0;
+  int gpus_per_node = 0;         // Of the server with most.
+  std::vector<int> server_gpus;  // GPUs of each server that ranks use.
+  // Server by server: rank r of a job is gpus[r].
+  std::vector<NodeId> gpus;
+  // NICs of one server that its GPUs use for the fabric, of the server with fewest; zero where GPUs
+  // are attached directly.
+  int nics_per_node = 0;
+  // One line for each value of the catalogue that this cluster uses and that is an estimate.
+  std::vector<std::string> estimates;
+  // One line for each thing that a user should know before trusting results: broken links, ...
+  std::vector<std::string> warnings = {};
+};
+
+// Reads, checks and builds. Throws ConfigError with file, line, column and key path.
+[[nodiscard]] Cluster load_cluster(const std::filesystem::path& file, const Catalogue& catalogue,
+                                   const ClusterOverrides& overrides);
+// The same for a document that is already parsed.
+[[nodiscard]] Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
+                                    const ClusterOverrides& overrides);
+
+// Leaves `part`, a copy of `whole`, no other ranks than these of `whole`, in rising order; nodes
+// and links stay. `ranks` may not be empty.
+void keep_ranks(const Cluster& whole, std::vector<int> ranks, Cluster& part);
+
+}  // namespace trainyard

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/cluster/faults.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <utility>
+
+#include "sim/check.h"
+#include "sim/printable.h"
+#include "topology/graph/switch_graph.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kMostLinks = 4096;
+
+std::string rate_text(double bits_per_second) {
+  const double gigabytes = bits_per_second / 8e9;
+  return gigabytes >= 1000.0 ? fmt::format("{:.0f}", gigabytes) : fmt::format("{:.4g}", gigabytes);
+}
+
+std::vector<std::string> read_ends(const ConfigNode& node) {
+  std::vector<std::string> ends;
+  for (const ConfigNode& end : node.items()) {
+    ends.push_back(end.as_string());
+  }
+  if (ends.size() != 2) {
+    node.fail("the names of two nodes", fmt::format("{}", ends.size()));
+  }
+  return ends;
+}
+
+Fault read_fault(const ConfigNode& node) {
+  Fault fault;
+  fault.node = node;
+  if (node.is_scalar()) {
+    fault.ends = {node.as_string()};
+  } else if (node.is_sequence()) {
+    fault.ends = read_ends(node);
+  } else {
+    fault.ends = read_ends(node.required("between"));
+    if (const auto links = node.optional("links")) {
+      fault.links = static_cast<int>(links->as_integer(1, kMostLinks));
+    }
+    if (const auto lanes = node.optional("lanes")) {
+      fault.lanes = static_cast<int>(lanes->as_integer(1, kMostLinks));
+    }
+    if (fault.links && fault.lanes) {
+      fault.fail("expected links or lanes, found both");
+    }
+  }
+  return fault;
+}
+
+Fault read_pull(const std::string& pull) {
+  Fault fault;
+  fault.option = "--pull " + escaped(pull);
+  fault.ends = {pull};
+  return fault;
+}
+
+// The way up: what a reader counts as a node's own links of the same sort as the lost ones.
+int rank_of(NodeKind kind) {
+  constexpr int kInside = 2;
+  return kind == NodeKind::Gpu      ? 0
+         : kind == NodeKind::Nic    ? 1
+         : kind == NodeKind::Cpu    ? kInside + 1
+         : kind == NodeKind::Switch ? kInside + 2
+                                    : kInside;
+}
+
+class Breaker {
+ public:
+  explicit Breaker(const Topology& topology)
+      : topology_(topology), graph_(topology), lanes_(topology.link_count()) {
+    for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
+      lanes_[link] = topology.link(LinkId(link)).spec.lanes;
+    }
+  }
+
+  void apply(const Fault& described) {
+    const Fault fault = described.option.empty() ? described : split(described);
+    const NodeId first = find(fault, fault.ends[0]);
+    if (fault.ends.size() == 1) {
+      take_node(fault, first);
+      return;
+    }
+    const NodeId second = find(fault, fault.ends[1]);
+    const std::vector<LinkId> there = links_between(first, second);
+    const std::vector<LinkId> back = links_between(second, first);
+    if (there.empty() && back.empty()) {
+      fail_not_joined(fault, first, second);
+    }
+    const int all_lanes = lanes_of(there);
+    const int lost = take(fault, there);
+    take(fault, back);
+    touch(first);
+    touch(second);
+    const std::string what = fault.lanes ? fmt::format("with {} of {} lanes down", lost, all_lanes)
+                             : fault.links && lost < static_cast<int>(there.size())
+                                 ? fmt::format("with {} of {} links pulled", lost, there.size())
+                                 : std::string("pulled");
+    warnings_.push_back(fmt::format("faults: {} - {} {}: {}", name(first), name(second), what,
+                                    loss(first, second)));
+  }
+
+  [[nodiscard]] std::vector<LinkId> lost() const {
+    std::vector<LinkId> links;
+    for (std::uint32_t link = 0; link < topology_.link_count(); ++link) {
+      if (lanes_[link] == 0) {
+        links.emplace_back(link);
+      }
+    }
+    return links;
+  }
+
+  BrokenTopology finish() && {
+    TopologyBuilder builder;
+    for (std::uint32_t server = 0; server < topology_.server_count(); ++server) {
+      builder.add_server(topology_.server(ServerId(server)));
+    }
+    for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
+      builder.add_node(with_live_ports(NodeId(node)));
+    }
+    for (std::uint32_t index = 0; index < topology_.link_count(); ++index) {
+      const Link& link = topology_.link(LinkId(index));
+      if (lanes_[index] > 0) {
+        builder.add_link(link.source, link.target, with_lanes(link.spec, lanes_[index]));
+      }
+    }
+    builder.set_parts(topology_.parts());
+    std::ranges::sort(servers_);
+    servers_.erase(std::unique(servers_.begin(), servers_.end()), servers_.end());
+    return {.topology = std::move(builder).build(),
+            .warnings = std::move(warnings_),
+            .servers = std::move(servers_)};
+  }
+
+ private:
+  // Of an adapter that still has some of its cables: the ports of these.
+  [[nodiscard]] Node with_live_ports(NodeId id) const {
+    Node node = topology_.node(id);
+    int all = 0;
+    int left = 0;
+    for (const LinkId link : topology_.links_from(id)) {
+      if (topology_.link(link).spec.kind == LinkKind::Network) {
+        ++all;
+        left += lanes_[link.value()] > 0 ? 1 : 0;
+      }
+    }
+    if (node.kind == NodeKind::Nic && left > 0 && left < all) {
+      node.ports = static_cast<std::uint16_t>((node.ports * left + all - 1) / all);
+    }
+    return node;
+  }
+
+  static LinkSpec with_lanes(LinkSpec spec, int lanes) {
+    if (lanes < spec.lanes) {
+      spec.bandwidth = spec.bandwidth.scaled(static_cast<double>(lanes) / spec.lanes);
+      spec.lanes = lanes;
+    }
+    return spec;
+  }
+
+  // The names in an option: at the comma that leaves two nodes, as names may have commas.
+  [[nodiscard]] Fault split(Fault fault) const {
+    const std::string text = fault.ends[0];
+    if (topology_.find(text)) {
+      return fault;
+    }
+    for (std::size_t comma = text.find(','); comma != std::string::npos;
+         comma = text.find(',', comma + 1)) {
+      const std::string first = text.substr(0, comma);
+      const std::string second = text.substr(comma + 1);
+      const bool is_only = text.find(',') == text.rfind(',') && !first.empty() && !second.empty();
+      if (is_only || (topology_.find(first) && topology_.find(second))) {
+        fault.ends = {first, second};
+        return fault;
+      }
+    }
+    if (text.empty() || text.find(',') != std::string::npos) {
+      fault.fail("expected a node or two of them such as leaf0,spine1");
+    }
+    return fault;
+  }
+
+  [[nodiscard]] const std::string& name(NodeId node) const { return topology_.node(node).name; }
+
+  [[nodiscard]] NodeId find(const Fault& fault, const std::string& wanted) const {
+    if (const auto node = topology_.find(wanted)) {
+      return *node;
+    }
+    std::vector<std::string> names;
+    for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
+      names.push_back(name(NodeId(node)));
+    }
+    const auto nearest = nearest_word(wanted, names);
+    fault.fail(fmt::format("expected a node of the cluster, found {}{}", in_quotes(wanted),
+                           nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
+                                   : "; trainyard topology --json lists them"));
+  }
+
+  [[nodiscard]] std::vector<LinkId> links_between(NodeId source, NodeId target) const {
+    std::vector<LinkId> links;
+    for (const LinkId link : topology_.links_from(source)) {
+      if (topology_.link(link).target == target && lanes_[link.value()] > 0) {
+        links.push_back(link);
+      }
+    }
+    return links;
+  }
+
+  [[noreturn]] void fail_not_joined(const Fault& fault, NodeId first, NodeId second) const {
+    std::vector<std::string> neighbours;
+    for (const LinkId link : topology_.links_from(first)) {
+      const NodeId target = topology_.link(link).target;
+      if (target == second) {
+        fault.fail(fmt::format("{} and {} are pulled already", name(first), name(second)));
+      }
+      if (std::ranges::find(neighbours, name(target)) == neighbours.end()) {
+        neighbours.push_back(name(target));
+      }
+    }
+    const auto nearest = nearest_word(name(second), neighbours);
+    const std::string hint =
+        nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
+        : neighbours.empty()
+            ? std::string()
+            : fmt::format(
+                  "; {} is joined to {}{}", name(first), neighbours.front(),
+                  neighbours.size() > 1 ? fmt::format(" and {} more", neighbours.size() - 1) : "");
+    fault.fail(fmt::format("no link joins {} and {}{}", name(first), name(second), hint));
+  }
+
+  [[nodiscard]] int lanes_of(const std::vector<LinkId>& links) const {
+    int sum = 0;
+    for (const LinkId link : links) {
+      sum += lanes_[link.value()];
+    }
+    return sum;
+  }
+
+  // Takes out what the fault says of parallel links, the last ones first. The number taken.
+  int take(const Fault& fault, const std::vector<LinkId>& links) {
+    const int all_lanes = lanes_of(links);
+    if (fault.lanes && *fault.lanes > all_lanes) {
+      fault.fail(fmt::format("lanes: expected at most {}, found {}", all_lanes, *fault.lanes));
+    }
+    const auto count = static_cast<int>(links.size());
+    if (fault.links && *fault.links > count) {
+      fault.fail(fmt::format("links: expected at most {}, found {}", count, *fault.links));
+    }
+    int left = fault.lanes.value_or(fault.links.value_or(count));
+    const int taken = left;
+    for (auto link = links.rbegin(); link != links.rend() && left > 0; ++link) {
+      int& lanes = lanes_[link->value()];
+      const int lost = fault.lanes ? std::min(left, lanes) : lanes;
+      lanes -= lost;
+      left -= fault.lanes ? lost : 1;
+    }
+    return taken;
+  }
+
+  void take_node(const Fault& fault, NodeId node) {
+    std::vector<NodeId> neighbours;
+    for (const LinkId out : topology_.links_from(node)) {
+      const NodeId other = topology_.link(out).target;
+      if (lanes_[out.value()] > 0 && std::ranges::find(neighbours, other) == neighbours.end()) {
+        neighbours.push_back(other);
+      }
+    }
+    if (neighbours.empty()) {
+      fault.fail(fmt::format("{} has no links left", name(node)));
+    }
+    for (const NodeId other : neighbours) {
+      for (const auto& links : {links_between(node, other), links_between(other, node)}) {
+        for (const LinkId link : links) {
+          lanes_[link.value()] = 0;
+        }
+      }
+      touch(other);
+    }
+    touch(node);
+    const std::string more =
+        neighbours.size() > 1
+            ? fmt::format(", and {} more lose their links to it", neighbours.size() - 1)
+            : "";
+    warnings_.push_back(fmt::format("faults: {} is out: {}{}", name(node),
+                                    loss_of(neighbours.front(), node), more));
+  }
+
+  void touch(NodeId node) {
+    if (const auto server = topology_.node(node).server) {
+      servers_.push_back(*server);
+    }
+  }
+
+  // Told of the end that is lower down: its links upwards are fewer.
+  [[nodiscard]] std::string loss(NodeId first, NodeId second) const {
+    const auto height = [&](NodeId node) {
+      const auto index = graph_.index_of(node);
+      const auto tier = index ? graph_.tier(*index) : std::nullopt;
+      return std::pair(rank_of(topology_.node(node).kind), tier.value_or(0));
+    };
+    return height(second) < height(first) ? loss_of(second, first) : loss_of(first, second);
+  }
+
+  // What `node` has left of its links like those to `other`.
+  [[nodiscard]] std::string loss_of(NodeId node, NodeId other) const {
+    struct Sum {
+      int links = 0;
+      int lanes = 0;
+      double rate = 0.0;
+    };
+    Sum before;
+    Sum after;
+    Sort sort;
+    for (const LinkId id : topology_.links_from(node)) {
+      if (topology_.link(id).target == other) {
+        sort = sort_of(node, topology_.link(id));
+        break;
+      }
+    }
+    for (const LinkId id : topology_.links_from(node)) {
+      const Link& link = topology_.link(id);
+      if (sort_of(node, link) != sort) {
+        continue;
+      }
+      const int left = lanes_[id.value()];
+      const double rate = static_cast<double>(link.spec.bandwidth.bits_per_second());
+      ++before.links;
+      before.lanes += link.spec.lanes;
+      before.rate += rate;
+      after.links += left > 0 ? 1 : 0;
+      after.lanes += left;
+      after.rate += rate * left / link.spec.lanes;
+    }
+    const bool bundled = before.lanes > before.links;
+    return fmt::format("{} has {} of {} {} ({} of {} GB/s)", name(node),
+                       bundled ? after.lanes : after.links, bundled ? before.lanes : before.links,
+                       noun(node, sort, bundled), rate_text(after.rate), rate_text(before.rate));
+  }
+
+  // Links of a node are of one sort if they are of one kind and lead to the same kind of node, and
+  // between switches up, down or to the side alike.
+  struct Sort {
+    LinkKind kind = LinkKind::Network;
+    NodeKind other = NodeKind::Switch;
+    std::strong_ordering height = std::strong_ordering::equal;  // Of the other switch.
+    friend bool operator==(const Sort&, const Sort&) = default;
+  };
+
+  [[nodiscard]] Sort sort_of(NodeId node, const Link& link) const {
+    Sort sort{.kind = link.spec.kind, .other = topology_.node(link.target).kind};
+    const auto own = graph_.index_of(node);
+    const auto far = graph_.index_of(link.target);
+    if (own && far) {
+      sort.height = graph_.tier(*far).value_or(0) <=> graph_.tier(*own).value_or(0);
+    }
+    return sort;
+  }
+
+  [[nodiscard]] std::string noun(NodeId node, const Sort& sort, bool bundled) const {
+    if (sort.kind != LinkKind::Network) {
+      return fmt::format("{} {} to {}", to_string(sort.kind), bundled ? "lanes" : "links",
+                         sort.other == NodeKind::Gpu ? "GPUs" : to_string(sort.other));
+    }
+    if (topology_.node(node).kind != NodeKind::Switch || sort.other != NodeKind::Switch) {
+      return sort.other == NodeKind::Switch ? "links into the fabric" : "links to endpoints";
+    }
+    return std::is_gt(sort.height)   ? "uplinks"
+           : std::is_lt(sort.height) ? "links to switches below"
+                                     : "links to switches of its tier";
+  }
+
+  const Topology& topology_;
+  SwitchGraph graph_;
+  std::vector<int> lanes_;  // Left, by link.
+  std::vector<std::string> warnings_;
+  std::vector<ServerId> servers_;
+};
+
+// Without the server, which the line names once.
+std::string short_name(const Topology& topology, NodeId node) {
+  const std::string& name = topology.node(node).name;
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+std::string names_of(const Topology& topology, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeId node : nodes) {
+    names.push_back(short_name(topology, node));
+  }
+  return fmt::format("{}", fmt::join(names, "/"));
+}
+
+}  // namespace
+
+void Fault::fail(std::string_view message) const {
+  if (node) {
+    node->fail(message);
+  }
+  throw ConfigError(fmt::format("{}: {}", option, message));
+}
+
+std::vector<Fault> read_faults(const ConfigNode& root, std::span<const std::string> pulls) {
+  std::vector<Fault> faults;
+  if (const auto list = root.optional("faults")) {
+    for (const ConfigNode& item : list->items()) {
+      faults.push_back(read_fault(item));
+    }
+  }
+  for (const std::string& pull : pulls) {
+    faults.push_back(read_pull(pull));
+  }
+  return faults;
+}
+
+BrokenTopology apply_faults(const Topology& topology, std::span<const Fault> faults) {
+  Breaker breaker(topology);
+  for (const Fault& fault : faults) {
+    breaker.apply(fault);
+  }
+  return std::move(breaker).finish();
+}
+
+std::vector<LinkId> links_of_fault(const Topology& topology, const Fault& fault) {
+  Breaker breaker(topology);
+  breaker.apply(fault);
+  return breaker.lost();
+}
+
+std::vector<std::string> moved_gpus(const Topology& before, const Cluster& after,
+                                    std::span<const ServerId> servers) {
+  if (servers.empty() || after.topology.server_count() < 2) {
+    return {};
+  }
+  const Routing old_routing(before, after.routing);
+  const Routing new_routing(after.topology, after.routing);
+  std::map<ServerId, std::vector<std::string>> moves;
+  for (const NodeId gpu : after.gpus) {
+    const auto server = before.node(gpu).server;
+    if (!server || !std::ranges::binary_search(servers, *server)) {
+      continue;
+    }
+    const std::vector<NodeId> used = old_routing.nics(gpu);
+    const std::vector<NodeId> now = new_routing.nics(gpu);
+    if (used != now) {
+      moves[*server].push_back(fmt::format("{} from {} to {}", short_name(before, gpu),
+                                           names_of(before, used), names_of(before, now)));
+    }
+  }
+  // One line for all servers with the same moves.
+  std::map<std::string, std::pair<ServerId, int>> lines_of;
+  for (const auto& [server, texts] : moves) {
+    const auto line = fmt::format("{}", fmt::join(texts, ", "));
+    ++lines_of.try_emplace(line, server, 0).first->second.second;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, found] : lines_of) {
+    const auto& [server, count] = found;
+    lines.push_back(fmt::format("faults: server{}{}: GPUs that move to other NICs: {}",
+                                server.value(),
+                                count > 1 ? fmt::format(" and {} more", count - 1) : "", text));
+  }
+  return lines;
+}
+
+}  // namespace trainyard

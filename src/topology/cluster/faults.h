@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cables that are pulled and devices that are dead, taken out of a topology before it is routed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/config.h"
+#include "topology/cluster/cluster.h"
+#include "topology/graph/topology.h"
+
+namespace trainyard {
+
+// One fault as a file or the command line names it.
+struct Fault {
+  std::optional<ConfigNode> node = {};  // Where it stands; none for an option.
+  std::string option = {};              // "--pull A,B", of which `ends` then holds "A,B".
+  // Two nodes: what joins them, in both directions. One: everything that ends at it.
+  std::vector<std::string> ends = {};
+  std::optional<int> links = {};  // So many of several parallel links; otherwise all.
+  std::optional<int> lanes = {};  // So many lanes of the bundles; otherwise all.
+
+  [[noreturn]] void fail(std::string_view message) const;
+};
+
+// Those of the key `faults` of a cluster file, if it is there, and of options --pull. Throws
+// ConfigError.
+[[nodiscard]] std::vector<Fault> read_faults(const ConfigNode& root,
+                                             std::span<const std::string> pulls);
+
+struct BrokenTopology {
+  // The same nodes; links are numbered anew, in the same order.
+  Topology topology;
+  // One line for each fault: what is lost.
+  std::vector<std::string> warnings;
+  // Servers that lost something, in order.
+  std::vector<ServerId> servers;
+};
+
+// Throws ConfigError for unknown names and for nodes that are not joined.
+[[nodiscard]] BrokenTopology apply_faults(const Topology& topology, std::span<const Fault> faults);
+
+// The links that the fault takes out, by id. Throws as apply_faults() does.
+[[nodiscard]] std::vector<LinkId> links_of_fault(const Topology& topology, const Fault& fault);
+
+// What GPUs of `servers` send by other NICs than they did before; servers alike share a line.
+[[nodiscard]] std::vector<std::string> moved_gpus(const Topology& before, const Cluster& after,
+                                                  std::span<const ServerId> servers);
+
+}  // namespace trainyard

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/exchange/import_parts.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "sim/config.h"
+#include "sim/printable.h"
+
+namespace trainyard {
+namespace {
+
+template <typename Model>
+std::vector<std::string> names_of(const std::map<std::string, Model>& models) {
+  std::vector<std::string> names;
+  for (const auto& [name, model] : models) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+template <typename Model>
+void check_name(std::string_view option, const std::optional<std::string>& name,
+                const std::map<std::string, Model>& models) {
+  if (!name || models.contains(*name)) {
+    return;
+  }
+  const std::vector<std::string> names = names_of(models);
+  const auto nearest = nearest_word(*name, names);
+  throw ConfigError(fmt::format("--{}: expected a part of the catalogue, found {}{}", option,
+                                in_quotes(*name),
+                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
+                                        : fmt::format("; known: {}", fmt::join(names, ", "))));
+}
+
+template <typename Model>
+bool has_id(const Model& model, const std::optional<std::string>& id) {
+  return id && model.pci_ids &&
+         std::find(model.pci_ids->value.begin(), model.pci_ids->value.end(), *id) !=
+             model.pci_ids->value.end();
+}
+
+// "A", "A or B", "A, B or C".
+std::string either(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const bool is_last = index + 1 == names.size();
+    text += (index == 0 ? "" : is_last ? " or " : ", ") + names[index];
+  }
+  return text;
+}
+
+// Throws that the user must name the part.
+[[noreturn]] void ask(std::string_view place, std::string_view option, std::string_view what,
+                      const std::vector<std::string>& candidates) {
+  const std::string found =
+      candidates.empty() ? "fits no part of the catalogue" : "may be " + either(candidates);
+  throw ConfigError(
+      fmt::format("{}: {} {}; expected --{} PART, found none", place, what, found, option));
+}
+
+std::string moved_text(std::string_view kind, const std::vector<int>& former) {
+  std::vector<int> identity(former.size());
+  std::iota(identity.begin(), identity.end(), 0);
+  if (former == identity) {
+    return "";
+  }
+  return fmt::format(
+      "{}0, {}1, ... are {} {} of the file: here they count in the order of the tree.", kind, kind,
+      kind, fmt::join(former, ", "));
+}
+
+}  // namespace
+
+void check_names(const ImportOptions& options, const Catalogue& catalogue) {
+  check_name("gpu", options.gpu, catalogue.gpus());
+  check_name("nic", options.nic, catalogue.nics());
+  check_name("cpu", options.cpu, catalogue.cpus());
+}
+
+const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
+                           const Catalogue& catalogue, std::string_view place) {
+  if (options.gpu) {
+    return catalogue.gpus().at(*options.gpu);
+  }
+  std::vector<std::string> candidates;
+  for (const auto& [name, gpu] : catalogue.gpus()) {
+    if (has_id(gpu, evidence.pci_id)) {
+      return gpu;
+    }
+    const bool same_sm =
+        !evidence.sm || (gpu.compute_capability && gpu.compute_capability->value == *evidence.sm);
+    const bool enough_links = evidence.links == 0 || gpu.scale_up_links.value == evidence.links;
+    if (same_sm && enough_links) {
+      candidates.push_back(name);
+    }
+  }
+  if (candidates.size() != 1) {
+    std::string what = evidence.sm ? fmt::format("a GPU of sm {}", *evidence.sm) : "a GPU";
+    what += evidence.links > 0 ? fmt::format(" with {} links", evidence.links) : "";
+    ask(place, "gpu", what, candidates);
+  }
+  return catalogue.gpus().at(candidates[0]);
+}
+
+const NicModel* recognise_nic(const NicEvidence& evidence, const Catalogue& catalogue) {
+  const NicModel* of_id = nullptr;
+  const NicModel* of_speed = nullptr;
+  int count = 0;
+  for (const auto& [name, nic] : catalogue.nics()) {
+    const bool same_ports = nic.ports.value == evidence.ports;
+    if (has_id(nic, evidence.pci_id) && (of_id == nullptr || same_ports)) {
+      of_id = &nic;
+    }
+    if (nic.speed.value.bits_per_second() * nic.ports.value == evidence.speed * 1'000'000) {
+      of_speed = &nic;
+      ++count;
+    }
+  }
+  if (of_id != nullptr) {
+    return of_id;
+  }
+  return count == 1 ? of_speed : nullptr;
+}
+
+std::string speed_text(std::int64_t megabits_per_second) {
+  return to_string(Bandwidth(megabits_per_second * 1'000'000));
+}
+
+std::string choose_cpu(const NcclCpu& cpu, std::size_t sockets, const ImportOptions& options,
+                       const Catalogue& catalogue, std::string_view place) {
+  if (options.cpu) {
+    return *options.cpu;
+  }
+  std::vector<std::string> candidates;
+  for (const auto& [name, model] : catalogue.cpus()) {
+    const bool same_identity = !model.identity || (cpu.vendor == model.identity->vendor &&
+                                                   cpu.familyid == model.identity->family.value &&
+                                                   cpu.modelid == model.identity->model.value);
+    if (cpu.arch == model.arch && same_identity) {
+      candidates.push_back(name);
+    }
+  }
+  if (candidates.size() == 1) {
+    return candidates[0];
+  }
+  if (sockets > 1) {
+    ask(place, "cpu", "the CPU, whose link between sockets is needed,", candidates);
+  }
+  return "";
+}
+
+void finish_import(ImportedServer& server) {
+  const FormerIndices former = put_in_order(server.tree);
+  for (const std::string& remark :
+       {moved_text("GPU", former.gpus), moved_text("NIC", former.nics)}) {
+    if (!remark.empty()) {
+      server.remarks.push_back(remark);
+    }
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three passes: find the devices in the tree of PCI elements, choose their parts, then make the
+// branches with what the parts leave to the file.
+#include "topology/exchange/nccl_import.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <map>
+#include <numeric>
+
+#include "sim/config_error.h"
+#include "topology/exchange/server_export.h"
+
+namespace trainyard {
+namespace {
+
+bool has_class(const NcclPci& pci, std::string_view prefix) {
+  return pci.device_class && pci.device_class->starts_with(prefix);
+}
+
+// The classes by which NCCL and RCCL know devices for which the file has no element.
+bool is_gpu(const NcclPci& pci) {
+  return !pci.gpus.empty() || has_class(pci, "0x03") || has_class(pci, "0x12");
+}
+bool is_nic(const NcclPci& pci) {
+  return !is_gpu(pci) && (!pci.nics.empty() || has_class(pci, "0x02"));
+}
+
+std::string lower(std::string text) {
+  for (char& letter : text) {
+    letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  return text;
+}
+
+std::optional<std::string> pci_id(const NcclPci& pci) {
+  if (!pci.vendor || !pci.device) {
+    return std::nullopt;
+  }
+  return lower(pci.vendor->substr(2) + ':' + pci.device->substr(2));
+}
+
+// "0000:07:00.1" without the function: ports of one card share the rest.
+std::string card_of(const std::string& bus_id) {
+  return lower(bus_id.substr(0, bus_id.rfind('.')));
+}
+
+// Positions ordered by the number that the file gives each, as far as all have one.
+std::vector<int> ranks(const std::vector<std::optional<int>>& numbers) {
+  std::vector<int> order(numbers.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (std::all_of(numbers.begin(), numbers.end(), [](const auto& each) { return each; })) {
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return *numbers[static_cast<std::size_t>(a)] < *numbers[static_cast<std::size_t>(b)];
+    });
+  }
+  std::vector<int> rank(numbers.size());
+  for (std::size_t index = 0; index < order.size(); ++index) {
+    rank[static_cast<std::size_t>(order[index])] = static_cast<int>(index);
+  }
+  return rank;
+}
+
+// The PCIe link of the catalogue that a device says it has, if there is one of that rate.
+const LinkModel* stated_link(const NcclPci& pci, const Catalogue& catalogue) {
+  if (!pci.link_speed) {
+    return nullptr;
+  }
+  double transfers = 0.0;
+  const char* end = pci.link_speed->data() + pci.link_speed->size();
+  const auto result = std::from_chars(pci.link_speed->data(), end, transfers);
+  // "8 GT/s", "16.0 GT/s PCIe"; anything else says nothing.
+  const bool is_rate = result.ec == std::errc() && std::string_view(result.ptr, end) != "" &&
+                       std::string_view(result.ptr, end).starts_with(" GT/s");
+  if (!is_rate) {
+    return nullptr;
+  }
+  for (const auto& [name, link] : catalogue.links()) {
+    if (link.family == LinkFamily::Pcie &&
+        link_speed_text(link) == fmt::format("{:.1f} GT/s PCIe", transfers)) {
+      return &link;
+    }
+  }
+  return nullptr;
+}
+
+// Hypervisors leave the speed empty.
+bool says_speed(const NcclPci& pci) {
+  return pci.link_speed && !pci.link_speed->empty();
+}
+
+class NcclImporter {
+ public:
+  NcclImporter(const NcclSystem& system, const Catalogue& catalogue, const ImportOptions& options,
+               const std::string& name)
+      : system_(system), catalogue_(catalogue), options_(options), name_(name) {}
+
+  ImportedServer import() {
+    for (const NcclCpu& cpu : system_.cpus) {
+      if (!cpu.nics.empty()) {
+        remark("Virtual adapters directly below a CPU are left out.");
+      }
+      find_devices(cpu.pcis);
+    }
+    if (gpus_.empty()) {
+      throw ConfigError(fmt::format("{}: expected a GPU, found none", name_));
+    }
+    choose_gpus();
+    choose_nics();
+    number_devices();
+    server_.tree.gpu = gpu_->name;
+    server_.tree.nic = nic_;
+    for (const NcclCpu& cpu : system_.cpus) {
+      server_.tree.sockets.push_back(branches_of(cpu.pcis));
+    }
+    const std::size_t sockets = server_.tree.sockets.size();
+    server_.tree.cpu =
+        choose_cpu(system_.cpus[0], sockets, options_, catalogue_, place(system_.cpus[0].place));
+    if (sockets > 2) {
+      remark(
+          fmt::format("The {} NUMA nodes of the file stand as sockets; those of one socket are "
+                      "nearer to each other than that.",
+                      sockets));
+    }
+    add_gpu_links();
+    finish_import(server_);
+    return std::move(server_);
+  }
+
+ private:
+  // One adapter: a PCI device, or several functions of one card.
+  struct Adapter {
+    std::vector<const NcclPci*> functions;
+    const NicModel* model = nullptr;
+    std::optional<int> dev = {};
+    int ports = 0;
+    std::int64_t speed = 0;  // Mb/s, all ports.
+    int index = 0;
+  };
+
+  [[nodiscard]] std::string place(XmlPlace at) const {
+    return fmt::format("{}:{}:{}", name_, at.line, at.column);
+  }
+
+  void remark(std::string text) {
+    auto& remarks = server_.remarks;
+    if (std::find(remarks.begin(), remarks.end(), text) == remarks.end()) {
+      remarks.push_back(std::move(text));
+    }
+  }
+
+  // --- Devices ---------------------------------------------------------------------------------
+
+  void find_devices(const std::vector<NcclPci>& pcis) {
+    for (const NcclPci& pci : pcis) {
+      if (is_gpu(pci)) {
+        gpus_.push_back(&pci);
+      } else if (is_nic(pci)) {
+        add_adapter(pci);
+      } else if (!has_class(pci, "0x0604") && pci.pcis.empty()) {
+        remark(fmt::format("The device {} is neither GPU, adapter nor bridge and is left out.",
+                           pci.busid));
+      }
+      if (!pci.pcilinks.empty()) {
+        remark("Links between PCIe switches other than through their bridges are left out.");
+      }
+      find_devices(pci.pcis);
+    }
+  }
+
+  void add_adapter(const NcclPci& pci) {
+    auto card = std::find_if(nics_.begin(), nics_.end(), [&](const Adapter& adapter) {
+      return card_of(adapter.functions[0]->busid) == card_of(pci.busid);
+    });
+    if (card == nics_.end()) {
+      card = nics_.insert(nics_.end(), Adapter{});
+    }
+    card->functions.push_back(&pci);
+    for (const NcclNic& nic : pci.nics) {
+      for (const NcclNet& net : nic.nets) {
+        ++card->ports;
+        card->speed += std::max(net.speed.value_or(0), 0);
+        card->dev = card->dev ? card->dev : net.dev;
+      }
+    }
+  }
+
+  // --- Parts -----------------------------------------------------------------------------------
+
+  static int links_of(const NcclPci& pci) {
+    int links = 0;
+    for (const NcclGpu& gpu : pci.gpus) {
+      for (const auto* list : {&gpu.nvlinks, &gpu.xgmis}) {
+        for (const NcclGpuLink& link : *list) {
+          links += link.count;
+        }
+      }
+    }
+    return links;
+  }
+
+  static std::optional<int> sm_of(const NcclPci& pci) {
+    return pci.gpus.empty() ? std::nullopt : pci.gpus[0].sm;
+  }
+
+  void choose_gpus() {
+    const NcclPci& first = *gpus_[0];
+    int links = 0;
+    for (const NcclPci* pci : gpus_) {
+      links = std::max(links, links_of(*pci));
+      if (pci_id(*pci) != pci_id(first) || sm_of(*pci) != sm_of(first)) {
+        throw ConfigError(fmt::format("{}: expected GPUs of one kind, found another than at {}:{}",
+                                      place(pci->place), first.place.line, first.place.column));
+      }
+      if (pci->gpus.size() > 1) {
+        remark("A GPU with several ranks or partitions stands once.");
+      }
+    }
+    const GpuEvidence evidence{.pci_id = pci_id(first), .sm = sm_of(first), .links = links};
+    gpu_ = &choose_gpu(evidence, options_, catalogue_, place(first.place));
+    for (const NcclPci* pci : gpus_) {
+      check_device(*pci, *gpu_, "GPU");
+    }
+  }
+
+  // Remarks where the file says otherwise than the part. A wrong generation costs it its credit.
+  template <typename Model>
+  void check_device(const NcclPci& pci, const Model& model, std::string_view kind) {
+    if (model.pcie.empty()) {
+      return;  // Reached over C2C; the PCIe link only carries its configuration.
+    }
+    if (says_speed(pci)) {
+      const LinkModel* stated = stated_link(pci, catalogue_);
+      if (stated == nullptr || stated->name != model.pcie) {
+        remark(fmt::format("The file states \"{}\" for a {}, and {} has {}: the part is believed.",
+                           *pci.link_speed, kind, model.name, model.pcie));
+        is_credible_ = false;
+      }
+    }
+    if (pci.link_width.value_or(0) > 0 && *pci.link_width != model.pcie_lanes.value) {
+      remark(fmt::format("The file states {} lanes for a {}, and {} has {}: the part is believed.",
+                         *pci.link_width, kind, model.name, model.pcie_lanes.value));
+    }
+  }
+
+  // Adapters of no known part are what the user says, or are left out where others are known.
+  void choose_nics() {
+    std::map<std::string, int> counts;
+    for (Adapter& adapter : nics_) {
+      const NicEvidence evidence{.pci_id = pci_id(*adapter.functions[0]),
+                                 .ports = std::max(adapter.ports, 1),
+                                 .speed = adapter.speed};
+      adapter.model = recognise_nic(evidence, catalogue_);
+      if (adapter.model == nullptr && options_.nic) {
+        adapter.model = &catalogue_.nics().at(*options_.nic);
+      }
+      if (adapter.model != nullptr) {
+        ++counts[adapter.model->name];
+      }
+    }
+    if (counts.empty() && !nics_.empty()) {
+      const NcclPci& pci = *nics_[0].functions[0];
+      throw ConfigError(fmt::format(
+          "{}: an adapter {} of {} is of no part of the catalogue, or of several; "
+          "expected --nic PART, found none",
+          place(pci.place), pci_id(pci).value_or("without PCI id"), speed_text(nics_[0].speed)));
+    }
+    for (const Adapter& adapter : nics_) {
+      if (adapter.model == nullptr) {
+        remark(
+            fmt::format("The adapter {} is of no part of the catalogue, or of several, and left "
+                        "out; --nic PART takes it in.",
+                        adapter.functions[0]->busid));
+      } else {
+        check_adapter(adapter);
+      }
+    }
+    std::erase_if(nics_, [](const Adapter& adapter) { return adapter.model == nullptr; });
+    int most = 0;
+    for (const auto& [part, count] : counts) {
+      nic_ = count > most ? part : nic_;
+      most = std::max(most, count);
+    }
+  }
+
+  void check_adapter(const Adapter& adapter) {
+    const NicModel& model = *adapter.model;
+    check_device(*adapter.functions[0], model, "NIC");
+    const std::int64_t speed = model.speed.value.bits_per_second() * model.ports.value / 1'000'000;
+    if (adapter.speed > 0 && adapter.speed != speed) {
+      remark(fmt::format("The file states {} for a NIC, and {} has {}: the part is believed.",
+                         speed_text(adapter.speed), model.name, speed_text(speed)));
+    }
+  }
+
+  // --- Branches --------------------------------------------------------------------------------
+
+  void number_devices() {
+    server_.tree = empty_server(static_cast<int>(gpus_.size()), static_cast<int>(nics_.size()));
+    std::vector<std::optional<int>> devs;
+    for (const NcclPci* pci : gpus_) {
+      devs.push_back(pci->gpus.empty() ? std::nullopt : pci->gpus[0].dev);
+    }
+    const std::vector<int> gpu_ranks = ranks(devs);
+    for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+      gpu_index_[gpus_[gpu]] = gpu_ranks[gpu];
+      gpu_of_bus_id_[lower(gpus_[gpu]->busid)] = gpu_ranks[gpu];
+    }
+    devs.clear();
+    for (const Adapter& adapter : nics_) {
+      devs.push_back(adapter.dev);
+    }
+    const std::vector<int> nic_ranks = ranks(devs);
+    for (std::size_t nic = 0; nic < nics_.size(); ++nic) {
+      nic_index_[nics_[nic].functions[0]] = nic_ranks[nic];
+      nic_part_[nics_[nic].functions[0]] = nics_[nic].model->name;
+    }
+  }
+
+  // Without those that lead to no device.
+  std::vector<OutlineBranch> branches_of(const std::vector<NcclPci>& pcis) {
+    std::vector<OutlineBranch> branches;
+    for (const NcclPci& pci : pcis) {
+      std::vector<OutlineBranch> below = branches_of(pci.pcis);
+      if (const std::optional<OutlineBranch> device = device_of(pci)) {
+        // A device with others behind it, such as an adapter with a switch of its own.
+        if (below.empty()) {
+          branches.push_back(*device);
+          continue;
+        }
+        below.push_back(*device);
+      }
+      if (!below.empty()) {
+        OutlineBranch branch = uplink_of(pci);
+        branch.kind = BranchKind::Switch;
+        branch.children = std::move(below);
+        branches.push_back(std::move(branch));
+      }
+    }
+    return branches;
+  }
+
+  [[nodiscard]] std::optional<OutlineBranch> device_of(const NcclPci& pci) const {
+    if (const auto gpu = gpu_index_.find(&pci); gpu != gpu_index_.end()) {
+      return OutlineBranch{.kind = BranchKind::Gpu, .index = gpu->second};
+    }
+    if (const auto nic = nic_index_.find(&pci); nic != nic_index_.end()) {
+      return OutlineBranch{
+          .kind = BranchKind::Nic, .index = nic->second, .part = nic_part_.at(&pci)};
+    }
+    return std::nullopt;
+  }
+
+  // The link of a bridge, where the file may be believed. Idle links state generation 1 or 2, which
+  // no server of GPUs has; the catalogue begins with 3.
+  OutlineBranch uplink_of(const NcclPci& pci) {
+    OutlineBranch branch;
+    if (!says_speed(pci)) {
+      return branch;
+    }
+    if (!is_credible_) {
+      remark("As the file is wrong about its devices, it is not believed about its PCIe switches.");
+      return branch;
+    }
+    const LinkModel* stated = stated_link(pci, catalogue_);
+    if (stated == nullptr) {
+      remark(
+          fmt::format("The file states \"{}\" for a PCIe switch, of which there is no part: it "
+                      "gets the link of a GPU.",
+                      *pci.link_speed));
+      return branch;
+    }
+    const int width = pci.link_width.value_or(0);
+    const bool is_width = width <= 32 && std::has_single_bit(static_cast<unsigned>(width));
+    branch.link = stated->name;
+    branch.lanes = is_width ? width : 16;  // What NCCL takes for an unknown width.
+    return branch;
+  }
+
+  // --- Links between GPUs ----------------------------------------------------------------------
+
+  void add_gpu_links() {
+    for (const NcclPci* pci : gpus_) {
+      const auto index = static_cast<std::size_t>(gpu_index_.at(pci));
+      for (const NcclGpu& gpu : pci->gpus) {
+        for (const auto* list : {&gpu.nvlinks, &gpu.xgmis}) {
+          for (const NcclGpuLink& link : *list) {
+            add_gpu_link(index, link);
+          }
+        }
+        if (gpu_->c2c.empty() && !gpu.c2cs.empty()) {
+          remark(fmt::format("The file states C2C, which {} does not have: the part is believed.",
+                             gpu_->name));
+        }
+      }
+    }
+    check_gpu_links();
+  }
+
+  void add_gpu_link(std::size_t index, const NcclGpuLink& link) {
+    ServerOutline& tree = server_.tree;
+    const auto peer = gpu_of_bus_id_.find(lower(link.target));
+    if (link.tclass.starts_with("0x068000")) {
+      tree.switch_links[index] += link.count;
+    } else if (peer == gpu_of_bus_id_.end()) {
+      remark(fmt::format("NVLinks of GPU {} to {}, which is no GPU of the file, are left out.",
+                         index, link.target));
+    } else if (static_cast<std::size_t>(peer->second) == index) {
+      remark(fmt::format("NVLinks of GPU {} to itself are left out.", index));
+    } else {
+      tree.gpu_links[index][static_cast<std::size_t>(peer->second)] += link.count;
+    }
+  }
+
+  void check_gpu_links() {
+    ServerOutline& tree = server_.tree;
+    for (std::size_t a = 0; a < tree.gpu_links.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        int& there = tree.gpu_links[a][b];
+        int& back = tree.gpu_links[b][a];
+        if (there != back) {
+          remark(fmt::format("GPUs {} and {} state {} and {} links: the larger is taken.", b, a,
+                             back, there));
+          there = back = std::max(there, back);
+        }
+      }
+    }
+    const auto [least, most] =
+        std::minmax_element(tree.switch_links.begin(), tree.switch_links.end());
+    const int links = gpu_->scale_up_links.value;
+    if (*most > 0 && (*least != links || *most != links)) {
+      remark(fmt::format(
+          "The GPUs state {} to {} links to NVSwitches, and {} has {}: the part is believed.",
+          *least, *most, gpu_->name, links));
+      tree.switch_links.assign(tree.switch_links.size(), links);
+    }
+  }
+
+  const NcclSystem& system_;
+  const Catalogue& catalogue_;
+  const ImportOptions& options_;
+  const std::string& name_;
+  ImportedServer server_;
+  std::vector<const NcclPci*> gpus_;
+  std::vector<Adapter> nics_;
+  const GpuModel* gpu_ = nullptr;
+  std::string nic_;  // The part of most adapters.
+  bool is_credible_ = true;
+  // By address, and only ever looked up.
+  std::map<const NcclPci*, int> gpu_index_;
+  std::map<const NcclPci*, int> nic_index_;
+  std::map<const NcclPci*, std::string> nic_part_;
+  std::map<std::string, int> gpu_of_bus_id_;
+};
+
+}  // namespace
+
+ImportedServer import_nccl_xml(const NcclSystem& system, const Catalogue& catalogue,
+                               const ImportOptions& options, const std::string& name) {
+  check_names(options, catalogue);
+  return NcclImporter(system, catalogue, options, name).import();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/exchange/smi_import.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+using Group = std::vector<std::size_t>;  // Devices, in order.
+
+// The groups into which `joined` parts `devices`, by their first device.
+std::vector<Group> groups_of(const Group& devices,
+                             const std::function<bool(std::size_t, std::size_t)>& joined) {
+  std::vector<Group> groups;
+  std::vector<bool> done(devices.size(), false);
+  for (std::size_t first = 0; first < devices.size(); ++first) {
+    if (done[first]) {
+      continue;
+    }
+    Group members{first};
+    done[first] = true;
+    for (std::size_t next = 0; next < members.size(); ++next) {
+      for (std::size_t other = 0; other < devices.size(); ++other) {
+        if (!done[other] && joined(devices[members[next]], devices[other])) {
+          done[other] = true;
+          members.push_back(other);
+        }
+      }
+    }
+    std::sort(members.begin(), members.end());
+    Group group;
+    for (const std::size_t member : members) {
+      group.push_back(devices[member]);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+class SmiImporter {
+ public:
+  SmiImporter(const SmiMatrix& matrix, const std::string& name) : matrix_(matrix), name_(name) {}
+
+  ImportedServer import(const Catalogue& catalogue, const ImportOptions& options) {
+    number_devices();
+    if (server_.tree.nics > 0) {
+      if (!options.nic) {
+        throw ConfigError(fmt::format(
+            "{}: the matrix does not name the part of the NICs; expected --nic PART, found none",
+            name_));
+      }
+      server_.tree.nic = *options.nic;
+    }
+    find_sockets();
+    check_distances();
+    find_links(catalogue, options);
+    ServerOutline& tree = server_.tree;
+    // The matrix says nothing about the CPU: an empty one fits no part.
+    tree.cpu = choose_cpu({}, tree.sockets.size(), options, catalogue, name_);
+    finish_import(server_);
+    return std::move(server_);
+  }
+
+ private:
+  [[nodiscard]] SmiDistance distance(std::size_t a, std::size_t b) const {
+    return matrix_.cells[a][b].distance;
+  }
+
+  // Of a PCIe distance from `nearest` to `farthest`; false where NVLinks hide it.
+  [[nodiscard]] bool within(std::size_t a, std::size_t b, SmiDistance nearest,
+                            SmiDistance farthest) const {
+    return distance(a, b) >= nearest && distance(a, b) <= farthest;
+  }
+
+  void number_devices() {
+    int gpus = 0;
+    int nics = 0;
+    for (const SmiDevice& device : matrix_.devices) {
+      index_.push_back(device.is_gpu ? gpus++ : nics++);
+    }
+    server_.tree = empty_server(gpus, nics);
+  }
+
+  // Two GPUs with NVLinks between them of which the driver names the same cores or node.
+  [[nodiscard]] bool same_affinity(std::size_t a, std::size_t b) const {
+    const auto same = [](const std::string& here, const std::string& there) {
+      return !here.empty() && here != "N/A" && here == there;
+    };
+    const SmiDevice& here = matrix_.devices[a];
+    const SmiDevice& there = matrix_.devices[b];
+    return distance(a, b) == SmiDistance::NvLink &&
+           (same(here.numa_affinity, there.numa_affinity) ||
+            same(here.cpu_affinity, there.cpu_affinity));
+  }
+
+  void find_sockets() {
+    Group all(matrix_.devices.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    std::vector<Group> sockets = groups_of(all, [&](std::size_t a, std::size_t b) {
+      return within(a, b, SmiDistance::Pix, SmiDistance::Node) || same_affinity(a, b);
+    });
+    merge_unparted(sockets);
+    for (const Group& socket : sockets) {
+      server_.tree.sockets.push_back(branches_of(socket));
+    }
+  }
+
+  // Groups between which nothing is SYS, and whose GPUs have no affinities that differ, may as well
+  // be one.
+  void merge_unparted(std::vector<Group>& sockets) {
+    const auto parted = [&](const Group& a, const Group& b) {
+      return std::any_of(a.begin(), a.end(), [&](std::size_t one) {
+        return std::any_of(b.begin(), b.end(), [&](std::size_t other) {
+          const std::string& here = matrix_.devices[one].cpu_affinity;
+          const std::string& there = matrix_.devices[other].cpu_affinity;
+          return distance(one, other) == SmiDistance::Sys ||
+                 (!here.empty() && !there.empty() && here != there);
+        });
+      });
+    };
+    for (std::size_t first = 0; first < sockets.size(); ++first) {
+      for (std::size_t other = first + 1; other < sockets.size();) {
+        if (parted(sockets[first], sockets[other])) {
+          ++other;
+          continue;
+        }
+        server_.remarks.push_back(fmt::format(
+            "The matrix does not say whether {} and {} share a socket: they do here.",
+            matrix_.devices[sockets[first][0]].name, matrix_.devices[sockets[other][0]].name));
+        sockets[first].insert(sockets[first].end(), sockets[other].begin(), sockets[other].end());
+        std::sort(sockets[first].begin(), sockets[first].end());
+        sockets.erase(sockets.begin() + static_cast<std::ptrdiff_t>(other));
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<OutlineBranch> branches_of(const Group& socket) const {
+    std::vector<OutlineBranch> branches;
+    const auto below_switches = groups_of(socket, [&](std::size_t a, std::size_t b) {
+      return within(a, b, SmiDistance::Pix, SmiDistance::Pxb);
+    });
+    for (const Group& group : below_switches) {
+      const auto below_one = groups_of(group, [&](std::size_t a, std::size_t b) {
+        return within(a, b, SmiDistance::Pix, SmiDistance::Pix);
+      });
+      if (group.size() == 1) {
+        branches.push_back(device(group[0]));
+      } else if (below_one.size() == 1) {
+        branches.push_back(switch_of(group));
+      } else {
+        OutlineBranch above{.kind = BranchKind::Switch};
+        for (const Group& inner : below_one) {
+          above.children.push_back(switch_of(inner));
+        }
+        branches.push_back(std::move(above));
+      }
+    }
+    return branches;
+  }
+
+  [[nodiscard]] OutlineBranch device(std::size_t index) const {
+    const bool is_gpu = matrix_.devices[index].is_gpu;
+    return {.kind = is_gpu ? BranchKind::Gpu : BranchKind::Nic,
+            .index = index_[index],
+            .part = is_gpu ? "" : server_.tree.nic};
+  }
+
+  [[nodiscard]] OutlineBranch switch_of(const Group& group) const {
+    OutlineBranch branch{.kind = BranchKind::Switch};
+    for (const std::size_t index : group) {
+      branch.children.push_back(device(index));
+    }
+    return branch;
+  }
+
+  // Each cell must be what the tree that the cells together gave says.
+  void check_distances() const {
+    const auto cells = distances(server_.tree);
+    const auto row_of = [&](std::size_t device) {
+      const auto gpus = static_cast<std::size_t>(server_.tree.gpus);
+      return static_cast<std::size_t>(index_[device]) + (matrix_.devices[device].is_gpu ? 0 : gpus);
+    };
+    for (std::size_t a = 0; a < index_.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const SmiDistance here = distance(a, b);
+        const SmiCell& cell = cells[row_of(a)][row_of(b)];
+        const bool same_host = here == SmiDistance::Node && cell.distance == SmiDistance::Phb;
+        if (here != SmiDistance::NvLink && here != cell.distance && !same_host) {
+          throw ConfigError(
+              fmt::format("{}: {}.{}: expected {}, as follows from the other cells, "
+                          "found {}",
+                          name_, matrix_.devices[b].name, matrix_.devices[a].name, to_string(cell),
+                          to_string(matrix_.cells[a][b])));
+        }
+      }
+    }
+  }
+
+  // NVLinks lead to NVSwitches where every pair has all that a GPU has: a GPU with as many to each
+  // of two others would need twice as many.
+  void find_links(const Catalogue& catalogue, const ImportOptions& options) {
+    ServerOutline& tree = server_.tree;
+    int most = 0;
+    int most_together = 0;
+    for (std::size_t a = 0; a < index_.size(); ++a) {
+      int together = 0;
+      for (std::size_t b = 0; b < index_.size(); ++b) {
+        const int links = matrix_.cells[a][b].nvlinks;
+        together += links;
+        most = std::max(most, links);
+      }
+      most_together = std::max(most_together, together);
+    }
+    const bool switched = tree.gpus > 2 && all_pairs_have(most);
+    const GpuEvidence evidence{.links = switched ? most : most_together};
+    const GpuModel& gpu = choose_gpu(evidence, options, catalogue, name_);
+    tree.gpu = gpu.name;
+    if (switched && most * (tree.gpus - 1) > gpu.scale_up_links.value) {
+      tree.switch_links.assign(tree.switch_links.size(), gpu.scale_up_links.value);
+      if (most != gpu.scale_up_links.value) {
+        server_.remarks.push_back(
+            fmt::format("The matrix states {} NVLinks, and {} has {}: the part is believed.", most,
+                        gpu.name, gpu.scale_up_links.value));
+      }
+      return;
+    }
+    for (std::size_t a = 0; a < index_.size(); ++a) {
+      for (std::size_t b = 0; b < index_.size(); ++b) {
+        if (const int links = matrix_.cells[a][b].nvlinks; links > 0) {
+          tree.gpu_links[static_cast<std::size_t>(index_[a])][static_cast<std::size_t>(index_[b])] =
+              links;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool all_pairs_have(int links) const {
+    for (std::size_t a = 0; a < index_.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const bool is_pair = matrix_.devices[a].is_gpu && matrix_.devices[b].is_gpu;
+        if (is_pair && matrix_.cells[a][b].nvlinks != links) {
+          return false;
+        }
+      }
+    }
+    return links > 0;
+  }
+
+  const SmiMatrix& matrix_;
+  const std::string& name_;
+  std::vector<int> index_;  // Of each device among those of its kind.
+  ImportedServer server_;
+};
+
+}  // namespace
+
+ImportedServer import_smi_matrix(const SmiMatrix& matrix, const Catalogue& catalogue,
+                                 const ImportOptions& options, const std::string& name) {
+  check_names(options, catalogue);
+  return SmiImporter(matrix, name).import(catalogue, options);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/fabric/clos_size.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace trainyard {
+namespace {
+
+constexpr int kMostPorts = 4096;
+// About 1 GB of memory.
+constexpr std::int64_t kMostCables = 8'000'000;
+
+int ceiling(int value, int divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+// Of `all` ports at most so many may lead down.
+int ports_down(int all, double oversubscription) {
+  return static_cast<int>(all * oversubscription / (1.0 + oversubscription));
+}
+
+int ports_up(int down, double oversubscription) {
+  return std::max(1, static_cast<int>(std::ceil(down / oversubscription - 1e-9)));
+}
+
+double read_oversubscription(const ConfigNode& node, std::string_view key) {
+  const auto ratio = node.optional(key);
+  return ratio ? ratio->as_number(0.1, 100.0) : 1.0;
+}
+
+std::optional<int> read_count(const std::optional<ConfigNode>& node) {
+  return node ? std::optional(static_cast<int>(node->as_integer(1, kMostPorts))) : std::nullopt;
+}
+
+// The least number from `least` on that divides `links`, of which there are at least as many.
+int spread_evenly(int links, int least) {
+  while (links % least != 0) {
+    ++least;
+  }
+  return least;
+}
+
+}  // namespace
+
+ClosSizer::ClosSizer(const FabricContext& context, ClosTemplate layout, ClosSpec& spec)
+    : context_(context),
+      node_(context.node),
+      layout_(layout),
+      spec_(spec),
+      servers_(static_cast<int>(context.servers.size())) {
+  int least = std::numeric_limits<int>::max();
+  for (const ServerSpec* server : context.servers) {
+    nics_ = std::max(nics_, server->nics);
+    least = std::min(least, server->nics);
+  }
+  equal_nics_ = least == nics_;
+  if (spec.rails && !equal_nics_) {
+    node_.required("template")
+        .fail(fmt::format("rail-optimised needs servers with equally many NICs, found {} and {}; "
+                          "use the template clos",
+                          least, nics_));
+  }
+  if (layout != ClosTemplate::SingleSwitch) {
+    read_ports();
+  }
+  spec.leaves_per_group = (spec.rails ? nics_ : 1) * spec.tors;
+}
+
+void ClosSizer::read_ports() {
+  int least = std::numeric_limits<int>::max();
+  int most = 0;
+  for (const ServerSpec* server : context_.servers) {
+    if (server->nics > 0) {
+      least = std::min(least, server->nic_ports);
+      most = std::max(most, server->nic_ports);
+    }
+  }
+  const auto planes = node_.optional("planes");
+  spec_.planes = read_count(planes).value_or(1);
+  const auto dual_tor =
+      layout_ == ClosTemplate::FatTree ? std::nullopt : node_.optional("dual_tor");
+  const bool is_dual = dual_tor && dual_tor->as_bool();
+  if (least != most && (spec_.planes > 1 || is_dual)) {
+    (planes ? *planes : *dual_tor)
+        .fail(fmt::format("needs NICs with equally many ports, found {} and {}", least, most));
+  }
+  if (least % spec_.planes != 0) {
+    planes->fail(fmt::format("a divisor of the {} ports of a NIC", least), planes->found());
+  }
+  if (is_dual) {
+    spec_.tors = least / spec_.planes;
+    if (spec_.tors == 1) {
+      dual_tor->fail(
+          fmt::format("a NIC of {} ports has one port a plane, and two leaves need two", least));
+    }
+  }
+}
+
+int ClosSizer::ports_on_leaf(const ServerSpec& server) const {
+  return spec_.rails ? 1 : server.nics;
+}
+
+bool ClosSizer::needs_spines() const {
+  const bool joins_all = !spec_.rails || nics_ == 1;  // One leaf has a port of every NIC.
+  return !joins_all || spec_.leaves > spec_.leaves_per_group;
+}
+
+bool ClosSizer::needs_cores() const {
+  return spec_.leaves > spec_.spine.ports;
+}
+
+void ClosSizer::place_servers() {
+  fill_leaves(leaf_limit());
+  if (layout_ == ClosTemplate::SingleSwitch && spec_.leaves > 1) {
+    fail_size(1, fmt::format("one {} of {} ports", spec_.leaf.name, spec_.leaf.ports));
+  }
+}
+
+ClosSizer::LeafLimit ClosSizer::leaf_limit() const {
+  const int ports = spec_.leaf.ports;
+  const int per_server = spec_.rails ? 1 : nics_;
+  if (layout_ == ClosTemplate::SingleSwitch) {
+    return {ports, servers_};
+  }
+  const double oversubscription = read_oversubscription(node_, "oversubscription");
+  if (const auto given = node_.optional("nodes_per_leaf")) {
+    const int servers = *read_count(given);
+    if (servers * per_server > ports) {
+      given->fail(fmt::format("at most {}, the ports of {} over those of a server",
+                              ports / per_server, spec_.leaf.name),
+                  given->found());
+    }
+    return {ports, servers};
+  }
+  if (!spec_.rails || nics_ == 1) {
+    std::int64_t all = 0;
+    for (const ServerSpec* server : context_.servers) {
+      all += ports_on_leaf(*server);
+    }
+    if (all <= ports) {
+      return {ports, servers_};
+    }
+  }
+  const int down = ports_down(ports, oversubscription);
+  if (down < per_server) {
+    node_.required("leaf").fail(
+        fmt::format("{} has {} ports, too few for the {} NICs of a server and their uplinks",
+                    spec_.leaf.name, ports, per_server));
+  }
+  return {down, servers_};
+}
+
+void ClosSizer::fill_leaves(const LeafLimit& limit) {
+  int group = 0;
+  int ports = 0;
+  int servers = 0;
+  for (const ServerSpec* server : context_.servers) {
+    const int more = ports_on_leaf(*server);
+    if (ports + more > limit.ports || servers == limit.servers) {
+      ++group;
+      ports = 0;
+      servers = 0;
+    }
+    ports += more;
+    ++servers;
+    spec_.group_of_server.push_back(group);
+    spec_.ports_per_leaf = std::max(spec_.ports_per_leaf, ports);
+    spec_.servers_per_leaf = std::max(spec_.servers_per_leaf, servers);
+  }
+  spec_.leaves = (group + 1) * spec_.leaves_per_group;
+  spec_.leaves_per_pod = spec_.leaves;
+}
+
+void ClosSizer::fail_size(int groups, const std::string& fabric) const {
+  const auto most =
+      std::ranges::count_if(spec_.group_of_server, [&](int group) { return group < groups; });
+  const std::string servers = equal_nics_
+                                  ? fmt::format("at most {} servers of {} NICs", most, nics_)
+                                  : fmt::format("at most the first {} servers", most);
+  const bool may_add_core = spec_.tiers == 2 && !node_.optional("tiers");
+  context_.nodes.fail(
+      fmt::format("{} fit {}, found {}: lower nodes{} take switches with more "
+                  "ports{}",
+                  servers, fabric, servers_, may_add_core ? "," : " or",
+                  may_add_core ? " or give a core" : ""));
+}
+
+void ClosSizer::size_two_tiers(const ConfigNode& spine) {
+  spec_.tiers = 2;
+  size_uplinks();
+  const int ports = spec_.spine.ports;
+  if (spec_.leaves > ports && ports < spec_.leaves_per_group) {
+    spine.fail(fmt::format("{} has {} ports, and {} leaves need one each", spec_.spine.name, ports,
+                           spec_.leaves));
+  }
+  if (spec_.leaves > ports) {
+    fail_size(ports / spec_.leaves_per_group,
+              fmt::format("two tiers of {} below {} of {} ports", spec_.leaf.name, spec_.spine.name,
+                          ports));
+  }
+  size_spines(ports);
+  check_cables();
+}
+
+void ClosSizer::size_uplinks() {
+  const int used = spec_.ports_per_leaf;
+  const auto given = node_.optional("uplinks");
+  spec_.uplinks =
+      read_count(given).value_or(ports_up(used, read_oversubscription(node_, "oversubscription")));
+  if (used + spec_.uplinks > spec_.leaf.ports) {
+    given.value_or(node_).fail(
+        fmt::format("{} ports down and {} up are more than the {} ports of "
+                    "{}",
+                    used, spec_.uplinks, spec_.leaf.ports, spec_.leaf.name));
+  }
+}
+
+// `ports` of a spine lead down; a number that the user gives may use all.
+void ClosSizer::size_spines(int ports) {
+  const int leaves = spec_.leaves_per_pod;
+  const auto given = node_.optional("spines");
+  int spines = read_count(given).value_or(0);
+  if (given && spec_.uplinks % spines != 0) {
+    given->fail(fmt::format("a divisor of the {} uplinks of a leaf", spec_.uplinks),
+                given->found());
+  }
+  if (given && leaves * (spec_.uplinks / spines) > spec_.spine.ports) {
+    given->fail(
+        fmt::format("{} leaves of {} uplinks need more than the {} ports of each of {} "
+                    "spines",
+                    leaves, spec_.uplinks, spec_.spine.ports, spines));
+  }
+  if (!given) {
+    spines = spread_evenly(spec_.uplinks, ceiling(leaves * spec_.uplinks, ports));
+  }
+  spec_.spines = spines * spec_.pods;
+}
+
+void ClosSizer::size_three_tiers(const ConfigNode& spine) {
+  spec_.tiers = 3;
+  size_uplinks();
+  const double oversubscription = read_oversubscription(node_, "spine_oversubscription");
+  const int group = spec_.leaves_per_group;
+  const int down = ports_down(spec_.spine.ports, oversubscription);
+  const auto given = node_.optional("leaves_per_pod");
+  if (down < group) {
+    spine.fail(
+        fmt::format("{} has {} ports, too few for the {} leaves of a group of servers and "
+                    "their uplinks",
+                    spec_.spine.name, spec_.spine.ports, group));
+  }
+  const int leaves = read_count(given).value_or(down / group * group);
+  if (given && (leaves > down || leaves % group != 0)) {
+    given->fail(group == 1 ? fmt::format("at most {}, the ports down of a spine", down)
+                           : fmt::format("a multiple of {}, the leaves of a group of servers, and "
+                                         "at most {}, the ports down of a spine",
+                                         group, down),
+                given->found());
+  }
+  spec_.pods = ceiling(spec_.leaves, leaves);
+  spec_.leaves_per_pod = std::min(leaves, spec_.leaves);
+  const int ports = spec_.core.ports;
+  if (spec_.pods > ports) {
+    fail_size(ports * leaves / group,
+              fmt::format("three tiers of {} below {} below {} of {} ports", spec_.leaf.name,
+                          spec_.spine.name, spec_.core.name, ports));
+  }
+  size_spines(down);
+  size_spine_uplinks(oversubscription);
+  size_cores();
+  check_cables();
+}
+
+void ClosSizer::size_spine_uplinks(double oversubscription) {
+  const int down = spec_.leaves_per_pod * (spec_.uplinks / spec_.spines_per_pod());
+  const auto given = node_.optional("spine_uplinks");
+  spec_.spine_uplinks = read_count(given).value_or(ports_up(down, oversubscription));
+  if (down + spec_.spine_uplinks > spec_.spine.ports) {
+    given.value_or(node_).fail(
+        fmt::format("{} ports down and {} up are more than the {} ports of "
+                    "{}",
+                    down, spec_.spine_uplinks, spec_.spine.ports, spec_.spine.name));
+  }
+}
+
+void ClosSizer::size_cores() {
+  const int groups = spec_.spines_per_pod();
+  const int uplinks = spec_.spine_uplinks;
+  const int ports = spec_.core.ports;
+  const auto given = node_.optional("cores");
+  if (!given) {
+    spec_.cores = groups * spread_evenly(uplinks, ceiling(spec_.pods * uplinks, ports));
+    return;
+  }
+  spec_.cores = static_cast<int>(given->as_integer(1, std::int64_t{kMostPorts} * kMostPorts));
+  if (spec_.cores % groups != 0 || uplinks % std::max(1, spec_.cores / groups) != 0) {
+    given->fail(fmt::format("{}, the spines of a pod, times a divisor of the {} uplinks of a spine",
+                            groups, uplinks),
+                given->found());
+  }
+  if (spec_.pods * (uplinks / spec_.cores_per_spine()) > ports) {
+    given->fail(
+        fmt::format("{} spines of {} uplinks need more than the {} ports of each of {} "
+                    "cores",
+                    spec_.pods, uplinks, ports, spec_.cores_per_spine()));
+  }
+}
+
+void ClosSizer::size_fat_tree(const ConfigNode& node) {
+  const int k = static_cast<int>(node.as_integer(2, kMostPorts));
+  if (k % 2 != 0) {
+    node.fail("an even number", node.found());
+  }
+  if (k > spec_.leaf.ports) {
+    node.fail(fmt::format("at most {}, the ports of {}", spec_.leaf.ports, spec_.leaf.name),
+              node.found());
+  }
+  const int half = k / 2;
+  if (nics_ > half) {
+    node.fail(fmt::format("a switch has {} ports down, too few for the {} NICs of a server", half,
+                          nics_));
+  }
+  fill_leaves({half, servers_});
+  if (spec_.leaves > k * half) {
+    fail_size(k * half, fmt::format("the fat tree of k = {}", k));
+  }
+  spec_.tiers = 3;
+  spec_.pods = ceiling(spec_.leaves, half);
+  spec_.leaves_per_pod = half;
+  spec_.uplinks = half;
+  spec_.spines = half * spec_.pods;
+  spec_.spine_uplinks = half;
+  spec_.cores = half * half;
+  check_cables();
+}
+
+void ClosSizer::check_cables() const {
+  const std::int64_t cables =
+      std::int64_t{spec_.leaves} * spec_.uplinks + std::int64_t{spec_.spines} * spec_.spine_uplinks;
+  if (cables * spec_.planes > kMostCables) {
+    node_.fail(fmt::format("at most {} cables between switches, found {}", kMostCables,
+                           cables * spec_.planes));
+  }
+}
+
+}  // namespace trainyard

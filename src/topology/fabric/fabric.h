@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network between servers: what all templates have in common. Each template is a file of its
+// own that reads its keys and adds its switches and cables.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/parts/catalogue.h"
+#include "sim/config.h"
+#include "topology/graph/topology.h"
+#include "topology/routing/routing.h"
+#include "topology/server/parts.h"
+#include "topology/server/server.h"
+
+namespace trainyard {
+
+// What a template reads from.
+struct FabricContext {
+  const ConfigNode& node;  // The mapping under `fabric`.
+  const ConfigNode&
+      nodes;  // The value that gave the number of servers: errors of size point at it.
+  // By server; at least one has NICs, unless attaches_gpus().
+  std::span<const ServerSpec* const> servers;
+  const Catalogue& catalogue;
+  PartLog& parts;
+};
+
+// A fabric that was read and checked, ready to be built.
+class Fabric {
+ public:
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+  virtual ~Fabric() = default;
+
+  // Adds switches and cables to servers that have just been added, as many as were described when
+  // it was read, and completes routing().
+  virtual void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) = 0;
+  [[nodiscard]] const RoutingOptions& routing() const { return routing_; }
+  // What a user should know of it, one line each.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+ protected:
+  explicit Fabric(RoutingOptions routing) : routing_(std::move(routing)) {}
+
+  RoutingOptions routing_;
+  std::vector<std::string> warnings_;
+};
+
+[[nodiscard]] std::unique_ptr<Fabric> read_fabric(const FabricContext& context);
+// Key `attach`: whether GPUs, not NICs, have the links into the fabric.
+[[nodiscard]] bool attaches_gpus(const ConfigNode& node);
+
+// Keys `routing` and `routing_seed`.
+[[nodiscard]] RoutingOptions read_routing(const ConfigNode& node);
+
+// A switch as the catalogue has it.
+struct SwitchSpec {
+  std::string_view name;
+  std::uint16_t part = 0;
+  int ports = 0;
+  Bandwidth speed;  // Line rate of one port.
+  SimTime latency;
+  bool in_network_reduction = false;
+};
+[[nodiscard]] SwitchSpec read_switch(const FabricContext& context, const ConfigNode& name);
+NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string name);
+
+// Cables of the fabric: key `optics`; time of flight, FEC and optical modules.
+class CableReader {
+ public:
+  explicit CableReader(const FabricContext& context);
+  // `efficiency` is payload over line rate, a property of the NICs.
+  [[nodiscard]] LinkSpec link(Bandwidth line_rate, double efficiency, SimTime flight) const;
+
+ private:
+  SimTime latency_;  // Of a link beside the time of flight.
+};
+
+}  // namespace trainyard

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fabric as a list of switches and cables, of any form. NICs may be joined without a switch.
+#pragma once
+
+#include <memory>
+
+#include "topology/fabric/fabric.h"
+
+namespace trainyard {
+
+[[nodiscard]] std::unique_ptr<Fabric> read_graph(const FabricContext& context);
+
+}  // namespace trainyard

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A topology as text for other programs.
+#pragma once
+
+#include <string>
+
+#include "topology/graph/topology.h"
+
+namespace trainyard {
+
+// Graphviz. Servers are boxes; both directions of a link are one line, parallel links too.
+[[nodiscard]] std::string to_dot(const Topology& topology);
+
+// {"nodes": [...], "links": [...]}: every node, every directed link, in order of id.
+[[nodiscard]] std::string to_json(const Topology& topology);
+
+}  // namespace trainyard

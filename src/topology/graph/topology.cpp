@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The builder collects nodes and links; build() sorts the links by source into flat arrays.
+#include "topology/graph/topology.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/check.h"
+
+namespace trainyard {
+
+std::string_view to_string(NodeKind kind) {
+  static constexpr std::array<std::string_view, kNodeKinds> names = {
+      "gpu", "nvswitch", "pcie-switch", "cpu", "nic", "switch", "memory", "root-complex"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(LinkKind kind) {
+  static constexpr std::array<std::string_view, 8> names = {"nvlink", "xgmi",    "c2c",    "pcie",
+                                                            "socket", "network", "memory", "hccs"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::optional<NodeId> Topology::find(std::string_view name) const {
+  const auto node = std::ranges::find(nodes_, name, &Node::name);
+  if (node == nodes_.end()) {
+    return std::nullopt;
+  }
+  return NodeId(static_cast<std::uint32_t>(node - nodes_.begin()));
+}
+
+Topology Topology::with_bandwidths(std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const {
+  Topology changed = *this;
+  for (const auto& [link, bandwidth] : bandwidths) {
+    CHECK(bandwidth > Bandwidth(), "a link has no bandwidth");
+    changed.links_[link.value()].spec.bandwidth = bandwidth;
+  }
+  return changed;
+}
+
+NodeId TopologyBuilder::add_node(Node node) {
+  CHECK(node.latency >= SimTime(), "the latency of a node is negative");
+  CHECK(!node.server || node.server->value() < topology_.server_count(), "the server is unknown");
+  const NodeId id(topology_.node_count());
+  topology_.nodes_.push_back(std::move(node));
+  return id;
+}
+
+ServerId TopologyBuilder::add_server(const ServerTraits& traits) {
+  topology_.servers_.push_back(traits);
+  return ServerId(topology_.server_count() - 1);
+}
+
+void TopologyBuilder::set_parts(std::vector<std::string> parts) {
+  CHECK(!parts.empty() && parts[0].empty(), "the first part stands for none");
+  topology_.parts_ = std::move(parts);
+}
+
+LinkId TopologyBuilder::add_link(NodeId source, NodeId target, const LinkSpec& spec) {
+  CHECK(source.value() < topology_.node_count(), "the source of a link is unknown");
+  CHECK(target.value() < topology_.node_count(), "the target of a link is unknown");
+  CHECK(source != target, "a link leads from a node to itself");
+  CHECK(spec.bandwidth > Bandwidth(), "a link has no bandwidth");
+  CHECK(spec.bandwidth <= kMaxBandwidth, "a link is faster than kMaxBandwidth");
+  CHECK(spec.latency >= SimTime(), "the latency of a link is negative");
+  CHECK(spec.lanes >= 1, "a link has no lanes");
+  const LinkId id(topology_.link_count());
+  topology_.links_.push_back({source, target, spec});
+  return id;
+}
+
+LinkId TopologyBuilder::add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec) {
+  const LinkId there = add_link(a, b, spec);
+  add_link(b, a, spec);
+  return there;
+}
+
+Topology TopologyBuilder::build() && {
+  Topology& topology = topology_;
+  topology.offsets_.assign(topology.nodes_.size() + 1, 0);
+  for (const Link& link : topology.links_) {
+    ++topology.offsets_[link.source.value() + 1];
+  }
+  for (std::size_t node = 1; node < topology.offsets_.size(); ++node) {
+    topology.offsets_[node] += topology.offsets_[node - 1];
+  }
+  topology.outgoing_.resize(topology.links_.size());
+  std::vector<std::uint32_t> next(topology.offsets_.begin(), topology.offsets_.end() - 1);
+  for (std::uint32_t link = 0; link < topology.link_count(); ++link) {
+    topology.outgoing_[next[topology.links_[link].source.value()]++] = LinkId(link);
+  }
+  return std::move(topology_);
+}
+
+}  // namespace trainyard

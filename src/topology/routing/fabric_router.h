@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of routing that crosses the fabric: from endpoint to endpoint (NICs, and GPUs with links
+// of their own into the fabric) through switches. One implementation for each FabricKind.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "topology/graph/topology.h"
+#include "topology/routing/routing.h"
+
+namespace trainyard {
+
+class Chooser;
+class DependencyGraph;
+
+class FabricRouter {
+ public:
+  FabricRouter(const FabricRouter&) = delete;
+  FabricRouter& operator=(const FabricRouter&) = delete;
+  virtual ~FabricRouter() = default;
+
+  // All endpoints, leaf by leaf. Their number in this list is what static routing spreads by.
+  [[nodiscard]] virtual const std::vector<NodeId>& endpoints() const = 0;
+  // Appends the links of a path; false, and nothing appended, if there is none. Switches may be
+  // ends too.
+  [[nodiscard]] virtual bool append_route(NodeId source, NodeId target, const Chooser& chooser,
+                                          std::vector<LinkId>& path) = 0;
+  // The virtual channel of each link of a path that append_route gave: all 0 unless the router uses
+  // several.
+  virtual void virtual_channels(std::span<const LinkId> path,
+                                std::vector<std::uint8_t>& channels) const;
+  // The most links of a path between two switches with endpoints, if the router knows it without
+  // looking at all pairs.
+  [[nodiscard]] virtual std::optional<int> diameter() const { return std::nullopt; }
+  // Marks, by link, those that some route between endpoints may take.
+  virtual void mark_used(std::vector<bool>& used) = 0;
+  // Which buffer may wait for which (topology/graph/dependency_graph.h).
+  virtual void add_dependencies(DependencyGraph& graph) = 0;
+  // How many of the routes that append_route gave left the way that the fabric's own rule says,
+  // because links are missing there.
+  [[nodiscard]] virtual std::uint64_t detours() const { return 0; }
+
+ protected:
+  FabricRouter() = default;
+};
+
+// `topology` must outlive the router.
+[[nodiscard]] std::unique_ptr<FabricRouter> make_fabric_router(const Topology& topology,
+                                                               const RoutingOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/routing/up_down_router.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "sim/check.h"
+#include "topology/graph/dependency_graph.h"
+
+namespace trainyard {
+
+UpDownRouter::UpDownRouter(const Topology& topology) : topology_(topology), reach_(topology) {
+  order_endpoints();
+  count_level_links();
+}
+
+bool UpDownRouter::is_access(const Link& link) const {
+  return link.spec.kind == LinkKind::Network &&
+         (topology_.node(link.source).kind == NodeKind::Switch) !=
+             (topology_.node(link.target).kind == NodeKind::Switch);
+}
+
+// By the first switch that an endpoint hangs off, then by node. Switches count in the order in
+// which links name them, as in topology/routing/layer.h.
+void UpDownRouter::order_endpoints() {
+  constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> named(topology_.node_count(), kNever);
+  std::vector<bool> is_endpoint(topology_.node_count(), false);
+  std::vector<std::pair<std::uint32_t, LinkId>> downs;
+  std::uint32_t names = 0;
+  for (std::uint32_t id = 0; id < topology_.link_count(); ++id) {
+    const Link& link = topology_.link(LinkId(id));
+    if (link.spec.kind != LinkKind::Network) {
+      continue;
+    }
+    for (const NodeId node : {link.source, link.target}) {
+      if (topology_.node(node).kind == NodeKind::Switch && named[node.value()] == kNever) {
+        named[node.value()] = names++;
+      }
+    }
+    if (is_access(link)) {
+      const bool is_down = topology_.node(link.source).kind == NodeKind::Switch;
+      is_endpoint[(is_down ? link.target : link.source).value()] = true;
+      ++access_links_;
+      if (is_down) {
+        downs.emplace_back(link.target.value(), LinkId(id));
+      }
+    }
+  }
+  down_links_ = Lists<LinkId>(topology_.node_count(), downs);
+  std::vector<std::pair<std::uint32_t, NodeId>> order;
+  for (std::uint32_t node = 0; node < topology_.node_count(); ++node) {
+    if (is_endpoint[node]) {
+      const auto links = down_links_.of(node);
+      order.emplace_back(
+          links.empty() ? kNever : named[topology_.link(links.front()).source.value()],
+          NodeId(node));
+    }
+  }
+  std::sort(order.begin(), order.end());
+  endpoints_.reserve(order.size());
+  for (const auto& [leaf, node] : order) {
+    endpoints_.push_back(node);
+  }
+}
+
+void UpDownRouter::count_level_links() {
+  std::vector<LevelCount> counts(reach_.levels());
+  std::vector<std::uint32_t> targets;
+  for (std::uint32_t index = 0; index < reach_.count(); ++index) {
+    targets.clear();
+    for (const UpDownReach::Hop& hop : reach_.up(index)) {
+      targets.push_back(hop.other);
+    }
+    counts[reach_.level(index)].add(targets);
+  }
+  for (const LevelCount& count : counts) {
+    level_links_.push_back(count.links());
+  }
+}
+
+bool UpDownRouter::append_route(NodeId source, NodeId target, const Chooser& chooser,
+                                std::vector<LinkId>& path) {
+  find_accesses(source, target);
+  Access up{};
+  Access down{};
+  if (!choose_ends(source, chooser, up, down)) {
+    return false;
+  }
+  if (up.link) {
+    path.push_back(*up.link);
+  }
+  append_core(up.index, down.index, chooser, path);
+  if (down.link) {
+    path.push_back(*down.link);
+  }
+  return true;
+}
+
+void UpDownRouter::find_accesses(NodeId source, NodeId target) {
+  ups_.clear();
+  downs_.clear();
+  if (topology_.node(source).kind == NodeKind::Switch) {
+    if (const auto index = reach_.index(source)) {
+      ups_.push_back({*index, std::nullopt});
+    }
+  } else {
+    for (const LinkId id : topology_.links_from(source)) {
+      if (is_access(topology_.link(id))) {
+        ups_.push_back({*reach_.index(topology_.link(id).target), id});
+      }
+    }
+  }
+  if (topology_.node(target).kind == NodeKind::Switch) {
+    if (const auto index = reach_.index(target)) {
+      downs_.push_back({*index, std::nullopt});
+    }
+  } else {
+    for (const LinkId id : down_links_.of(target.value())) {
+      downs_.push_back({*reach_.index(topology_.link(id).source), id});
+    }
+  }
+}
+
+// A path that goes up u times has 2 u links, and one more for each level that its first switch is
+// above its last.
+bool UpDownRouter::choose_ends(NodeId source, const Chooser& chooser, Access& up, Access& down) {
+  if (const auto& cables = chooser.cables(); cables && !ups_.empty() && !downs_.empty()) {
+    up = ups_[cables->source % ups_.size()];
+    down = downs_[cables->target % downs_.size()];
+    if (reach_.ups(up.index, down.index)) {
+      return true;
+    }
+  }
+  std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+  good_.clear();  // Numbers of pairs.
+  std::uint32_t pair = 0;
+  for (const Access& first : ups_) {
+    for (const Access& last : downs_) {
+      if (const auto ups = reach_.ups(first.index, last.index)) {
+        const std::uint32_t length =
+            2 * *ups + reach_.level(first.index) - reach_.level(last.index);
+        if (length < least) {
+          least = length;
+          good_.clear();
+        }
+        if (length == least) {
+          good_.push_back(pair);
+        }
+      }
+      ++pair;
+    }
+  }
+  if (good_.empty()) {
+    return false;
+  }
+  pair = good_[chooser.pick_ports(source, static_cast<std::uint32_t>(good_.size()))];
+  up = ups_[pair / downs_.size()];
+  down = downs_[pair % downs_.size()];
+  return true;
+}
+
+void UpDownRouter::append_core(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
+                               std::vector<LinkId>& path) {
+  std::uint32_t at = from;
+  const auto take = [&](const UpDownReach::Hop& hop) {
+    path.push_back(hop.link);
+    at = hop.other;
+  };
+  const auto below = [&](std::uint32_t level) { return std::span(level_links_).first(level); };
+  for (std::uint32_t ups = *reach_.ups(from, to); ups > 0; --ups) {
+    const auto hops = reach_.up(at);
+    if (reach_.same_above(at, ups, reach_.level(to))) {
+      take(choose(hops, nullptr, reach_.node(at), chooser, below(reach_.level(at))));
+    } else {
+      find_good(hops, ups - 1, to);
+      take(choose(hops, &good_, reach_.node(at), chooser, below(reach_.level(at))));
+    }
+  }
+  while (at != to) {
+    const auto hops = reach_.level(to) == 0 ? reach_.down_to(at, to) : reach_.down(at);
+    find_good(hops, 0, to);
+    take(choose(hops, &good_, reach_.node(at), chooser, below(reach_.level(at) - 1)));
+  }
+}
+
+const UpDownReach::Hop& UpDownRouter::choose(std::span<const UpDownReach::Hop> hops,
+                                             const std::vector<std::uint32_t>* good, NodeId at,
+                                             const Chooser& chooser,
+                                             std::span<const LevelLinks> below) {
+  const auto count = static_cast<std::uint32_t>(good == nullptr ? hops.size() : good->size());
+  const auto hop = [&](std::uint32_t index) -> const UpDownReach::Hop& {
+    return hops[good == nullptr ? index : (*good)[index]];
+  };
+  if (chooser.policy() != RoutingPolicy::Adaptive) {
+    return hop(chooser.pick_above(at, count, below));
+  }
+  good_links_.clear();
+  for (std::uint32_t index = 0; index < count; ++index) {
+    good_links_.push_back(hop(index).link);
+  }
+  const LinkId link = chooser.pick_above(at, good_links_, below);
+  return *std::ranges::find(hops, link, &UpDownReach::Hop::link);
+}
+
+void UpDownRouter::find_good(std::span<const UpDownReach::Hop> hops, std::uint32_t ups,
+                             std::uint32_t target) {
+  const std::uint32_t level = reach_.level(target);
+  good_.clear();
+  for (std::uint32_t position = 0; position < hops.size(); ++position) {
+    if (contains(reach_.set(hops[position].other, ups, level), target)) {
+      good_.push_back(position);
+    }
+  }
+  CHECK(!good_.empty(), "a switch promises a way that it does not have");
+}
+
+IntervalSet UpDownRouter::source_leaves() const {
+  IntervalSet leaves;
+  for (const NodeId node : endpoints_) {
+    for (const LinkId id : topology_.links_from(node)) {
+      if (is_access(topology_.link(id))) {
+        const std::uint32_t index = *reach_.index(topology_.link(id).target);
+        leaves.push_back({index, index + 1});
+      }
+    }
+  }
+  return unite(std::move(leaves));
+}
+
+IntervalSet UpDownRouter::target_leaves() const {
+  IntervalSet leaves;
+  for (const NodeId node : endpoints_) {
+    for (const LinkId id : down_links_.of(node.value())) {
+      const std::uint32_t index = *reach_.index(topology_.link(id).source);
+      leaves.push_back({index, index + 1});
+    }
+  }
+  return unite(std::move(leaves));
+}
+
+UpDownRouter::Passing UpDownRouter::start() const {
+  Passing passing(reach_.count(), std::vector<IntervalSet>(reach_.levels()));
+  const IntervalSet targets = target_leaves();
+  for (const Interval& leaves : source_leaves()) {
+    for (std::uint32_t leaf = leaves.first; leaf < leaves.end; ++leaf) {
+      IntervalSet rest = targets;
+      for (std::uint32_t ups = 0; ups < reach_.levels(); ++ups) {
+        passing[leaf][ups] = intersect(rest, reach_.set(leaf, ups, 0));
+        rest = subtract(rest, passing[leaf][ups]);
+      }
+    }
+  }
+  return passing;
+}
+
+// Follows all routes at once, from the lowest switches up and from the highest down.
+void UpDownRouter::mark_core(std::vector<bool>& used) const {
+  Passing passing = start();
+  const auto pass = [&](std::uint32_t from, std::uint32_t ups, const UpDownReach::Hop& hop,
+                        std::uint32_t ups_left) {
+    const IntervalSet targets = intersect(passing[from][ups], reach_.set(hop.other, ups_left, 0));
+    if (!targets.empty()) {
+      used[hop.link.value()] = true;
+      IntervalSet& known = passing[hop.other][ups_left];
+      known.insert(known.end(), targets.begin(), targets.end());
+      known = unite(std::move(known));
+    }
+  };
+  for (std::uint32_t index = 0; index < reach_.count(); ++index) {
+    for (std::uint32_t ups = 1; ups < reach_.levels(); ++ups) {
+      for (const UpDownReach::Hop& hop : reach_.up(index)) {
+        pass(index, ups, hop, ups - 1);
+      }
+    }
+  }
+  for (std::uint32_t index = reach_.count(); index-- > 0;) {
+    for (const UpDownReach::Hop& hop : reach_.down(index)) {
+      pass(index, 0, hop, 0);
+    }
+  }
+}
+
+std::optional<int> UpDownRouter::diameter() const {
+  std::uint32_t most = 0;
+  for (const std::vector<IntervalSet>& targets : start()) {
+    for (std::uint32_t ups = 0; ups < targets.size(); ++ups) {
+      most = targets[ups].empty() ? most : std::max(most, ups);
+    }
+  }
+  return 2 * static_cast<int>(most);
+}
+
+void UpDownRouter::mark_used(std::vector<bool>& used) {
+  for (std::uint32_t id = 0; id < topology_.link_count(); ++id) {
+    if (is_access(topology_.link(LinkId(id)))) {
+      used[id] = true;
+    }
+  }
+  mark_core(used);
+}
+
+// Two hubs a switch: what arrives from below waits for links up or, by the second hub, down; what
+// arrives from above waits for links down.
+void UpDownRouter::add_dependencies(DependencyGraph& graph) {
+  std::vector<bool> used(topology_.link_count(), false);
+  mark_core(used);
+  std::vector<std::uint32_t> from_below;
+  std::vector<std::uint32_t> from_above;
+  for (std::uint32_t index = 0; index < reach_.count(); ++index) {
+    from_below.push_back(graph.add_hub());
+    from_above.push_back(graph.add_hub());
+    graph.add(from_below.back(), from_above.back());
+  }
+  for (std::uint32_t index = 0; index < reach_.count(); ++index) {
+    for (const UpDownReach::Hop& hop : reach_.up(index)) {
+      if (used[hop.link.value()]) {
+        graph.add(from_below[index], graph.buffer(hop.link, 0));
+        graph.add(graph.buffer(hop.link, 0), from_below[hop.other]);
+      }
+    }
+    for (const UpDownReach::Hop& hop : reach_.down(index)) {
+      if (used[hop.link.value()]) {
+        graph.add(from_above[index], graph.buffer(hop.link, 0));
+        graph.add(graph.buffer(hop.link, 0), from_above[hop.other]);
+      }
+    }
+  }
+}
+
+std::size_t UpDownRouter::bytes() const {
+  return reach_.bytes() + endpoints_.size() * sizeof(NodeId) +
+         (topology_.node_count() + 1) * sizeof(std::uint32_t) + access_links_ / 2 * sizeof(LinkId) +
+         level_links_.size() * sizeof(LevelLinks);
+}
+
+}  // namespace trainyard

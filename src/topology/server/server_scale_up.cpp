@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/server/server_scale_up.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+// NVLinks between the GPUs of a DGX-1 with V100, as nvidia-smi prints them (gist
+// ashwin/e139748bdba15f5af63f0146d01ee4c3; the same graph as dgx1() of microsoft/msccl-tools up to
+// the numbering). Each GPU uses its six links.
+constexpr std::array<std::array<int, 8>, 8> kCubeMesh = {{
+    {0, 1, 1, 2, 2, 0, 0, 0},
+    {1, 0, 2, 1, 0, 2, 0, 0},
+    {1, 2, 0, 2, 0, 0, 1, 0},
+    {2, 1, 2, 0, 0, 0, 0, 1},
+    {2, 0, 0, 0, 0, 1, 1, 2},
+    {0, 2, 0, 0, 1, 0, 2, 1},
+    {0, 0, 1, 0, 1, 2, 0, 2},
+    {0, 0, 0, 1, 2, 1, 2, 0},
+}};
+constexpr int kCubeMeshLinks = 6;
+
+constexpr int kMostChips = 60;  // Times 1024 ports is within a Node's 16 bits.
+constexpr int kMostServersOfDomain = 4096;
+constexpr int kMostTrunkLinks = 4096;
+
+std::string_view name_of(ServerTemplate layout) {
+  return kServerTemplates[static_cast<std::size_t>(layout)];
+}
+
+[[noreturn]] void fail_number(const ConfigNode& node, const std::string& expected,
+                              const ServerSpec& spec) {
+  if (const auto gpus = node.optional("gpus")) {
+    gpus->fail(expected, gpus->found());
+  }
+  node.required("tree").fail(expected, std::to_string(spec.gpus));
+}
+
+// GPUs of several parts must have the same links.
+void check_parts(const ConfigNode& node, const Catalogue& catalogue, const PartLog& parts,
+                 const ServerSpec& spec) {
+  const ConfigNode gpu_node = node.required("gpu");
+  const GpuModel& first = catalogue.gpu(gpu_node);
+  for (const GpuSpec& gpu : spec.gpu_specs) {
+    const GpuModel& model = catalogue.gpus().at(parts.names()[gpu.part]);
+    if (model.scale_up_link != first.scale_up_link ||
+        model.scale_up_links.value != first.scale_up_links.value) {
+      gpu_node.fail(
+          fmt::format("the template {} needs GPUs with the same links, and {} has other "
+                      "links than {}",
+                      name_of(spec.layout), model.name, first.name));
+    }
+  }
+}
+
+// Every pair of GPUs by an equal share of their links.
+void join_all(const ConfigNode& node, ServerSpec& spec) {
+  if (spec.gpus - 1 > spec.scale_up_links) {
+    fail_number(
+        node,
+        fmt::format("at most {} GPUs for the template full-mesh, as {} has {} links",
+                    spec.scale_up_links + 1, node.required("gpu").as_string(), spec.scale_up_links),
+        spec);
+  }
+  for (int a = 0; a < spec.gpus; ++a) {
+    for (int b = a + 1; b < spec.gpus; ++b) {
+      spec.gpu_links.push_back({a, b, spec.scale_up_links / (spec.gpus - 1)});
+    }
+  }
+}
+
+void join_cube_mesh(const ConfigNode& node, ServerSpec& spec) {
+  if (spec.gpus != static_cast<int>(kCubeMesh.size())) {
+    fail_number(node, "8 GPUs for the template cube-mesh", spec);
+  }
+  if (spec.scale_up_links != kCubeMeshLinks) {
+    const ConfigNode gpu = node.required("gpu");
+    gpu.fail(fmt::format("the template cube-mesh takes {} links of each GPU, and {} has {}",
+                         kCubeMeshLinks, gpu.as_string(), spec.scale_up_links));
+  }
+  for (std::size_t a = 0; a < kCubeMesh.size(); ++a) {
+    for (std::size_t b = a + 1; b < kCubeMesh.size(); ++b) {
+      if (kCubeMesh[a][b] > 0) {
+        spec.gpu_links.push_back({static_cast<int>(a), static_cast<int>(b), kCubeMesh[a][b]});
+      }
+    }
+  }
+}
+
+// One entry of `gpu_links`.
+GpuPair read_pair(const ConfigNode& entry, const ServerSpec& spec) {
+  const std::vector<ConfigNode> numbers = entry.items();
+  if (numbers.size() != 3) {
+    entry.fail("[GPU, GPU, number of links]", fmt::format("{} values", numbers.size()));
+  }
+  const auto gpu = [&](std::size_t index) {
+    return static_cast<int>(numbers[index].as_integer(0, spec.gpus - 1));
+  };
+  const GpuPair pair{gpu(0), gpu(1),
+                     static_cast<int>(numbers[2].as_integer(1, spec.scale_up_links))};
+  if (pair.first == pair.second) {
+    entry.fail(fmt::format("expected two different GPUs, found {} twice", pair.first));
+  }
+  return {std::min(pair.first, pair.second), std::max(pair.first, pair.second), pair.links};
+}
+
+void read_pairs(const ConfigNode& node, ServerSpec& spec) {
+  std::vector<int> used(static_cast<std::size_t>(spec.gpus), 0);
+  std::set<std::pair<int, int>> joined;
+  for (const ConfigNode& entry : node.required("gpu_links").items()) {
+    const GpuPair pair = read_pair(entry, spec);
+    if (!joined.emplace(pair.first, pair.second).second) {
+      entry.fail(fmt::format("expected each pair of GPUs once, found {} and {} again", pair.first,
+                             pair.second));
+    }
+    for (const int gpu : {pair.first, pair.second}) {
+      int& links = used[static_cast<std::size_t>(gpu)];
+      links += pair.links;
+      if (links > spec.scale_up_links) {
+        entry.fail(fmt::format("GPU {} would have {} links, and {} has {}", gpu, links,
+                               node.required("gpu").as_string(), spec.scale_up_links));
+      }
+    }
+    spec.gpu_links.push_back(pair);
+  }
+}
+
+int optional_count(const ConfigNode& node, std::string_view key, int least, int most,
+                   int otherwise) {
+  const auto value = node.optional(key);
+  return value ? static_cast<int>(value->as_integer(least, most)) : otherwise;
+}
+
+// The part of the chips and their number: whether they have the ports.
+void read_chips(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
+                ServerSpec& spec) {
+  NvSwitchSpec& nvswitch = spec.nvswitch;
+  const auto name = node.optional("nvswitch");
+  if (!name) {
+    if (const auto chips = node.optional("nvswitch_chips")) {
+      chips->fail("nvswitch_chips needs nvswitch, the name of the part");
+    }
+    return;
+  }
+  const NvSwitchModel& model = catalogue.nvswitch(*name);
+  const GpuModel& gpu = catalogue.gpu(node.required("gpu"));
+  if (model.link != gpu.scale_up_link) {
+    name->fail(fmt::format("{} has ports of {}, and {} has {}", model.name, model.link, gpu.name,
+                           gpu.scale_up_link));
+  }
+  nvswitch.part = parts.part(model.name);
+  const ConfigNode count = node.required("nvswitch_chips");
+  const auto chips = static_cast<int>(count.as_integer(1, kMostChips));
+  nvswitch.ports = chips * parts.use(model.name, "ports", model.ports);
+  nvswitch.in_network_reduction =
+      parts.use(model.name, "in_network_reduction", model.in_network_reduction);
+  const int links = spec.gpus / nvswitch.boards * nvswitch.servers * spec.scale_up_links;
+  const int trunk = nvswitch.boards > 1 ? nvswitch.trunk.lanes : 0;
+  if (links + trunk > nvswitch.ports) {
+    count.fail(fmt::format("{} {} have {} ports, and the links of GPUs{} take {}", chips,
+                           model.name, nvswitch.ports, trunk > 0 ? " and trunk" : "",
+                           links + trunk));
+  }
+}
+
+void read_nvswitch(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
+                   ServerSpec& spec) {
+  NvSwitchSpec& nvswitch = spec.nvswitch;
+  nvswitch.servers = optional_count(node, "nvlink_domain", 2, kMostServersOfDomain, 1);
+  nvswitch.boards = optional_count(node, "nvswitch_boards", 1, 2, 1);
+  if (nvswitch.boards > 1) {
+    const ConfigNode boards = node.required("nvswitch_boards");
+    if (nvswitch.servers > 1) {
+      boards.fail("the switches of an nvlink_domain have no boards");
+    }
+    if (spec.gpus % nvswitch.boards != 0) {
+      boards.fail(
+          fmt::format("{} GPUs cannot be dealt evenly to {} boards", spec.gpus, nvswitch.boards));
+    }
+    const int links = spec.gpus / nvswitch.boards * spec.scale_up_links;
+    const LinkModel& link = catalogue.link(catalogue.gpu(node.required("gpu")).scale_up_link);
+    nvswitch.trunk =
+        physical_link(link, parts)
+            .bundle(optional_count(node, "nvswitch_trunk_links", 1, kMostTrunkLinks, links));
+    // The latency of a link to a GPU holds the way through the GPU. From chip to chip there are
+    // only the ports: estimated as one more passage of a switch.
+    nvswitch.trunk.latency = nvswitch.latency;
+  }
+  read_chips(node, catalogue, parts, spec);
+}
+
+NodeId add_nvswitch(TopologyBuilder& builder, const ServerSpec& spec, std::string name,
+                    std::optional<ServerId> server) {
+  return builder.add_node({.kind = NodeKind::NvSwitch,
+                           .name = std::move(name),
+                           .latency = spec.nvswitch.latency,
+                           .server = server,
+                           .part = spec.nvswitch.part,
+                           .ports = static_cast<std::uint16_t>(spec.nvswitch.ports),
+                           .in_network_reduction = spec.nvswitch.in_network_reduction});
+}
+
+}  // namespace
+
+void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
+                        ServerSpec& spec) {
+  const ConfigNode gpu_node = node.required("gpu");
+  const GpuModel& gpu = catalogue.gpu(gpu_node);
+  if (spec.layout == ServerTemplate::Pcie) {
+    return;
+  }
+  if (gpu.scale_up_link.empty()) {
+    gpu_node.fail(fmt::format(
+        "{} has no link to other GPUs, which the template {} needs; use the template pcie",
+        gpu.name, name_of(spec.layout)));
+  }
+  const LinkModel& link = catalogue.link(gpu.scale_up_link);
+  spec.scale_up = gpu_link(link, parts);
+  spec.scale_up_links = parts.use(gpu.name, "scale_up_links", gpu.scale_up_links);
+  const bool any_family =
+      spec.layout == ServerTemplate::FullMesh || spec.layout == ServerTemplate::Links;
+  if (link.family != LinkFamily::NvLink && !any_family) {
+    gpu_node.fail(
+        fmt::format("{} has no NVLink, which the template {} needs; use the template full-mesh",
+                    gpu.name, name_of(spec.layout)));
+  }
+  if (spec.layout == ServerTemplate::NvSwitch) {
+    spec.nvswitch.part = spec.scale_up.part;  // Unless the file names the chips.
+  }
+  if (spec.layout == ServerTemplate::NvSwitch && link.switch_latency) {
+    spec.nvswitch.latency = parts.use(link.name, "switch_latency", *link.switch_latency);
+  }
+  if (spec.layout == ServerTemplate::NvSwitch && link.in_network_reduction) {
+    spec.nvswitch.in_network_reduction =
+        parts.use(link.name, "in_network_reduction", *link.in_network_reduction);
+  }
+}
+
+void read_gpu_links(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
+                    ServerSpec& spec) {
+  if (spec.layout == ServerTemplate::Pcie) {
+    return;
+  }
+  check_parts(node, catalogue, parts, spec);
+  switch (spec.layout) {
+    case ServerTemplate::NvSwitch:
+      read_nvswitch(node, catalogue, parts, spec);
+      break;
+    case ServerTemplate::FullMesh:
+      join_all(node, spec);
+      break;
+    case ServerTemplate::CubeMesh:
+      join_cube_mesh(node, spec);
+      break;
+    case ServerTemplate::Links:
+      read_pairs(node, spec);
+      break;
+    case ServerTemplate::Pcie:
+      break;
+  }
+}
+
+void join_gpus(TopologyBuilder& builder, const ServerSpec& spec, const std::vector<NodeId>& gpus) {
+  for (const GpuPair& pair : spec.gpu_links) {
+    builder.add_duplex_link(gpus[static_cast<std::size_t>(pair.first)],
+                            gpus[static_cast<std::size_t>(pair.second)],
+                            spec.scale_up.bundle(pair.links));
+  }
+  if (spec.layout != ServerTemplate::NvSwitch || spec.nvswitch.servers > 1) {
+    return;
+  }
+  const auto boards = static_cast<std::size_t>(spec.nvswitch.boards);
+  const ServerId server = *builder.node(gpus[0]).server;
+  std::vector<NodeId> switches;
+  for (std::size_t board = 0; board < boards; ++board) {
+    const std::string name = boards == 1 ? "nvswitch" : fmt::format("nvswitch{}", board);
+    switches.push_back(
+        add_nvswitch(builder, spec, fmt::format("server{}/{}", server.value(), name), server));
+  }
+  for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
+    builder.add_duplex_link(gpus[gpu], switches[gpu * boards / gpus.size()],
+                            spec.scale_up.bundle(spec.scale_up_links));
+  }
+  if (boards == 2) {
+    builder.add_duplex_link(switches[0], switches[1], spec.nvswitch.trunk);
+  }
+}
+
+void add_nvlink_domain(TopologyBuilder& builder, const ServerSpec& spec, int domain,
+                       std::span<const ServerNodes> servers) {
+  const NodeId nvswitch =
+      add_nvswitch(builder, spec, fmt::format("domain{}/nvswitch", domain), std::nullopt);
+  for (const ServerNodes& server : servers) {
+    for (const NodeId gpu : server.gpus) {
+      builder.add_duplex_link(gpu, nvswitch, spec.scale_up.bundle(spec.scale_up_links));
+    }
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions of measured steps: parts that add up, nothing remembered wrongly, and refusals.
+#include "calibration/training/step_prediction.h"
+
+#include <filesystem>
+#include <string>
+
+#include "sim/config_error.h"
+#include "support/built_clusters.h"
+#include "support/catch.h"
+#include "support/paths.h"
+
+namespace trainyard {
+namespace {
+
+const std::filesystem::path kRoot = source_dir();
+
+LoadedTrainingCase shipped_case(const std::string& name) {
+  ModelFolder models(kConfigsFolder / "workloads" / "models");
+  return load_training_case(kRoot / "validation" / "cases" / "training" / (name + ".yaml"), kRoot,
+                            models);
+}
+
+const TrainingRun& first_run(const LoadedTrainingCase& loaded) {
+  for (const TrainingCaseRow& row : loaded.rows) {
+    if (row.run) {
+      return *row.run;
+    }
+  }
+  FAIL("no row with a plan");
+  return *loaded.rows.front().run;
+}
+
+}  // namespace
+
+TEST_CASE("a measured step is predicted in parts that add up", "[training]") {
+  const Catalogue catalogue = Catalogue::load(kConfigsFolder / "hardware");
+  const StepConstants constants(kConfigsFolder, catalogue);
+  StepPrediction prediction(constants);
+  const LoadedTrainingCase loaded = shipped_case("korthikanti");
+  const StepTime step = prediction.predict(loaded.item, first_run(loaded));
+  REQUIRE(step.time > SimTime());
+  REQUIRE(step.parts.total() == step.time);
+  // What is remembered of clusters and collectives changes nothing.
+  REQUIRE(prediction.predict(loaded.item, first_run(loaded)).time == step.time);
+  REQUIRE(StepPrediction(constants).predict(loaded.item, first_run(loaded)).time == step.time);
+}
+
+TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]") {
+  const Catalogue catalogue = Catalogue::load(kConfigsFolder / "hardware");
+  const StepConstants constants(kConfigsFolder, catalogue);
+  StepPrediction prediction(constants);
+  const LoadedTrainingCase loaded = shipped_case("korthikanti");
+  TrainingRun run = first_run(loaded);
+  run.precision = RowPrecision::Fp8;
+  REQUIRE_THROWS_AS(prediction.predict(loaded.item, run), ConfigError);  // A100 has no FP8.
+  run = first_run(loaded);
+  run.software.profile.reset();
+  REQUIRE_THROWS_WITH(prediction.predict(loaded.item, run),
+                      "step: expected parallel.software in the case, found none");
+}
+
+}  // namespace trainyard

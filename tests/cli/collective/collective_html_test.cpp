@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/collective/collective_html.h"
+
+#include "support/built_clusters.h"
+
+namespace trainyard {
+namespace {
+
+CollectiveRow curve_row(Bytes size, const std::string& algorithm, SimTime time) {
+  CollectiveRow row;
+  row.size = size;
+  row.algorithm = algorithm;
+  row.protocol = "-";
+  row.time = time;
+  row.busbw_gbps = 10.0;
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("the page of a collective has a curve for each algorithm, or for NCCL's choice",
+          "[collective-html]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
+  CollectiveReport report;
+  report.cluster = cluster.name;
+  report.runtime = "plain";
+  report.ranks = 16;
+  report.rows = {
+      curve_row(mib(1), "ring", microseconds(10)), curve_row(mib(1), "tree", microseconds(20)),
+      curve_row(mib(2), "ring", microseconds(20)), curve_row(mib(2), "tree", microseconds(30))};
+  const HtmlReport plain = collective_html(
+      report, cluster, CollectiveJob{.operation = Operation::AllReduce, .size = mib(2)});
+  REQUIRE(plain.curves.size() == 2);
+  REQUIRE(plain.curves[0].points.size() == 2);
+  REQUIRE(!plain.timeline.tracks.empty());
+  REQUIRE(!plain.links.edges.empty());
+  report.runtime = "nccl";
+  report.rows = {curve_row(mib(1), "Ring", microseconds(10)),
+                 curve_row(mib(2), "Tree", microseconds(20))};
+  report.rows[1].interval = TimeInterval{.low = microseconds(10), .high = microseconds(40)};
+  const HtmlReport nccl = collective_html(report, cluster, std::nullopt);
+  REQUIRE(nccl.curves.size() == 1);
+  REQUIRE(nccl.curves[0].name == "NCCL's choice");
+  REQUIRE(nccl.curves[0].points[1].band->first == Approx(5.0));
+  REQUIRE(nccl.curves[0].points[1].band->second == Approx(20.0));
+  REQUIRE(nccl.timeline.tracks.empty());
+  REQUIRE(!nccl.timeline.note.empty());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/commands/import.h"
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/commands/topology.h"
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+std::string run(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  REQUIRE(run_import(arguments, out) == 0);
+  return out.str();
+}
+
+std::string error_of(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  try {
+    (void)run_import(arguments, out);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string exported(const std::string& cluster, const std::string& form) {
+  std::ostringstream out;
+  REQUIRE(run_topology(std::vector<std::string>{"--cluster", cluster, form}, out) == 0);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("import reads either format and writes a cluster file that gives the same machine") {
+  const ScratchFolder folder;
+  const std::string xml = exported("dgx-h100", "--nccl-xml");
+  const std::string file = folder.write("machine.xml", xml).string();
+  const std::string yaml = run({file, "--cpu", "Xeon-SapphireRapids", "--name", "Mine"});
+  REQUIRE(yaml.rfind("name: \"Mine\"\n"
+                     "source: \"Imported from machine.xml, a topology file of NCCL.\"\n"
+                     "nodes: 1\n"
+                     "server:\n"
+                     "  template: nvswitch\n"
+                     "  gpu: H100-SXM\n",
+                     0) == 0);
+  // The same but for the CPU, which only the second one knows.
+  const std::string again = exported(folder.write("again.yaml", yaml).string(), "--nccl-xml");
+  REQUIRE(again.find("modelid=\"143\"") != std::string::npos);
+  REQUIRE(again.substr(again.find("<pci"), 2000) == xml.substr(xml.find("<pci"), 2000));
+
+  const std::string matrix = folder.write("topo.txt", exported("dgx-h100", "--smi")).string();
+  const std::string from_matrix =
+      run({matrix, "--gpu", "H100-SXM", "--nic", "ConnectX-7", "--cpu", "Xeon-SapphireRapids"});
+  REQUIRE(from_matrix.rfind("name: \"topo\"\n", 0) == 0);
+  REQUIRE(from_matrix.substr(from_matrix.find("server:")) == yaml.substr(yaml.find("server:")));
+}
+
+TEST_CASE("import writes to a file") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.xml", exported("h100-1gpu-400g", "--nccl-xml")).string();
+  const std::string output = (folder.path() / "a.yaml").string();
+  REQUIRE(run({file, "--output", output}).empty());
+  REQUIRE(read_text_file(output).find("  tree:\n    - - {switch: [gpu, nic]}\n") !=
+          std::string::npos);
+}
+
+TEST_CASE("remarks of an import are comments in the file and warnings in the log") {
+  const ScratchFolder folder;
+  std::string xml = exported("h100-1gpu-400g", "--nccl-xml");
+  xml.replace(xml.find("400000"), 6, "380000");
+  (void)folder.write("a.xml", xml);
+  const ProgramResult result = run_program({"import", "a.xml"}, folder.path());
+  REQUIRE(result.status == 0);
+  const std::string remark =
+      "The file states 380Gb/s for a NIC, and ConnectX-7 has 400Gb/s: the part is believed.";
+  REQUIRE(result.output.rfind("# " + remark + "\nname: ", 0) == 0);
+  REQUIRE(result.error == "trainyard: warning: a.xml: " + remark + '\n');
+}
+
+TEST_CASE("mistakes on the command line of import are one line") {
+  const ScratchFolder folder;
+  REQUIRE(error_of({}) ==
+          "import: expected a file to read, found none; see trainyard import --help");
+  REQUIRE(error_of({"a", "b"}) == "import: expected options and one file, found \"b\"");
+  const std::string missing = (folder.path() / "none.xml").string();
+  REQUIRE(error_of({missing}) == missing + ": cannot be read: No such file or directory");
+  REQUIRE(error_of({folder.path().string()}) ==
+          folder.path().string() + ": expected a file, found a directory");
+  const std::string text = folder.write("a.txt", "name: a\n").string();
+  REQUIRE(error_of({text}) == text +
+                                  ": expected a topology file of NCCL or the output of nvidia-smi "
+                                  "topo -m, found neither");
+  const std::string empty = folder.write("b.txt", "").string();
+  REQUIRE(error_of({empty}).find("found neither") != std::string::npos);
+  const std::string xml = folder.write("a.xml", "<system version=\"1\"/>").string();
+  REQUIRE(error_of({xml, "--gpu", "H100"}).rfind("--gpu: expected a part of the catalogue", 0) ==
+          0);
+  REQUIRE(error_of({xml}) == xml + ": expected a GPU, found none");
+}
+
+TEST_CASE("the help of import shows an example") {
+  REQUIRE(run({"--help"}).find("trainyard import machine.xml --output machine.yaml") !=
+          std::string::npos);
+}
+
+}  // namespace trainyard

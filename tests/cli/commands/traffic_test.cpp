@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/commands/traffic.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/paths.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+const std::string kConfigs = source_dir().string() + "/configs/";
+const std::string kHosts = kConfigs + "clusters/fat-tree-k8-100g.yaml";
+
+std::string run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--cluster", kHosts});
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(arguments, out) == 0);
+  return out.str();
+}
+
+std::string error(std::vector<std::string> arguments) {
+  std::ostringstream out;
+  try {
+    (void)run_traffic_command(arguments, out);
+  } catch (const ConfigError& problem) {
+    return problem.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("traffic runs a shipped file and one of the user", "[traffic]") {
+  REQUIRE(run({"permutation", "--nodes", "16"}).find("# 16 flows, 160000000 bytes, ") !=
+          std::string::npos);
+  const ScratchFolder folder;
+  const auto file =
+      folder.write("mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB}\n");
+  const auto json = nlohmann::json::parse(
+      run({file.string(), "--nodes", "16", "--format", "json", "--links", "1"}));
+  REQUIRE(json["traffic"] == "mine");
+  REQUIRE(json["groups"][0]["flows"] == 15);
+  REQUIRE(json["links"].size() == 1);
+}
+
+TEST_CASE("a seed changes the flows, and the fingerprint tells", "[traffic]") {
+  const auto fingerprint = [](const std::string& seed) -> std::string {
+    return nlohmann::json::parse(
+        run({"permutation", "--seed", seed, "--format", "json"}))["fingerprint"];
+  };
+  REQUIRE(fingerprint("1") == fingerprint("1"));
+  REQUIRE(fingerprint("1") != fingerprint("2"));
+}
+
+TEST_CASE("a value of the file can be changed for one run", "[traffic]") {
+  REQUIRE(run({"permutation", "--nodes", "16", "--set-traffic", "groups.0.size=1 KB",
+               "--set-traffic", "name=other"})
+              .find("traffic other; cluster fat tree k=8, 100G, fidelity flow\n# 16 flows, 16000 "
+                    "bytes, ") != std::string::npos);
+  REQUIRE(error({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size"}) ==
+          "--set-traffic: expected key.path=value, found \"groups.0.size\"");
+  REQUIRE(error({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size=1"}) ==
+          "--set-traffic groups.0.size=1: groups[0].size: expected a size such as \"25 MiB\", "
+          "found \"1\"");
+}
+
+TEST_CASE("flows are written to a file of their own", "[traffic]") {
+  const ScratchFolder folder;
+  const std::string file = (folder.path() / "flows.csv").string();
+  (void)run({"list", "--flows-out", file});
+  const std::string text = read_text_file(file);
+  REQUIRE(std::count(text.begin(), text.end(), '\n') == 4);
+  REQUIRE(text.find("\n2,late,server3/nic0,server2/nic0,") != std::string::npos);
+}
+
+TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
+  const ScratchFolder folder;
+  const auto file = folder.write(
+      "mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB, priority: 4}\n");
+  REQUIRE(
+      run({file.string(), "--nodes", "8"})
+          .find(
+              "# Note: the priority of group g did not influence the result: flow has one class of "
+              "flows\n") != std::string::npos);
+  REQUIRE(run({file.string(), "--nodes", "8", "--fidelity", "packet", "--transport", "classes"})
+              .find("did not influence") == std::string::npos);
+  (void)folder.write("flows.txt", "1\n0 1 3 100 5000 2.0\n");
+  const auto trace =
+      folder.write("trace.yaml",
+                   "name: t\ngroups:\n  - {name: t, kind: trace, file: flows.txt, format: hpcc}\n");
+  REQUIRE(run({trace.string(), "--nodes", "8"}).find("# Note: the priority of group t did not ") !=
+          std::string::npos);
+  REQUIRE(run({"list", "--fidelity", "analytical"}).find("# Note: analytical: ") !=
+          std::string::npos);
+}
+
+TEST_CASE("a cable that fails is gone round once switches know it", "[traffic]") {
+  // All four hosts of leaf0 send, and all of its cables up but one fail.
+  const std::vector<std::string> failing = {"permutation",
+                                            "--fidelity",
+                                            "packet",
+                                            "--nodes",
+                                            "16",
+                                            "--set-traffic",
+                                            "groups.0.size=1 MB",
+                                            "--retransmission",
+                                            "selective",
+                                            "--fail",
+                                            "leaf0,spine0@20us",
+                                            "--fail",
+                                            "leaf0,spine1@20us",
+                                            "--fail",
+                                            "leaf0,spine2@30us"};
+  std::vector<std::string> arguments = failing;
+  arguments.insert(arguments.end(), {"--convergence", "200us"});
+  const std::string text = run(arguments);
+  REQUIRE(text.find("leaf0,spine2@30us, convergence 200us") != std::string::npos);
+  REQUIRE(text.find(" on failed links), ") != std::string::npos);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--convergence", "1ms"}) ==
+          "--convergence: expected --fidelity packet beside it, found flow");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--convergence", "1ms"}) ==
+          "--convergence: expected --fail A,B@TIME beside it, found none");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail", "leaf0@1ms",
+                 "--convergence", "1ms"})
+              .find("--convergence: expected --retransmission go-back-n or selective") == 0);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail", "leaf0@1ms",
+                 "--retransmission", "selective", "--convergence", "soon"}) ==
+          "--convergence: expected a time such as 50ms, found \"soon\"");
+}
+
+TEST_CASE("with packets an incast stops senders, marks, and counts at every port", "[traffic]") {
+  const ScratchFolder folder;
+  const std::filesystem::path counters = folder.path() / "counters.csv";
+  const std::string packets =
+      run({"incast", "--fidelity", "packet", "--counters", counters.string()});
+  REQUIRE(packets.find("fidelity packet") != std::string::npos);
+  REQUIRE(packets.find("congestion control dcqcn-nic, ECN hpcc, PFC on") != std::string::npos);
+  REQUIRE(packets.find(" 0 dropped") != std::string::npos);
+  REQUIRE(packets.find(" 0 pause frames") == std::string::npos);
+  REQUIRE(read_text_file(counters).find("port,to,packets,wire_bytes,ecn_marked") == 0);
+  REQUIRE(run({"incast", "--fidelity", "packet", "--threads", "3"}) == packets);
+  const std::filesystem::path samples = folder.path() / "samples.csv";
+  REQUIRE(run({"incast", "--fidelity", "packet", "--samples", samples.string(), "--sample-every",
+               "20us"}) == packets);
+  const std::string text = read_text_file(samples);
+  REQUIRE(text.find("time_us,kind,from,to,connection,queue_bytes,paused,limit_gbit_per_s,") == 0);
+  REQUIRE(text.find(",queue,leaf") != std::string::npos);
+  REQUIRE(text.find(",rate,server") != std::string::npos);
+  const std::string bare =
+      run({"incast", "--fidelity", "packet", "--control", "none", "--ecn", "off"});
+  REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
+}
+
+TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
+  const std::string hpcc = run({"incast", "--fidelity", "packet", "--control", "hpcc"});
+  REQUIRE(hpcc.find("congestion control hpcc, ECN off, PFC on") != std::string::npos);
+  REQUIRE(hpcc.find(" 0 marked, 0 CNPs, 0 pause frames") != std::string::npos);
+}
+
+TEST_CASE("credits are InfiniBand's, with its headers", "[traffic]") {
+  const ScratchFolder folder;
+  const auto file = folder.write("one.yaml",
+                                 "name: one\ngroups:\n  - name: g\n    kind: flows\n    flows: "
+                                 "[{source: server0/nic0, target: server1/nic0, size: 10 MB}]\n");
+  const std::string counters = (folder.path() / "counters.csv").string();
+  const std::string text = run({file.string(), "--fidelity", "packet", "--credits", "128K", "--mtu",
+                                "256", "--counters", counters});
+  // 39,063 packets of 26 B more, the first of 16 more; on a line for full packets of 4,096 B.
+  REQUIRE(read_text_file(counters).find("server0/nic0,leaf0,39063,11015654,") != std::string::npos);
+  const double rate = 100e9 * 4096 / 4178 * 4122 / 4096;
+  const auto makespan = std::stod(text.substr(text.find("makespan ") + 9));
+  REQUIRE(makespan == Approx(8 * 11'015'654 / rate * 1e6).epsilon(0.01));
+}
+
+TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") {
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(
+              std::vector<std::string>{
+                  "permutation", "--cluster", kConfigs + "clusters/rtx2080ti-ib.yaml",
+                  "--set-traffic", "groups.0.endpoints=gpus", "--set-traffic", "groups.0.size=2 MB",
+                  "--fidelity", "packet", "--credits", "128K", "--server-credits", "64K"},
+              out) == 0);
+}
+
+TEST_CASE("a fabric with more virtual channels than packets have is noted", "[traffic]") {
+  const ScratchFolder folder;
+  const auto cluster = folder.write(
+      "torus.yaml",
+      "name: torus\nsource: mine\nnodes: 4\nserver: {template: pcie, gpu: L40S, gpus: 1, nic: "
+      "Ideal-100G, nics: 1, cpu: EPYC-Milan, pcie_switches: 1}\nfabric: {template: torus, shape: "
+      "[4], switch: Ideal-64x100G, cable: 180 m, routing: ecmp}\n");
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(std::vector<std::string>{"permutation", "--cluster", cluster.string(),
+                                                       "--fidelity", "packet"},
+                              out) == 0);
+  REQUIRE(out.str().find("# Note: packets: the 2 virtual channels of the fabric did not") !=
+          std::string::npos);
+}
+
+TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
+  REQUIRE(error({"--cluster", kHosts}) ==
+          "traffic: expected a file of flows, found none; see trainyard traffic --help");
+  REQUIRE(error({"incast"}) ==
+          "traffic: expected --cluster, found none; see trainyard traffic --help");
+  REQUIRE(error({"incasts", "--cluster", kHosts}).find("did you mean \"incast\"?") !=
+          std::string::npos);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packets"})
+              .find("--fidelity: expected flow, analytical or packet") == 0);
+  REQUIRE(error({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
+          "--counters: expected --fidelity packet beside it, found flow");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--counters", "c.csv",
+                 "--flows-out", "c.csv"}) ==
+          "--counters: expected another file than that of --flows-out, found \"c.csv\"");
+  REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
+          kConfigs +
+              "traffic/incast.yaml:9:14: groups[0].senders: expected a whole number from 1 to 15, "
+              "found \"16\"");
+  REQUIRE(error({"incast", "alltoall", "--cluster", kHosts}).find("alltoall") != std::string::npos);
+}
+
+TEST_CASE("the help of traffic has an example", "[traffic]") {
+  std::ostringstream out;
+  REQUIRE(run_traffic_command(std::vector<std::string>{"--help"}, out) == 0);
+  REQUIRE(out.str().find("trainyard traffic permutation --cluster fat-tree-k8-100g") !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard

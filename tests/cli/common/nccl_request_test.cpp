@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/common/nccl_request.h"
+
+#include <string>
+#include <vector>
+
+#include "cli/collective/collective_request.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+using Catch::Matchers::Equals;
+
+CollectiveRequest read_any(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--cluster", "c"});
+  const auto values = parse_options("collective", arguments, collective_options(), {"operation"});
+  return read_collective_request(OptionReader("collective", values));
+}
+
+NcclRequest read(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--runtime", "nccl"});
+  return read_any(std::move(arguments)).nccl.value();
+}
+
+void require_refused(const std::vector<std::string>& arguments, const std::string& message) {
+  REQUIRE_THROWS_WITH(read(arguments), Equals(message));
+}
+
+}  // namespace
+
+TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[nccl]") {
+  const NcclRequest automatic = read({"all_reduce"});
+  REQUIRE(automatic.choices.size() == 1);
+  REQUIRE_FALSE(automatic.choices[0].algorithm.has_value());
+  REQUIRE(automatic.choices[0].options.environment.selection.text().empty());
+  const NcclRequest forced =
+      read({"all_reduce", "--algo", "ring,NVLSTree", "--proto", "ll,simple"});
+  REQUIRE(forced.choices.size() == 4);
+  REQUIRE(forced.choices[1].algorithm == nccl::Algorithm::Ring);
+  REQUIRE(forced.choices[1].protocol == nccl::Protocol::Simple);
+  REQUIRE(forced.choices[2].options.environment.selection.text() ==
+          "NCCL_ALGO=NVLSTree NCCL_PROTO=LL");
+  require_refused({"all_reduce", "--algo", "rnig"},
+                  "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, "
+                  "collnetdirect, collnetchain, found \"rnig\"; did you mean \"ring\"?");
+  REQUIRE(read({"all_reduce", "--algo", "CollNetChain"}).choices[0].algorithm ==
+          nccl::Algorithm::CollNetChain);
+  require_refused({"all_reduce", "--proto", "ll,ll"},
+                  "--proto: expected every name once, found \"ll,ll\"");
+  require_refused({"all_reduce", "--algo", "ring", "--env", "NCCL_ALGO=Ring"},
+                  "NCCL_ALGO: given twice");
+  require_refused({"alltoall", "--algo", "ring"},
+                  "--algo: expected an operation for which NCCL chooses an algorithm, found "
+                  "alltoall, which is made of sends and receives");
+}
+
+TEST_CASE("how NCCL is called is that of nccl-tests unless options say otherwise", "[nccl]") {
+  const NcclRequest plain = read({"all_reduce"});
+  REQUIRE(plain.mode.gpus_per_process == 1);
+  REQUIRE(plain.mode.back_to_back);
+  REQUIRE_FALSE(plain.mode.cuda_graph);
+  const NcclRequest other = read(
+      {"all_reduce", "--gpus-per-process", "8", "--cuda-graph", "--isolated", "--channels", "4"});
+  REQUIRE(other.mode.gpus_per_process == 8);
+  REQUIRE_FALSE(other.mode.back_to_back);
+  REQUIRE(other.mode.cuda_graph);
+  REQUIRE(other.choices[0].options.environment.min_channels == 4);
+  REQUIRE(other.choices[0].options.environment.max_channels == 4);
+}
+
+TEST_CASE("an engine stands between nodes if it is named", "[nccl]") {
+  REQUIRE_FALSE(read({"all_reduce"}).fidelity.has_value());
+  REQUIRE_FALSE(read({"all_reduce", "--fidelity", "ports"}).fidelity.has_value());
+  REQUIRE(fidelity_name(read({"all_reduce"})) == "ports");
+  const NcclRequest packets = read({"all_reduce", "--fidelity", "packet", "--mtu", "1024"});
+  REQUIRE(packets.fidelity == Fidelity::Packet);
+  REQUIRE(fidelity_name(packets) == "packet");
+  REQUIRE(read({"all_reduce", "--fidelity", "analytical"}).fidelity == Fidelity::Analytical);
+  require_refused({"all_reduce", "--fidelity", "events"},
+                  "--fidelity: expected ports, flow, analytical or packet, found \"events\"");
+  REQUIRE_THROWS_AS(read_any({"all_reduce", "--fidelity", "ports"}), ConfigError);
+}
+
+TEST_CASE("options of one runtime are refused with the other", "[nccl]") {
+  require_refused({"all_reduce", "--chunk", "4K"},
+                  "--chunk: expected with --runtime plain alone, found with --runtime nccl");
+  require_refused({"all_reduce", "--mtu", "1024"},
+                  "--mtu: expected --fidelity packet beside it, found ports");
+  require_refused({"all_reduce", "--fidelity", "flow", "--mtu", "1024"},
+                  "--mtu: expected --fidelity packet beside it, found flow");
+  require_refused({"all_reduce", "--fingerprint"},
+                  "--fingerprint: expected --fidelity flow, analytical or packet beside it, found "
+                  "ports");
+  require_refused({"broadcast", "--root", "1"},
+                  "--root: expected 0 with --runtime nccl, whose event model starts or ends at "
+                  "rank 0 alone, found \"1\"");
+  require_refused({"barrier"},
+                  "--runtime: expected plain for barrier, which the other one does not have, found "
+                  "\"nccl\"");
+  REQUIRE_THROWS_WITH(read_any({"all_reduce", "--env", "NCCL_ALGO=Ring"}),
+                      Equals("--env: expected --runtime nccl beside it, found plain"));
+}
+
+}  // namespace trainyard

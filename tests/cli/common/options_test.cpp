@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/common/options.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+namespace options = boost::program_options;
+using namespace literals;
+
+options::variables_map parse(const std::vector<std::string>& arguments) {
+  options::options_description described("Options");
+  add_cluster_options(described);
+  add_output_options(described);
+  described.add_options()("size,b", options::value<std::string>(), "");
+  described.add_options()("kind", options::value<std::string>(), "");
+  return parse_options("test", arguments, described, {"what"});
+}
+
+// The message of what `use` does with a reader of `arguments`.
+template <typename Use>
+std::string error(const std::vector<std::string>& arguments, Use use) {
+  try {
+    const options::variables_map values = parse(arguments);
+    use(OptionReader("test", values));
+  } catch (const ConfigError& caught) {
+    return caught.what();
+  }
+  return "no error";
+}
+
+std::string size_error(const std::string& size) {
+  return error({"-b", size}, [](const OptionReader& reader) { (void)reader.message_size("size"); });
+}
+
+std::string nodes_error(const std::string& nodes) {
+  return error({"--nodes", nodes},
+               [](const OptionReader& reader) { (void)cluster_overrides(reader); });
+}
+
+}  // namespace
+
+TEST_CASE("options are read in any order, and absent ones are nothing") {
+  const auto values = parse({"--set", "a=1", "here", "-b8K", "--set=b=2", "--nodes=3"});
+  const OptionReader reader("test", values);
+  REQUIRE(reader.text("what") == "here");
+  REQUIRE(reader.message_size("size") == 8_KiB);
+  const ClusterOverrides overrides = cluster_overrides(reader);
+  REQUIRE(overrides.nodes == 3);
+  REQUIRE(!overrides.gpus_per_node);
+  REQUIRE(overrides.settings == std::vector<std::string>{"a=1", "b=2"});
+  REQUIRE(!reader.given("cluster"));
+  REQUIRE(!reader.text("cluster"));
+  REQUIRE(output_format(reader) == Format::Table);
+  REQUIRE(!output_file(reader, "output"));
+  REQUIRE(reader.choice("kind", {"first", "second"}) == 0);
+}
+
+TEST_CASE("whole numbers are digits within their range") {
+  for (const std::string wrong :
+       {"0", "-1", "1000001", "4x", "1e3", " 4", "+4", "4.0", "", "99999999999"}) {
+    INFO(wrong);
+    const std::string message = nodes_error(wrong);
+    REQUIRE(message ==
+            "--nodes: expected a whole number from 1 to 1000000, found \"" + wrong + "\"");
+  }
+  REQUIRE(nodes_error("1000000") == "no error");
+}
+
+TEST_CASE("message sizes are positive and below the memory of any GPU") {
+  for (const std::string wrong : {"0", "-8", "8X", "4097G", "1e6", "K"}) {
+    INFO(wrong);
+    REQUIRE(size_error(wrong) ==
+            "--size: expected a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB, found \"" +
+                wrong + "\"");
+  }
+  for (const std::string right : {"1", "64K", "4096G", "25MiB"}) {
+    REQUIRE(size_error(right) == "no error");
+  }
+}
+
+TEST_CASE("a choice that is none names the choices, the reason and the nearest") {
+  const auto choose = [](std::vector<std::string> choices, std::string_view remark) {
+    return [choices, remark](const OptionReader& reader) {
+      (void)reader.choice("kind", choices, remark);
+    };
+  };
+  REQUIRE(error({"--kind", "x"}, choose({"ring"}, "")) == "--kind: expected ring, found \"x\"");
+  REQUIRE(error({"--kind", "rnig"}, choose({"ring", "tree"}, "no other")) ==
+          "--kind: expected ring or tree (no other), found \"rnig\"; did you mean \"ring\"?");
+  REQUIRE(error({"--kind", "tree"}, choose({"ring", "tree"}, "")) == "no error");
+}
+
+TEST_CASE("an option that is required says so with its command") {
+  REQUIRE(error({}, [](const OptionReader& reader) { (void)reader.required_text("cluster"); }) ==
+          "test: expected --cluster, found none; see trainyard test --help");
+}
+
+TEST_CASE("an output file is refused before the run if it could not be written after it") {
+  const ScratchFolder folder;
+  const auto output_error = [&](const std::string& file) {
+    return error({"--output", file},
+                 [](const OptionReader& reader) { (void)output_file(reader, "output"); });
+  };
+  REQUIRE(output_error(folder.path() / "new") == "no error");
+  REQUIRE(output_error("new") == "no error");
+  REQUIRE(output_error("/dev/stdout") == "no error");
+  for (const std::string& wrong : {std::string("."), folder.path().string() + "/no/file"}) {
+    REQUIRE(output_error(wrong).rfind("--output: expected a file in a folder that exists, found ",
+                                      0) == 0);
+  }
+}
+
+TEST_CASE("every option for a file refuses one that cannot be written, before anything is read") {
+  const ScratchFolder folder;
+  const std::vector<std::pair<std::string, std::string>> commands{
+      {"sweep x", "output"},
+      {"search --cluster x --workload x", "output"},
+      {"search --cluster x --workload x", "best-plan"},
+      {"compare x y", "output"},
+      {"explain step --cluster x --workload x", "output"},
+      {"explain collective all_reduce --cluster x", "output"},
+      {"cost --cluster x", "output"},
+      {"step --cluster x --workload x", "output"},
+      {"step --cluster x --workload x --method graph", "trace"},
+      {"step --cluster x --workload x", "report"},
+      {"collective all_reduce --cluster x", "report"},
+      {"traffic x.yaml --cluster x", "report"},
+      {"traffic x.yaml --cluster x", "flows-out"},
+      {"sweep x", "report"},
+      {"validate", "ledger"}};
+  for (const auto& [command, option] : commands) {
+    INFO(command << " --" << option);
+    // A folder in which nobody may make files, root included.
+    const ProgramResult nowhere =
+        run_shell("trainyard " + command + " --" + option + " /proc/a.x", folder.path());
+    REQUIRE(nowhere.status == 2);
+    REQUIRE(nowhere.output.empty());
+    REQUIRE(nowhere.error.find("trainyard: --" + option +
+                               ": expected a file that can be written, found \"/proc/a.x\": ") ==
+            0);
+    // As on a full disk: a file may have no byte.
+    const ProgramResult full = run_shell("(trap '' XFSZ; ulimit -f 0; trainyard " + command +
+                                             " --" + option + " a.x || echo status $?) 2>&1 | cat",
+                                         folder.path());
+    REQUIRE(full.output.find("trainyard: --" + option + ": expected a file that can be written") ==
+            0);
+    REQUIRE(full.output.find("status 2") != std::string::npos);
+    REQUIRE(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST_CASE("a disk that is full at the end of a run leaves no half of a file") {
+  const ScratchFolder folder;
+  const ProgramResult full = run_shell(
+      "(trap '' XFSZ; ulimit -f 16; trainyard topology --cluster dgx-h100 --nodes 2 --json "
+      "--output a.json || echo status $?) 2>&1 | cat",
+      folder.path());
+  REQUIRE(full.output.find("a.json: cannot be written: ") != std::string::npos);
+  REQUIRE(full.output.find("status 2") != std::string::npos);
+  REQUIRE(std::filesystem::is_empty(folder.path()));
+  REQUIRE(run_shell("trainyard cost --cluster dgx-h100 --output /dev/full", folder.path()).status ==
+          2);
+}
+
+TEST_CASE("lists are split at every comma") {
+  REQUIRE(split_list("a") == std::vector<std::string>{"a"});
+  REQUIRE(split_list(",a,,b") == std::vector<std::string>{"", "a", "", "b"});
+  REQUIRE(alternatives(std::vector<std::string>{"a"}) == "a");
+  REQUIRE(alternatives(std::vector<std::string>{"a", "b"}) == "a or b");
+  REQUIRE(alternatives(std::vector<std::string>{"a", "b", "c"}) == "a, b or c");
+}
+
+}  // namespace trainyard

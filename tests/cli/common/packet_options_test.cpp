@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/common/packet_options.h"
+
+#include "sim/config_error.h"
+#include "support/fabrics.h"
+#include "support/paths.h"
+
+namespace trainyard {
+namespace {
+
+PacketRequest read(const std::vector<std::string>& arguments,
+                   Fidelity fidelity = Fidelity::Packet) {
+  boost::program_options::options_description described("Options");
+  add_packet_options(described);
+  const auto values = parse_options("traffic", arguments, described, {});
+  return read_packet_options(OptionReader("traffic", values), fidelity);
+}
+
+}  // namespace
+
+TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
+  REQUIRE(describe(read({})) == "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096");
+  REQUIRE(describe(read({"--control", "none", "--ecn", "off", "--pfc", "off", "--mtu", "1024"})) ==
+          "congestion control none, ECN off, PFC off, path MTU 1024");
+  REQUIRE(describe(read({"--control", "dcqcn-paper", "--ecn", "dcqcn"})) ==
+          "congestion control dcqcn-paper, ECN dcqcn, PFC on, path MTU 4096");
+  REQUIRE(read({"--ecn", "sonic"}).options.ecn == EcnPreset::Sonic);
+  REQUIRE(read({"--control", "none"}).options.ecn == EcnPreset::Off);
+}
+
+TEST_CASE("a transport gives all that the other options do not", "[cli]") {
+  const PacketRequest shipped = read({"--transport", "default"});
+  REQUIRE(describe(shipped) ==
+          "transport default, congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, "
+          "retransmission go-back-n");
+  REQUIRE(shipped.options.buffer == Bytes(32'000'000));
+  const PacketRequest other =
+      read({"--transport", "default", "--ecn", "off", "--pfc", "off", "--mtu", "1024"});
+  REQUIRE(describe(other) ==
+          "transport default, congestion control dcqcn-nic, ECN off, PFC off, path MTU 1024, "
+          "retransmission go-back-n");
+  REQUIRE(other.options.buffer == Bytes(32'000'000));
+  REQUIRE_THROWS_MATCHES(
+      read({"--transport", "defaut"}), ConfigError,
+      Catch::Matchers::Message(
+          "expected a file or one of the transport "
+          "adaptive, classes, credits, default, ecn, flowlets, found \"defaut\"; did you mean "
+          "\"default\"?"));
+}
+
+TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",
+          "[cli]") {
+  REQUIRE(describe(read({"--credits", "128K"})) ==
+          "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
+  REQUIRE(read({"--credits", "128K"}).options.framing.link == RdmaLink::InfiniBand);
+  REQUIRE(read({}).options.framing.link == RdmaLink::RoceV2);
+  const PacketRequest both = read({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
+  REQUIRE(both.options.ecn == EcnPreset::Hpcc);
+  REQUIRE(describe(read({"--server-credits", "64K"})) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, credits inside servers "
+          "for 64KiB beyond a round trip");
+}
+
+TEST_CASE("a note says that virtual channels are left out where links can be stopped", "[cli]") {
+  RoutingOptions routing;
+  REQUIRE(!note_on_channels(read({}), routing));
+  routing.fabric.virtual_channels = 2;
+  REQUIRE(note_on_channels(read({}), routing)
+              ->starts_with(
+                  "packets: the 2 virtual channels of the fabric did not influence the result"));
+  REQUIRE(note_on_channels(read({"--credits", "8K"}), routing));
+  REQUIRE(!note_on_channels(read({"--pfc", "off"}), routing));
+}
+
+TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
+  REQUIRE(!read({}).has_files());
+  REQUIRE(!read({}).options.queue_times);
+  REQUIRE(read({"--counters", "c.csv"}).options.queue_times);
+  const PacketRequest samples = read({"--samples", "s.csv", "--sample-every", "2.5us"});
+  REQUIRE(samples.has_files());
+  REQUIRE(samples.options.sample_every == nanoseconds(2500));
+  REQUIRE(!samples.options.queue_times);
+}
+
+TEST_CASE("controls are those of the configs folder, or files", "[cli]") {
+  REQUIRE(describe(read({"--control", "hpcc"})) ==
+          "congestion control hpcc, ECN off, PFC on, path MTU 4096");
+  REQUIRE(describe(read({"--control", "dctcp"})) ==
+          "congestion control dctcp, ECN dctcp, PFC on, path MTU 4096");
+  REQUIRE(describe(read({"--control", "dcqcn-simai", "--ecn", "sonic"})) ==
+          "congestion control dcqcn-simai, ECN sonic, PFC on, path MTU 4096");
+  const std::string file = source_dir().string() + "/configs/transport/control/swift.yaml";
+  REQUIRE(describe(read({"--control", file})) ==
+          "congestion control swift, ECN off, PFC on, path MTU 4096");
+}
+
+TEST_CASE("losses and what is done about them are named", "[cli]") {
+  const PacketRequest request =
+      read({"--pfc", "off", "--retransmission", "selective", "--bit-errors", "1e-9"});
+  REQUIRE(request.options.retransmission == Retransmission::SelectiveRepeat);
+  REQUIRE(request.options.bit_error_rate == 1e-9);
+  REQUIRE(describe(request) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC off, path MTU 4096, retransmission "
+          "selective, bit error rate 1e-09");
+  REQUIRE(read({"--retransmission", "none"}).options.retransmission == Retransmission::None);
+  for (const std::string rate : {"", "1", "-1e-9", "nan", "1e-9x", "often"}) {
+    REQUIRE_THROWS_AS(read({"--bit-errors", rate}), ConfigError);
+  }
+  PacketStats stats;
+  stats.drops = 7;
+  stats.bit_errors = 2;
+  stats.link_down = 5;
+  stats.retransmitted = 9;
+  stats.timeouts = 1;
+  REQUIRE(describe(stats).find("7 dropped (2 by bit errors, 5 on failed links), 9 sent again, 1 "
+                               "timeouts, at most") != std::string::npos);
+}
+
+TEST_CASE("cables that fail are found by their nodes", "[cli]") {
+  const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), microseconds(1)));
+  PacketRequest request;
+  request.failures = {"host 0,switch@100us", "host 1@2ms"};
+  find_failures(request, fabric.topology);
+  REQUIRE(request.options.failures.size() == 4);
+  REQUIRE(request.options.failures[0].link == LinkId(0));
+  REQUIRE(request.options.failures[0].time == microseconds(100));
+  REQUIRE(request.options.failures[3].link == LinkId(3));
+  REQUIRE(request.options.failures[3].time == milliseconds(2));
+  const auto require_refused = [&](const std::string& failure, const std::string& message) {
+    request.failures = {failure};
+    REQUIRE_THROWS_MATCHES(find_failures(request, fabric.topology), ConfigError,
+                           Catch::Matchers::Message(message));
+  };
+  require_refused("switch",
+                  "--fail: expected nodes and a time such as leaf0,spine1@100us, found \"switch\"");
+  require_refused(
+      "switch@soon",
+      "--fail: expected nodes and a time such as leaf0,spine1@100us, found \"switch@soon\"");
+  require_refused("host 0,host 1@1us",
+                  "--fail host 0,host 1@1us: no link joins host 0 and host 1; host 0 is joined to "
+                  "switch");
+}
+
+TEST_CASE("options of packets are refused where there are none, and where they say nothing",
+          "[cli]") {
+  const auto require_refused = [](const std::vector<std::string>& arguments, Fidelity fidelity,
+                                  const std::string& message) {
+    REQUIRE_THROWS_MATCHES(read(arguments, fidelity), ConfigError,
+                           Catch::Matchers::Message(message));
+  };
+  require_refused({"--pfc", "on"}, Fidelity::Flow,
+                  "--pfc: expected --fidelity packet beside it, found flow");
+  require_refused({"--samples", "s.csv"}, Fidelity::Packet,
+                  "--samples: expected --sample-every TIME beside it, found none");
+  require_refused({"--sample-every", "1us"}, Fidelity::Packet,
+                  "--sample-every: expected --samples FILE beside it, found none");
+  for (const std::string every : {"0us", "10", "often"}) {
+    require_refused(
+        {"--samples", "s.csv", "--sample-every", every}, Fidelity::Packet,
+        "--sample-every: expected a time above zero, such as 10us, found \"" + every + "\"");
+  }
+  require_refused({"--counters", "c.csv"}, Fidelity::Analytical,
+                  "--counters: expected --fidelity packet beside it, found analytical");
+  require_refused(
+      {"--credits", "0"}, Fidelity::Packet,
+      "--credits: expected a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB, found \"0\"");
+  require_refused(
+      {"--credits", "64K", "--control", "dcqcn-nic"}, Fidelity::Packet,
+      "--control: expected --ecn NAME beside it and --credits, without which nothing is "
+      "marked for dcqcn-nic, found none");
+  require_refused({"--mtu", "1500"}, Fidelity::Packet,
+                  "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
+  require_refused(
+      {"--control", "dcqn-nic"}, Fidelity::Packet,
+      "--control: expected a file, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "
+      "dctcp, hpcc, none, receiver-credit, swift or timely, found \"dcqn-nic\"; did you "
+      "mean \"dcqcn-nic\"?");
+  require_refused({"--control", "swift", "--ecn", "hpcc"}, Fidelity::Packet,
+                  "--ecn: expected a control that looks at marks beside it, found swift");
+}
+
+}  // namespace trainyard

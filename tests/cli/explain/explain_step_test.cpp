@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/explain/explain_step.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+nlohmann::json explained(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  std::ostringstream out;
+  REQUIRE(explain_step(arguments, out) == 0);
+  return nlohmann::json::parse(out.str());
+}
+
+std::map<std::string, double> elasticities(const nlohmann::json& json) {
+  std::map<std::string, double> values;
+  for (const auto& resource : json["times"][0]["resources"]) {
+    values[resource["resource"]] = resource["elasticity"].get<double>();
+  }
+  return values;
+}
+
+std::string refusal_of(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  try {
+    (void)explain_step(arguments, out);
+  } catch (const ConfigError& problem) {
+    return problem.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a step of large products follows the FLOP/s of its GPUs", "[explain-step]") {
+  const auto json =
+      explained({"--cluster", "dgx-a100", "--nodes", "8", "--workload", "gpt-3-175b", "--set",
+                 "plan.pipeline=8", "--set", "batch.micro=4", "--set", "batch.global=128"});
+  const auto values = elasticities(json);
+  REQUIRE(values.at("flops") > 0.7);
+  REQUIRE(values.at("socket") == 0.0);
+  REQUIRE(json["times"][0]["sum_of_elasticities"].get<double>() == Approx(1.0).margin(0.06));
+  REQUIRE(json["times"][0]["all_at_once"]["elasticity"].get<double>() == Approx(1.0).margin(1e-3));
+  REQUIRE(json["times"][0]["links"].size() > 1);
+  REQUIRE(!json["not_modelled"].empty());
+}
+
+TEST_CASE("improvements of a step are in order, and settings are among them", "[explain-step]") {
+  const auto json = explained({"--cluster", "dgx-a100", "--nodes", "8", "--workload", "gpt-3-175b",
+                               "--set", "plan.pipeline=8", "--set", "batch.global=64"});
+  const auto& improvements = json["times"][0]["improvements"];
+  REQUIRE(improvements.size() > 3);
+  std::int64_t last = 0;
+  bool has_setting = false;
+  for (const auto& each : improvements) {
+    REQUIRE(each["time_ps"].get<std::int64_t>() >= last);
+    REQUIRE(each["change"].get<double>() < 0.0);
+    last = each["time_ps"].get<std::int64_t>();
+    has_setting = has_setting || each["kind"] == "setting";
+  }
+  REQUIRE(has_setting);
+}
+
+TEST_CASE("explain refuses what belongs to the step", "[explain-step]") {
+  REQUIRE(refusal_of({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--trace", "x.json"}) ==
+          "--trace: expected trainyard step, whose result it is, found trainyard explain");
+  REQUIRE(refusal_of({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--prices", "none"}) ==
+          "--prices: expected trainyard step, whose result it is, found trainyard explain");
+  REQUIRE(refusal_of({"--cluster", "dgx-h100"}) ==
+          "explain: expected --workload, found none; see trainyard explain --help");
+}
+
+}  // namespace trainyard

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/explain/explain.h"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+std::string refusal_of(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  try {
+    (void)run_explain(arguments, out);
+  } catch (const ConfigError& problem) {
+    return problem.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("explain says what it can explain", "[explain-command]") {
+  std::ostringstream out;
+  REQUIRE(run_explain(std::vector<std::string>{"--help"}, out) == 0);
+  REQUIRE(out.str().find("trainyard explain collective OP") != std::string::npos);
+  REQUIRE(refusal_of({}) ==
+          "explain: expected step or collective, found none; see trainyard explain --help");
+  REQUIRE(refusal_of({"stap"}) ==
+          "explain: expected step or collective, found \"stap\"; did you mean \"step\"?");
+}
+
+}  // namespace trainyard

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/step/step_html.h"
+
+#include <string>
+#include <vector>
+
+#include "cli/common/log.h"
+#include "cli/step/step.h"
+
+namespace trainyard {
+namespace {
+
+HtmlReport html_of(const std::string& method) {
+  const std::vector<std::string> arguments{"--cluster",  "dgx-h100",   "--nodes",  "4",
+                                           "--workload", "llama-3-8b", "--method", method};
+  const auto values = parse_options("step", arguments, step_options(), {});
+  const OptionReader reader("step", values);
+  const StepRequest request = read_step_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const StepInputs inputs = load_step_inputs(request, log);
+  const StepRun run = run_step_inputs(request, inputs);
+  StepReport report;
+  report.cluster = "C";
+  report.workload = "W";
+  report.plan = run.plan;
+  report.step = run.step;
+  report.flops_of_token = 1.0;
+  report.peak = run.peak;
+  report.memory = run.memory;
+  report.memory_size = run.memory_size;
+  return step_html(request, inputs, run, report);
+}
+
+}  // namespace
+
+TEST_CASE("the page of a step has its parts, a timeline, links and tables", "[step-html]") {
+  for (const char* const method : {"closed-forms", "graph"}) {
+    const HtmlReport html = html_of(method);
+    REQUIRE(html.title == "W on C");
+    REQUIRE(html.breakdown.size() == kStepParts);
+    REQUIRE(!html.timeline.tracks.empty());
+    const bool says_so = html.timeline.note.find("by --method graph") != std::string::npos;
+    REQUIRE(says_so == (std::string(method) == "closed-forms"));
+    REQUIRE(!html.links.units.empty());
+    REQUIRE(html.tables.size() == 3);
+    REQUIRE(html.tables[0].title == "Collectives and messages");
+    REQUIRE(!html.tables[0].table.rows().empty());
+  }
+}
+
+}  // namespace trainyard

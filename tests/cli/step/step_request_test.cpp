@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step is run on can be replaced; the command line itself is tested in step_test.cpp.
+#include "support/catch.h"
+
+#include "cli/step/step_request.h"
+
+#include <string>
+#include <vector>
+
+#include "cli/common/log.h"
+#include "cli/common/options.h"
+#include "cli/step/step.h"
+
+namespace trainyard {
+
+TEST_CASE("a step's inputs give the same step again, and another with another machine",
+          "[step-request]") {
+  const std::vector<std::string> arguments{
+      "--cluster",    "dgx-h100", "--nodes",       "8",     "--workload",
+      "mixtral-8x7b", "--set",    "batch.micro=1", "--set", "fabric.cable=20 m"};
+  const auto values = parse_options("step", arguments, step_options(), {});
+  const OptionReader reader("step", values);
+  const StepRequest request = read_step_request(reader);
+  REQUIRE(request.workload_settings == std::vector<std::string>{"batch.micro=1"});
+  REQUIRE(request.overrides.settings == std::vector<std::string>{"fabric.cable=20 m"});
+  spdlog::logger log = make_logger(reader);
+  const StepInputs inputs = load_step_inputs(request, log);
+  const SimTime time = run_step_inputs(request, inputs).step.time;
+  REQUIRE(run_step_inputs(request, inputs).step.time == time);
+  const MachineModel better = scaled(inputs.machine, all_resources(), 2.0);
+  const SimTime half =
+      run_step_inputs(request, inputs.catalogue, inputs.workload, better).step.time;
+  REQUIRE(half / time == Approx(0.5).margin(1e-3));
+}
+
+}  // namespace trainyard

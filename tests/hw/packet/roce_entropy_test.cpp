@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include <numeric>
+
+#include "hw/packet/roce_entropy.h"
+#include "support/transport_goldens.h"
+
+namespace trainyard {
+
+TEST_CASE("queue pairs have the golden UDP source ports", "[transport]") {
+  const GoldenTable table(transport_goldens("roce_udp_sport"));
+  REQUIRE(table.rows() == 7);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto local = static_cast<std::uint32_t>(table.integer(row, "lqpn"));
+    const auto remote = static_cast<std::uint32_t>(table.integer(row, "rqpn"));
+    REQUIRE(roce_flow_label(local, remote) == table.integer(row, "flow_label"));
+    REQUIRE(roce_udp_port(roce_flow_label(local, remote)) == table.integer(row, "udp_sport"));
+    REQUIRE(roce_flow_label(local, remote) == roce_flow_label(remote, local));
+  }
+}
+
+TEST_CASE("flows meet on links as often as the golden chances say", "[transport]") {
+  const ConfigNode section = transport_goldens("ecmp_collisions");
+  const GoldenTable table(section);
+  const std::vector<ConfigNode> rows = section.required("rows").items();
+  REQUIRE(table.rows() == 10);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const EcmpCollisions collisions =
+        ecmp_collisions(static_cast<int>(table.integer(row, "flows")),
+                        static_cast<int>(table.integer(row, "uplinks")));
+    INFO("row " << row);
+    REQUIRE(collisions.mean_most == Approx(table.number(row, "E_max_load")).margin(0.51e-6));
+    REQUIRE(collisions.slowest_share ==
+            Approx(table.number(row, "E_slowest_fraction_of_ideal")).margin(0.51e-6));
+    const std::vector<ConfigNode> chances = rows[row].items().back().items();
+    for (std::size_t i = 0; i < chances.size(); ++i) {
+      REQUIRE(collisions.most.at(i) ==
+              Approx(golden_number(chances[i].as_string())).margin(0.51e-6));
+    }
+    REQUIRE(std::accumulate(collisions.most.begin(), collisions.most.end(), 0.0) == Approx(1.0));
+  }
+}
+
+TEST_CASE("one flow never collides, and one link takes all", "[transport]") {
+  REQUIRE(ecmp_collisions(1, 8).mean_most == Approx(1.0));
+  REQUIRE(ecmp_collisions(8, 1).mean_most == Approx(8.0));
+  REQUIRE(ecmp_collisions(8, 1).slowest_share == Approx(1.0));
+}
+
+}  // namespace trainyard

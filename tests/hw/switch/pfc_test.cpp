@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headroom against the golden tables; pauses, refreshes and the watchdog by their rules.
+#include "support/catch.h"
+
+#include "hw/switch/pfc.h"
+#include "support/transport_goldens.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+constexpr Bandwidth kHundred = gigabits_per_second(100);
+
+Bandwidth rate_of(const GoldenTable& table, std::size_t row) {
+  return gigabits_per_second(table.integer(row, "Gbps"));
+}
+
+}  // namespace
+
+TEST_CASE("headroom is the golden one at every speed, length and MTU", "[transport]") {
+  const ConfigNode section = transport_goldens("pfc_headroom");
+  const GoldenTable table(section);
+  const SimTime metre(golden_integer(section.required("fibre_ps_per_m").as_string()));
+  REQUIRE(table.rows() == 60);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const HeadroomTerms terms{.rate = rate_of(table, row),
+                              .delay = metre * table.integer(row, "metres"),
+                              .mtu = Bytes(table.integer(row, "mtu"))};
+    REQUIRE(pfc_headroom(terms).count() == table.integer(row, "headroom_bytes"));
+    REQUIRE((pfc_headroom(terms).count() + 255) / 256 == table.integer(row, "cells_256"));
+    REQUIRE(reaction_quanta(terms.rate) * kQuantumBytes ==
+            table.integer(row, "peer_response_bytes"));
+  }
+}
+
+TEST_CASE("the pipeline beside the cable counts as cable", "[transport]") {
+  const HeadroomTerms cable{.rate = kHundred, .delay = 500_ns, .mtu = Bytes(4096)};
+  const HeadroomTerms fec{
+      .rate = kHundred, .delay = 400_ns, .mtu = Bytes(4096), .pipeline = 100_ns};
+  REQUIRE(pfc_headroom(cable) == pfc_headroom(fec));
+}
+
+TEST_CASE("headroom by the rules of SONiC and of the ns-3 model is the golden one", "[transport]") {
+  const ConfigNode section = transport_goldens("pfc_headroom");
+  const GoldenTable sonic(section.required("sonic_spectrum_variant"));
+  for (std::size_t row = 0; row < sonic.rows(); ++row) {
+    const SonicHeadroomTerms terms{.rate = rate_of(sonic, row),
+                                   .metres = sonic.number(row, "metres")};
+    REQUIRE(sonic_headroom(terms).count() == sonic.integer(row, "xoff_bytes"));
+  }
+  const GoldenTable ns3(section.required("hpcc_ns3_variant"));
+  for (std::size_t row = 0; row < ns3.rows(); ++row) {
+    REQUIRE(
+        ns3_headroom(rate_of(ns3, row), nanoseconds(ns3.integer(row, "link_delay_ns"))).count() ==
+        ns3.integer(row, "headroom_bytes"));
+  }
+}
+
+TEST_CASE("the longest pause is 65535 quanta of 512 bits", "[transport]") {
+  REQUIRE(pause_time(kMaxQuanta, gigabits_per_second(10)) == picoseconds(3'355'392'000));
+  REQUIRE(pause_time(kMaxQuanta, kHundred) == picoseconds(335'539'200));
+  REQUIRE(pause_time(0, kHundred) == SimTime());
+}
+
+TEST_CASE("speeds between two of the table react like the faster one", "[transport]") {
+  REQUIRE(reaction_quanta(gigabits_per_second(10)) == 67);
+  REQUIRE(reaction_quanta(gigabits_per_second(56)) == 394);
+  REQUIRE(reaction_quanta(gigabits_per_second(1600)) == 905);
+}
+
+TEST_CASE("a pause restarts with each frame, ends by itself and stops its priority only",
+          "[transport]") {
+  PauseState state;
+  state.receive(PfcFrame::xoff(3, 1000), 10_us, kHundred);  // 5.12 us
+  REQUIRE(state.is_paused(3, 10_us));
+  REQUIRE(!state.is_paused(4, 10_us));
+  REQUIRE(state.resume_time(3) == 15'120_ns);
+  state.receive(PfcFrame::xoff(3, 1000), 12_us, kHundred);
+  REQUIRE(state.is_paused(3, 17'119_ns));
+  REQUIRE(!state.is_paused(3, 17'120_ns));
+  REQUIRE(state.paused_time(3, 30_us) == 7'120_ns);
+  REQUIRE(state.paused_time(4, 30_us) == SimTime());
+}
+
+TEST_CASE("time 0 resumes at once, and paused times add up", "[transport]") {
+  PauseState state;
+  state.receive(PfcFrame::xoff(3), 0_us, kHundred);
+  state.receive(PfcFrame::xon(3), 4_us, kHundred);
+  REQUIRE(!state.is_paused(3, 4_us));
+  state.receive(PfcFrame::xon(3), 5_us, kHundred);  // Of no effect.
+  state.receive(PfcFrame::xoff(3), 10_us, kHundred);
+  REQUIRE(state.paused_time(3, 12_us) == 6_us);
+  state.receive(PfcFrame::xon(3), 13_us, kHundred);
+  REQUIRE(state.paused_time(3, 100_us) == 7_us);
+}
+
+TEST_CASE("a refresh is due at half of the pause, until XON", "[transport]") {
+  PauseRefresh refresh(kMaxQuanta, kHundred);
+  REQUIRE(refresh.deadline() == SimTime::max());
+  refresh.xoff(1_us);
+  REQUIRE(refresh.deadline() == 1_us + pause_time(kMaxQuanta / 2, kHundred));
+  refresh.xon();
+  REQUIRE(refresh.deadline() == SimTime::max());
+}
+
+TEST_CASE("the watchdog declares a storm after its detection time and ends it after quiet",
+          "[transport]") {
+  const WatchdogSettings settings{.detection = 400_ms, .restoration = 200_ms, .poll = 200_ms};
+  const PauseWatchdog::Sample stuck{.has_packets = true, .sent = false, .paused = 200_ms};
+  const PauseWatchdog::Sample moving{.has_packets = true, .sent = true, .paused = 190_ms};
+  const PauseWatchdog::Sample quiet{};
+  using Verdict = PauseWatchdog::Verdict;
+  PauseWatchdog watchdog;
+  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Nothing);
+  REQUIRE(watchdog.poll(settings, moving) == Verdict::Nothing);  // Begins anew.
+  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Nothing);
+  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Storm);
+  REQUIRE(watchdog.in_storm());
+  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Nothing);
+  REQUIRE(watchdog.poll(settings, quiet) == Verdict::Restored);
+  REQUIRE(!watchdog.in_storm());
+}
+
+TEST_CASE("a queue that was never paused is no storm, whatever it waits for", "[transport]") {
+  PauseWatchdog watchdog;
+  const WatchdogSettings settings = WatchdogSettings::for_ports(64);
+  REQUIRE(settings.detection == 400_ms);
+  const PauseWatchdog::Sample waiting{.has_packets = true, .sent = false, .paused = SimTime()};
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(watchdog.poll(settings, waiting) == PauseWatchdog::Verdict::Nothing);
+  }
+  REQUIRE(WatchdogSettings::for_ports(256).poll == 1_s);
+}
+
+}  // namespace trainyard

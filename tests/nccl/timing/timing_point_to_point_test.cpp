@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives. A larger call may be faster, because NCCL gives it more channels: times are
+// compared only where it does not.
+#include "support/catch.h"
+
+#include <cstdint>
+#include <optional>
+
+#include "nccl/tuning/point_to_point.h"
+#include "support/nccl_timing.h"
+
+namespace trainyard::nccl {
+namespace {
+
+Cluster hopper_servers(int nodes) {
+  return shipped_cluster("dgx-h100", {.nodes = nodes});
+}
+
+}  // namespace
+
+TEST_CASE("a send goes at the rate of its blocks until the link is full", "[nccl][timing]") {
+  const TimedJob job(hopper_servers(1));
+  Timer::State state = job.state();
+  const double link =
+      state.scale_up_rate().scaled(state.gpu.point_to_point_link).gigabytes_per_second();
+  for (const Bytes size : {mib(32), mib(256), gib(8)}) {
+    const PointToPointPlan plan =
+        plan_point_to_point(job.communicator, job.environment, size, false);
+    const double blocks = plan.parts * state.gpu.simple_rate.gigabytes_per_second();
+    const double seen = bandwidth(size, state.exchange(Operation::SendReceive, size));
+    const double limit = std::min(link, blocks);
+    INFO(size.count() << " bytes, " << plan.parts << " channels: " << seen << " of " << limit);
+    REQUIRE(seen <= limit);
+    REQUIRE(seen >= 0.6 * limit);
+  }
+}
+
+TEST_CASE("more bytes to send over as many channels take no less time", "[nccl][timing]") {
+  for (const int nodes : {1, 2}) {
+    const TimedJob job(hopper_servers(nodes));
+    Timer timer = job.timer();
+    for (const Operation operation : {Operation::SendReceive, Operation::AllToAll}) {
+      std::optional<PointToPointPlan> before;
+      SimTime time_before;
+      for (std::int64_t size = 1 << 10; size <= std::int64_t{1} << 32; size *= 2) {
+        const Bytes share(operation == Operation::SendReceive ? size
+                                                              : size / job.communicator.ranks);
+        const PointToPointPlan plan =
+            plan_point_to_point(job.communicator, job.environment, share, nodes > 1);
+        const SimTime time = timer.point_to_point(operation, Bytes(size)).device;
+        INFO(nodes << " nodes, " << size << " bytes");
+        const bool same = before && before->protocol == plan.protocol &&
+                          before->parts == plan.parts && before->chunk == plan.chunk;
+        REQUIRE((!same || time >= time_before));
+        before = plan;
+        time_before = time;
+      }
+    }
+  }
+}
+
+TEST_CASE("an all-to-all ends when its last chunks are copied out", "[nccl][timing]") {
+  const TimedJob job(hopper_servers(1));
+  Timer::State state = job.state();
+  const Bytes size = mib(512);
+  const Bytes share(size.count() / 8);
+  const PointToPointPlan plan =
+      plan_point_to_point(job.communicator, job.environment, share, false);
+  const Bandwidth link = state.scale_up_rate().scaled(state.gpu.point_to_point_link);
+  const SimTime ports = transfer_time(share * 7, link);
+  const SimTime last = state.gpu.simple_cost + transfer_time(plan.chunk, state.gpu.simple_rate);
+  const SimTime time = state.exchange(Operation::AllToAll, size);
+  REQUIRE(time >= ports + last);
+  REQUIRE(time <= ports + last + microseconds(20));
+}
+
+TEST_CASE("an all-to-all of several nodes is limited by the NICs of a node", "[nccl][timing]") {
+  const TimedJob job(hopper_servers(2));
+  Timer::State state = job.state();
+  const Bytes size = gib(8);
+  // Half of what each of eight GPUs sends leaves the node.
+  const Bytes out = Bytes(size.count() / 2 * 8);
+  const SimTime least = transfer_time(out, state.node_network().rate);
+  const SimTime time = state.exchange(Operation::AllToAll, size);
+  REQUIRE(time >= least);
+  REQUIRE(time / least < 1.5);
+}
+
+TEST_CASE("between nodes a send takes longer than inside one", "[nccl][timing]") {
+  const TimedJob one(hopper_servers(1));
+  const TimedJob two(hopper_servers(2));
+  for (const Bytes size : {Bytes(8), mib(1), gib(1)}) {
+    REQUIRE(two.timer().point_to_point(Operation::SendReceive, size).device >
+            one.timer().point_to_point(Operation::SendReceive, size).device);
+  }
+}
+
+TEST_CASE("the last node may have fewer GPUs than the first", "[nccl][timing]") {
+  const TimedJob job(
+      shipped_cluster("mixed-a100", {.settings = {"servers.0.nodes=1", "servers.1.nodes=1"}}));
+  REQUIRE(job.communicator.first_rank == std::vector<int>{0, 8, 12});
+  REQUIRE(job.timer().point_to_point(Operation::AllToAll, mib(64)).device > SimTime(0));
+}
+
+}  // namespace trainyard::nccl

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/memory/step_memory.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/config.h"
+#include "sim/config_error.h"
+#include "support/built_clusters.h"
+#include "support/catch.h"
+#include "support/paths.h"
+
+namespace trainyard {
+namespace {
+
+Model shipped(const std::string& name) {
+  return load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
+}
+
+std::vector<int> even(const Model& model, const ParallelPlan& plan) {
+  const int stages = plan.pipeline_shape().stages();
+  return std::vector<int>(static_cast<std::size_t>(stages),
+                          static_cast<int>(model.layers.size()) / stages);
+}
+
+StepMemory evenly(const Model& model, const ParallelPlan& plan,
+                  const MemorySettings& settings = {}) {
+  return step_memory(model, plan, even(model, plan), settings);
+}
+
+// Without head, loss and anything beside layers, so that closed forms hold to the byte.
+MemoryUse resident(const Model& model, const ParallelPlan& plan, const MemorySettings& settings) {
+  return evenly(model, plan, settings).ranks.front().profile.back().use;
+}
+
+void require_refused(const ParallelPlan& plan, const Model& model, const std::vector<int>& layers,
+                     const std::string& message) {
+  INFO(message);
+  REQUIRE_THROWS_MATCHES(step_memory(model, plan, layers, {}), ConfigError,
+                         Catch::Matchers::Message("memory: " + message));
+}
+
+const std::map<std::string, PipelineSchedule> kNames = {
+    {"gpipe", PipelineSchedule::GPipe},
+    {"onef1b", PipelineSchedule::OneForwardOneBackward},
+    {"interleaved", PipelineSchedule::Interleaved},
+    {"zbh1", PipelineSchedule::ZeroBubbleH1},
+    {"zbh2", PipelineSchedule::ZeroBubbleH2},
+    {"zbv", PipelineSchedule::ZeroBubbleV},
+    {"dualpipe", PipelineSchedule::DualPipe}};
+
+// The most activations of a rank, in forwards of one micro-batch through its chunks.
+double most_alive(PipelineSchedule schedule, int ranks, int chunks, int micro_batches, int rank) {
+  const Model model = shipped("gpt-3-175b");
+  const ParallelPlan plan{
+      .pipeline = ranks, .schedule = schedule, .chunks = chunks, .global_batch = micro_batches};
+  const StepMemory memory = evenly(model, plan);
+  return static_cast<double>(memory.ranks[static_cast<std::size_t>(rank)].most_activations) /
+         chunks;
+}
+
+}  // namespace
+
+TEST_CASE("sharding divides states as ZeRO says", "[memory]") {
+  const Model model = shipped("llama-3-8b");
+  const std::int64_t parameters = parameters_of(model).total();
+  const MemorySettings settings{.states = state_format("adam-16bit-gradients")};
+  ParallelPlan plan{.data = 64, .global_batch = 64};
+  const std::int64_t share = (parameters + 63) / 64;
+  const auto states = [&](int stage, int group = 0) {
+    plan.zero_stage = stage;
+    plan.shard_group = group;
+    const MemoryUse use = resident(model, plan, settings);
+    return std::array{use[MemoryClass::Weights].count(), use[MemoryClass::Gradients].count(),
+                      use[MemoryClass::OptimizerStates].count()};
+  };
+  REQUIRE(states(0) == std::array{2 * parameters, 2 * parameters, 12 * parameters});
+  REQUIRE(states(1) == std::array{2 * parameters, 2 * parameters, 12 * share});
+  REQUIRE(states(2) == std::array{2 * parameters, 2 * share, 12 * share});
+  REQUIRE(states(3) == std::array{2 * share, 2 * share, 12 * share});
+  // Wider weights are the master copy: whole for layers, sharded at rest.
+  plan.zero_stage = 2;
+  REQUIRE(resident(model, plan, memory_settings("pytorch-fsdp"))[MemoryClass::Weights].count() ==
+          2 * parameters + 4 * share);
+  // Within groups of eight (HSDP).
+  REQUIRE(states(3, 8)[0] == 2 * ((parameters + 7) / 8));
+}
+
+TEST_CASE("gradients that are not synchronised stay whole", "[memory]") {
+  const Model model = shipped("llama-3-8b");
+  const std::int64_t parameters = parameters_of(model).total();
+  const MemorySettings settings = memory_settings("kempnerforge");
+  ParallelPlan plan{.data = 8, .zero_stage = 3, .global_batch = 16};
+  REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients].count() == 4 * parameters);
+  plan.global_batch = 8;  // One micro-batch.
+  REQUIRE(resident(model, plan, settings)[MemoryClass::Gradients].count() == 2 * parameters / 8);
+  // The embedding is whole on each tensor rank.
+  const ParallelPlan two{.tensor = 2, .has_sequence_parallelism = true};
+  REQUIRE(resident(model, two, settings)[MemoryClass::Weights] -
+              resident(model, two, memory_settings("pytorch-fsdp-bf16"))[MemoryClass::Weights] ==
+          Bytes(2 * model.vocabulary * model.hidden / 2));
+}
+
+TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
+  const Model model = shipped("mixtral-8x7b");
+  const ParameterCount count = parameters_of(model);
+  ParallelPlan plan{.data = 16, .expert = 8, .zero_stage = 1, .global_batch = 16};
+  const MemoryUse use = resident(model, plan, {});
+  const std::int64_t experts = count.experts / 8;
+  const std::int64_t dense = count.total() - count.experts;
+  REQUIRE(use[MemoryClass::Weights].count() == 2 * (dense + experts));
+  REQUIRE(use[MemoryClass::OptimizerStates].count() == 12 * ((dense + 15) / 16 + experts / 2));
+}
+
+TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
+  using enum PipelineSchedule;
+  const int p = 8;
+  const int m = 32;
+  for (int rank = 0; rank < p; ++rank) {
+    INFO("rank " << rank);
+    REQUIRE(most_alive(GPipe, p, 1, m, rank) == m);
+    REQUIRE(most_alive(OneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
+    REQUIRE(most_alive(ZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
+    REQUIRE(most_alive(ZeroBubbleV, p, 2, m, rank) <= p);
+    REQUIRE(most_alive(DualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
+  }
+  REQUIRE(most_alive(ZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
+  REQUIRE(most_alive(OneForwardOneBackward, p, 1, 3, 0) == 3);
+  // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
+  for (const int v : {2, 3, 4}) {
+    REQUIRE(most_alive(Interleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
+  }
+}
+
+TEST_CASE("counts of living passes are those of the golden schedules", "[memory]") {
+  ConfigDocument document =
+      ConfigDocument::load(source_dir() / "validation" / "pipeline" / "schedules.yaml");
+  const Model model = shipped("gpt-3-175b");
+  int compared = 0;
+  for (const ConfigNode& node : document.root().required("cases").items()) {
+    const auto name = node.required("schedule").as_string();
+    const auto known = kNames.find(name);
+    const ParallelPlan plan{.pipeline = static_cast<int>(node.required("p").as_integer(1, 1024)),
+                            .schedule = known->second,
+                            .chunks = static_cast<int>(node.required("chunks").as_integer(1, 1024)),
+                            .global_batch = node.required("m").as_integer(1, 1024)};
+    const auto peaks = node.required("results").optional("peak_activations");
+    const int stages = plan.pipeline_shape().stages();
+    if (!peaks || stages > 96) {
+      continue;
+    }
+    INFO(node.required("id").as_string());
+    std::vector<int> layers(static_cast<std::size_t>(stages), 1);
+    layers.back() += 96 - stages;
+    const StepMemory memory = step_memory(model, plan, layers, {});
+    const std::vector<ConfigNode> ranks = peaks->items();
+    REQUIRE(ranks.size() == memory.ranks.size());
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      REQUIRE(memory.ranks[rank].most_activations == ranks[rank].as_integer(0, 1024));
+      ++compared;
+    }
+  }
+  REQUIRE(compared > 40);
+}
+
+TEST_CASE("activations of the first rank are those of its layers alive", "[memory]") {
+  const Model model = shipped("gpt-3-175b");
+  const ParallelPlan plan{.tensor = 8,
+                          .has_sequence_parallelism = true,
+                          .pipeline = 8,
+                          .schedule = PipelineSchedule::Interleaved,
+                          .chunks = 3,
+                          .global_batch = 64,
+                          .recompute = Recompute::Selective};
+  const MemorySettings settings = memory_settings("megatron-2022");
+  const StepMemory memory = evenly(model, plan, settings);
+  const std::int64_t layer = 34 * 2048 * 12288 / 8;
+  // 31 chunks of four layers, and the mask of the embedding for each micro-batch in the first one.
+  REQUIRE(memory.ranks.front().most_activations == 31);
+  const Bytes activations = memory.ranks.front().highest().use[MemoryClass::Activations];
+  REQUIRE(activations.count() - 31 * 4 * layer == 16 * 2048 * 12288 / 8);
+}
+
+TEST_CASE("the highest moment of a profile is the peak, and it repeats", "[memory]") {
+  const Model model = shipped("llama-2-7b");
+  const ParallelPlan plan{.pipeline = 4, .global_batch = 16};
+  const StepMemory memory = evenly(model, plan);
+  REQUIRE(memory.ranks.size() == 4);
+  for (const RankMemory& rank : memory.ranks) {
+    REQUIRE(rank.profile.size() == passes_of(plan.pipeline_shape(), rank.rank).size() + 1);
+    for (const MemoryMoment& moment : rank.profile) {
+      REQUIRE(moment.use.device() <= rank.highest().use.device());
+      REQUIRE(moment.use.allocated() <= moment.use.reserved());
+      REQUIRE(moment.use.reserved() <= moment.use.device());
+    }
+    REQUIRE(rank.highest().use.device() <= memory.highest().highest().use.device());
+    // Nothing is kept behind the step.
+    REQUIRE(rank.profile.back().use[MemoryClass::Activations].count() == 0);
+  }
+  REQUIRE(memory.ranks[1].profile.back().where() == "optimizer");
+  REQUIRE(memory.ranks[0].profile.front().where().substr(0, 31) ==
+          "forward of micro-batch 0, chunk");
+}
+
+TEST_CASE("a gathered layer and the next stand beside the shards", "[memory]") {
+  const Model model = shipped("llama-3-8b");
+  const ParallelPlan plan{.data = 8, .zero_stage = 3, .global_batch = 8};
+  const std::int64_t layer = parameters_of(model, model.layers.front()).total();
+  const std::int64_t embedding = model.vocabulary * model.hidden;
+  const auto most = [&](int prefetched) {
+    MemorySettings settings = memory_settings("pytorch-fsdp");
+    settings.prefetched_units = prefetched;
+    const StepMemory memory = evenly(model, plan, settings);
+    // The first forward: embedding and layers, no gradients yet.
+    return memory.ranks.front().profile.front().use[MemoryClass::GatheredWeights].count();
+  };
+  // The last norm and the head come last, alone.
+  REQUIRE(most(0) == 2 * (embedding + model.hidden));
+  REQUIRE(most(2) == 2 * (embedding + model.hidden));
+  REQUIRE(
+      evenly(model, {.zero_stage = 3}).ranks.front().highest().use[MemoryClass::GatheredWeights] ==
+      Bytes());
+  REQUIRE(layer < embedding);
+}
+
+TEST_CASE("full recomputation trades kept layers for one at work", "[memory]") {
+  const Model model = shipped("llama-3-70b");
+  ParallelPlan plan{.tensor = 8, .has_sequence_parallelism = true, .sequence = 8192};
+  const StepMemory none = evenly(model, plan);
+  plan.recompute = Recompute::Full;
+  const StepMemory full = evenly(model, plan);
+  const MemoryUse& use = full.highest().highest().use;
+  const std::int64_t hidden = 8192 * model.hidden / 8;
+  REQUIRE(use[MemoryClass::Activations].count() == 80 * 2 * hidden + 4 * hidden);
+  REQUIRE(use.device() < none.highest().highest().use.device());
+}
+
+TEST_CASE("both directions of DualPipe hold their own weights", "[memory]") {
+  const Model model = shipped("gpt-3-175b");
+  const ParallelPlan one{.pipeline = 4, .global_batch = 16};
+  const ParallelPlan both{
+      .pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2, .global_batch = 16};
+  const Bytes single = evenly(model, one).ranks[1].highest().use[MemoryClass::Weights];
+  REQUIRE(evenly(model, both).ranks[1].highest().use[MemoryClass::Weights] == single * 2);
+}
+
+TEST_CASE("plans whose memory is not defined are refused with one line", "[memory]") {
+  const Model model = shipped("llama-2-7b");
+  const ParallelPlan plan{.pipeline = 4, .global_batch = 8};
+  require_refused(plan, model, {8, 8, 16}, "expected the layers of 4 stages, found 3");
+  require_refused(plan, model, {8, 8, 8, 9},
+                  "expected stages with the 32 layers of Llama 2 7B, found 33");
+  require_refused(plan, model, {8, -1, 8, 17}, "expected no negative number of layers, found -1");
+  const Model experts = shipped("mixtral-8x7b");
+  require_refused({.tensor = 4}, experts, {32},
+                  "expected sequence parallelism or expert_tensor as tensor with experts, found "
+                  "expert_tensor 1 and tensor 4");
+  require_refused(
+      {.data = 8, .expert = 4, .zero_stage = 3, .shard_group = 4, .global_batch = 8}, experts, {32},
+      "expected a shard group that divides the 2 ranks of an expert's gradient, found 4");
+  REQUIRE_THROWS_AS(
+      evenly(experts, {.recompute = Recompute::Selective}, memory_settings("pytorch-fsdp")),
+      ConfigError);
+  REQUIRE_THROWS_MATCHES(
+      evenly(shipped("dit-xl-2"), {.sequence = 256, .recompute = Recompute::Selective},
+             memory_settings("pytorch-fsdp")),
+      ConfigError,
+      Catch::Matchers::Message("memory: expected no selective recomputation of alternate products "
+                               "with modulation, found both"));
+  require_refused({.micro_batch = std::int64_t{1} << 24}, model, {32},
+                  "expected activations of at most 1 PB in a micro-batch, found 238 PB");
+}
+
+TEST_CASE("plans of every kind keep their order and leave nothing behind", "[memory]") {
+  using enum PipelineSchedule;
+  const Model dense = shipped("llama-2-7b");
+  const Model experts = shipped("mixtral-8x7b");
+  int plans = 0;
+  for (const PipelineSchedule schedule : {GPipe, OneForwardOneBackward, Interleaved, ZeroBubbleH1,
+                                          ZeroBubbleH2, ZeroBubbleV, DualPipe}) {
+    for (const int ranks : {2, 4, 8}) {
+      for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+        ParallelPlan plan{
+            .tensor = 2,
+            .has_sequence_parallelism = true,
+            .context = 2,
+            .pipeline = ranks,
+            .schedule = schedule,
+            .chunks =
+                schedule == Interleaved || schedule == ZeroBubbleV || schedule == DualPipe ? 2 : 1,
+            .data = 4,
+            .global_batch = std::int64_t{4} * 4 * ranks,
+            .recompute = recompute};
+        INFO(to_string(schedule) << " p=" << ranks << " recompute " << static_cast<int>(recompute));
+        Bytes before = evenly(dense, plan).highest().highest().use.device();
+        for (plan.zero_stage = 1; plan.zero_stage <= 2; ++plan.zero_stage) {
+          // Gradients of a unit stand beside the shards; a pipeline has enough of them.
+          const StepMemory memory = evenly(dense, plan);
+          REQUIRE(memory.ranks.size() == static_cast<std::size_t>(ranks));
+          const Bytes states = memory.ranks[1].profile.back().use[MemoryClass::OptimizerStates];
+          REQUIRE(states < before);
+          before = memory.highest().highest().use.device();
+          ++plans;
+        }
+        plan.zero_stage = 1;
+        plan.expert = 8;
+        const StepMemory mixture = evenly(experts, plan);
+        REQUIRE(mixture.highest().highest().use[MemoryClass::Weights].count() > 0);
+        ++plans;
+      }
+    }
+  }
+  REQUIRE(plans == 7 * 3 * 3 * 3);
+}
+
+TEST_CASE("data sheets say GB for what devices report in GiB", "[memory]") {
+  for (const auto& [data_sheet, mebibytes] :
+       {std::pair{80, 81559}, std::pair{141, 143771}, std::pair{180, 183359}}) {
+    const Bytes capacity = device_capacity(Bytes(data_sheet * std::int64_t{1'000'000'000}));
+    REQUIRE(static_cast<double>(capacity.count()) ==
+            Approx(static_cast<double>(mib(mebibytes).count())).epsilon(0.005));
+  }
+}
+
+TEST_CASE("a verdict names the rank, the moment and what takes the memory", "[memory]") {
+  const Model model = shipped("llama-2-7b");
+  const StepMemory memory = evenly(model, {});
+  const MemoryVerdict no = memory_verdict(memory, Bytes(80'000'000'000));
+  REQUIRE(no.fit == MemoryFit::OutOfMemory);
+  REQUIRE(no.free.count() < 0);
+  REQUIRE(no.text.substr(0, 36) == "out of memory: pipeline rank 0 needs");
+  REQUIRE(no.text.find("optimizer states 80.86") != std::string::npos);
+  const MemoryVerdict yes = memory_verdict(memory, gib(288));
+  REQUIRE(yes.fit == MemoryFit::Fits);
+  REQUIRE(yes.text.substr(0, 5) == "fits:");
+  const MemoryUse& use = memory.highest().highest().use;
+  const MemoryVerdict tight = memory_verdict(memory, use.device() - Bytes(1));
+  REQUIRE(tight.fit == MemoryFit::Tight);
+  REQUIRE(tight.free == Bytes(-1));
+  REQUIRE(tight.text.substr(0, 27) == "fits without fragmentation:");
+  REQUIRE((no.free - yes.free) == Bytes(80'000'000'000) - gib(288));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// With round rates, times are the operations of the formulas; the numbers are worked out by hand.
+#include "support/catch.h"
+
+#include "parallelism/operators/operator_time.h"
+
+#include "support/step_rates.h"
+
+namespace trainyard {
+namespace {
+
+// One wave of the largest tile takes 2 x 256 x 128 operations for each element of K.
+constexpr std::int64_t kTileOperations = 2 * 256 * 128;
+
+SimTime waves(std::int64_t count, std::int64_t k) {
+  return microseconds(count * kTileOperations * k);
+}
+
+}  // namespace
+
+TEST_CASE("products take whole waves of tiles", "[operators]") {
+  const OperatorTimes operators(unit_rates());
+  REQUIRE(operators.product({.m = 1024, .n = 128, .k = 16}) == waves(1, 16));
+  REQUIRE(operators.product({.m = 1024, .n = 256, .k = 16}) == waves(2, 16));
+  // Four products of one tile each fill the four multiprocessors as one of four.
+  REQUIRE(operators.grouped({.m = 256, .n = 128, .k = 16, .count = 4}) == waves(1, 16));
+  REQUIRE(operators.product({.m = 0, .n = 128, .k = 16}) == SimTime());
+}
+
+TEST_CASE("few rows take a smaller tile", "[operators]") {
+  const OperatorTimes operators(unit_rates());
+  // Of 64 rows and columns, a tile of 64 x 64 at 0.52 of the rate is the fastest.
+  const double expected = 2.0 * 64.0 * 64.0 * 16.0 / 0.52 / 1e6;
+  REQUIRE(operators.product({.m = 64, .n = 64, .k = 16}).seconds() == Approx(expected));
+}
+
+TEST_CASE("tiles have a start and an end, kernels too, and odd shapes are slow", "[operators]") {
+  ComputeRates rates = unit_rates();
+  rates.tile_prologue = 80;
+  rates.gemm_start = microseconds(4);
+  rates.misaligned = 0.5;
+  const OperatorTimes operators(rates);
+  REQUIRE(operators.product({.m = 1024, .n = 128, .k = 16}) == waves(1, 96) + microseconds(4));
+  REQUIRE(operators.product({.m = 1024, .n = 120, .k = 16}) == waves(2, 96) + microseconds(4));
+}
+
+TEST_CASE("a product is not faster than its operands pass memory", "[operators]") {
+  ComputeRates rates = unit_rates();
+  rates.gemm_rate = 1e30;
+  rates.memory_rate = 2.0;
+  const OperatorTimes operators(rates);
+  REQUIRE(operators.product({.m = 2, .n = 16, .k = 16}) == seconds(2 * 16 + 16 * 16 + 2 * 16));
+}
+
+TEST_CASE("fused attention does what the mask leaves, backward two and a half times",
+          "[operators]") {
+  const OperatorTimes operators(unit_rates());
+  AttentionShape shape{.sequences = 2,
+                       .heads = 3,
+                       .queries = 4096,
+                       .keys = 4096,
+                       .query_size = 128,
+                       .value_size = 128};
+  const std::int64_t all = std::int64_t{2} * 3 * 4096 * 4096 * 2 * 256;
+  REQUIRE(operators.attention_forward(shape) == nanoseconds(all / 2));
+  REQUIRE(operators.attention_backward(shape) == nanoseconds(all / 4 * 5));
+  shape.is_causal = false;
+  REQUIRE(operators.attention_forward(shape) == nanoseconds(all));
+  // Short sequences and small heads fill the GPU less.
+  shape.queries = 512;
+  shape.keys = 512;
+  REQUIRE(operators.attention_forward(shape).seconds() ==
+          Approx(static_cast<double>(all / 64) / 0.5 / 1e9));
+}
+
+TEST_CASE("unfused attention is two products and what its scores pass through memory",
+          "[operators]") {
+  ComputeRates rates = unit_rates();
+  rates.has_fused_attention = false;
+  rates.misaligned = 0.5;
+  const OperatorTimes operators(rates);
+  const AttentionShape shape{.sequences = 1,
+                             .heads = 4,
+                             .queries = 256,
+                             .keys = 256,
+                             .query_size = 128,
+                             .value_size = 128};
+  const SimTime products = operators.product({.m = 256, .n = 256, .k = 128, .count = 4}) +
+                           operators.product({.m = 256, .n = 128, .k = 256, .count = 4});
+  const double scores = 4.0 * 256.0 * 256.0;
+  REQUIRE(operators.attention_forward(shape) == products + operators.memory(9.0 * scores));
+  REQUIRE(operators.attention_backward(shape) == products * 2 + operators.memory(12.0 * scores));
+}
+
+TEST_CASE("memory-bound operators and casts have factors of their own", "[operators]") {
+  ComputeRates rates = unit_rates();
+  REQUIRE(OperatorTimes(rates).casts(1e9) == SimTime());
+  rates.memory_bound = 2.0;
+  rates.fp8_cast = 3.0;
+  const OperatorTimes operators(rates);
+  REQUIRE(operators.memory(1e9) == seconds(1));
+  REQUIRE(operators.memory_bound(1e9) == seconds(2));
+  REQUIRE(operators.casts(1e9) == seconds(3));
+}
+
+TEST_CASE("elements of 32 bits take twice the bytes of those of 16", "[operators]") {
+  ComputeRates rates = unit_rates();
+  const OperatorTimes narrow(rates);
+  rates.element_bytes = 4;
+  const OperatorTimes wide(rates);
+  REQUIRE(wide.memory_bound(1e9) == seconds(2));
+  REQUIRE(wide.memory(1e9) == seconds(1));
+  // Bound by memory: one row. Bound by computation: nothing changes.
+  const Gemm thin{.m = 1, .n = 100'000, .k = 1};
+  rates.linear_rate = 1e18;
+  const OperatorTimes fast(rates);
+  REQUIRE(fast.linear(thin) == nanoseconds(4 * (1 + 100'000 + 100'000)));
+  REQUIRE(wide.linear({.m = 256, .n = 256, .k = 256}) ==
+          narrow.linear({.m = 256, .n = 256, .k = 256}));
+  rates.has_fused_attention = false;
+  const OperatorTimes unfused(rates);
+  const AttentionShape shape{
+      .sequences = 1, .heads = 1, .queries = 64, .keys = 64, .query_size = 16, .value_size = 16};
+  REQUIRE(unfused.attention_forward(shape) > fast.memory(2.0 * 9.0 * 64.0 * 64.0));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "parallelism/run/step_run.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/step_rates.h"
+
+namespace trainyard {
+namespace {
+
+StepRun run_gpt(const std::string& cluster, std::optional<int> nodes,
+                const std::vector<std::string>& settings) {
+  const Workload workload = load_workload(kConfigsFolder / "workloads" / "gpt-3-175b.yaml",
+                                          kConfigsFolder / "workloads" / "models", settings);
+  return run_workload(shipped_cluster(cluster, {.nodes = nodes}), workload,
+                      shipped_software(workload.software),
+                      {.catalogue = shipped_catalogue(),
+                       .rates = shipped_rates(),
+                       .nccl = nullptr,
+                       .fidelity = Fidelity::Flow});
+}
+
+}  // namespace
+
+TEST_CASE("twice the data ranks do twice the work in about the same time", "[step-run]") {
+  const StepRun few = run_gpt("dgx-a100", 32, {"batch.global=384"});
+  const StepRun many = run_gpt("dgx-a100", 64, {"batch.global=768"});
+  REQUIRE(few.plan.data == 2);
+  REQUIRE(many.plan.data == 4);
+  REQUIRE(many.step.time / few.step.time == Approx(1.0).epsilon(0.03));
+  REQUIRE(few.simulated < few.calls);
+  REQUIRE(few.peak == 312e12);
+  REQUIRE(few.memory.device() < few.memory_size);
+  REQUIRE(few.memory.device() > few.memory[MemoryClass::Weights]);
+  REQUIRE_FALSE(few.memory_verdict.empty());
+}
+
+TEST_CASE("tensor ranks on two servers are slower than on one", "[step-run]") {
+  const StepRun near = run_gpt("dgx-a100", 16, {"batch.global=192"});
+  const StepRun far =
+      run_gpt("dgx-a100", 16, {"batch.global=192", "plan.order=[data, pipeline, context, tensor]"});
+  REQUIRE(far.step.parts[StepPart::Tensor] / near.step.parts[StepPart::Tensor] > 4.0);
+  REQUIRE(far.step.parts[StepPart::Linear] == near.step.parts[StepPart::Linear]);
+}
+
+TEST_CASE("published steps of encoders and of images are predicted too fast", "[step-run]") {
+  struct Published {
+    std::string cluster;
+    std::string workload;
+    std::vector<std::string> settings;
+    int gpus = 1;
+    double seconds = 0.0;
+    double ratio = 0.0;  // Of the prediction to it; docs/models.md.
+  };
+  const auto bert = [](int micro, int global, int sequence) {
+    return std::vector<std::string>{"software=megatron-unfused", "precision=fp16", "plan={}",
+                                    "batch={micro: " + std::to_string(micro) +
+                                        ", global: " + std::to_string(global) +
+                                        ", sequence: " + std::to_string(sequence) + "}"};
+  };
+  const std::vector<Published> all{
+      // NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md, container 20.06:
+      // logits of all tokens, A100 40GB, sequences per second.
+      {"aws-p4d", "bert-large", bert(64, 65536, 128), 1, 65536 / 415.0, 0.809},
+      {"aws-p4d", "bert-large", bert(64, 65536, 128), 8, 65536 / 3231.0, 0.788},
+      {"aws-p4d", "bert-large", bert(16, 32768, 512), 1, 32768 / 78.0, 0.755},
+      {"aws-p4d", "bert-large", bert(16, 32768, 512), 8, 32768 / 620.0, 0.751},
+      // chuanyangjin/fast-DiT, README.md: recomputation, FP16, features from files.
+      {"dgx-a100",
+       "dit-xl-2",
+       {"precision=fp16", "plan={recompute: full}", "batch={micro: 128, global: 128}"},
+       1,
+       1 / 0.84,
+       0.743}};
+  for (const Published& one : all) {
+    INFO(one.workload << " on " << one.gpus << ", " << one.seconds << " s");
+    const Workload workload = load_workload(kConfigsFolder / "workloads" / (one.workload + ".yaml"),
+                                            kConfigsFolder / "workloads" / "models", one.settings);
+    const StepRun run =
+        run_workload(shipped_cluster(one.cluster, {.nodes = 1, .gpus_per_node = one.gpus}),
+                     workload, shipped_software(workload.software),
+                     {.catalogue = shipped_catalogue(), .rates = shipped_rates()});
+    REQUIRE(run.step.time.seconds() / one.seconds == Approx(one.ratio).margin(0.002));
+  }
+}
+
+TEST_CASE("GPUs of several kinds are refused", "[step-run]") {
+  REQUIRE_THROWS_MATCHES(
+      run_gpt("mixed-a100", {}, {"plan={tensor: 4}", "batch.global=20"}), ConfigError,
+      Catch::Matchers::Message(
+          "step: expected GPUs of one kind, as passes of unequal ones are not modelled yet, found "
+          "A100-SXM-80GB and A100-PCIe-80GB"));
+}
+
+}  // namespace trainyard

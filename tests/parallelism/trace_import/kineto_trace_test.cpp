@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of small profiles are worked out by hand for a network on which a message takes 1 us and
+// 1 ns for each byte: a sum of 2000 bytes over a ring of two takes two rounds of 2 us.
+#include "support/catch.h"
+
+#include "parallelism/trace_import/kineto_trace.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string>
+#include <vector>
+
+#include "support/effort.h"
+#include "support/foreign.h"
+#include "support/golden_errors.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+// Times in microseconds.
+std::string work(int stream, double start, double time) {
+  return fmt::format(R"({{"ph": "X", "cat": "kernel", "name": "gemm", "ts": {}, "dur": {}, )"
+                     R"("args": {{"stream": {}}}}})",
+                     start, time, stream);
+}
+
+std::string sum(int stream, double start, double time, int elements = 500,
+                const std::string& ranks = "[0, 1]") {
+  return fmt::format(
+      R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "ts": {}, "dur": {}, )"
+      R"("args": {{"stream": {}, "Collective name": "allreduce", "In msg nelems": {}, )"
+      R"("Out msg nelems": {}, "Group size": 2, "dtype": "Float", "Process Group Name": "0", )"
+      R"("Process Group Ranks": "{}"}}}})",
+      start, time, stream, elements, elements, ranks);
+}
+
+std::string profile(int rank, const std::vector<std::string>& events, int world = 2) {
+  return fmt::format(
+      R"({{"distributedInfo": {{"rank": {}, "world_size": {}}}, "traceEvents": [{}]}})", rank,
+      world, fmt::join(events, ",\n"));
+}
+
+ForeignWorkload kineto(const std::vector<std::string>& texts) {
+  return foreign_workload(ForeignFormat::Kineto, foreign_files(texts));
+}
+
+std::string kineto_error(const std::vector<std::string>& texts) {
+  return foreign_error(ForeignFormat::Kineto, foreign_files(texts));
+}
+
+// Both streams at work, a collective that is hidden, and a gap before the last operation.
+std::vector<std::string> overlapped(double offset) {
+  return {work(7, offset, 10), sum(20, offset + 10, 5), work(7, offset + 10, 8),
+          work(7, offset + 20, 3)};
+}
+
+}  // namespace
+
+TEST_CASE("a rank without calls takes what was recorded", "[kineto]") {
+  // Three streams, with gaps and operations at once.
+  const ForeignWorkload workload =
+      kineto({profile(0,
+                      {work(1, 1000, 5), work(2, 1002.5, 10), work(3, 1004, 1), work(1, 1005, 2.25),
+                       work(1, 1012.5, 4), work(3, 1013, 0.125)},
+                      1)});
+  const ForeignRun run = run_round(workload);
+  REQUIRE(run.result.finish == 16'500_ns);
+  REQUIRE(workload.notes == std::vector<std::string>{
+                                "recorded were 16.500 us from the first to the last operation of "
+                                "the GPU of a rank"});
+}
+
+TEST_CASE("calls take what they take on the network, beside other streams", "[kineto]") {
+  // The call runs from 10 to 14 us; work on the other stream from 10 to 18 us. The last operation
+  // waits 2 us for its launch, as recorded.
+  const ForeignWorkload workload =
+      kineto({profile(0, overlapped(100)), profile(1, overlapped(500))});
+  for (const bool shares_network : {false, true}) {
+    const ForeignRun run = run_round(workload, {}, shares_network);
+    REQUIRE(run.result.finish == 23_us);
+    REQUIRE(run.ranks[0][StepPart::Linear] == 21_us);
+    REQUIRE(run.ranks[0][StepPart::Data] + run.ranks[0][StepPart::Host] == 2_us);
+  }
+  // With 20 times the bytes the call takes two rounds of 21 us, and the last operation waits.
+  std::vector<std::string> events = overlapped(0);
+  events[1] = sum(20, 10, 5, 10'000);
+  const ForeignWorkload longer = kineto({profile(0, events), profile(1, events)});
+  REQUIRE(run_round(longer).result.finish == 10_us + 42_us + 3_us);
+}
+
+TEST_CASE("one rank stands for those that have no trace", "[kineto]") {
+  const ForeignWorkload workload = kineto({profile(1, overlapped(0))});
+  REQUIRE(workload.graph.ranks() == 2);
+  REQUIRE(workload.graph.present()[0] == 1);
+  REQUIRE(run_round(workload, {}, false).result.finish == 23_us);
+  REQUIRE(workload.notes.front() ==
+          "1 of 2 ranks have a trace: the others are taken to come to every call in time");
+}
+
+TEST_CASE("operations of one stream that overlap run beside each other", "[kineto]") {
+  const ForeignWorkload workload =
+      kineto({profile(0, {work(7, 0, 10), work(7, 9.5, 2), work(7, 5, 4)}, 1)});
+  // Half a microsecond is the error of a clock: 10 and then 2 us.
+  REQUIRE(run_round(workload).result.finish == 12_us);
+  REQUIRE(workload.notes.front().find("1 operations began before the one before them") == 0);
+}
+
+TEST_CASE("messages of profiles meet as in NCCL", "[kineto]") {
+  const auto message = [](bool sends, int peer, double start) {
+    return fmt::format(
+        R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "ts": {}, "dur": 9, )"
+        R"("args": {{"stream": 30, "Collective name": "{}", "In msg nelems": 1000, )"
+        R"("Out msg nelems": 1000, "Group size": 2, "dtype": "Byte", "{} Rank": {}, )"
+        R"("Process Group Name": "1", "Process Group Ranks": "[0, 1]"}}}})",
+        start, sends ? "send" : "recv", sends ? "Dst" : "Src", peer);
+  };
+  const ForeignWorkload workload = kineto({profile(0, {work(7, 0, 4), message(true, 1, 4)}),
+                                           profile(1, {message(false, 0, 0), work(7, 9, 1)})});
+  REQUIRE(run_round(workload).result.finish == 4_us + 2_us + 1_us);
+  REQUIRE(kineto_error({profile(0, {message(true, 1, 4)}), profile(1, {work(7, 9, 1)})}) ==
+          "0.file and 1 more: rank 0, stream 30: ncclDevKernel_SendRecv: expected a receive of "
+          "rank 1 with "
+          "tag 0, number 0, found none");
+}
+
+TEST_CASE("ranks whose profiles disagree are named", "[kineto]") {
+  const std::string first = profile(0, {sum(20, 0, 5)});
+  REQUIRE(kineto_error({first, profile(1, {sum(20, 0, 5, 400)})}) ==
+          "0.file and 1 more: communicator process group \"0\": call 0: expected all_reduce of 2KB "
+          "as rank "
+          "0, stream 20: ncclDevKernel_AllReduce, found all_reduce of 1600B: rank 1, stream 20: "
+          "ncclDevKernel_AllReduce");
+  REQUIRE(kineto_error({first, profile(1, {work(7, 0, 1)})}) ==
+          "0.file and 1 more: communicator process group \"0\": expected call 0 of every rank, as "
+          "rank 0, "
+          "stream 20: ncclDevKernel_AllReduce, found none of rank 1");
+  REQUIRE(kineto_error({first, first}) ==
+          "1.file: expected a rank of its own, as 0.file is rank 0, found the same");
+  REQUIRE(kineto_error({profile(0, {})}) ==
+          "0.file: traceEvents: expected operations of a GPU, found none");
+  REQUIRE(kineto_error({profile(0, {sum(20, 0, 5, 500, "[0, 9]")})}) ==
+          "0.file: expected at most 8 ranks, the GPUs of the cluster, found 10");
+  REQUIRE(kineto_error({profile(0, {sum(20, 0, 5, 500, "[0, ...")}, 4)}) ==
+          "0.file: event 0 (ncclDevKernel_AllReduce): Process Group Ranks: expected 2 ranks, here "
+          "or in distributedInfo, found none, or a list that is cut off");
+}
+
+TEST_CASE("damaged profiles are read or refused in one line", "[kineto]") {
+  const auto refused = refused_damage(
+      profile(0, overlapped(0), 2), R"( {}[]":,0123456789)", cases(1000),
+      [](const std::string& text, const std::string&) { return kineto_error({text}); });
+  REQUIRE(refused > static_cast<int>(cases(1000) / 2));
+}
+
+TEST_CASE("the shipped profiles are found by directory and by pattern", "[kineto]") {
+  const auto folder = kConfigsFolder / "workloads/foreign/kineto-2";
+  REQUIRE(recognise_foreign(folder) == ForeignFormat::Kineto);
+  REQUIRE(recognise_foreign(folder / "trace.{rank}.json") == ForeignFormat::Kineto);
+  const auto time = [](const std::filesystem::path& path) {
+    const ForeignWorkload workload =
+        foreign_workload(ForeignFormat::Kineto, read_foreign_files(path, ForeignFormat::Kineto));
+    return run_round(workload).result.finish;
+  };
+  REQUIRE(read_foreign_files(folder, ForeignFormat::Kineto).size() == 2);
+  REQUIRE(time(folder) > SimTime());
+  REQUIRE(time(folder) == time(folder / "trace.{rank}.json"));
+}
+
+}  // namespace trainyard

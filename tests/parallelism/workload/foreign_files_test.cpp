@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "parallelism/workload/foreign_files.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+#include "support/program.h"
+
+namespace trainyard {
+
+TEST_CASE("a workload of another tool is recognised by its name, then by its first word",
+          "[foreign]") {
+  const ScratchFolder folder;
+  REQUIRE(recognise_foreign(folder.write("a.goal", "")) == ForeignFormat::Goal);
+  REQUIRE(recognise_foreign(folder.path() / "missing.goal") == ForeignFormat::Goal);
+  REQUIRE(recognise_foreign(folder.write("a.txt", "\n num_ranks 4\n")) == ForeignFormat::Goal);
+  REQUIRE(!recognise_foreign(folder.write("b.txt", "num_ranksome 4\n")));
+  REQUIRE(recognise_foreign(folder.write("c.txt", "HYBRID_TRANSFORMER\tep: 1\n")) ==
+          ForeignFormat::SimAi);
+  REQUIRE(recognise_foreign(folder.write("d.txt", "DATA\n2\n")) == ForeignFormat::SimAi);
+  REQUIRE(!recognise_foreign(folder.write("a.yaml", "num_ranks 4\n")));
+  REQUIRE(!recognise_foreign(folder.path()));
+  REQUIRE(recognise_foreign(folder.path() / "rank_{rank}.json") == ForeignFormat::Kineto);
+  folder.write("rank_0.json", "{}");
+  REQUIRE(recognise_foreign(folder.path()) == ForeignFormat::Kineto);
+  folder.write("trace.0.et", "");  // The JSON is then something else.
+  REQUIRE(recognise_foreign(folder.path()) == ForeignFormat::Chakra);
+  REQUIRE(!recognise_foreign("gpt-3-175b"));
+}
+
+TEST_CASE("files that are not there or not for one rank are named", "[foreign]") {
+  const ScratchFolder folder;
+  const auto error_of = [](const std::filesystem::path& path, ForeignFormat format) {
+    try {
+      (void)read_foreign_files(path, format);
+    } catch (const ConfigError& problem) {
+      return std::string(problem.what());
+    }
+    return std::string("no error");
+  };
+  const std::string name = folder.path().string();
+  REQUIRE(error_of(folder.path() / "a.goal", ForeignFormat::Goal) ==
+          name + "/a.goal: expected a file, found nothing");
+  REQUIRE(error_of(folder.path(), ForeignFormat::Goal) ==
+          name + ": expected files named *.goal, one for each rank, found none");
+  folder.write("1.goal", "num_ranks 1\n");
+  folder.write("2.goal", "num_ranks 1\n");
+  REQUIRE(error_of(folder.path(), ForeignFormat::Goal) ==
+          name + ": expected one file, as a goal file has all ranks, found 2");
+}
+
+TEST_CASE("files of ranks are those that a pattern or a directory has", "[foreign]") {
+  const ScratchFolder folder;
+  for (const char* name :
+       {"a.10.json", "a.2.json", "a.0.json", "b.0.json", "a.x.json", "a.1.txt"}) {
+    folder.write(name, name);
+  }
+  const auto ranks_of = [&](const std::string& pattern) {
+    std::vector<std::optional<int>> ranks;
+    for (const ForeignFile& file :
+         read_foreign_files(folder.path() / pattern, ForeignFormat::Kineto)) {
+      REQUIRE(std::filesystem::path(file.name).filename() == file.text);
+      ranks.push_back(file.rank);
+    }
+    return ranks;
+  };
+  REQUIRE(ranks_of("a.{rank}.json") == std::vector<std::optional<int>>{0, 2, 10});
+  REQUIRE(ranks_of("") == std::vector<std::optional<int>>{{}, 0, 0, 2, 10});
+  REQUIRE(ranks_of("a.2.json") == std::vector<std::optional<int>>{2});
+}
+
+}  // namespace trainyard

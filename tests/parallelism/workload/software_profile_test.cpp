@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "parallelism/workload/software_profile.h"
+
+#include <filesystem>
+#include <string>
+
+#include "sim/config_error.h"
+#include "support/built_clusters.h"
+
+namespace trainyard {
+
+TEST_CASE("every shipped software profile is read", "[software]") {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigsFolder / "software")) {
+    if (entry.is_directory()) {
+      continue;  // Of recommendation models.
+    }
+    const SoftwareProfile profile = SoftwareProfile::load(entry.path());
+    INFO(profile.name);
+    REQUIRE(profile.name == entry.path().stem().string());
+    REQUIRE_FALSE(profile.title.empty());
+    REQUIRE(profile.optimizer_bytes > 0.0);
+    ++count;
+  }
+  REQUIRE(count >= 5);
+}
+
+TEST_CASE("what a profile need not say is as Megatron-LM does it", "[software]") {
+  const auto load = [](const std::string& name) {
+    return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
+  };
+  REQUIRE(load("megatron-core").full_recompute == FullRecompute::Layer);
+  REQUIRE_FALSE(load("megatron-core").gathers_keys);
+  REQUIRE(load("pytorch-compiled").gathers_keys);
+  REQUIRE(load("maxtext").full_recompute == FullRecompute::Unprojected);
+}
+
+TEST_CASE("a software profile needs a source for each value", "[software]") {
+  ConfigDocument document = ConfigDocument::parse(
+      "title: T\nsources: {a: A}\nattention: {value: unfused, evidence: shipped}\n", "s.yaml");
+  REQUIRE_THROWS_MATCHES(
+      SoftwareProfile::read(document), ConfigError,
+      Catch::Matchers::Message("s.yaml:3:12: attention: missing key \"source\""));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report on measured training steps in its three forms.
+#include "report/accuracy/training_report.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/catch.h"
+
+namespace trainyard {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// One source with one dense step predicted 10 % too slow, and two rows without a plan.
+TrainingReport report_of_one() {
+  SourceScore source;
+  source.name = "lab";
+  source.generation = "a100";
+  source.status = {{TrainingRowStatus::Complete, 1}, {TrainingRowStatus::Missing, 2}};
+  source.missing = {{"parallel.tp", 2}};
+  source.steps = {{.id = "a", .measured_s = 2.0, .predicted_s = 2.2}};
+  source.unscored = {{.id = "b", .status = TrainingRowStatus::Missing, .reason = "parallel.tp"},
+                     {.id = "c", .status = TrainingRowStatus::Missing, .reason = "parallel.tp"}};
+  return {.score = score_of({source}), .notes = {"a note"}};
+}
+
+}  // namespace
+
+TEST_CASE("the report on training steps says how many rows it is about", "[training]") {
+  const std::string text = render(report_of_one(), Format::Table);
+  REQUIRE(has(text, "against 3 measured rows: 1 have a plan, 1 are predicted"));
+  REQUIRE(has(text, "10.0 %"));
+  REQUIRE(has(text, "+10.0 %"));
+  REQUIRE(has(text, "# Rows that lack a field: parallel.tp 2."));
+  REQUIRE(has(text, "# missing: lab, 2 rows (b, ...): parallel.tp\n"));
+  REQUIRE(has(text, "# note: a note\n"));
+}
+
+TEST_CASE("errors of training steps are logarithms for programs", "[training]") {
+  const auto json = nlohmann::json::parse(render(report_of_one(), Format::Json));
+  REQUIRE(json["summary"]["median_error_dense"].get<double>() == Approx(0.0953102));
+  REQUIRE(json["summary"]["median_error_moe"].is_null());
+  REQUIRE(json["summary"]["missing"] == 2);
+  REQUIRE(json["summary"]["missing_fields"]["parallel.tp"] == 2);
+  REQUIRE(json["sources"][0]["rows"][0]["id"] == "a");
+  REQUIRE(json["sources"][0]["unscored"][1]["reason"] == "parallel.tp");
+  const std::string csv = render(report_of_one(), Format::Csv);
+  REQUIRE(
+      has(csv, "source,generation,complete,assumed,missing,clash,excluded,no_step,rows_dense,"));
+  REQUIRE(has(csv, "\nlab,a100,1,0,2,0,0,0,1,0.0953"));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "report/html/html_links.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "parallelism/run/resources.h"
+#include "support/built_clusters.h"
+
+namespace trainyard {
+
+TEST_CASE("servers and switches are units, with their own links inside", "[html-links]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 4});
+  const Topology& topology = cluster.topology;
+  const LinkResources resources(topology);
+  const SimTime time = milliseconds(100);
+  std::vector<LinkTraffic> traffic;
+  double busiest = 0.0;
+  for (std::uint32_t index = 0; index < topology.link_count(); ++index) {
+    const LinkId link(index);
+    const std::string& key = resources.of(link).key;
+    if (key == "nic" || key == "nvlink") {
+      const Bytes bytes = mib(1 + index % 7);
+      traffic.push_back({.link = link, .parts = {{.purpose = "data", .bytes = bytes}}});
+      busiest = std::max(busiest, transfer_time(bytes, topology.link(link).spec.bandwidth) / time);
+    }
+  }
+  const HtmlLinks made = html_links(topology, traffic, time);
+  double most = 0.0;
+  int servers = 0;
+  for (const HtmlUnit& unit : made.units) {
+    servers += unit.level == 0 ? 1 : 0;
+    REQUIRE(unit.inside.size() == (unit.level == 0 ? 1U : 0U));
+    for (const HtmlUnit::Inside& inside : unit.inside) {
+      REQUIRE(inside.resource == "nvlink");
+      REQUIRE(inside.mean <= inside.busiest);
+      most = std::max(most, inside.busiest);
+    }
+  }
+  REQUIRE(servers == 4);
+  REQUIRE(made.units.front().name == "server0");
+  // Each of eight rails has a leaf.
+  REQUIRE(made.edges.size() == 4 * 8);
+  for (const HtmlEdge& edge : made.edges) {
+    REQUIRE(edge.links == 1);
+    REQUIRE(made.units[static_cast<std::size_t>(edge.from)].level !=
+            made.units[static_cast<std::size_t>(edge.to)].level);
+    most = std::max({most, edge.forth, edge.back});
+  }
+  REQUIRE(most == Approx(busiest));
+}
+
+}  // namespace trainyard
