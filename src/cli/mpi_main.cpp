@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainyard-mpi: what the processes of `mpirun trainyard sweep` run (docs/sweep-command.md). A
+// trainyard-mpi: what the processes of `mpirun trainyard sweep` run (docs/commands/sweep.md). A
 // program of its own, so that trainyard itself neither needs MPI nor loads it.
 #include <spdlog/fmt/fmt.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mistake for each file in errors/clusters/, at each key of docs/clusters.md: what load_cluster
-// says of NAME.yaml is the one line in NAME.expected. UPDATE_GOLDEN=1 rewrites the expectations.
+// One mistake for each file in errors/clusters/, at each key of docs/inputs/clusters.md: what
+// load_cluster says of NAME.yaml is the one line in NAME.expected. UPDATE_GOLDEN=1 rewrites the
+// expectations.
 #include "support/catch.h"
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of docs/dcqcn.md are drawn from docs/figures/*.csv by tools/plot, and these are what
-// the packet engine says. UPDATE_GOLDEN=1 rewrites them; whoever does so draws the figures again.
+// The figures of docs/models/dcqcn.md are drawn from docs/figures/*.csv by tools/plot, and these
+// are what the packet engine says. UPDATE_GOLDEN=1 rewrites them; whoever does so draws the figures
+// again.
 #include "support/catch.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -84,10 +84,10 @@ void rewrite(const std::filesystem::path& page, const Example& example, const st
   std::ofstream(page, std::ios::binary) << text;
 }
 
-// In order.
+// In the folder and those in it, in order.
 std::vector<std::filesystem::path> pages_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".md") {
       files.push_back(entry.path());
     }
@@ -180,12 +180,12 @@ TEST_CASE("the pages about commands name every option") {
       REQUIRE(text.find("`--" + option->long_name()) != std::string::npos);
     }
   };
-  require_named("collective-command.md", collective_options());
-  require_named("plan-command.md", plan_options());
-  require_named("cost-command.md", cost_options());
-  require_named("search-command.md", search_options());
-  require_named("step.md", step_options());
-  require_named("traffic-command.md", traffic_options());
+  require_named("commands/collective.md", collective_options());
+  require_named("commands/plan.md", plan_options());
+  require_named("commands/cost.md", cost_options());
+  require_named("commands/search.md", search_options());
+  require_named("models/step.md", step_options());
+  require_named("commands/traffic.md", traffic_options());
 }
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The measurement set: one JSON file that holds the machine, the options and each measurement with
-// its samples. docs/calibrate.md describes the schema; read_result_set enforces it.
+// its samples. docs/accuracy/harness.md describes the schema; read_result_set enforces it.
 #pragma once
 
 #include <filesystem>

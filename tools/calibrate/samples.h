@@ -27,7 +27,7 @@ struct Summary {
 };
 
 struct Sample {
-  std::string quantity;  // "copy bandwidth", "launch gap": docs/calibrate.md has the list.
+  std::string quantity;  // "copy bandwidth", "launch gap": docs/accuracy/harness.md has the list.
   std::string unit;      // One of units().
   std::vector<Parameter> parameters;
   Summary summary;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is a measured log normal for its machine, and if not, what explains it? Each fault that the
 // machine can have is simulated, and the curves of all of them are held against the log
-// (docs/doctor.md).
+// (docs/commands/doctor.md).
 #pragma once
 
 #include <cstddef>

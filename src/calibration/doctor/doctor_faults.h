@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may be wrong with a machine, each as a what-if: the same job on a changed machine, or with
-// changed settings of NCCL (docs/doctor.md).
+// changed settings of NCCL (docs/commands/doctor.md).
 #pragma once
 
 #include <functional>

@@ -24,8 +24,9 @@ struct FamilyErrors {
   double local;
 };
 
-// The greatest likelihood of validation/ledger.csv, with the degrees below (docs/doctor.md);
-// tests/calibration/doctor/doctor_model_test.cpp holds that it is the greatest.
+// The greatest likelihood of validation/ledger.csv, with the degrees below
+// (docs/commands/doctor.md); tests/calibration/doctor/doctor_model_test.cpp holds that it is the
+// greatest.
 constexpr std::array kFamilies{FamilyErrors{"nvswitch", 0.11}, FamilyErrors{"pcie", 0.17},
                                FamilyErrors{"rdma", 0.145}, FamilyErrors{"other-network", 0.195},
                                FamilyErrors{"unlike-any", 0.22}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How likely a log is under each explanation of it (docs/doctor.md).
+// How likely a log is under each explanation of it (docs/commands/doctor.md).
 //
 // An explanation predicts all rows. With r_i = ln(measured_i / predicted_i) and x_i the base-two
 // logarithm of the size, errors of machines that no constant was fitted to have the covariance

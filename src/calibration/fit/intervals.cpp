@@ -214,7 +214,7 @@ std::string Intervals::to_yaml() const {
   std::string text =
       "# What was measured over what was foreseen, on machines that no constant was fitted to: "
       "nine\n"
-      "# rows in ten lie between low and high (docs/intervals.md).\n"
+      "# rows in ten lie between low and high (docs/accuracy/intervals.md).\n"
       "# Written by trainyard validate --leave-one-out --record-intervals.\n"
       "known:\n";
   for (const nccl::MachineKind& machine : known_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 90 % interval of a predicted time: what was measured over what was foreseen, on machines that
-// no constant was fitted to (docs/intervals.md).
+// no constant was fitted to (docs/accuracy/intervals.md).
 //
 // Errors of a machine are off together, so every system weighs the same, however many rows its
 // tables have. An interval is that of the family of machines and the range of sizes; where the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants of the event model of NCCL, fitted to measured tables: to all of them, and to those
-// of all systems but one, which it then predicts (docs/validate-command.md).
+// of all systems but one, which it then predicts (docs/commands/validate.md).
 #pragma once
 
 #include <functional>

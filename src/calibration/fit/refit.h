@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation cases predicted with constants that were fitted instead of read: to the tables of all
 // systems, and for each system to those of all others, so that it is foreseen and not remembered
-// (docs/validate-command.md).
+// (docs/commands/validate.md).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measurement sets of the harness trainyard-calibrate (docs/calibrate.md has the schema): what of
-// them is used here. The harness itself enforces the whole schema (--check).
+// Measurement sets of the harness trainyard-calibrate (docs/accuracy/harness.md has the schema):
+// what of them is used here. The harness itself enforces the whole schema (--check).
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of measurements as `trainyard calibrate` takes them: what they are is seen from what they
-// hold, and damage costs no more than the rows that it is in (docs/calibrate-command.md).
+// hold, and damage costs no more than the rows that it is in (docs/commands/calibrate.md).
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profile of NCCL for one machine: the constants of the shipped one that measured tables of that
-// machine determine, fitted to them (docs/calibrate-command.md).
+// machine determine, fitted to them (docs/commands/calibrate.md).
 #pragma once
 
 #include <cstddef>

@@ -273,7 +273,7 @@ std::string document_of(const RateCalibration& made, const GpuModel& gpu,
   body.insert(place + key.size(),
               fmt::format("  calibration: {}\n", yaml_scalar("trainyard calibrate: " + origin)));
   return "# Rates of kernels as trainyard calibrate fitted them to one GPU; the keys are those of\n"
-         "# configs/hardware/gpu-rates.yaml, docs/calibrate-command.md says how.\n\n" +
+         "# configs/hardware/gpu-rates.yaml, docs/commands/calibrate.md says how.\n\n" +
          body;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rates of kernels (configs/hardware/gpu-rates.yaml) fitted to what the harness measured on one GPU
-// (docs/calibrate-command.md). Kernels that ran alone: what a training step adds to them, other
+// (docs/commands/calibrate.md). Kernels that ran alone: what a training step adds to them, other
 // kernels beside them and a host that is late, is in no measurement set.
 #pragma once
 

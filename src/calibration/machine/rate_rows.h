@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of kernels of one GPU in a measurement set of the harness (docs/calibrate.md), as rows that
-// the model of operators (operator_time.h) predicts.
+// Times of kernels of one GPU in a measurement set of the harness (docs/accuracy/harness.md), as
+// rows that the model of operators (operator_time.h) predicts.
 #pragma once
 
 #include <string>

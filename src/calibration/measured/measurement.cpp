@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading measured tables: the choice of format, and the YAML form (docs/measurements.md).
+// Reading measured tables: the choice of format, and the YAML form (docs/inputs/measurements.md).
 #include "calibration/measured/measurement.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured tables: a collective's time per message size on a real machine, read from a YAML table
-// (validation/nccl/) or from the text that nccl-tests prints. docs/measurements.md has the formats.
+// (validation/nccl/) or from the text that nccl-tests prints. docs/inputs/measurements.md has the
+// formats.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured memory of training steps (validation/training/memory/, docs/memory.md): plans with the
-// figure that their source printed, and the level at which it was taken.
+// Measured memory of training steps (validation/training/memory/, docs/models/memory.md): plans
+// with the figure that their source printed, and the level at which it was taken.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured transfers: what bandwidth and latency tests printed on real machines, with the cluster
-// and the devices that stand for them (validation/transfers/, docs/measurements.md).
+// and the devices that stand for them (validation/transfers/, docs/inputs/measurements.md).
 #pragma once
 
 #include <filesystem>

@@ -165,7 +165,8 @@ std::string calibrated_profile(const ProfileConstants& constants,
   }
   return "# Constants of the event model of NCCL, as trainyard calibrate fitted them to one "
          "machine.\n"
-         "# docs/nccl-timing.md explains the keys, docs/calibrate-command.md what `fit` says.\n\n" +
+         "# docs/models/nccl-timing.md explains the keys, docs/commands/calibrate.md what `fit` "
+         "says.\n\n" +
          body + calibration_section(origin);
 }
 

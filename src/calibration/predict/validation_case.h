@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A validation case: one measured table, the cluster that stands for the machine, and what must be
-// known about the run. One YAML file each; docs/validate-command.md explains the keys.
+// known about the run. One YAML file each; docs/commands/validate.md explains the keys.
 #pragma once
 
 #include <filesystem>

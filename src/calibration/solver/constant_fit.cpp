@@ -219,7 +219,7 @@ class Estimator {
     return known;
   }
 
-  // H^-1 of those that are free (docs/calibrate-command.md).
+  // H^-1 of those that are free (docs/commands/calibrate.md).
   static Eigen::MatrixXd inverse_of(const Knowledge& known, const Places& free) {
     Eigen::MatrixXd curvature = known.slopes(free, free);
     curvature.diagonal() += known.spreads(free).array().square().inverse().matrix();

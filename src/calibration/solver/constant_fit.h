@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants of a model that measurements of one machine determine, with their intervals
-// (docs/calibrate-command.md has the equations).
+// (docs/commands/calibrate.md has the equations).
 //
 // Unlike robust_fit.h on its own, which weighs tables of many machines, every row counts by itself
 // here, starts are the values that are shipped, and a constant is either determined by the rows or

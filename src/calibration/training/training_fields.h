@@ -3,7 +3,7 @@
 // it. A field that is not said is absent; nothing is guessed here.
 //
 // Tables (training_rows.h) and the assumptions of cases (training_case.h) are written with the same
-// keys. docs/training-validation.md lists them.
+// keys. docs/accuracy/training-validation.md lists them.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of measured training steps: validation/training/*.yaml. docs/training-validation.md has
-// the keys.
+// Tables of measured training steps: validation/training/*.yaml.
+// docs/accuracy/training-validation.md has the keys.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `trainyard calibrate`: a profile of NCCL that is fitted to measurements of one machine
-// (docs/calibrate-command.md).
+// (docs/commands/calibrate.md).
 #pragma once
 
 #include <iosfwd>

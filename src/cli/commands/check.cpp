@@ -29,7 +29,8 @@ constexpr std::string_view kExample = R"(
 A file is a cluster, a server or a part of the hardware catalogue, which its keys tell; or give the
 name of a cluster in configs/clusters. Without any, all of configs is checked. What is found is a
 line each:
-FILE: SEVERITY: CODE: MESSAGE (docs/check.md explains the codes). Notes and warnings are no failure.
+FILE: SEVERITY: CODE: MESSAGE (docs/commands/check.md explains the codes). Notes and warnings are
+no failure.
 Exit status: 0, 1 if there is an error (with --strict, a warning), 2 if a file cannot be read.
 
 Examples:

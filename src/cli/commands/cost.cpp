@@ -38,7 +38,7 @@ Watts are the limits of data sheets; prices come from --prices alone, a YAML fil
   years: 4            # over which parts are paid off
   parts: {H100-SXM: {price: 25000, idle_watts: 75}, ConnectX-7: {price: 1500, watts: 25}}
 
-Parts without watts or price are named and not in the sums (docs/cost-command.md).
+Parts without watts or price are named and not in the sums (docs/commands/cost.md).
 
 Examples:
   trainyard cost --cluster dgx-h100 --nodes 16

@@ -34,9 +34,9 @@ constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostXmlBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kExample = R"(
-LOG is the output of nccl-tests, with one run or several, or a table (docs/measurements.md).
+LOG is the output of nccl-tests, with one run or several, or a table (docs/inputs/measurements.md).
 Nodes and GPUs are those of the log where it says them. Exit status: 0 if the log is normal, 1 if
-it is not (docs/doctor.md).
+it is not (docs/commands/doctor.md).
 
 Examples:
   trainyard doctor all_reduce.log --cluster dgx-h100

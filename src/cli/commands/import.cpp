@@ -25,7 +25,7 @@ constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kExample = R"(
 FILE is a topology file of NCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine) or the output of
-nvidia-smi topo -m. The result is a cluster file of one server (docs/import-export.md).
+nvidia-smi topo -m. The result is a cluster file of one server (docs/commands/import.md).
 
 Examples:
   trainyard import machine.xml --output machine.yaml

@@ -35,7 +35,7 @@ namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 OP is all_reduce, all_gather, reduce_scatter, broadcast, reduce, or all (the default). NCCL's
-estimates are for choosing between algorithms, no predictions of time (docs/plan-command.md).
+estimates are for choosing between algorithms, no predictions of time (docs/commands/plan.md).
 
 Examples:
   trainyard plan --cluster dgx-h100 --nodes 4

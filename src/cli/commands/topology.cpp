@@ -28,9 +28,10 @@ namespace {
 namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
-A cluster is a file or the name of one in configs/clusters (docs/clusters.md says how to write one).
+A cluster is a file or the name of one in configs/clusters (docs/inputs/clusters.md says how to
+write one).
 The default is a summary in the chosen format; --dot and --json give the whole graph instead,
---nccl-xml and --smi one server in the forms of NCCL and nvidia-smi (docs/import-export.md).
+--nccl-xml and --smi one server in the forms of NCCL and nvidia-smi (docs/commands/import.md).
 
 Examples:
   trainyard topology --cluster dgx-h100 --nodes 64

@@ -40,7 +40,7 @@ namespace options = boost::program_options;
 constexpr std::string_view kExample = R"(
 All plans of the axes are looked at: those that cannot be had or do not fit the memory are counted,
 the others timed in the order of a bound that they cannot undercut, until the next bound is above
-the time of the last plan that is wanted (docs/search-command.md). Axes without values of their own
+the time of the last plan that is wanted (docs/commands/search.md). Axes without values of their own
 have those of the documentation.
 
 Examples:

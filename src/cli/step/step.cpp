@@ -62,7 +62,7 @@ std::string servers_note(const ParameterServerRun& run, const ParameterServers& 
                                                        : "synchronous";
   return fmt::format(
       "{} workers and {} parameter servers on {}, {}: the mean of {} steps; weights are {:.2f} "
-      "steps old on average and {} at most (docs/parameter-servers.md)",
+      "steps old on average and {} at most (docs/models/parameter-servers.md)",
       run.workers, run.servers, servers.on_workers ? "their hosts" : "hosts of their own",
       consistency, run.steps, run.staleness.mean, run.staleness.most);
 }
@@ -73,13 +73,13 @@ std::string method_note(const StepRun& run, bool has_jitter) {
   }
   if (!run.graph) {
     return "closed forms: overlap of gradients and weights with passes, of tensor and context "
-           "traffic with products; jitter; optimizer (docs/step.md)";
+           "traffic with products; jitter; optimizer (docs/models/step.md)";
   }
   const OperationGraph& graph = run.graph->lowered.graph;
   const std::size_t folded = static_cast<std::size_t>(graph.ranks()) / graph.present().size();
   return fmt::format(
-      "a graph of {} operations on {} ranks{} (docs/step-graph.md){}", graph.operations().size(),
-      graph.present().size(),
+      "a graph of {} operations on {} ranks{} (docs/models/step-graph.md){}",
+      graph.operations().size(), graph.present().size(),
       folded > 1 ? fmt::format(", of which each stands for {} that do the same", folded) : "",
       has_jitter ? "" : "; closed forms: jitter");
 }
@@ -92,7 +92,7 @@ std::optional<std::string> sharing_note(const StepRun& run) {
   }
   return fmt::format(
       "groups of one kind that work at the same time share links: one of them gets {:.2g} times "
-      "the rate that it has alone (docs/step.md)",
+      "the rate that it has alone (docs/models/step.md)",
       run.least_share);
 }
 

@@ -205,8 +205,8 @@ void add_foreign_options(options::options_description& all) {
   }
   auto add = all.add_options();
   add("workload-format", options::value<std::string>()->value_name("NAME"),
-      ("of a workload of another tool (docs/foreign-workloads.md), if its name and first word do "
-       "not say it: " +
+      ("of a workload of another tool (docs/inputs/foreign-workloads.md), if its name and first "
+       "word do not say it: " +
        alternatives(names))
           .c_str());
   add("comm-groups", options::value<std::string>()->value_name("FILE"),

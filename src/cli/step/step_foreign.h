@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `trainyard step` with a workload of another tool (docs/foreign-workloads.md).
+// `trainyard step` with a workload of another tool (docs/inputs/foreign-workloads.md).
 #pragma once
 
 #include <boost/program_options.hpp>

@@ -190,7 +190,7 @@ HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const
   html.notes = report.notes;
   html.notes.emplace_back(
       "steps have no interval: how far predictions of measured steps are off is in "
-      "docs/accuracy.md");
+      "docs/accuracy/accuracy.md");
   return html;
 }
 

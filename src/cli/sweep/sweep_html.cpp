@@ -104,7 +104,7 @@ HtmlReport sweep_html(const SweepSpec& spec, const Table& table,
   }
   html.notes.emplace_back(
       "the charts are of predictions without intervals: how far such are off is in "
-      "docs/accuracy.md");
+      "docs/accuracy/accuracy.md");
   return html;
 }
 

@@ -39,7 +39,7 @@ namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 A case is a YAML file that names a measured table, a cluster and how NCCL was run
-(docs/validate-command.md). Exit status 1: a recorded budget is exceeded.
+(docs/commands/validate.md). Exit status 1: a recorded budget is exceeded.
 
 Examples:
   trainyard validate

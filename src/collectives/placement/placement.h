@@ -7,7 +7,7 @@
 //   other, and two channels, so that both trees of the double tree are used.
 // - Several nodes: as many channels as give every NIC and every ring the same number; they enter
 //   and leave a node at GPUs next to different NICs, and equal neighbours are joined on one rail.
-//   Nodes may differ; each kind has rings and cuts of its own (docs/collectives.md).
+//   Nodes may differ; each kind has rings and cuts of its own (docs/models/collectives.md).
 // - GPUs that hang off the switches of a grid, without NICs: rings from neighbour to neighbour, one
 //   channel each way.
 // - multi-ring: the dimensions of rank_grid.h; on a grid fabric a channel for each dimension and

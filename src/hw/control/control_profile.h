@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control as configs/transport/control/*.yaml states it, for ports of any speed, and
-// what that means for one port. docs/transport.md explains the keys.
+// what that means for one port. docs/models/transport.md explains the keys.
 #pragma once
 
 #include <filesystem>

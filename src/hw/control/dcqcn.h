@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DCQCN (Zhu et al., SIGCOMM 2015): the receiver answers marked packets with CNPs (notification
 // point), the sender cuts its rate for them and recovers by a timer and a byte counter (reaction
-// point). docs/transport.md has the equations of both profiles and where they differ.
+// point). docs/models/transport.md has the equations of both profiles and where they differ.
 //
 // Rates and alpha are real numbers, as in the paper; times and sizes are integers. No ticks are
 // kept: everything that has expired is caught up with when somebody asks. How often that happens

@@ -41,8 +41,9 @@ struct DcqcnFixedPoint {
 [[nodiscard]] DcqcnFixedPoint dcqcn_fixed_point(const DcqcnFluid& fluid, int flows);
 
 // The same by following one flow from a CNP to the next, as notification and reaction points work
-// (our own, docs/dcqcn.md): a mark counts only when `cnp_interval` has passed since the last CNP,
-// and that CNP restarted the timers. With s(t) the chance that no CNP has come t after the last,
+// (our own, docs/models/dcqcn.md): a mark counts only when `cnp_interval` has passed since the last
+// CNP, and that CNP restarted the timers. With s(t) the chance that no CNP has come t after the
+// last,
 //   s(t) = 1 until tau, then (1-p)^(R (t - tau))
 //   alpha = 1 / (1 + sum of s(k tau'))
 // and RT = R, RC = R (1 - alpha/2) led through the increases at k T and k B / R, p is where the

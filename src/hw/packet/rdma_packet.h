@@ -3,7 +3,7 @@
 //
 // Wire bytes are all that takes time on the line. Sources of the sizes: InfiniBand Architecture
 // Specification 1.4, chapters 5 and 9, its annex 17 (RoCEv2), IEEE 802.3 clauses 3 and 4.
-// docs/transport.md has the tables.
+// docs/models/transport.md has the tables.
 #pragma once
 
 #include <cstdint>

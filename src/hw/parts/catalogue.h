@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that clusters are made of, read from configs/hardware/*.yaml. Every value has a source;
-// docs/hardware.md explains the keys and where the numbers come from.
+// docs/models/hardware.md explains the keys and where the numbers come from.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How RDMA runs over a fabric, as configs/transport/default.yaml and files like it state it:
 // congestion control, marking, flow control, buffers of switches, recovery from loss.
-// docs/transport.md explains the keys.
+// docs/models/transport.md explains the keys.
 #pragma once
 
 #include <cstdint>

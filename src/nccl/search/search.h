@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's graph search: for each pattern, how many channels of what bandwidth a node carries, in
-// which order of GPUs and with which NICs (docs/nccl-search.md).
+// which order of GPUs and with which NICs (docs/models/nccl-search.md).
 //
 // Speeds are tried from a fixed list, fast to slow. For each, what is asked of the channels is
 // relaxed step by step; then channels are doubled where they are fast; then speeds are raised again

@@ -17,7 +17,8 @@
 // passed on the last, so it is never idle while work waits, as under fair sharing, but equal blocks
 // come apart: one waits while another sends. Fair sharing would keep blocks that start together in
 // step for ever, and they would all leave the link idle together in every step in which they do
-// not send; on real machines the link is idle only about once in a kernel (docs/nccl-timing.md).
+// not send; on real machines the link is idle only about once in a kernel
+// (docs/models/nccl-timing.md).
 #pragma once
 
 #include <array>

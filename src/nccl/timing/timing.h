@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long NCCL's collectives take: the event model (docs/nccl-timing.md).
+// How long NCCL's collectives take: the event model (docs/models/nccl-timing.md).
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's tuning model: for each function, algorithm and protocol a latency and a bandwidth, from
 // what the graph search found (NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel). Equations and
-// what differs between releases: docs/nccl-tuning.md.
+// what differs between releases: docs/models/nccl-tuning.md.
 #pragma once
 
 #include <cstdint>

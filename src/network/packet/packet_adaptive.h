@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Switches that choose the port of a packet at the instant at which it reaches them, by what waits
-// at each port that leads on (hw/switch/port_chooser.h). docs/packet.md says how the engine works
-// through such switches.
+// at each port that leads on (hw/switch/port_chooser.h). docs/models/packet.md says how the engine
+// works through such switches.
 //
 // The ways of a connection are paths of as many links. Where several of them have come by the same
 // links up to a switch and go on by different ones, these form a fan. A packet carries a position

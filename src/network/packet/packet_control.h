@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending ends under a congestion control that ACKs drive: what each connection has under way,
 // and the control itself (hw/control/congestion_control.h), which is told of packets and ACKs and
-// says how much may be under way and how fast. docs/packet.md has what each control gets.
+// says how much may be under way and how fast. docs/models/packet.md has what each control gets.
 //
 // Sizes are bytes on the line, as in the counters of ports. A packet is known by its number in its
 // connection: when it was sent and how large it is lie in a ring by that number. What switches

@@ -2,7 +2,7 @@
 // Credits of a link in the packet engine: its sender begins a data packet only while the buffer at
 // the far end has room for the largest one. A packet takes its bytes of the buffer when it begins
 // on the link and gives them back when its last byte has left the far end; the sender knows that
-// after the latency of the link. docs/packet.md says what is left out.
+// after the latency of the link. docs/models/packet.md says what is left out.
 #pragma once
 
 #include <cstdint>

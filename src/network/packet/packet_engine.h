@@ -13,7 +13,7 @@
 // A message may be sent at any time that is not before the end of the last window that was run:
 // run a window only when everything before its end has been sent. A message ends at its target in a
 // later window than the one in which its last packet left the last port, so whoever is told of the
-// end can answer in time. docs/packet.md has the rules of each part.
+// end can answer in time. docs/models/packet.md has the rules of each part.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receiver credits in the packet engine (hw/control/receiver_credit.h): the source asks by a
 // control packet for what it may not send at once, a pacer at the link by which the target gets its
-// data grants it by control packets back. docs/packet.md says what each packet carries.
+// data grants it by control packets back. docs/models/packet.md says what each packet carries.
 //
 // The pacer of a port works in the time of the end of its link, as all that happens there: grants
 // of a window are made in the window before it, when all is known that comes until then. So they

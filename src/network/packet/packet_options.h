@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the packet engine is told beside the topology. docs/packet.md says what each means.
+// What the packet engine is told beside the topology. docs/models/packet.md says what each means.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts that pause the switches that send to them (hw/switch/slow_receiver.h), and watchdogs of
-// ports that are paused for too long (hw/switch/pfc.h). docs/packet.md says what they do.
+// ports that are paused for too long (hw/switch/pfc.h). docs/models/packet.md says what they do.
 //
 // A host's buffer lies at the port by which it answers: that one is told of every packet that
 // arrives, and sends the pause frames. A watchdog looks at its port at multiples of its poll

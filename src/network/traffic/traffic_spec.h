@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flows a traffic file asks for (docs/traffic-command.md): groups, each of one kind.
+// What flows a traffic file asks for (docs/commands/traffic.md): groups, each of one kind.
 #pragma once
 
 #include <cstdint>

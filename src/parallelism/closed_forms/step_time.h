@@ -4,7 +4,7 @@
 // Layers and ends of the model make passes of stages, passes a pipeline (pipeline_timeline.h). The
 // step is the time line of its busiest rank: what it computes, the traffic that shows, and what it
 // waits for; then gradients, optimizer and weights. Exposed traffic is worked out from closed forms
-// over the times of collectives alone; docs/step.md has all of them.
+// over the times of collectives alone; docs/models/step.md has all of them.
 #pragma once
 
 #include "parallelism/memory/step_job.h"

@@ -14,8 +14,8 @@
 // - waits for all ranks, as clipping by the norm of all gradients does; runs the optimizer; and
 //   without overlap gathers the new weights.
 // Transfers between stages are buffered messages, on streams of their own, or on that of
-// computation where software does not overlap them. docs/step-graph.md compares this with the
-// closed forms.
+// computation where software does not overlap them. docs/models/step-graph.md compares this with
+// the closed forms.
 #pragma once
 
 #include <cstdint>

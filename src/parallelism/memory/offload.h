@@ -5,7 +5,7 @@
 // the CPU updates in tiles, and while it works on one the new 16-bit weights of the one before come
 // up. ZeRO-Offload: Ren et al., arXiv 2101.06840, sections 4 and 5. Activations of a layer go down
 // after its forward and come up before its backward, beside the layers next to it. ZeRO-Infinity:
-// Rajbhandari et al., arXiv 2104.07857, section 5. docs/step.md has the closed forms.
+// Rajbhandari et al., arXiv 2104.07857, section 5. docs/models/step.md has the closed forms.
 #pragma once
 
 #include <cstdint>

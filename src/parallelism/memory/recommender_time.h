@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank computes in a step of a recommendation model, and what it sends: operators from the
-// shapes of the model and what the rank holds of the tables. docs/recommenders.md has the
+// shapes of the model and what the rank holds of the tables. docs/models/recommenders.md has the
 // equations.
 #pragma once
 

@@ -4,7 +4,8 @@
 // are alike, so that p ranks stand for all.
 //
 // Three levels, as published figures have them: what PyTorch's allocator has given out, what it has
-// reserved, and what the device shows as used. docs/memory.md has the equations and their sources.
+// reserved, and what the device shows as used. docs/models/memory.md has the equations and their
+// sources.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank keeps of a forward pass for the backward pass, tensor by tensor. The list is that of
 // Korthikanti et al., arXiv 2205.05198, section 4, written for layers of any shape; its sums are
-// the closed forms of that paper. docs/memory.md has the table.
+// the closed forms of that paper. docs/models/memory.md has the table.
 //
 // Left out as in that paper: what has a few numbers a token, such as the statistics of norms.
 #pragma once

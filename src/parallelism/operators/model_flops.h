@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point operations of a training step, by each convention that published figures use. They
 // differ by up to a factor of two, so that every utilisation names the one that it was computed
-// with. docs/models.md has the formulas.
+// with. docs/models/models.md has the formulas.
 #pragma once
 
 #include <array>

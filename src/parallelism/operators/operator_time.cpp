@@ -10,7 +10,8 @@ namespace trainyard {
 namespace {
 
 // Rows and columns of a tile, and the share of the rate that a multiprocessor reaches with it. The
-// smaller the tile, the more operands it reads for each operation. Estimates; see docs/step.md.
+// smaller the tile, the more operands it reads for each operation. Estimates; see
+// docs/models/step.md.
 struct Tile {
   std::int64_t rows;
   std::int64_t columns;

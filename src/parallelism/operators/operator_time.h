@@ -5,7 +5,7 @@
 // in waves: ceil(tiles / multiprocessors) waves of 2 m n (K + K0) operations at the rate of one
 // multiprocessor. Of the tiles 256 x 128, 128 x 128, 128 x 64 and 64 x 64, at 1, 0.86, 0.69 and
 // 0.52 of the rate, the fastest is taken; never faster than the operands pass memory; and each
-// kernel has its start. docs/step.md has the rest.
+// kernel has its start. docs/models/step.md has the rest.
 #pragma once
 
 #include <cstdint>

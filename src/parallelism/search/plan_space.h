@@ -37,7 +37,7 @@ struct PlanAxes {
 // The axes of the workload's own plan, each with the one value that it has there.
 [[nodiscard]] PlanAxes axes_of(const Workload& workload);
 
-// What a search looks at where nothing else is said; docs/search-command.md has the lists.
+// What a search looks at where nothing else is said; docs/commands/search.md has the lists.
 // `domain_gpus`: GPUs of an NVLink domain, over which tensor ranks are spread.
 [[nodiscard]] PlanAxes default_axes(const Workload& workload, int gpus, int domain_gpus);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads in files of other tools, as operation graphs (docs/foreign-workloads.md).
+// Workloads in files of other tools, as operation graphs (docs/inputs/foreign-workloads.md).
 //
 // A reader takes everything in a file or says what it cannot take: ConfigError, one line, with the
 // file, the line or node, and the field. What has no effect by a rule of the page is counted.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which collectives and transfers a step makes, with which ranks and how large: the volumes of each
-// kind of parallelism follow from this list alone. docs/step.md has them as formulas.
+// kind of parallelism follow from this list alone. docs/models/step.md has them as formulas.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of workloads that other tools write: their formats and which rank each file is of
-// (docs/foreign-workloads.md).
+// (docs/inputs/foreign-workloads.md).
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What decides the memory of a training step beside model and plan: number formats, kernels and
 // what the software holds for itself. Named settings stand for whole software stacks;
-// docs/memory.md has their sources.
+// docs/models/memory.md has their sources.
 #pragma once
 
 #include <cstdint>

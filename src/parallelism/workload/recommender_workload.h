@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training of a recommendation model as its YAML file describes it, and the software that runs
-// it. docs/recommenders.md explains the keys.
+// it. docs/models/recommenders.md explains the keys.
 #pragma once
 
 #include <array>

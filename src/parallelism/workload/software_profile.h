@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The software that trains, as far as a step's time depends on it: which kernels it has and what it
-// overlaps. configs/software/*.yaml; docs/step.md explains the keys.
+// overlaps. configs/software/*.yaml; docs/models/step.md explains the keys.
 #pragma once
 
 #include <cstdint>

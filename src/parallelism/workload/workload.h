@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training job as its YAML file describes it: model, plan, batch, precision and the software that
-// runs it. docs/step.md explains the keys.
+// runs it. docs/models/step.md explains the keys.
 #pragma once
 
 #include <filesystem>

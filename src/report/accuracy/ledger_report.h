@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accuracy ledger: validation/ledger.csv, and its summary in docs/accuracy.md.
+// The accuracy ledger: validation/ledger.csv, and its summary in docs/accuracy/accuracy.md.
 #pragma once
 
 #include <span>

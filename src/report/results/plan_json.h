@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-// Everything that was decided, under keys that stay as they are (docs/plan-command.md).
+// Everything that was decided, under keys that stay as they are (docs/commands/plan.md).
 [[nodiscard]] std::string render_plan_json(const PlanReport& report);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the top of a cluster file and puts servers and fabric together (docs/clusters.md).
+// Reads the top of a cluster file and puts servers and fabric together (docs/inputs/clusters.md).
 #include "topology/cluster/cluster.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -2,7 +2,7 @@
 // The inside of one server as imports and exports see it: which device hangs off which PCIe switch
 // and CPU, and how many links join the GPUs. Between a Topology (server_export.h), NCCL's topology
 // file (nccl_import.h, server_export.h), the matrix of nvidia-smi (smi_import.h, server_export.h)
-// and the text of a cluster file (docs/import-export.md).
+// and the text of a cluster file (docs/commands/import.md).
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,8 @@ struct FormerIndices {
 // NODE.
 [[nodiscard]] std::vector<std::vector<SmiCell>> distances(const ServerOutline& tree);
 
-// What a cluster file says about this server (docs/clusters.md), the parts of `catalogue` being
-// known: one server, no fabric. Remarks become comments.
+// What a cluster file says about this server (docs/inputs/clusters.md), the parts of `catalogue`
+// being known: one server, no fabric. Remarks become comments.
 struct ClusterText {
   std::string name;
   std::string source;

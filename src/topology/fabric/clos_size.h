@@ -8,7 +8,7 @@
 // pods of as many as a spine has ports down, each with spines of its own, and spine i of all pods
 // meets in group i of the cores, of which there are as few as have the ports and let every spine
 // spread its uplinks evenly. This gives the counts of NVIDIA's SuperPOD reference architectures
-// (docs/clusters.md).
+// (docs/inputs/clusters.md).
 #pragma once
 
 #include <string>

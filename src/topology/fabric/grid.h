@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches at coordinates, or chips that route themselves: torus, mesh, HyperX (docs/clusters.md).
+// Switches at coordinates, or chips that route themselves: torus, mesh, HyperX
+// (docs/inputs/clusters.md).
 //
 // Switch (x0, x1, ...) has number x0 + k0 (x1 + k1 (...)). In a torus or mesh it is joined to its
 // neighbours in each dimension, in a HyperX to all switches that differ from it in one coordinate

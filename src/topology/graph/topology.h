@@ -79,7 +79,7 @@ struct ServerTraits {
   // What one pair of devices that stages through host memory gets of the slowest link in between:
   // two copies through a ring of bounce buffers overlap, but not without gaps. Measured: copies
   // between RTX 4090 with peer access off run at 18.4 to 20.6 GB/s, to and from the host alone at
-  // 25.9 to 26.2 (docs/topology.md, Staging).
+  // 25.9 to 26.2 (docs/models/topology.md, Staging).
   double staging_share = 0.75;
   // Of all sockets together; nothing where the file does not say.
   std::optional<Bytes> host_memory = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks for what is likely a mistake in a cluster, or what its owner should know
-// (docs/check.md has the table of codes).
+// (docs/commands/check.md has the table of codes).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // A root complex costs its latency once on a way through it, whether it ends in the memory, goes
 // back to PCIe or on to another socket: half is charged on each PCIe link at its CPU end, half in
 // the latency of the memory. So GPUs of two sockets pay one root complex and the link between the
-// sockets, as measured (docs/hardware.md).
+// sockets, as measured (docs/models/hardware.md).
 #include "topology/server/server_tree.h"
 
 #include <spdlog/fmt/fmt.h>

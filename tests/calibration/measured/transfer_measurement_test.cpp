@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader of measured transfers, and every row of validation/transfers against the model. The
-// section "Transfers" of docs/accuracy.md is written from the result (UPDATE_GOLDEN=1).
+// section "Transfers" of docs/accuracy/accuracy.md is written from the result (UPDATE_GOLDEN=1).
 //
 // A budget is the error that was seen when the row was added, rounded up to a whole per cent. It
 // may only go down.
@@ -74,7 +74,7 @@ TEST_CASE("measured transfers are predicted within their budgets") {
     }
   }
   CAPTURE(beyond);
-  const std::filesystem::path page = kRoot / "docs/accuracy.md";
+  const std::filesystem::path page = kRoot / "docs/accuracy/accuracy.md";
   const std::string before = read(page);
   const std::size_t begin = before.find(kBegin);
   const std::size_t end = before.find(kEnd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bus bandwidth of rings (and of operations that go straight) for the largest measured message,
 // against every measured table in validation/nccl that NCCL ran as rings, or would have: what the
-// link rates of the catalogue are worth. docs/accuracy.md is written from the result
+// link rates of the catalogue are worth. docs/accuracy/accuracy.md is written from the result
 // (UPDATE_GOLDEN=1) and must agree with it.
 //
 // A budget is the error that was seen when the case was added, rounded up to a whole per cent. It
@@ -116,7 +116,7 @@ TEST_CASE("large messages reach the measured bus bandwidth within their budgets"
                     outcome.measured, outcome.predicted, outcome.error_percent(), item.remark);
   }
 
-  const std::filesystem::path page = kRoot / "docs" / "accuracy.md";
+  const std::filesystem::path page = kRoot / "docs/accuracy/accuracy.md";
   const std::string before = read(page);
   const std::size_t begin = before.find(kBegin);
   const std::size_t end = before.find(kEnd);

@@ -106,7 +106,7 @@ TEST_CASE("options of validate that cannot be met are refused") {
 }
 
 TEST_CASE("the page about the command validate names every option") {
-  const std::string page = read_text_file(source_dir() / "docs/validate-command.md");
+  const std::string page = read_text_file(source_dir() / "docs/commands/validate.md");
   const boost::program_options::options_description described = validate_options();
   for (const auto& option : described.options()) {
     INFO(option->long_name());

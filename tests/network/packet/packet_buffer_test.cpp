@@ -187,10 +187,10 @@ Shares slowest_shares(const Hashing& what) {
 }
 
 TEST_CASE("the slowest of hashed flows has what balls in bins leave it", "[published]") {
-  // The expected maximum of balls in bins, exact; docs/transport.md has the table. The last two are
-  // remedies: eight queue pairs for one (Gangidi et al., "RDMA over Ethernet for distributed AI
-  // training at Meta scale", SIGCOMM 2024), and uplinks twice as fast as hosts in place of twice as
-  // many (Jiang et al., "MegaScale", NSDI 2024).
+  // The expected maximum of balls in bins, exact; docs/models/transport.md has the table. The last
+  // two are remedies: eight queue pairs for one (Gangidi et al., "RDMA over Ethernet for
+  // distributed AI training at Meta scale", SIGCOMM 2024), and uplinks twice as fast as hosts in
+  // place of twice as many (Jiang et al., "MegaScale", NSDI 2024).
   const std::array<Hashing, 6> cases{
       {{.hosts = 4, .uplinks = 4, .trials = 400},
        {.hosts = 8, .uplinks = 8, .trials = 300},

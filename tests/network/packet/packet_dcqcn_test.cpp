@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DCQCN on the packet engine: flows come to equal shares, the queue to where the equations say, and
-// both are lost where the literature says so. docs/dcqcn.md has the figures.
+// both are lost where the literature says so. docs/models/dcqcn.md has the figures.
 //
 // Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015. Zhu, Ghobadi,
 // Misra, Padhye, "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY", CoNEXT 2016.

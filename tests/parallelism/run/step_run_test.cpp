@@ -56,7 +56,7 @@ TEST_CASE("published steps of encoders and of images are predicted too fast", "[
     std::vector<std::string> settings;
     int gpus = 1;
     double seconds = 0.0;
-    double ratio = 0.0;  // Of the prediction to it; docs/models.md.
+    double ratio = 0.0;  // Of the prediction to it; docs/models/models.md.
   };
   const auto bert = [](int micro, int global, int sequence) {
     return std::vector<std::string>{"software=megatron-unfused", "precision=fp16", "plan={}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements of one node without NCCL, each in the file of its name. docs/calibrate.md says
-// what each one does, sample by sample. All throw std::runtime_error.
+// The measurements of one node without NCCL, each in the file of its name. docs/accuracy/harness.md
+// says what each one does, sample by sample. All throw std::runtime_error.
 #pragma once
 
 #include "calibrate/cuda/device.h"
