@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the source tree that no compiler checks: layers, missing tests, sizes, banned words.
+// The rules of the source tree that no compiler checks: missing tests, sizes, banned words. Those
+// about its folders are in tests/rooms_test.cpp.
 //
 // A rule is a function from source files to complaints, "file:line: what is wrong", so that each is
 // shown to find what it should in a text written here before it is run over the tree. Rules about
@@ -25,12 +26,6 @@ namespace {
 
 using Complaints = std::vector<std::string>;
 
-// A folder may include itself and the folders above it.
-constexpr std::array<std::string_view, 10> kLayers = {
-    "sim",  "hw",          "topology",    "network", "collectives",
-    "nccl", "parallelism", "calibration", "report",  "cli",
-};
-
 // Sources without a test of their own, each with the reason.
 struct Untested {
   std::string_view source;
@@ -43,6 +38,7 @@ constexpr std::array<Untested, 2> kUntested = {{
 
 constexpr std::size_t kMostLines = 500;
 constexpr std::size_t kMostColumns = 100;
+constexpr std::size_t kMostFunctionLines = 70;
 
 std::string complaint(const SourceFile& file, std::size_t line_index, std::string_view text) {
   return file.path + ":" + std::to_string(line_index + 1) + ": " + std::string(text);
@@ -60,11 +56,6 @@ bool is_header(const SourceFile& file) {
   return ends_with(file.path, ".h");
 }
 
-std::size_t layer_of(std::string_view folder) {
-  return static_cast<std::size_t>(std::find(kLayers.begin(), kLayers.end(), folder) -
-                                  kLayers.begin());
-}
-
 // "network" for "src/network/flow.cpp"; empty outside src/.
 std::string folder_in_src(const SourceFile& file) {
   const std::filesystem::path path(file.path);
@@ -73,42 +64,6 @@ std::string folder_in_src(const SourceFile& file) {
     return "";
   }
   return part->string();
-}
-
-// What `#include "..."` names on this line, or nothing.
-std::string included_file(const SourceFile& file, std::size_t line_index) {
-  static const std::regex directive(R"re(^\s*#\s*include\s*")re");
-  const std::string& code = file.code[line_index];
-  if (code.find("include") == std::string::npos || !std::regex_search(code, directive)) {
-    return "";
-  }
-  const std::string& text = file.text[line_index];
-  const std::size_t first = text.find('"') + 1;
-  return text.substr(first, text.find('"', first) - first);
-}
-
-Complaints check_layers(const SourceFile& file) {
-  Complaints complaints;
-  const std::string folder = folder_in_src(file);
-  if (folder.empty()) {
-    return complaints;
-  }
-  if (layer_of(folder) == kLayers.size()) {
-    return {complaint(file, 0, "src/" + folder + " is not in the list of layers")};
-  }
-  for (std::size_t i = 0; i < file.text.size(); ++i) {
-    const std::string included = included_file(file, i);
-    if (included.empty()) {
-      continue;
-    }
-    const std::string target = included.substr(0, included.find('/'));
-    if (layer_of(target) == kLayers.size()) {
-      complaints.push_back(complaint(file, i, "\"" + included + "\" does not start with a layer"));
-    } else if (layer_of(target) > layer_of(folder)) {
-      complaints.push_back(complaint(file, i, folder + " is below " + target + " and includes it"));
-    }
-  }
-  return complaints;
 }
 
 Complaints check_frame(const SourceFile& file) {
@@ -132,6 +87,54 @@ Complaints check_sizes(const SourceFile& file) {
     if (count_columns(file.text[i]) > kMostColumns) {
       complaints.push_back(complaint(file, i, "more than 100 columns"));
     }
+  }
+  return complaints;
+}
+
+// Whether braces that open after `head` hold members of a namespace or a class.
+bool opens_scope(const std::string& head) {
+  static const std::regex scope(
+      R"re(^\s*(template\b.*)?(namespace|class|struct|union|extern)\b)re");
+  return std::regex_search(head, scope) && head.find(')') == std::string::npos;
+}
+
+// A function is what stands in braces after a text with parentheses, in a namespace or a class. Its
+// lines are counted from the first of that text to the closing brace.
+Complaints check_function_sizes(const SourceFile& file) {
+  struct Brace {
+    bool is_scope;
+    bool is_function;
+    std::size_t first_line;
+  };
+  Complaints complaints;
+  std::vector<Brace> open;
+  std::string head;
+  std::size_t head_line = 0;
+  for (std::size_t line = 0; line < file.code.size(); ++line) {
+    if (!file.code[line].empty() && file.code[line][0] == '#') {
+      continue;
+    }
+    for (const char letter : file.code[line]) {
+      if (letter == '{') {
+        const bool is_outside = open.empty() || open.back().is_scope;
+        const bool is_scope = is_outside && opens_scope(head);
+        const bool is_function = is_outside && !is_scope && head.find(')') != std::string::npos;
+        open.push_back({is_scope, is_function, head_line});
+      } else if (letter == '}' && !open.empty()) {
+        if (open.back().is_function && line - open.back().first_line >= kMostFunctionLines) {
+          complaints.push_back(
+              complaint(file, open.back().first_line, "a function of more than 70 lines"));
+        }
+        open.pop_back();
+      }
+      if (letter == '{' || letter == '}' || letter == ';') {
+        head.clear();
+      } else if (!head.empty() || letter != ' ') {
+        head_line = head.empty() ? line : head_line;
+        head += letter;
+      }
+    }
+    head += head.empty() ? "" : " ";
   }
   return complaints;
 }
@@ -297,18 +300,6 @@ TEST_CASE("the tree that is checked is there", "[text]") {
   REQUIRE(count > 10);
 }
 
-TEST_CASE("each folder of src includes only itself and the folders above it", "[text]") {
-  const SourceFile sample = parse_source("src/topology/a.cpp",
-                                         "#include \"sim/units.h\"\n"
-                                         "// #include \"cli/x.h\"\n"
-                                         "#include \"network/network.h\"\n"
-                                         "#include \"b.h\"\n");
-  REQUIRE(check_layers(sample) ==
-          Complaints{"src/topology/a.cpp:3: topology is below network and includes it",
-                     "src/topology/a.cpp:4: \"b.h\" does not start with a layer"});
-  require_none(check_cpp_files(check_layers));
-}
-
 TEST_CASE("each source has a test at the same path, and no excuse is stale", "[text]") {
   const std::vector<std::string> sample = {"src/sim/a.cpp",        "src/sim/b.cpp",
                                            "src/sim/c.cpp",        "src/sim/d.h",
@@ -340,6 +331,18 @@ TEST_CASE("files and lines are of a readable size", "[text]") {
       check_sizes(parse_source("src/sim/a.h", long_file)) ==
       Complaints{"src/sim/a.h:501: more than 500 lines", "src/sim/a.h:1: more than 100 columns"});
   require_none(check_cpp_files(check_sizes));
+}
+
+TEST_CASE("functions are of a readable size", "[text]") {
+  const std::string body(kMostFunctionLines - 1, '\n');
+  const std::string text = "namespace a {\nstruct B {\n  int c() {" + body +
+                           "}\n  int d()\n      const {" + body + "}\n};\nint e[]{" + body +
+                           "\n\n};\n}\n";
+  REQUIRE(check_function_sizes(parse_source("src/sim/a.cpp", text)) ==
+          Complaints{"src/sim/a.cpp:73: a function of more than 70 lines"});
+  require_none(check_cpp_files([](const SourceFile& file) {
+    return folder_in_src(file).empty() ? Complaints{} : check_function_sizes(file);
+  }));
 }
 
 TEST_CASE("no file uses what would make results differ between machines or hide ownership",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 
 namespace trainyard {
@@ -25,5 +26,10 @@ using ServerId = Id<struct ServerTag>;          // A server of a Topology.
 using RankId = Id<struct RankTag>;              // A rank of a collective.
 using LaneId = Id<struct LaneTag>;              // A sequential program of a Schedule.
 using ConnectionId = Id<struct ConnectionTag>;  // A FIFO of messages in a Network.
+
+// A number that is not negative, where containers want an index.
+[[nodiscard]] constexpr std::size_t as_index(int number) {
+  return static_cast<std::size_t>(number);
+}
 
 }  // namespace trainyard

@@ -9,6 +9,9 @@
 
 namespace trainyard {
 
+// Nine values in ten of a normal distribution are within as many standard deviations of its mean.
+inline constexpr double kNormal90Percent = 1.645;
+
 // A set of numbers, all of them kept. The queries below need at least one number, but for count().
 class Samples {
  public:

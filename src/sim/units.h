@@ -26,6 +26,10 @@ class SimTime {
     return SimTime(std::numeric_limits<std::int64_t>::max());
   }
   [[nodiscard]] constexpr std::int64_t picoseconds() const { return picoseconds_; }
+  // For models that calculate in floating point.
+  [[nodiscard]] constexpr double real_picoseconds() const {
+    return static_cast<double>(picoseconds_);
+  }
   [[nodiscard]] constexpr double seconds() const {
     return static_cast<double>(picoseconds_) / 1e12;
   }
@@ -108,6 +112,12 @@ class Bytes {
 }
 [[nodiscard]] constexpr Bytes gib(std::int64_t n) {
   return Bytes(n * 1024 * 1024 * 1024);
+}
+[[nodiscard]] constexpr double gibibytes(double bytes) {
+  return bytes / static_cast<double>(gib(1).count());
+}
+[[nodiscard]] constexpr double gibibytes(Bytes size) {
+  return gibibytes(static_cast<double>(size.count()));
 }
 
 // A rate in bits per second. At most kMaxBandwidth, so that sums of link rates stay exact.

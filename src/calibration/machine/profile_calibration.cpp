@@ -18,13 +18,13 @@
 #include "nccl/tuning/choice.h"
 #include "sim/check.h"
 #include "sim/config.h"
+#include "sim/statistics.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {
 
 // Of a normal distribution: 90 % are within so many standard deviations.
-constexpr double k90Percent = 1.645;
 // Times of one machine repeat better than this.
 constexpr double kMuchNoise = 0.15;
 // Digits of a constant in the profile.
@@ -143,7 +143,7 @@ CalibratedConstant calibrated(const ProfileConstant& constant, const ConstantEst
     made.reason = estimate.reason;
     return made;
   }
-  const double half = k90Percent * estimate.standard_error;
+  const double half = kNormal90Percent * estimate.standard_error;
   made.mark = ConstantMark::Measured;
   made.value = std::exp(estimate.value);
   made.low = std::max(constant.least, std::exp(estimate.value - half));

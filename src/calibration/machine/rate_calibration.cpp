@@ -15,11 +15,11 @@
 #include "sim/check.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/statistics.h"
 
 namespace trainyard {
 namespace {
 
-constexpr double k90Percent = 1.645;
 // The harness asks cuDNN for attention.
 constexpr const char* kKernel = "cudnn";
 
@@ -176,7 +176,7 @@ CalibratedRate calibrated(std::size_t kind, const std::string& generation, doubl
                       .rows = estimate.rows,
                       .reason = estimate.reason};
   if (made.is_fitted) {
-    const double half = k90Percent * estimate.standard_error;
+    const double half = kNormal90Percent * estimate.standard_error;
     made.value = std::exp(estimate.value);
     made.low = std::max(kKinds.at(kind).least, std::exp(estimate.value - half));
     made.high = std::min(kKinds.at(kind).most, std::exp(estimate.value + half));

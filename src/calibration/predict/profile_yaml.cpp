@@ -70,14 +70,14 @@ class Writer {
     const std::string path = name + ".value";
     bool whole = true;
     if (value.is_sequence()) {
-      static constexpr std::array<std::string_view, 3> kProtocols{"LL", "LL128", "Simple"};
+      static constexpr std::array<std::string_view, 3> kNames{"LL", "LL128", "Simple"};
       std::vector<std::string> items;
       std::vector<std::string> of_items;
       for (const ConfigNode& item : value.items()) {
         const FittedText* const one = fitted(fmt::format("{}.{}", path, items.size()));
         if (one != nullptr) {
           of_items.push_back(
-              fmt::format("{}: {}", kProtocols[std::min<std::size_t>(items.size(), 2)], fit(*one)));
+              fmt::format("{}: {}", kNames[std::min<std::size_t>(items.size(), 2)], fit(*one)));
         }
         whole = whole && one != nullptr;
         items.push_back(one == nullptr ? item.as_string() : one->value);

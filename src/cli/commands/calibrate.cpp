@@ -36,7 +36,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kCalibrateExample = R"(
 MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
 trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
 last three are only held against the simulator; what a file is, is seen from what it holds. The
@@ -50,9 +50,9 @@ Examples:
   trainyard collective all_reduce --cluster dgx-h100 --runtime nccl --profile mine.yaml
 )";
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostCalibrateBytes = std::size_t{64} << 20;
 
-options::options_description described_options() {
+options::options_description described_calibrate_options() {
   options::options_description all("Options");
   const auto texts = [](const char* name) {
     return options::value<std::vector<std::string>>()->composing()->value_name(name);
@@ -90,7 +90,7 @@ std::vector<std::pair<std::string, std::string>> read_environment(const OptionRe
   return variables;
 }
 
-CalibrationRequest read_request(const OptionReader& reader) {
+CalibrationRequest read_calibrate_request(const OptionReader& reader) {
   CalibrationRequest request;
   request.cluster_name = reader.required_text("cluster");
   request.cluster = find_config("clusters", request.cluster_name);
@@ -134,7 +134,7 @@ void check_process(const CalibrationRequest& request, const CalibrationTable& ta
 std::vector<MeasurementFile> read_files(const std::vector<std::string>& names) {
   std::vector<MeasurementFile> files;
   for (const std::string& name : names) {
-    files.push_back(read_measurements(read_file(name, kMostBytes), name));
+    files.push_back(read_measurements(read_file(name, kMostCalibrateBytes), name));
   }
   drop_copies(files);
   return files;
@@ -196,18 +196,18 @@ std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& fil
 
 int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
   const options::variables_map values =
-      parse_options("calibrate", arguments, described_options(), {"file..."});
+      parse_options("calibrate", arguments, described_calibrate_options(), {"file..."});
   const OptionReader reader("calibrate", values);
   if (reader.given("help")) {
     out << "trainyard calibrate MEASUREMENT... --cluster NAME|FILE [-o FILE] [options]\n\n"
-        << described_options() << kExample;
+        << described_calibrate_options() << kCalibrateExample;
     return 0;
   }
   const std::vector<std::string> names = reader.texts("file");
   if (names.empty()) {
     throw ConfigError("calibrate: expected a file of measurements, found none");
   }
-  CalibrationRequest request = read_request(reader);
+  CalibrationRequest request = read_calibrate_request(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> profile = output_file(reader, "profile");
   const std::optional<std::string> output = output_file(reader, "output");

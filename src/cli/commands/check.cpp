@@ -25,7 +25,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kCheckExample = R"(
 A file is a cluster, a server or a part of the hardware catalogue, which its keys tell; or give the
 name of a cluster in configs/clusters. Without any, all of configs is checked. What is found is a
 line each:
@@ -41,7 +41,7 @@ Examples:
 
 enum class FileKind { Cluster, Server, Hardware, Unknown };
 
-options::options_description described_options() {
+options::options_description described_check_options() {
   options::options_description all("Options");
   auto add = all.add_options();
   add("help", "this text");
@@ -182,10 +182,11 @@ std::vector<std::filesystem::path> shipped_files() {
 }  // namespace
 
 int run_check(std::span<const std::string> arguments, std::ostream& out) {
-  const auto values = parse_options("check", arguments, described_options(), {"file..."});
+  const auto values = parse_options("check", arguments, described_check_options(), {"file..."});
   const OptionReader reader("check", values);
   if (reader.given("help")) {
-    out << "trainyard check [NAME|FILE...] [options]\n\n" << described_options() << kExample;
+    out << "trainyard check [NAME|FILE...] [options]\n\n"
+        << described_check_options() << kCheckExample;
     return 0;
   }
   const ClusterOverrides overrides = cluster_overrides(reader);

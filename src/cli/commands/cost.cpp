@@ -30,7 +30,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kCostExample = R"(
 Watts are the limits of data sheets; prices come from --prices alone, a YAML file:
 
   currency: USD
@@ -165,7 +165,7 @@ int run_cost(std::span<const std::string> arguments, std::ostream& out) {
   const options::variables_map values = parse_options("cost", arguments, cost_options(), {});
   const OptionReader reader("cost", values);
   if (reader.given("help")) {
-    out << "trainyard cost --cluster NAME|FILE [options]\n\n" << cost_options() << kExample;
+    out << "trainyard cost --cluster NAME|FILE [options]\n\n" << cost_options() << kCostExample;
     return 0;
   }
   const std::string name = reader.required_text("cluster");

@@ -33,7 +33,7 @@ namespace options = boost::program_options;
 constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostXmlBytes = std::size_t{4} << 20;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kDoctorExample = R"(
 LOG is the output of nccl-tests, with one run or several, or a table (docs/inputs/measurements.md).
 Nodes and GPUs are those of the log where it says them. Exit status: 0 if the log is normal, 1 if
 it is not (docs/commands/doctor.md).
@@ -45,7 +45,7 @@ Examples:
   trainyard doctor --case validation/cases/nccl/h100-1x8-nvswitch-alltoall.yaml
 )";
 
-options::options_description described_options() {
+options::options_description described_doctor_options() {
   options::options_description all("Options");
   add_cluster_options(all);
   auto add = all.add_options();
@@ -276,11 +276,11 @@ void check_operations(const std::vector<DoctorRun>& runs, const std::string& log
 }  // namespace
 
 int run_doctor(std::span<const std::string> arguments, std::ostream& out) {
-  const options::options_description described = described_options();
+  const options::options_description described = described_doctor_options();
   const options::variables_map values = parse_options("doctor", arguments, described, {"file"});
   const OptionReader reader("doctor", values);
   if (reader.given("help")) {
-    out << "trainyard doctor LOG --cluster NAME|FILE [options]\n\n" << described << kExample;
+    out << "trainyard doctor LOG --cluster NAME|FILE [options]\n\n" << described << kDoctorExample;
     return 0;
   }
   const Format format = output_format(reader);

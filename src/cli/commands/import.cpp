@@ -21,9 +21,9 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostImportBytes = std::size_t{4} << 20;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kImportExample = R"(
 FILE is a topology file of NCCL (NCCL_TOPO_DUMP_FILE=machine.xml on the machine) or the output of
 nvidia-smi topo -m. The result is a cluster file of one server (docs/commands/import.md).
 
@@ -32,7 +32,7 @@ Examples:
   trainyard import topo.txt --gpu A100-SXM-80GB --nic ConnectX-6 --cpu EPYC-Rome
 )";
 
-options::options_description described_options() {
+options::options_description described_import_options() {
   options::options_description all("Options");
   auto add = all.add_options();
   add("help", "this text");
@@ -74,10 +74,10 @@ Imported import_text(const std::string& text, const std::string& file, const Cat
 
 int run_import(std::span<const std::string> arguments, std::ostream& out) {
   const options::variables_map values =
-      parse_options("import", arguments, described_options(), {"file"});
+      parse_options("import", arguments, described_import_options(), {"file"});
   const OptionReader reader("import", values);
   if (reader.given("help")) {
-    out << "trainyard import FILE [options]\n\n" << described_options() << kExample;
+    out << "trainyard import FILE [options]\n\n" << described_import_options() << kImportExample;
     return 0;
   }
   const std::optional<std::string> given = reader.text("file");
@@ -89,7 +89,7 @@ int run_import(std::span<const std::string> arguments, std::ostream& out) {
       .gpu = reader.text("gpu"), .nic = reader.text("nic"), .cpu = reader.text("cpu")};
   const std::optional<std::string> output = output_file(reader, "output");
   const Catalogue catalogue = load_default_catalogue();
-  const Imported imported = import_text(read_file(file, kMostBytes), file, catalogue, parts);
+  const Imported imported = import_text(read_file(file, kMostImportBytes), file, catalogue, parts);
   const std::filesystem::path path(file);
   spdlog::logger logger = make_logger(reader);
   for (const std::string& remark : imported.server.remarks) {

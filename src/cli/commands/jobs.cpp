@@ -25,7 +25,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kJobsExample = R"(
 A job is a workload, a file or a name in configs/workloads, and the servers that it has: numbers
 and ranges from 0, such as gpt@0-3,8. Each job repeats its step until all have done --steps; a
 step beside the others is compared with one that has the fabric to itself. Traffic runs as plain
@@ -46,7 +46,7 @@ struct JobRequest {
   std::vector<int> servers;
 };
 
-struct Request {
+struct JobsRequest {
   std::string cluster;
   ClusterOverrides overrides;
   std::vector<JobRequest> jobs;
@@ -78,8 +78,8 @@ JobRequest job_of(const std::string& text) {
   fail_option("job", "WORKLOAD@SERVERS with servers such as 0-3,8", text);
 }
 
-Request read_request(const OptionReader& reader) {
-  Request request{
+JobsRequest read_jobs_request(const OptionReader& reader) {
+  JobsRequest request{
       .cluster = reader.required_text("cluster"),
       .overrides = cluster_overrides(reader),
       .jobs = {},
@@ -104,7 +104,7 @@ struct LoadedJob {
   SoftwareProfile software;
 };
 
-JobMix simulate(const Request& request, const Cluster& cluster, const Catalogue& catalogue) {
+JobMix simulate(const JobsRequest& request, const Cluster& cluster, const Catalogue& catalogue) {
   const std::filesystem::path configs = configs_folder();
   const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
   std::vector<LoadedJob> loaded;
@@ -130,7 +130,7 @@ Cell number(double value, int decimals) {
   return {fmt::format("{:.{}f}", value, decimals), value};
 }
 
-Table table_of(const Request& request, const JobMix& mix) {
+Table table_of(const JobsRequest& request, const JobMix& mix) {
   Table table({{.name = "job", .key = "job", .align = Align::Left},
                {.name = "GPUs", .key = "gpus"},
                {.name = "alone", .key = "alone_s", .unit = "(s)"},
@@ -178,7 +178,7 @@ Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t most) {
   return table;
 }
 
-std::string render_mix(const Request& request, const Cluster& cluster, const JobMix& mix) {
+std::string render_mix(const JobsRequest& request, const Cluster& cluster, const JobMix& mix) {
   const Table table = table_of(request, mix);
   if (request.format == Format::Csv) {
     return render_csv(table);
@@ -243,10 +243,10 @@ int run_jobs(std::span<const std::string> arguments, std::ostream& out) {
   const OptionReader reader("jobs", values);
   if (reader.given("help")) {
     out << "trainyard jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]\n\n"
-        << jobs_options() << kExample;
+        << jobs_options() << kJobsExample;
     return 0;
   }
-  const Request request = read_request(reader);
+  const JobsRequest request = read_jobs_request(reader);
   spdlog::logger log = make_logger(reader);
   const Catalogue catalogue = load_default_catalogue();
   const Cluster cluster =

@@ -29,11 +29,11 @@ namespace trainyard {
 namespace {
 
 // Of a topology or graph file.
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostPlanBytes = std::size_t{4} << 20;
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kPlanExample = R"(
 OP is all_reduce, all_gather, reduce_scatter, broadcast, reduce, or all (the default). NCCL's
 estimates are for choosing between algorithms, no predictions of time (docs/commands/plan.md).
 
@@ -53,7 +53,7 @@ Machine load_machine(PlanRequest& request) {
   if (request.topology_file) {
     const std::string& file = *request.topology_file;
     return {.source = file,
-            .nodes = nccl::job_nodes(read_nccl_xml(read_file(file, kMostBytes), file),
+            .nodes = nccl::job_nodes(read_nccl_xml(read_file(file, kMostPlanBytes), file),
                                      {.nodes = request.overrides.nodes.value_or(1),
                                       .gpus_per_node = request.overrides.gpus_per_node,
                                       .ranks = request.ranks})};
@@ -133,7 +133,8 @@ int run_plan(std::span<const std::string> arguments, std::ostream& out) {
       parse_options("plan", arguments, plan_options(), {"operation"});
   const OptionReader reader("plan", values);
   if (reader.given("help")) {
-    out << "trainyard plan [OP] --cluster NAME|FILE [options]\n\n" << plan_options() << kExample;
+    out << "trainyard plan [OP] --cluster NAME|FILE [options]\n\n"
+        << plan_options() << kPlanExample;
     return 0;
   }
   PlanRequest request = read_plan_request(reader);

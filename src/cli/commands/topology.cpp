@@ -27,7 +27,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kTopologyExample = R"(
 A cluster is a file or the name of one in configs/clusters (docs/inputs/clusters.md says how to
 write one).
 The default is a summary in the chosen format; --dot and --json give the whole graph instead,
@@ -51,7 +51,7 @@ constexpr std::array kSingleForms{
     SingleForm{"dot", Output::GraphDot}, SingleForm{"json", Output::GraphJson},
     SingleForm{"nccl-xml", Output::ServerXml}, SingleForm{"smi", Output::ServerMatrix}};
 
-options::options_description described_options() {
+options::options_description described_topology_options() {
   options::options_description all("Options");
   add_cluster_options(all);
   auto add = all.add_options();
@@ -169,11 +169,11 @@ std::string render(const Cluster& cluster, const Catalogue& catalogue, const Opt
 
 int run_topology(std::span<const std::string> arguments, std::ostream& out) {
   const options::variables_map values =
-      parse_options("topology", arguments, described_options(), {});
+      parse_options("topology", arguments, described_topology_options(), {});
   const OptionReader reader("topology", values);
   if (reader.given("help")) {
     out << "trainyard topology --cluster NAME|FILE [options]\n\n"
-        << described_options() << kExample;
+        << described_topology_options() << kTopologyExample;
     return 0;
   }
   spdlog::logger log = make_logger(reader);

@@ -39,7 +39,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kTrafficExample = R"(
 FILE describes flows: permutation, incast, alltoall, uniform, poisson, a list, a trace; or is a name
 in configs/traffic. Their completion times, slowdowns against running alone, the goodput of sources
 and the fullest links are printed. The status is 1 if a flow was never complete.
@@ -53,7 +53,7 @@ Examples:
 
 constexpr std::size_t kMostPromiseLines = 10;
 
-struct Request {
+struct TrafficRequest {
   std::string cluster;
   std::filesystem::path traffic;
   ClusterOverrides overrides;
@@ -68,8 +68,8 @@ struct Request {
   std::optional<HtmlTarget> report = {};
 };
 
-Request read_request(const OptionReader& reader) {
-  Request request;
+TrafficRequest read_traffic_request(const OptionReader& reader) {
+  TrafficRequest request;
   request.cluster = reader.required_text("cluster");
   if (!reader.given("file")) {
     throw ConfigError(
@@ -104,7 +104,7 @@ Request read_request(const OptionReader& reader) {
   return request;
 }
 
-TrafficSpec load_traffic(const Request& request, const Cluster& cluster) {
+TrafficSpec load_traffic(const TrafficRequest& request, const Cluster& cluster) {
   ConfigDocument document = ConfigDocument::load(request.traffic);
   for (const std::string& setting : request.settings) {
     const std::size_t equals = setting.find('=');
@@ -140,7 +140,7 @@ bool has_priority(const TrafficGroup& group) {
           }));
 }
 
-void add_notes(const Request& request, const Cluster& cluster, const TrafficSpec& spec,
+void add_notes(const TrafficRequest& request, const Cluster& cluster, const TrafficSpec& spec,
                const TrafficRun& run, std::vector<std::string>& notes) {
   if (request.fidelity == Fidelity::Analytical) {
     notes.emplace_back(
@@ -163,7 +163,7 @@ void add_notes(const Request& request, const Cluster& cluster, const TrafficSpec
   }
 }
 
-void write_files(const Request& request, const Topology& topology, const TrafficSpec& spec,
+void write_files(const TrafficRequest& request, const Topology& topology, const TrafficSpec& spec,
                  const TrafficRun& run, const Network& network) {
   if (request.flows_file) {
     std::vector<ConnectionCounters> counters;
@@ -178,7 +178,7 @@ void write_files(const Request& request, const Topology& topology, const Traffic
 }
 
 // Of the cluster and of the traffic.
-RunInputs traffic_inputs(const Request& request, const Cluster& cluster) {
+RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) {
   std::vector<std::string> settings = request.overrides.settings;
   for (const std::string& setting : request.settings) {
     settings.push_back(setting + " (traffic)");
@@ -216,10 +216,10 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
   const OptionReader reader("traffic", values);
   if (reader.given("help")) {
     out << "trainyard traffic FILE --cluster NAME|FILE [options]\n\n"
-        << traffic_options() << kExample;
+        << traffic_options() << kTrafficExample;
     return 0;
   }
-  Request request = read_request(reader);
+  TrafficRequest request = read_traffic_request(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster(find_config("clusters", request.cluster),
                                        load_default_catalogue(), request.overrides);

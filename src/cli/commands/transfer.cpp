@@ -29,7 +29,7 @@ namespace {
 namespace options = boost::program_options;
 using namespace literals;
 
-constexpr std::string_view kExample = R"(
+constexpr std::string_view kTransferExample = R"(
 Devices have the names that trainyard topology --json prints: server0/gpu0, server0/memory1,
 server1/nic2. A rate is that of one transfer of --size, or of both with --both-ways; a latency is
 the time of 8 bytes one way. Neither has what a driver or library adds. The status is 1 if a
@@ -43,7 +43,7 @@ Examples:
 
 constexpr Bytes kLatencySize{8};
 
-struct Request {
+struct TransferRequest {
   Bytes size;
   bool both_ways = false;
   bool all_at_once = false;
@@ -125,7 +125,8 @@ std::vector<Transfer> flows_of(std::span<const Transfer> transfers, bool both_wa
 // Runs of one command, one after the other.
 class Runs {
  public:
-  Runs(const Cluster& cluster, const Request& request) : cluster_(cluster), request_(request) {}
+  Runs(const Cluster& cluster, const TransferRequest& request)
+      : cluster_(cluster), request_(request) {}
 
   // Nothing, and a complaint, if some never were complete.
   std::optional<std::vector<SimTime>> times(const std::vector<Transfer>& transfers) {
@@ -156,13 +157,13 @@ class Runs {
   }
 
   const Cluster& cluster_;
-  const Request& request_;
+  const TransferRequest& request_;
   std::vector<std::string> complaints_;
   TransferTimes last_;
 };
 
 Result run_all(const Cluster& cluster, const std::vector<Transfer>& transfers,
-               const Request& request) {
+               const TransferRequest& request) {
   Result result;
   Runs runs(cluster, request);
   Routing routing(cluster.topology, cluster.routing);
@@ -212,8 +213,8 @@ Table table_of(const Cluster& cluster, const Result& result) {
   return table;
 }
 
-std::string render_result(const Cluster& cluster, const Request& request, const Result& result,
-                          Format format) {
+std::string render_result(const Cluster& cluster, const TransferRequest& request,
+                          const Result& result, Format format) {
   const Table table = table_of(cluster, result);
   if (format == Format::Csv) {
     return render_csv(table);
@@ -244,13 +245,14 @@ std::string render_result(const Cluster& cluster, const Request& request, const 
   return text;
 }
 
-Request read_request(const OptionReader& reader) {
-  Request request{.size = reader.message_size("size").value_or(256_MiB),
-                  .both_ways = reader.given("both-ways"),
-                  .all_at_once = reader.given("all-at-once"),
-                  .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1 ? Fidelity::Packet
-                                                                                 : Fidelity::Flow,
-                  .packet = {}};
+TransferRequest read_transfer_request(const OptionReader& reader) {
+  TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
+                          .both_ways = reader.given("both-ways"),
+                          .all_at_once = reader.given("all-at-once"),
+                          .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1
+                                          ? Fidelity::Packet
+                                          : Fidelity::Flow,
+                          .packet = {}};
   request.packet = read_packet_options(reader, request.fidelity);
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
     throw ConfigError(
@@ -287,11 +289,11 @@ int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
   const OptionReader reader("transfer", values);
   if (reader.given("help")) {
     out << "trainyard transfer --cluster NAME|FILE --from DEVICE --to DEVICE [options]\n\n"
-        << transfer_options() << kExample;
+        << transfer_options() << kTransferExample;
     return 0;
   }
   const std::string name = reader.required_text("cluster");
-  const Request request = read_request(reader);
+  const TransferRequest request = read_transfer_request(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   check_distinct_files({{"output", file},

@@ -29,7 +29,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMostResultBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMostTraceBytes = std::size_t{4096} << 20U;
-// 46 days: only damaged numbers are longer, and differences of two fit in a SimTime.
+// 46 days: only damaged numbers are longer, and changed_values of two fit in a SimTime.
 constexpr SimTime kMostTime = microseconds(4'000'000'000'000);
 
 [[noreturn]] void fail(const std::string& file, std::string_view key, std::string_view expected,
@@ -94,7 +94,7 @@ void flatten_settings(const ordered_json& settings, Flat& flat) {
   }
 }
 
-std::vector<ComparedValue> differences(const Flat& before, const Flat& after) {
+std::vector<ComparedValue> changed_values(const Flat& before, const Flat& after) {
   const auto value_in = [](const Flat& flat, const std::string& key) {
     const auto found = std::find_if(flat.begin(), flat.end(),
                                     [&](const auto& entry) { return entry.first == key; });
@@ -318,9 +318,9 @@ RunComparison compare_results(const std::string& before, const std::string& afte
       .what = first.kind == ResultKind::Step ? "steps" : "collectives",
       .before = before,
       .after = after,
-      .inputs = differences(inputs_of(first), inputs_of(second)),
-      .resources = differences(resources_in(first), resources_in(second)),
-      .figures = differences(chosen(first.json, kFigures), chosen(second.json, kFigures)),
+      .inputs = changed_values(inputs_of(first), inputs_of(second)),
+      .resources = changed_values(resources_in(first), resources_in(second)),
+      .figures = changed_values(chosen(first.json, kFigures), chosen(second.json, kFigures)),
       .times = {},
       .notes = {}};
   if (first.kind == ResultKind::Collective) {

@@ -20,10 +20,6 @@ double per_picosecond(Bandwidth rate) {
   return static_cast<double>(rate.bits_per_second()) / 8e12;
 }
 
-double real(SimTime time) {
-  return static_cast<double>(time.picoseconds());
-}
-
 void remember(HpccMemory& memory, std::span<const IntHop> hops) {
   for (std::size_t i = 0; i < hops.size(); ++i) {
     memory.seen[i] = {.time = hops[i].time,
@@ -54,7 +50,7 @@ IntHop rounded_to_wire(const IntHop& hop) {
 
 Hpcc::Hpcc(const HpccSettings& settings)
     : settings_(&settings),
-      first_window_(per_picosecond(settings.line) * real(settings.base_rtt)),
+      first_window_(per_picosecond(settings.line) * settings.base_rtt.real_picoseconds()),
       window_(first_window_),
       reference_(first_window_) {
   CHECK(first_window_ > 0.0, "a window of nothing");
@@ -62,7 +58,7 @@ Hpcc::Hpcc(const HpccSettings& settings)
 }
 
 Bandwidth Hpcc::rate() const {
-  const double bits = window_ * 8e12 / real(settings_->base_rtt);
+  const double bits = window_ * 8e12 / settings_->base_rtt.real_picoseconds();
   return std::min(Bandwidth(std::llround(bits)), settings_->line);
 }
 
@@ -78,7 +74,7 @@ double Hpcc::bytes_between(const Seen& seen, const IntHop& hop) const {
 }
 
 void Hpcc::measure(std::span<const IntHop> hops, const HpccMemory& memory) {
-  const double rtt = real(settings_->base_rtt);
+  const double rtt = settings_->base_rtt.real_picoseconds();
   double most = 0.0;
   double interval = 0.0;
   for (std::size_t i = 0; i < hops.size(); ++i) {
@@ -87,12 +83,12 @@ void Hpcc::measure(std::span<const IntHop> hops, const HpccMemory& memory) {
       continue;  // Nothing new from this link.
     }
     const double link = per_picosecond(hops[i].rate);
-    const double sent = bytes_between(memory.seen[i], hops[i]) / real(time);
+    const double sent = bytes_between(memory.seen[i], hops[i]) / time.real_picoseconds();
     const auto queue = static_cast<double>(std::min(hops[i].queue, memory.seen[i].queue).count());
     const double use = queue / (link * rtt) + sent / link;
     if (use > most) {
       most = use;
-      interval = real(time);
+      interval = time.real_picoseconds();
     }
   }
   const double weight = std::min(interval, rtt) / rtt;

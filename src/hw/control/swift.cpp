@@ -7,17 +7,9 @@
 #include "sim/check.h"
 
 namespace trainyard {
-namespace {
-
-double real(SimTime time) {
-  return static_cast<double>(time.picoseconds());
-}
-
-}  // namespace
-
 Swift::Swift(const SwiftSettings& settings)
     : settings_(&settings),
-      a_(real(settings.flow_range) /
+      a_(settings.flow_range.real_picoseconds() /
          (1.0 / std::sqrt(settings.flow_least) - 1.0 / std::sqrt(settings.flow_most))),
       b_(-a_ / std::sqrt(settings.flow_most)),
       fabric_(settings.first_window),
@@ -29,8 +21,10 @@ Swift::Swift(const SwiftSettings& settings)
 }
 
 double Swift::exact_target(int hops) const {
-  const double flow = std::clamp(a_ / std::sqrt(fabric_) + b_, 0.0, real(settings_->flow_range));
-  return real(settings_->base_target) + real(settings_->hop_target) * hops + flow;
+  const double flow =
+      std::clamp(a_ / std::sqrt(fabric_) + b_, 0.0, settings_->flow_range.real_picoseconds());
+  return settings_->base_target.real_picoseconds() +
+         settings_->hop_target.real_picoseconds() * hops + flow;
 }
 
 double Swift::bounded(double window) const {
@@ -55,9 +49,11 @@ void Swift::on_ack(const SwiftAck& ack) {
   rtt_ = ack.rtt;
   const bool may = can_decrease(ack.now, ack.rtt);
   const double before = window();
-  fabric_ = updated(fabric_, real(ack.fabric_delay), exact_target(ack.hops), ack.packets, may);
+  fabric_ = updated(fabric_, ack.fabric_delay.real_picoseconds(), exact_target(ack.hops),
+                    ack.packets, may);
   if (settings_->host_target > SimTime()) {
-    host_ = updated(host_, real(ack.host_delay), real(settings_->host_target), ack.packets, may);
+    host_ = updated(host_, ack.host_delay.real_picoseconds(),
+                    settings_->host_target.real_picoseconds(), ack.packets, may);
   }
   if (window() < before) {
     decreased_ = ack.now;
@@ -92,7 +88,7 @@ SimTime Swift::pacing_delay() const {
   if (packets >= 1.0) {
     return {};
   }
-  return SimTime(std::llround(real(rtt_) / packets));
+  return SimTime(std::llround(rtt_.real_picoseconds() / packets));
 }
 
 }  // namespace trainyard

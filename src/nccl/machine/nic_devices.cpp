@@ -6,16 +6,11 @@
 
 #include "nccl/machine/nic_groups.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 #include "topology/exchange/server_export.h"
 
 namespace trainyard::nccl {
-namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool merges_ports(const Environment& environment) {
   return environment.ib_merge_nics && environment.net_merge_ports && !environment.ib_disable &&
@@ -58,19 +53,19 @@ void NicDevices::add(const std::vector<NodeId>& nics, const std::vector<std::vec
   for (std::size_t group = 0; groups != nullptr && group < groups->size(); ++group) {
     std::vector<NodeId> all;
     for (const int index : (*groups)[group]) {
-      all.push_back(nics[at(index)]);
+      all.push_back(nics[as_index(index)]);
     }
     for (const NodeId nic : all) {
       groups_[nic] = all;
     }
     standing.push_back(all.front());
   }
-  std::vector<std::optional<NicDevice>>& numbers = numbers_[at(node)];
+  std::vector<std::optional<NicDevice>>& numbers = numbers_[as_index(node)];
   for (const NodeId nic : standing) {
     const std::size_t first = numbers.size();
-    numbers.resize(first + at(ports_of(nic)));
+    numbers.resize(first + as_index(ports_of(nic)));
     for (const NicDevice& device : devices_of(nic)) {
-      numbers[first + at(device.first_port)] = device;
+      numbers[first + as_index(device.first_port)] = device;
     }
   }
 }
@@ -80,10 +75,10 @@ int NicDevices::ports_of(NodeId nic) const {
 }
 
 const NicDevice& NicDevices::device(int node, int number) const {
-  const std::vector<std::optional<NicDevice>>& numbers = numbers_[at(node)];
-  CHECK(number >= 0 && at(number) < numbers.size(), "no NIC of the node has this number");
-  CHECK(numbers[at(number)].has_value(), "this port is part of another NIC");
-  return *numbers[at(number)];
+  const std::vector<std::optional<NicDevice>>& numbers = numbers_[as_index(node)];
+  CHECK(number >= 0 && as_index(number) < numbers.size(), "no NIC of the node has this number");
+  CHECK(numbers[as_index(number)].has_value(), "this port is part of another NIC");
+  return *numbers[as_index(number)];
 }
 
 std::vector<NicDevice> NicDevices::devices_of(NodeId nic) const {

@@ -10,13 +10,10 @@
 #include "nccl/timing/timing_state.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // NVIDIA/nccl, src/device/all_reduce.h, CollNetDirect: warps that scatter, gather, and broadcast,
 // with COLLNET_COPY_THREADS (96) each and, but for those that gather, one warp that posts.
@@ -44,8 +41,8 @@ void require_all_reduce(const CallPlan& plan) {
 SimTime Timer::State::collnet_direct(const CallPlan& plan) {
   require_all_reduce(plan);
   const int kind = communicator.node_kind.front();
-  const auto heads =
-      static_cast<std::int64_t>(channels_of(communicator.graphs[at(kind)].collnet_direct).size());
+  const auto heads = static_cast<std::int64_t>(
+      channels_of(communicator.graphs[as_index(kind)].collnet_direct).size());
   const NodeNetwork node = node_network();
   const Bandwidth link = scale_up_rate();
   const std::int64_t chunk = std::max<std::int64_t>(1, plan.parts.front().chunk.count());
@@ -90,7 +87,8 @@ SimTime Timer::State::collnet_direct(const CallPlan& plan) {
 SimTime Timer::State::collnet_chain(const CallPlan& plan) {
   require_all_reduce(plan);
   const int kind = communicator.node_kind.front();
-  const std::vector<GraphChannel>& graph = channels_of(communicator.graphs[at(kind)].collnet_chain);
+  const std::vector<GraphChannel>& graph =
+      channels_of(communicator.graphs[as_index(kind)].collnet_chain);
   const int reducing = plan.threads * 3 / 5;  // As in a tree.
   const Bytes chunk = plan.parts.front().chunk;
   const Bytes bytes((plan.bytes.count() + plan.channels - 1) / plan.channels);
@@ -100,7 +98,7 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
   Wiring wiring(cluster, communicator, environment);
   std::vector<std::vector<Wire>> wires;  // By channel: up the chain, to the network, down.
   for (int c = 0; c < plan.channels; ++c) {
-    const GraphChannel& channel = graph[at(c) % graph.size()];
+    const GraphChannel& channel = graph[as_index(c) % graph.size()];
     const std::vector<int>& gpus = channel.gpus;
     wires.emplace_back();
     for (std::size_t i = gpus.size(); i-- > 1;) {
@@ -120,10 +118,10 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
   made.hosts = static_cast<std::uint32_t>(communicator.ranks);
   std::vector<ReplayLane> lanes;
   for (int c = 0; c < plan.channels; ++c) {
-    const std::vector<int>& gpus = graph[at(c) % graph.size()].gpus;
+    const std::vector<int>& gpus = graph[as_index(c) % graph.size()].gpus;
     const auto first = static_cast<std::uint32_t>(made.connections.size());
-    const auto count = static_cast<std::uint32_t>(wires[at(c)].size());
-    for (const Wire& wire : wires[at(c)]) {
+    const auto count = static_cast<std::uint32_t>(wires[as_index(c)].size());
+    for (const Wire& wire : wires[as_index(c)]) {
       // The head's proxy sends and receives.
       static_cast<void>(add_connection(made, wire,
                                        {.protocol = plan.protocol,

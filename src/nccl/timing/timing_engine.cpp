@@ -11,7 +11,7 @@ namespace trainyard::nccl {
 namespace {
 
 // Units that an engine may have to do with in one run: some ten seconds, and 2 GiB of state.
-constexpr std::uint64_t kMostUnits = 16'777'216;
+constexpr std::uint64_t kMostEngineUnits = 16'777'216;
 
 }  // namespace
 
@@ -33,11 +33,11 @@ SimTime Timer::State::run_first(const ReplayNetwork& made, std::span<const Repla
   for (const ReplayLane& lane : lanes) {
     units += std::min(most_units, lane.program->units());
   }
-  if (units > kMostUnits) {
+  if (units > kMostEngineUnits) {
     throw ConfigError(fmt::format(
         "NCCL over the {} engine: expected at most {} units to run one by one, found {} of {} "
         "thread blocks; use fewer ranks, or no --fidelity",
-        to_string(engine->fidelity), kMostUnits, units, lanes.size()));
+        to_string(engine->fidelity), kMostEngineUnits, units, lanes.size()));
   }
   return replay_over(*engine, complete.routing(), made, lanes, most_units, outcome);
 }

@@ -14,14 +14,11 @@
 #include "nccl/timing/timing_state.h"
 #include "network/sharing/load_sum.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 #include "topology/graph/path.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // Of an exchange between many ranks: so many peers of each, spread evenly, stand for all.
 constexpr int kMostPeers = 64;
@@ -33,7 +30,7 @@ std::optional<int> nic_of_channel(const std::vector<int>& nics, std::size_t chan
 }
 
 const NodeNics& Timer::State::nics_of(int rank) const {
-  return communicator.nics[at(communicator.node_kind[at(complete.node_of(rank))])];
+  return communicator.nics[as_index(communicator.node_kind[as_index(complete.node_of(rank))])];
 }
 
 Wire Timer::State::limited(const Wire& wire, std::size_t channel) const {
@@ -97,7 +94,7 @@ void Timer::State::add_load(const NodeFlow& flow, double weight, ConnectionLoads
     return;
   }
   std::vector<LinkId> path;
-  if (complete.routing().route(cluster.gpus[at(flow.from)], cluster.gpus[at(flow.to)],
+  if (complete.routing().route(cluster.gpus[as_index(flow.from)], cluster.gpus[as_index(flow.to)],
                                static_cast<std::uint32_t>(flow.channel), path)) {
     add_server_load(path, false, weight, load);
   }
@@ -127,7 +124,7 @@ std::vector<std::vector<NodeFlow>> Timer::State::tree_flows() const {
   for (std::size_t c = 0; c < communicator.trees.size(); ++c) {
     std::vector<NodeFlow>& of_channel = flows.emplace_back();
     for (int rank = 0; rank < communicator.ranks; ++rank) {
-      const int parent = communicator.trees[c].up[at(rank)];
+      const int parent = communicator.trees[c].up[as_index(rank)];
       if (parent == kNoRank) {
         continue;
       }
@@ -189,7 +186,7 @@ void Timer::State::visit_exchange(Operation operation, int most_peers, const Vis
   const int channels = std::max(1, communicator.p2p_channels);
   std::vector<int> nics;  // By rank.
   for (int rank = 0; rank < ranks; ++rank) {
-    nics.push_back(static_cast<int>(complete.routing().nics(cluster.gpus[at(rank)]).size()));
+    nics.push_back(static_cast<int>(complete.routing().nics(cluster.gpus[as_index(rank)]).size()));
   }
   const double stands_for = static_cast<double>(all) / peers;
   for (int rank = 0; rank < (is_rooted ? 1 : ranks); ++rank) {
@@ -204,7 +201,7 @@ void Timer::State::visit_exchange(Operation operation, int most_peers, const Vis
         visit(flow, stands_for);
         continue;
       }
-      const int parts = std::clamp(std::max(nics[at(flow.from)], nics[at(flow.to)]), 1,
+      const int parts = std::clamp(std::max(nics[as_index(flow.from)], nics[as_index(flow.to)]), 1,
                                    std::max(1, communicator.p2p_channels_per_peer));
       for (int part = 0; part < parts; ++part) {
         flow.channel = (first + part) % channels;

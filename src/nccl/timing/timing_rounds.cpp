@@ -19,13 +19,10 @@
 #include "nccl/tuning/point_to_point.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // An engine has a connection for each, with a few KiB of state.
 constexpr std::size_t kMostParts = 300'000;
@@ -62,7 +59,7 @@ struct Part {
   bool far = false;  // To another node.
 };
 
-struct Exchange {
+struct RoundExchange {
   PointToPointPlan near;  // Inside nodes.
   PointToPointPlan far;
   std::vector<Part> parts;  // Round after round.
@@ -93,7 +90,7 @@ using Block = std::map<int, Place>;  // By round.
 // The lanes of one exchange, with every send cut to `most` bytes a part.
 class RoundsBuilder {
  public:
-  RoundsBuilder(Timer::State& state, const Exchange& exchange)
+  RoundsBuilder(Timer::State& state, const RoundExchange& exchange)
       : state_(state), exchange_(exchange) {
     const int channels = state.communicator.p2p_channels;
     for (const std::vector<int>& widths : exchange.widths) {
@@ -142,7 +139,7 @@ class RoundsBuilder {
 
  private:
   [[nodiscard]] const Block& block(int rank, int channel) const {
-    return blocks_[at(rank) * at(state_.communicator.p2p_channels) + at(channel)];
+    return blocks_[as_index(rank) * as_index(state_.communicator.p2p_channels) + as_index(channel)];
   }
 
   // Bytes that a block copies in a second.
@@ -187,21 +184,21 @@ class RoundsBuilder {
   }
 
   Timer::State& state_;
-  const Exchange& exchange_;
+  const RoundExchange& exchange_;
   std::vector<Block> blocks_;  // By rank and channel.
   std::vector<Wire> wires_;    // By part.
   std::vector<Bandwidth> ports_;
 };
 
-Exchange make_exchange(const Communicator& communicator, const Environment& environment,
-                       const Wiring& wiring, Operation operation, Bytes size) {
+RoundExchange make_exchange(const Communicator& communicator, const Environment& environment,
+                            const Wiring& wiring, Operation operation, Bytes size) {
   const int ranks = communicator.ranks;
   const Bytes of_pair = sent(operation, 0, operation == Operation::Gather ? 0 : 1, ranks, size);
-  Exchange exchange;
+  RoundExchange exchange;
   exchange.near = plan_point_to_point(communicator, environment, of_pair, false);
   exchange.far = plan_point_to_point(communicator, environment, of_pair, true);
   exchange.group_size = schedule_group_size(communicator.first_rank, environment);
-  exchange.widths.assign(at(ranks), std::vector<int>(at(ranks), 0));
+  exchange.widths.assign(as_index(ranks), std::vector<int>(as_index(ranks), 0));
   for (int rank = 0; rank < ranks; ++rank) {
     const auto rounds = point_to_point_schedule(rank, ranks, exchange.group_size);
     for (std::size_t round = 0; round < rounds.size(); ++round) {
@@ -227,7 +224,8 @@ Exchange make_exchange(const Communicator& communicator, const Environment& envi
         }
       }
       for (const int end : {rank, to}) {
-        exchange.widths[at(end)][round] = std::max(exchange.widths[at(end)][round], used);
+        exchange.widths[as_index(end)][round] =
+            std::max(exchange.widths[as_index(end)][round], used);
       }
     }
   }
@@ -240,7 +238,8 @@ Exchange make_exchange(const Communicator& communicator, const Environment& envi
 }  // namespace
 
 SimTime Timer::State::rounds(Operation operation, Bytes size) {
-  const Exchange exchange = make_exchange(communicator, environment, complete, operation, size);
+  const RoundExchange exchange =
+      make_exchange(communicator, environment, complete, operation, size);
   if (exchange.parts.size() > kMostParts) {
     throw ConfigError(fmt::format(
         "{} over the {} engine: expected at most {} parts of sends, found {} between {} ranks; use "

@@ -9,13 +9,10 @@
 #include "nccl/timing/timing_state.h"
 #include "nccl/tuning/trees.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // Messages that each flow has at most, and that all have together but for the least of each.
 constexpr std::int64_t kMostMessages = 256;
@@ -66,18 +63,19 @@ std::vector<NodeFlow> Timer::State::nvls_tree_flows(const CallPlan& plan) const 
   const Bytes bytes(
       std::max<std::int64_t>(1, plan.bytes.count() / std::max(1, plan.channels) / heads));
   const auto head = [&](int node, int index) {
-    const auto kind = at(communicator.node_kind[at(node)]);
-    return communicator.first_rank[at(node)] +
-           communicator.graphs[kind].nvls->channels[at(index)].gpus.front();
+    const auto kind = as_index(communicator.node_kind[as_index(node)]);
+    return communicator.first_rank[as_index(node)] +
+           communicator.graphs[kind].nvls->channels[as_index(index)].gpus.front();
   };
   const auto nic = [&](int node, int index) -> std::optional<int> {
-    const std::vector<int>& nics = communicator.nics[at(communicator.node_kind[at(node)])].nvls;
-    return at(index) < nics.size() ? std::optional(nics[at(index)]) : std::nullopt;
+    const std::vector<int>& nics =
+        communicator.nics[as_index(communicator.node_kind[as_index(node)])].nvls;
+    return as_index(index) < nics.size() ? std::optional(nics[as_index(index)]) : std::nullopt;
   };
   std::vector<NodeFlow> flows;
   for (int channel = 0; channel < plan.channels; ++channel) {
     for (int node = 0; node < communicator.nodes; ++node) {
-      const TreePlace place = double_tree(communicator.nodes, node).trees[at(channel % 2)];
+      const TreePlace place = double_tree(communicator.nodes, node).trees[as_index(channel % 2)];
       if (!place.parent) {
         continue;
       }

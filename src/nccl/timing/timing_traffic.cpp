@@ -10,13 +10,10 @@
 #include "nccl/tuning/point_to_point.h"
 #include "network/sharing/load_sum.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 double on_wire(Protocol protocol) {
   const auto [wire, data] = wire_ratio(protocol);
@@ -36,7 +33,7 @@ class TrafficSum {
       return;
     }
     const std::vector<NodeId>& gpus = state_.cluster.gpus;
-    CHECK(wiring.routing().route(gpus[at(flow.from)], gpus[at(flow.to)],
+    CHECK(wiring.routing().route(gpus[as_index(flow.from)], gpus[as_index(flow.to)],
                                  static_cast<std::uint32_t>(flow.channel), path_),
           "ranks of a node reach each other");
     add(path_, bytes);

@@ -8,13 +8,10 @@
 #include <cstddef>
 
 #include "nccl/timing/timing_state.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // Lanes that are replayed at most, but for two channels.
 constexpr std::size_t kMostLanes = 8'192;
@@ -88,8 +85,8 @@ void Timer::State::make_trees() {
   for (std::size_t c = 0; c < communicator.trees.size(); ++c) {
     const TreeChannel& tree = communicator.trees[c];
     TreeWires made;
-    made.up.resize(at(communicator.ranks));
-    made.down.resize(at(communicator.ranks));
+    made.up.resize(as_index(communicator.ranks));
+    made.down.resize(as_index(communicator.ranks));
     const auto nic = [&](int end, int other) -> std::optional<int> {
       if (complete.node_of(end) == complete.node_of(other) || communicator.nics.empty()) {
         return std::nullopt;
@@ -98,10 +95,10 @@ void Timer::State::make_trees() {
     };
     const int channel = static_cast<int>(c);
     for (int rank = 0; rank < communicator.ranks; ++rank) {
-      if (const int parent = tree.up[at(rank)]; parent != kNoRank) {
-        made.up[at(rank)] =
+      if (const int parent = tree.up[as_index(rank)]; parent != kNoRank) {
+        made.up[as_index(rank)] =
             complete.connect(rank, parent, channel, nic(rank, parent), nic(parent, rank));
-        made.down[at(rank)] =
+        made.down[as_index(rank)] =
             complete.connect(parent, rank, channel, nic(parent, rank), nic(rank, parent));
       }
     }
@@ -137,12 +134,12 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
                            .receiver = to,
                            .extra_latency = profile.tree_network_extra[plan.protocol]});
   };
-  std::vector<std::uint32_t> up(at(communicator.ranks), kNone);    // To the parent.
-  std::vector<std::uint32_t> down(at(communicator.ranks), kNone);  // From it.
+  std::vector<std::uint32_t> up(as_index(communicator.ranks), kNone);    // To the parent.
+  std::vector<std::uint32_t> down(as_index(communicator.ranks), kNone);  // From it.
   for (int rank = 0; rank < communicator.ranks; ++rank) {
-    if (const int parent = tree.up[at(rank)]; parent != kNoRank) {
-      up[at(rank)] = connect(*wires.up[at(rank)], rank, parent);
-      down[at(rank)] = connect(*wires.down[at(rank)], parent, rank);
+    if (const int parent = tree.up[as_index(rank)]; parent != kNoRank) {
+      up[as_index(rank)] = connect(*wires.up[as_index(rank)], rank, parent);
+      down[as_index(rank)] = connect(*wires.down[as_index(rank)], parent, rank);
     }
   }
   const auto add = [&](int threads, const std::array<std::uint32_t, 3>& receives,
@@ -154,16 +151,16 @@ void Timer::State::add_tree_channel(const CallPlan& plan, const ChannelShare& sh
     std::array<std::uint32_t, 3> from_children = {kNone, kNone, kNone};
     std::array<std::uint32_t, 3> to_children = {kNone, kNone, kNone};
     for (std::size_t i = 0; i < from_children.size(); ++i) {
-      if (const int child = tree.down[at(rank)][i]; child != kNoRank) {
-        from_children[i] = up[at(child)];
-        to_children[i] = down[at(child)];
+      if (const int child = tree.down[as_index(rank)][i]; child != kNoRank) {
+        from_children[i] = up[as_index(child)];
+        to_children[i] = down[as_index(child)];
       }
     }
-    if (tree.up[at(rank)] == kNoRank) {
+    if (tree.up[as_index(rank)] == kNoRank) {
       add(plan.threads, from_children, to_children);
     } else {
-      add(reducing, from_children, {up[at(rank)], kNone, kNone});
-      add(plan.threads - reducing, {down[at(rank)], kNone, kNone}, to_children);
+      add(reducing, from_children, {up[as_index(rank)], kNone, kNone});
+      add(plan.threads - reducing, {down[as_index(rank)], kNone, kNone}, to_children);
     }
   }
 }
@@ -182,7 +179,8 @@ SimTime Timer::State::tree(const CallPlan& plan) {
   }
   // Over an engine, connections of channels that are left out would be missed in the fabric.
   const std::vector<std::size_t> replayed =
-      engine ? in_use : replayed_channels(in_use.size(), trees.size(), at(communicator.ranks));
+      engine ? in_use
+             : replayed_channels(in_use.size(), trees.size(), as_index(communicator.ranks));
   const std::size_t ports = complete.ports().size();
   const std::vector<int> all = port_loads(trees, in_use, ports);
   const std::vector<int> own = port_loads(trees, replayed, ports);

@@ -9,14 +9,11 @@
 
 #include "network/flow/max_min.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 #include "topology/graph/path.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // The place of `link` among the links of the same two ends' kind that leave its source.
 std::int64_t ordinal(const Topology& topology, LinkId link) {
@@ -63,21 +60,21 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
       routing_(routing != nullptr ? *routing
                                   : own_routing_.emplace(cluster.topology, cluster.routing)),
       places_(cluster.topology.node_count()),
-      own_nics_(at(communicator.ranks)),
-      sending_(at(communicator.ranks)),
+      own_nics_(as_index(communicator.ranks)),
+      sending_(as_index(communicator.ranks)),
       ways_(cluster.topology.node_count()),
       gpus_of_server_(cluster.topology.server_count()) {
   std::vector<int> node_of_server(cluster.topology.server_count(), -1);
   std::vector<int> server_in_node(cluster.topology.server_count(), 0);
-  std::vector<std::vector<ServerId>> servers(at(communicator.nodes));
+  std::vector<std::vector<ServerId>> servers(as_index(communicator.nodes));
   int node = 0;
   for (int rank = 0; rank < communicator.ranks; ++rank) {
-    while (rank >= communicator.first_rank[at(node + 1)]) {
+    while (rank >= communicator.first_rank[as_index(node + 1)]) {
       ++node;
     }
     node_of_.push_back(node);
-    const auto server = cluster.topology.node(cluster.gpus[at(rank)]).server;
-    std::vector<ServerId>& of_node = servers[at(node)];
+    const auto server = cluster.topology.node(cluster.gpus[as_index(rank)]).server;
+    std::vector<ServerId>& of_node = servers[as_index(node)];
     if (!server || (!of_node.empty() && of_node.back() == *server)) {
       continue;
     }
@@ -107,7 +104,7 @@ Wiring::Wiring(const Cluster& cluster, const Communicator& communicator,
 }
 
 int Wiring::local_rank(int rank) const {
-  return rank - communicator_.first_rank[at(node_of(rank))];
+  return rank - communicator_.first_rank[as_index(node_of(rank))];
 }
 
 std::size_t Wiring::ring_begin(const std::vector<int>& order) const {
@@ -125,20 +122,21 @@ std::size_t Wiring::ring_begin(const std::vector<int>& order) const {
 int Wiring::find_ring_period() const {
   const int nodes = communicator_.nodes;
   // The local orders of each node, over all channels.
-  std::vector<std::vector<int>> orders(at(nodes));
+  std::vector<std::vector<int>> orders(as_index(nodes));
   for (const RingChannel& ring : communicator_.rings) {
     const std::size_t begin = ring_begin(ring.order);
     for (std::size_t i = 0; i < ring.order.size(); ++i) {
       const int rank = ring.order[(begin + i) % ring.order.size()];
-      orders[at(node_of(rank))].push_back(local_rank(rank));
+      orders[as_index(node_of(rank))].push_back(local_rank(rank));
     }
   }
   for (const int period : {1, 2}) {
     // Of an odd number of nodes no two follow one another all the way round.
     bool repeats = period < nodes && nodes % period == 0;
     for (int node = period; node < nodes && repeats; ++node) {
-      repeats = orders[at(node)] == orders[at(node - period)] &&
-                communicator_.node_kind[at(node)] == communicator_.node_kind[at(node - period)];
+      repeats = orders[as_index(node)] == orders[as_index(node - period)] &&
+                communicator_.node_kind[as_index(node)] ==
+                    communicator_.node_kind[as_index(node - period)];
     }
     if (repeats) {
       return period;
@@ -190,9 +188,9 @@ NicDevice Wiring::nic(int rank, std::optional<int> number, int channel) {
   if (number) {
     return devices_->device(node_of(rank), *number);
   }
-  std::vector<NicDevice>& own = own_nics_[at(rank)];
+  std::vector<NicDevice>& own = own_nics_[as_index(rank)];
   if (own.empty()) {
-    const NodeId gpu = cluster_.gpus[at(rank)];
+    const NodeId gpu = cluster_.gpus[as_index(rank)];
     for (const NodeId nic : routing_.nics(gpu)) {
       const std::vector<NicDevice> devices = devices_->devices_of(nic);
       own.insert(own.end(), devices.begin(), devices.end());
@@ -201,7 +199,7 @@ NicDevice Wiring::nic(int rank, std::optional<int> number, int channel) {
       throw_unreachable(cluster_.topology, gpu, gpu);
     }
   }
-  return own[at(channel) % own.size()];
+  return own[as_index(channel) % own.size()];
 }
 
 // Ways stay where they are when others are added.
@@ -292,8 +290,8 @@ void Wiring::mark_host_bridge(std::span<const LinkId> path) {
 
 Wire Wiring::connect(int from, int to, int channel, std::optional<int> nic_out,
                      std::optional<int> nic_in) {
-  const NodeId source = cluster_.gpus[at(from)];
-  const NodeId target = cluster_.gpus[at(to)];
+  const NodeId source = cluster_.gpus[as_index(from)];
+  const NodeId target = cluster_.gpus[as_index(to)];
   std::vector<LinkId> path;
   if (node_of(from) == node_of(to)) {
     if (!routing_.route(source, target, static_cast<std::uint32_t>(channel), path)) {
@@ -324,20 +322,20 @@ NetworkEnds Wiring::pair_ends(int from, int to, int channel) {
 NetworkEnds Wiring::ends(int from, int to, const NicDevice& out, const NicDevice& in) {
   return {.out = out,
           .in = in,
-          .outward = way_to_nic(cluster_.gpus[at(from)], out.nic),
-          .inward = way_from_nic(in.nic, cluster_.gpus[at(to)])};
+          .outward = way_to_nic(cluster_.gpus[as_index(from)], out.nic),
+          .inward = way_from_nic(in.nic, cluster_.gpus[as_index(to)])};
 }
 
 int Wiring::sending_rank(int from, int to) {
   const std::vector<int>& first = communicator_.first_rank;
-  const int relay = first[at(node_of(from))] + local_rank(to);
+  const int relay = first[as_index(node_of(from))] + local_rank(to);
   if (environment_.pxn_disable || environment_.p2p_pxn_level < 2 || relay == from ||
-      relay >= first[at(node_of(from)) + 1]) {
+      relay >= first[as_index(node_of(from)) + 1]) {
     return from;
   }
-  std::vector<std::optional<int>>& known = sending_[at(from)];
-  known.resize(at(communicator_.most_ranks_per_node()));
-  std::optional<int>& sender = known[at(local_rank(to))];
+  std::vector<std::optional<int>>& known = sending_[as_index(from)];
+  known.resize(as_index(communicator_.most_ranks_per_node()));
+  std::optional<int>& sender = known[as_index(local_rank(to))];
   if (!sender) {
     sender = find_sending_rank(from, relay);
   }
@@ -345,9 +343,9 @@ int Wiring::sending_rank(int from, int to) {
 }
 
 int Wiring::find_sending_rank(int from, int relay) {
-  const NodeId gpu = cluster_.gpus[at(relay)];
+  const NodeId gpu = cluster_.gpus[as_index(relay)];
   std::vector<LinkId> path;
-  if (!routing_.route(cluster_.gpus[at(from)], gpu, 0, path) ||
+  if (!routing_.route(cluster_.gpus[as_index(from)], gpu, 0, path) ||
       transport_of(cluster_.topology, path) != Transport::NvLink) {
     return from;
   }

@@ -11,13 +11,8 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr int kSteps = 8;                          // NCCL_STEPS
 constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Of a channel, MinTrafficPerChannel.
 constexpr std::int64_t kKib = 1024;
-
-std::int64_t divide_up(std::int64_t value, std::int64_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
 
 std::int64_t align_up(std::int64_t value, std::int64_t multiple) {
   return divide_up(value, multiple) * multiple;
@@ -129,15 +124,15 @@ Bytes step_bytes(Algorithm algorithm, Protocol protocol, const Communicator& com
                  const Environment& environment) {
   switch (protocol) {
     case Protocol::LL:  // Half of it are flags.
-      return Bytes(environment.ll_buffer.count() / kSteps / 2);
+      return Bytes(environment.ll_buffer.count() / kFifoSteps / 2);
     case Protocol::LL128:  // 120 of 128 bytes are data.
-      return Bytes(environment.ll128_buffer.count() / kSteps / 16 * 15);
+      return Bytes(environment.ll128_buffer.count() / kFifoSteps / 16 * 15);
     case Protocol::Simple:
       break;
   }
   return algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree
              ? communicator.nvls_chunk
-             : Bytes(environment.simple_buffer.count() / kSteps);
+             : Bytes(environment.simple_buffer.count() / kFifoSteps);
 }
 
 ChunkShape chunk_shape(Function function, Algorithm algorithm, Protocol protocol) {
@@ -152,8 +147,8 @@ std::vector<ChannelPart> split_over_channels(Function function, Protocol protoco
   const std::int64_t passes = traffic_per_byte(function, protocol, ranks);
   const std::int64_t cell = align_up(divide_up(kLeastTraffic, passes), 16);
   const std::int64_t cells = divide_up(bytes.count(), cell);
-  const std::int64_t traffic =
-      align_up(divide_up(std::max(kLeastTraffic, bytes.count() * passes), channels), 16);
+  const std::int64_t traffic = align_up(
+      divide_up(std::max(kLeastTraffic, bytes.count() * passes), std::int64_t{channels}), 16);
   const std::int64_t each = std::min(cells, divide_up(traffic, cell * passes));
   const std::int64_t full = cells / each;  // Channels with `each` cells; then one with the rest.
   const std::int64_t rest = cells % each;

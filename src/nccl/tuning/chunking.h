@@ -3,6 +3,7 @@
 // scheduleCollTasksToPlan and calcCollChunking; src/include/collectives.h, device.h).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "nccl/tuning/call_plan.h"
@@ -12,6 +13,16 @@
 #include "sim/units.h"
 
 namespace trainyard::nccl {
+
+inline constexpr int kFifoSteps = 8;  // NCCL_STEPS
+
+// DIVUP
+[[nodiscard]] constexpr std::int64_t divide_up(std::int64_t value, std::int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+[[nodiscard]] constexpr int divide_up(int value, int divisor) {
+  return (value + divisor - 1) / divisor;
+}
 
 // Multiple of which a chunk is, in bytes of data.
 [[nodiscard]] Bytes grain(Protocol protocol);

@@ -8,13 +8,10 @@
 
 #include "nccl/tuning/trees.h"
 #include "sim/check.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t index(int number) {
-  return static_cast<std::size_t>(number);
-}
 
 // --- Step 1 ------------------------------------------------------------------------------------
 
@@ -59,18 +56,18 @@ class Connector {
 
   // One for each searched channel.
   [[nodiscard]] std::vector<RingChannel> rings() const {
-    std::vector<RingChannel> rings(index(searched_));
+    std::vector<RingChannel> rings(as_index(searched_));
     for (int channel = 0; channel < searched_; ++channel) {
-      std::vector<int>& order = rings[index(channel)].order;
-      order.reserve(index(communicator_.ranks));
+      std::vector<int>& order = rings[as_index(channel)].order;
+      order.reserve(as_index(communicator_.ranks));
       for (int node = 0; node < communicator_.nodes; ++node) {
-        const int first = communicator_.first_rank[index(node)];
+        const int first = communicator_.first_rank[as_index(node)];
         const int from = swaps(node) ? channel ^ 1 : channel;
-        for (const int gpu : graphs_of(node).ring.channels[index(from)].gpus) {
+        for (const int gpu : graphs_of(node).ring.channels[as_index(from)].gpus) {
           order.push_back(first + gpu);
         }
       }
-      CHECK(order.size() == index(communicator_.ranks), "a ring visits every rank once");
+      CHECK(order.size() == as_index(communicator_.ranks), "a ring visits every rank once");
       // As NCCL prints it: from rank 0 on.
       std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
     }
@@ -80,19 +77,19 @@ class Connector {
   // For each searched channel the first tree, then for each the second one.
   [[nodiscard]] std::vector<TreeChannel> trees() const {
     TreeChannel none;
-    none.up.assign(index(communicator_.ranks), kNoRank);
-    none.down.assign(index(communicator_.ranks), {kNoRank, kNoRank, kNoRank});
-    std::vector<TreeChannel> trees(2 * index(searched_), none);
+    none.up.assign(as_index(communicator_.ranks), kNoRank);
+    none.down.assign(as_index(communicator_.ranks), {kNoRank, kNoRank, kNoRank});
+    std::vector<TreeChannel> trees(2 * as_index(searched_), none);
     std::vector<DoubleTreePlace> places;
     for (int node = 0; node < communicator_.nodes; ++node) {
       places.push_back(double_tree(communicator_.nodes, node));
     }
     for (std::size_t which = 0; which < 2; ++which) {
       for (int channel = 0; channel < searched_; ++channel) {
-        TreeChannel& tree = trees[index(channel) + which * index(searched_)];
+        TreeChannel& tree = trees[as_index(channel) + which * as_index(searched_)];
         const std::vector<ChainEnds> ends = join_chains(tree, channel);
         for (int node = 0; node < communicator_.nodes; ++node) {
-          join_nodes(tree, places[index(node)].trees[which], ends[index(node)], ends);
+          join_nodes(tree, places[as_index(node)].trees[which], ends[as_index(node)], ends);
         }
       }
     }
@@ -108,9 +105,9 @@ class Connector {
                               bool swap) const {
     NodeNics nics;
     for (int channel = 0; channel < static_cast<int>(bases.size()); ++channel) {
-      const int base = bases[index(channel)] % searched_;
-      const GraphChannel& ring = graphs.ring.channels[index(swap ? base ^ 1 : base)];
-      const GraphChannel& tree = graphs.tree.channels[index(base)];
+      const int base = bases[as_index(channel)] % searched_;
+      const GraphChannel& ring = graphs.ring.channels[as_index(swap ? base ^ 1 : base)];
+      const GraphChannel& tree = graphs.tree.channels[as_index(base)];
       nics.ring_in.push_back(nic_of(graphs.ring, channel, ring.gpus.front()));
       nics.ring_out.push_back(nic_of(graphs.ring, channel, ring.gpus.back()));
       nics.tree.push_back(nic_of(graphs.tree, channel, tree.gpus.front()));
@@ -126,24 +123,25 @@ class Connector {
 
  private:
   [[nodiscard]] const GraphSet& graphs_of(int node) const {
-    return communicator_.graphs[index(communicator_.node_kind[index(node)])];
+    return communicator_.graphs[as_index(communicator_.node_kind[as_index(node)])];
   }
 
   [[nodiscard]] std::vector<ChainEnds> join_chains(TreeChannel& tree, int channel) const {
-    std::vector<ChainEnds> ends(index(communicator_.nodes));
+    std::vector<ChainEnds> ends(as_index(communicator_.nodes));
     for (int node = 0; node < communicator_.nodes; ++node) {
-      const int first = communicator_.first_rank[index(node)];
+      const int first = communicator_.first_rank[as_index(node)];
       const Graph& graph = graphs_of(node).tree;
-      const std::vector<int>& gpus = graph.channels[index(channel)].gpus;
+      const std::vector<int>& gpus = graph.channels[as_index(channel)].gpus;
       for (std::size_t at = 0; at + 1 < gpus.size(); ++at) {
-        tree.down[index(first + gpus[at])][0] = first + gpus[at + 1];
-        tree.up[index(first + gpus[at + 1])] = first + gpus[at];
+        tree.down[as_index(first + gpus[at])][0] = first + gpus[at + 1];
+        tree.up[as_index(first + gpus[at + 1])] = first + gpus[at];
       }
       const int head = first + gpus[0];
       const int second = gpus.size() > 1 ? first + gpus[1] : head;
-      ends[index(node)] = {.parent = head,
-                           .children = {graph.pattern == GraphPattern::Tree ? head : second,
-                                        graph.pattern == GraphPattern::SplitTree ? second : head}};
+      ends[as_index(node)] = {
+          .parent = head,
+          .children = {graph.pattern == GraphPattern::Tree ? head : second,
+                       graph.pattern == GraphPattern::SplitTree ? second : head}};
     }
     return ends;
   }
@@ -151,14 +149,15 @@ class Connector {
   static void join_nodes(TreeChannel& tree, const TreePlace& place, const ChainEnds& own,
                          const std::vector<ChainEnds>& ends) {
     if (place.parent) {
-      tree.up[index(own.parent)] = ends[index(*place.parent)].children[index(place.child_index)];
+      tree.up[as_index(own.parent)] =
+          ends[as_index(*place.parent)].children[as_index(place.child_index)];
     }
     for (std::size_t child = 0; child < place.children.size(); ++child) {
       if (place.children[child]) {
-        auto& down = tree.down[index(own.children[child])];
+        auto& down = tree.down[as_index(own.children[child])];
         auto* const free = std::find(down.begin(), down.end(), kNoRank);
         CHECK(free != down.end(), "a rank has at most three below it");
-        *free = ends[index(*place.children[child])].parent;
+        *free = ends[as_index(*place.children[child])].parent;
       }
     }
   }
@@ -166,7 +165,7 @@ class Connector {
   // How NCCL finds the NIC of a rank in a graph (src/graph/search.cc: ncclTopoGetNetDev): the first
   // one of the channel for the GPU at its front, the second one for any other.
   [[nodiscard]] int nic_of(const Graph& graph, int channel, int gpu) const {
-    const GraphChannel& searched = graph.channels[index(channel % searched_)];
+    const GraphChannel& searched = graph.channels[as_index(channel % searched_)];
     const std::optional<int>& nic =
         searched.gpus.front() == gpu ? searched.net_in : searched.net_out;
     CHECK(nic.has_value(), "a channel between nodes has a NIC at each end");
@@ -186,10 +185,10 @@ class Channels {
   explicit Channels(int searched) { extend_to(searched, 0); }
 
   // Those from `count` on go; those that are missing are copies from the first one on.
-  void limit(int count) { bases_.resize(std::min(bases_.size(), index(count))); }
+  void limit(int count) { bases_.resize(std::min(bases_.size(), as_index(count))); }
   void copy_up_to(int count) {
     const std::size_t own = bases_.size();
-    for (std::size_t channel = own; channel < index(std::min(count, kMostChannels)); ++channel) {
+    for (std::size_t channel = own; channel < as_index(std::min(count, kMostChannels)); ++channel) {
       bases_.push_back(bases_[channel - own]);
     }
   }
@@ -258,14 +257,14 @@ void name_nics(Communicator& communicator, const std::vector<int>& bases) {
   std::vector<int> kinds = communicator.node_kind;
   std::vector<std::optional<int>> swapped(communicator.graphs.size());
   for (int node = 1; node < communicator.nodes; node += 2) {
-    int& kind = kinds[index(node)];
+    int& kind = kinds[as_index(node)];
     if (!connector.swaps(node)) {
       continue;
     }
-    std::optional<int>& other = swapped[index(kind)];
+    std::optional<int>& other = swapped[as_index(kind)];
     if (!other) {
       other = static_cast<int>(communicator.graphs.size());
-      GraphSet same = communicator.graphs[index(kind)];
+      GraphSet same = communicator.graphs[as_index(kind)];
       communicator.nics.push_back(connector.nics(same, bases, true));
       communicator.graphs.push_back(std::move(same));
     }
@@ -310,8 +309,8 @@ void connect(Communicator& communicator, const ChannelLimits& limits) {
   communicator.rings.clear();
   communicator.trees.clear();
   for (const int base : bases) {
-    communicator.rings.push_back(rings[index(base % searched)]);
-    communicator.trees.push_back(trees[index(base)]);
+    communicator.rings.push_back(rings[as_index(base % searched)]);
+    communicator.trees.push_back(trees[as_index(base)]);
   }
   if (communicator.aligned.nvls) {
     communicator.nvls_heads = nvls_heads(communicator.graphs);

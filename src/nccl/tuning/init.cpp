@@ -18,13 +18,10 @@
 #include "nccl/tuning/point_to_point.h"
 #include "nccl/tuning/tuning.h"
 #include "sim/config_error.h"
+#include "sim/ids.h"
 
 namespace trainyard::nccl {
 namespace {
-
-std::size_t index(int number) {
-  return static_cast<std::size_t>(number);
-}
 
 // --- Search ------------------------------------------------------------------------------------
 
@@ -61,19 +58,19 @@ GraphNames names_of(const Machine& machine, bool several_nodes) {
   names.several_nodes = several_nodes;
   names.gpus.resize(system.gpus.size());
   for (const SystemGpu& gpu : system.gpus) {
-    names.gpus[index(gpu.rank)] =
+    names.gpus[as_index(gpu.rank)] =
         graph_device(static_cast<std::uint64_t>(gpu.host), static_cast<std::uint64_t>(gpu.dev));
   }
   // Numbers of NICs go on from host to host; a file counts on each host from zero.
-  std::vector<int> first_nic(index(system.hosts), std::numeric_limits<int>::max());
+  std::vector<int> first_nic(as_index(system.hosts), std::numeric_limits<int>::max());
   for (const SystemNet& net : system.nets) {
-    int& first = first_nic[index(net.host)];
+    int& first = first_nic[as_index(net.host)];
     first = net.host == 0 ? 0 : std::min(first, net.dev);
   }
   for (const SystemNet& net : system.nets) {
     names.nics[net.dev] =
         graph_device(static_cast<std::uint64_t>(net.host),
-                     static_cast<std::uint64_t>(net.dev - first_nic[index(net.host)]));
+                     static_cast<std::uint64_t>(net.dev - first_nic[as_index(net.host)]));
   }
   return names;
 }
@@ -134,7 +131,7 @@ class Init {
     }
     made_.nodes = 0;
     for (std::size_t node = 0; node < nodes_.kind.size(); ++node) {
-      const std::size_t kind = index(nodes_.kind[node]);
+      const std::size_t kind = as_index(nodes_.kind[node]);
       int next = 0;
       for (std::size_t part = 0; part < parts_[kind].size(); ++part) {
         const std::vector<int>& ranks = parts_[kind][part].ranks;
@@ -257,7 +254,8 @@ class Init {
   [[nodiscard]] int least_ranks_per_node() const {
     int least = made_.ranks;
     for (int node = 0; node < made_.nodes; ++node) {
-      least = std::min(least, made_.first_rank[index(node) + 1] - made_.first_rank[index(node)]);
+      least =
+          std::min(least, made_.first_rank[as_index(node) + 1] - made_.first_rank[as_index(node)]);
     }
     return least;
   }
@@ -354,7 +352,7 @@ class Init {
         }
         // Two ranks of one GPU are nearer still.
         if (path.type <= PathType::Nvb) {
-          const int sm = machine.system().gpus[index(from)].sm;
+          const int sm = machine.system().gpus[as_index(from)].sm;
           add_peer(peers, {.kind = PeerPath::Kind::NvLink,
                            .bandwidth = static_cast<double>(path.bandwidth),
                            .link_bandwidth = static_cast<double>(nvlink_bandwidth(sm))});
@@ -370,7 +368,7 @@ class Init {
       const std::vector<int> nets = machine.nearest_nets(gpu);
       double bandwidth = 0.0;
       for (const int net : nets) {
-        bandwidth += static_cast<double>(machine.system().nets[index(net)].bandwidth);
+        bandwidth += static_cast<double>(machine.system().nets[as_index(net)].bandwidth);
       }
       add_peer(peers, {.kind = PeerPath::Kind::Network,
                        .bandwidth = bandwidth,

@@ -8,25 +8,17 @@
 #include <numeric>
 #include <optional>
 
+#include "nccl/tuning/chunking.h"
 #include "sim/check.h"
 
 namespace trainyard::nccl {
 namespace {
 
-constexpr int kSteps = 8;          // NCCL_STEPS
 constexpr int kPairsPerBatch = 8;  // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
 constexpr std::int64_t kPartMultiple = 4096;
 
 int power_of_two_up(int value) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(value)));
-}
-
-std::int64_t divide_up(std::int64_t value, std::int64_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
-
-int divide_up(int value, int divisor) {
-  return (value + divisor - 1) / divisor;
 }
 
 // Up to 2.28: two channels, fewer where many peers share them, at least one for each NIC.
@@ -131,7 +123,7 @@ Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink, int comp
         version == Version::V2_30 && cpu == CpuKind::Arm && compute_capability >= 100;
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
-  return std::min(chunk, Bytes(environment.simple_buffer.count() / kSteps));
+  return std::min(chunk, Bytes(environment.simple_buffer.count() / kFifoSteps));
 }
 
 int schedule_group_size(const std::vector<int>& first_rank, const Environment& environment) {
@@ -189,7 +181,8 @@ PointToPointPlan plan_point_to_point(const Communicator& communicator,
   if (has_ll_buffers && size <= plan.parts * environment.p2p_ll_threshold.count()) {
     plan.protocol = Protocol::LL;
     plan.chunk = Bytes(
-        environment.p2p_chunk.value_or(Bytes(environment.ll_buffer.count() / kSteps)).count() / 2);
+        environment.p2p_chunk.value_or(Bytes(environment.ll_buffer.count() / kFifoSteps)).count() /
+        2);
     return plan;
   }
   const std::int64_t step = communicator.p2p_chunk.count();

@@ -14,11 +14,10 @@ namespace trainyard {
 namespace {
 
 // A flow of a whole GPU memory is far below; sums over millions of flows stay exact.
-constexpr Bytes kMostBytes{std::int64_t{1} << 42};
 
 void check_size(const ConfigNode& node, Bytes size) {
-  if (size > kMostBytes) {
-    node.fail(fmt::format("a size of at most {}", to_string(kMostBytes)), node.found());
+  if (size > kMostFlowSize) {
+    node.fail(fmt::format("a size of at most {}", to_string(kMostFlowSize)), node.found());
   }
 }
 

@@ -10,6 +10,7 @@
 //     mean = sum over the pieces of (p_j - p_i) / 100 (x_i + x_j) / 2.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@
 #include "sim/units.h"
 
 namespace trainyard {
+
+// Of one flow.
+inline constexpr Bytes kMostFlowSize{std::int64_t{1} << 42};
 
 struct SizePoint {
   Bytes size;

@@ -25,7 +25,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 42;
 constexpr std::size_t kColumns = 5;
 enum Column : std::size_t { kStart, kSource, kTarget, kBytes, kPriority };
 constexpr std::array<std::string_view, kColumns> kNames{"start_us", "source", "target", "bytes",
@@ -165,7 +164,7 @@ class TraceReader {
     }
     const bool is_csv = format_ == TraceFormat::Csv;
     ListedFlow flow{.start = start(field(kStart), is_csv ? 1e6 : 1e12),
-                    .size = Bytes(whole("bytes", field(kBytes), 1, kMostBytes)),
+                    .size = Bytes(whole("bytes", field(kBytes), 1, kMostFlowSize.count())),
                     .source = device("source", field(kSource)),
                     .target = device("target", field(kTarget)),
                     .priority = {}};

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kWeightBytes = 4;
+constexpr std::int64_t kFp32Bytes = 4;
 constexpr std::int64_t kSortBytes = 2 * 12;    // Of an index: its pair, before and behind a pass.
 constexpr std::int64_t kBatchesOfIndices = 2;  // This one and the next.
 
@@ -46,9 +46,9 @@ MemoryUse recommender_memory(const RecommenderJob& job, std::size_t rank) {
   const MemorySettings settings;
   MemoryUse use;
   use[MemoryClass::Weights] =
-      Bytes((tables + dense) * kWeightBytes + (element < kWeightBytes ? dense * element : 0));
+      Bytes((tables + dense) * kFp32Bytes + (element < kFp32Bytes ? dense * element : 0));
   use[MemoryClass::Gradients] =
-      Bytes(dense * job.software.gradient_bytes + sharding.replicated.parameters * kWeightBytes);
+      Bytes(dense * job.software.gradient_bytes + sharding.replicated.parameters * kFp32Bytes);
   use[MemoryClass::OptimizerStates] = Bytes(tables * state_bytes(job.workload.table_optimizer) +
                                             rows * row_state_bytes(job.workload.table_optimizer) +
                                             dense * state_bytes(job.workload.dense_optimizer));
@@ -78,7 +78,7 @@ std::int64_t room_for_tables(const RecommenderWorkload& workload, Bytes memory) 
   const auto of_row = static_cast<double>(row_state_bytes(workload.table_optimizer)) /
                       static_cast<double>(workload.model.width);
   const double of_element =
-      static_cast<double>(kWeightBytes + state_bytes(workload.table_optimizer)) + of_row;
+      static_cast<double>(kFp32Bytes + state_bytes(workload.table_optimizer)) + of_row;
   return static_cast<std::int64_t>(kTableShareOfMemory * static_cast<double>(memory.count()) /
                                    of_element);
 }

@@ -6,12 +6,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "sim/ids.h"
+
 namespace trainyard {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 constexpr std::array kKinds{
     RankGroupKind::Gradient,     RankGroupKind::Shard,          RankGroupKind::Replica,
@@ -31,9 +29,9 @@ std::vector<int> SisterGroups::group(const Kind& kind, int rank) const {
   }
   std::map<int, std::vector<int>> by_domain;
   for (const int member : whole) {
-    by_domain[domain_of_rank_[at(member)]].push_back(member);
+    by_domain[domain_of_rank_[as_index(member)]].push_back(member);
   }
-  const std::vector<int>& own = by_domain.at(domain_of_rank_[at(rank)]);
+  const std::vector<int>& own = by_domain.at(domain_of_rank_[as_index(rank)]);
   if (kind.second == Part::Domain) {
     return own;
   }
@@ -53,14 +51,14 @@ const SisterGroups::Groups& SisterGroups::all(const Kind& kind) {
   if (!fresh) {
     return entry->second;
   }
-  std::vector<bool> seen(at(plan_.ranks()), false);
+  std::vector<bool> seen(as_index(plan_.ranks()), false);
   for (int rank = 0; rank < plan_.ranks(); ++rank) {
-    if (seen[at(rank)]) {
+    if (seen[as_index(rank)]) {
       continue;
     }
     std::vector<int> members = group(kind, rank);
     for (const int member : members) {
-      seen[at(member)] = true;
+      seen[as_index(member)] = true;
     }
     // Of tied embeddings, ranks of the stages in between have the group of the ends.
     if (std::find(members.begin(), members.end(), rank) != members.end()) {
@@ -97,7 +95,7 @@ SisterGroups::Place SisterGroups::place(int rank, bool is_next) const {
   if (is_last && plan_.schedule != PipelineSchedule::Interleaved) {
     return {.stage = own, .neighbour = rank};
   }
-  return {.stage = own, .neighbour = ranks[at((other + count) % count)]};
+  return {.stage = own, .neighbour = ranks[as_index((other + count) % count)]};
 }
 
 const SisterGroups::Groups& SisterGroups::of_message(int from, int to) {

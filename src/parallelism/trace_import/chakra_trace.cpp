@@ -22,7 +22,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostRank = 1'000'000;
 constexpr std::int64_t kMostTag = 0xffff'ffff;
 
 // CollectiveCommType of the schema. ASTRA-sim takes the bytes that a rank puts in (Ring.cc), so
@@ -51,7 +50,7 @@ std::vector<int> ranks_of(const nlohmann::json& list, const std::string& place) 
     fail_foreign(place, "ranks", "a list of ranks", "something else");
   }
   for (const nlohmann::json& rank : list) {
-    if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostRank) {
+    if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostForeignRank) {
       fail_foreign(place, "ranks", "a list of ranks", "something else");
     }
     ranks.push_back(rank.get<int>());
@@ -303,12 +302,12 @@ class ChakraGraph {
   OperationId add_message(int rank, const ChakraNode& node, const std::string& name) {
     const bool sends = node.type == ChakraType::Send;
     const char* const own = sends ? "comm_src" : "comm_dst";
-    if (node.number_or(own, kMostRank, rank) != rank) {
+    if (node.number_or(own, kMostForeignRank, rank) != rank) {
       fail_foreign(node.place, own, fmt::format("{}, the rank of the file", rank),
-                   std::to_string(node.number(own, kMostRank)));
+                   std::to_string(node.number(own, kMostForeignRank)));
     }
     const char* const other = sends ? "comm_dst" : "comm_src";
-    const auto peer = static_cast<int>(node.number(other, kMostRank));
+    const auto peer = static_cast<int>(node.number(other, kMostForeignRank));
     if (peer == rank || peer >= ranks_) {
       fail_foreign(node.place, other, fmt::format("another rank, from 0 to {}", ranks_ - 1),
                    std::to_string(peer));

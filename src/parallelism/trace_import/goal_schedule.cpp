@@ -16,7 +16,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostCpus = 255;  // A byte in the binary form.
-constexpr std::int64_t kMostTag = 0xffff'fffe;
+constexpr std::int64_t kMostGoalTag = 0xffff'fffe;
 
 // A line in words, of which ':', '{' and '}' are words of their own.
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -276,7 +276,7 @@ class GoalReader {
       const std::string_view key = words_[at_++];
       if (key == "tag") {
         check_wildcard("a tag");
-        message.tag = static_cast<std::uint32_t>(number("a tag", kMostTag));
+        message.tag = static_cast<std::uint32_t>(number("a tag", kMostGoalTag));
       } else if (key == "cpu" || key == "nic") {
         (void)number(fmt::format("a {}", key), kMostCpus);
         is_placed = true;

@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostStream = std::int64_t{1} << 40;
-constexpr std::int64_t kMostRank = 1'000'000;
 // Of a duration, and from the first to the last start: with all durations it fits in a SimTime.
 constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000;
 // Starts count from the epoch (1.7e15 today) or, since libkineto has ChromeTraceBaseTime, from the
@@ -243,7 +242,7 @@ class KinetoReader {
   void read_arguments(const KinetoFields& fields, KinetoEvent& event) {
     event.stream = fields.integer("stream", kMostStream);
     if (fields.has("device")) {
-      const std::int64_t device = fields.integer("device", kMostRank);
+      const std::int64_t device = fields.integer("device", kMostForeignRank);
       if (device_.value_or(device) != device) {
         fields.fail("device", fmt::format("one GPU in a file, {} as before", *device_));
       }
@@ -270,12 +269,13 @@ class KinetoReader {
       return Bytes(fields.integer(key, kMostForeignBytes / bytes->bytes) * bytes->bytes);
     };
     event.group = fields.text_or_none("Process Group Name");
-    event.group_size = fields.integer("Group size", kMostRank);
+    event.group_size = fields.integer("Group size", kMostForeignRank);
     read_ranks(fields, event);
     if (name == "send" || name == "recv") {
       event.kind = name == "send" ? KinetoKind::Send : KinetoKind::Receive;
       const bool sends = event.kind == KinetoKind::Send;
-      event.peer = static_cast<int>(fields.integer(sends ? "Dst Rank" : "Src Rank", kMostRank));
+      event.peer =
+          static_cast<int>(fields.integer(sends ? "Dst Rank" : "Src Rank", kMostForeignRank));
       event.size = size_of(sends ? "In msg nelems" : "Out msg nelems");
       return;
     }
@@ -300,7 +300,7 @@ class KinetoReader {
     }
     std::vector<int>& ranks = event.ranks.emplace();
     for (const std::int64_t rank : *list) {
-      if (rank > kMostRank) {
+      if (rank > kMostForeignRank) {
         fields.fail("Process Group Ranks", "ranks");
       }
       ranks.push_back(static_cast<int>(rank));
@@ -327,10 +327,10 @@ class KinetoReader {
     }
     const KinetoFields fields(object, place);
     if (fields.has("rank")) {
-      trace_.rank = static_cast<int>(fields.integer("rank", kMostRank));
+      trace_.rank = static_cast<int>(fields.integer("rank", kMostForeignRank));
     }
     if (fields.has("world_size")) {
-      trace_.world_size = static_cast<int>(fields.integer("world_size", kMostRank));
+      trace_.world_size = static_cast<int>(fields.integer("world_size", kMostForeignRank));
     }
     if (!fields.has("pg_config") || !object["pg_config"].is_array()) {
       return;
@@ -343,7 +343,7 @@ class KinetoReader {
       std::vector<int>& ranks = trace_.groups[of_group.text("pg_name")];
       ranks.clear();
       for (const json& rank : group["ranks"]) {
-        if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostRank) {
+        if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() > kMostForeignRank) {
           of_group.fail("ranks", "a list of ranks");
         }
         ranks.push_back(rank.get<int>());

@@ -5,17 +5,12 @@
 #include <cstddef>
 
 #include "sim/check.h"
+#include "sim/ids.h"
 #include "topology/graph/path.h"
 #include "topology/graph/switch_graph.h"
 
 namespace trainyard {
-namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 GroupShapes::GroupShapes(const Cluster& cluster, std::span<const int> domain_of_rank,
                          Routing& routing)
@@ -25,7 +20,7 @@ GroupShapes::GroupShapes(const Cluster& cluster, std::span<const int> domain_of_
       kinds_(cluster, SwitchGraph(cluster.topology)) {}
 
 int GroupShapes::place(int rank) const {
-  const NodeId gpu = cluster_.gpus[at(rank)];
+  const NodeId gpu = cluster_.gpus[as_index(rank)];
   const std::span<const NodeId> nodes = kinds_.nodes_of(*cluster_.topology.node(gpu).server);
   return static_cast<int>(std::lower_bound(nodes.begin(), nodes.end(), gpu) - nodes.begin());
 }
@@ -35,11 +30,12 @@ std::vector<std::vector<int>> GroupShapes::seats(const std::vector<int>& ranks) 
   std::map<int, int> domains;
   std::map<ServerId, int> servers;
   for (const int rank : ranks) {
-    const ServerId server = *cluster_.topology.node(cluster_.gpus[at(rank)]).server;
+    const ServerId server = *cluster_.topology.node(cluster_.gpus[as_index(rank)]).server;
     const auto count = [](const auto& map) { return static_cast<int>(map.size()); };
-    all.push_back({static_cast<int>(kinds_.kind_of(server)),
-                   servers.try_emplace(server, count(servers)).first->second,
-                   domains.try_emplace(domain_of_rank_[at(rank)], count(domains)).first->second});
+    all.push_back(
+        {static_cast<int>(kinds_.kind_of(server)),
+         servers.try_emplace(server, count(servers)).first->second,
+         domains.try_emplace(domain_of_rank_[as_index(rank)], count(domains)).first->second});
   }
   return all;
 }
@@ -101,7 +97,7 @@ void GroupShapes::describe_way(NodeId from, NodeId to, std::vector<std::int64_t>
 
 // Of the ranks of one server.
 int GroupShapes::joint(std::span<const int> ranks) {
-  const auto gpu = [&](int rank) { return cluster_.gpus[at(rank)]; };
+  const auto gpu = [&](int rank) { return cluster_.gpus[as_index(rank)]; };
   const ServerId server = *cluster_.topology.node(gpu(ranks.front())).server;
   std::vector<int> places = {static_cast<int>(kinds_.kind_of(server))};
   for (const int rank : ranks) {

@@ -20,6 +20,7 @@ namespace trainyard {
 
 // Of one call or message: what a damaged number asks for beyond it would take days to simulate.
 inline constexpr std::int64_t kMostForeignBytes = std::int64_t{1} << 40;
+inline constexpr std::int64_t kMostForeignRank = 1'000'000;
 // All operations of a file together, and those of a run, so that no sum of times overflows: 50
 // days.
 inline constexpr std::int64_t kMostForeignTime = std::int64_t{50} * 24 * 3600 * 1'000'000'000'000;

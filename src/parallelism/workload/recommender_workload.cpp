@@ -16,18 +16,6 @@ constexpr std::int64_t kMostSamples = std::int64_t{1} << 32;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 
 constexpr std::array<std::string_view, 4> kOptimizers{"sgd", "adagrad", "rowwise-adagrad", "adam"};
-constexpr std::array<std::string_view, 2> kKinds{"transformer", "recommender"};
-
-std::size_t choice(const ConfigNode& node, std::string_view key,
-                   std::span<const std::string_view> choices) {
-  const auto found = node.optional(key);
-  return found ? found->as_choice(choices) : 0;
-}
-
-std::optional<bool> flag(const ConfigNode& node, std::string_view key) {
-  const auto found = node.optional(key);
-  return found ? std::optional(found->as_bool()) : std::nullopt;
-}
 
 TableRules read_rules(const ConfigNode& plan, const RecommenderModel& model) {
   TableRules rules;
@@ -55,11 +43,12 @@ Precision read_precision(const ConfigNode& root) {
   for (const Precision precision : kRecommenderPrecisions) {
     names.push_back(to_string(precision));
   }
-  return kRecommenderPrecisions.at(choice(root, "precision", names));
+  return kRecommenderPrecisions.at(root.choice_or_first("precision", names));
 }
 
 RecommenderOptimizer read_dense_optimizer(const ConfigNode& node) {
-  const auto optimizer = static_cast<RecommenderOptimizer>(choice(node, "dense", kOptimizers));
+  const auto optimizer =
+      static_cast<RecommenderOptimizer>(node.choice_or_first("dense", kOptimizers));
   if (optimizer == RecommenderOptimizer::RowwiseAdagrad) {
     const ConfigNode dense = node.required("dense");
     dense.fail("sgd, adagrad or adam, as MLPs have no rows to look up", dense.found());
@@ -102,7 +91,7 @@ bool is_recommender_workload(const std::filesystem::path& file) {
   }
   ConfigDocument document = ConfigDocument::load(file);
   const ConfigNode root = document.root();
-  return root.is_map() && choice(root, "kind", kKinds) == 1;
+  return root.is_map() && root.choice_or_first("kind", kWorkloadKinds) == 1;
 }
 
 RecommenderWorkload load_recommender_workload(const std::filesystem::path& file,
@@ -112,7 +101,7 @@ RecommenderWorkload load_recommender_workload(const std::filesystem::path& file,
   const std::string model_name = compose_workload(document, models, settings);
   const ConfigNode root = document.root();
   root.required("source").skip();
-  (void)root.required("kind").as_choice(kKinds);
+  (void)root.required("kind").as_choice(kWorkloadKinds);
   RecommenderWorkload workload{
       .name = file.stem().string(),
       .title = root.required("title").as_string(),
@@ -126,12 +115,12 @@ RecommenderWorkload load_recommender_workload(const std::filesystem::path& file,
   }
   const ConfigNode optimizer = root.required("optimizer");
   workload.table_optimizer =
-      static_cast<RecommenderOptimizer>(choice(optimizer, "tables", kOptimizers));
+      static_cast<RecommenderOptimizer>(optimizer.choice_or_first("tables", kOptimizers));
   workload.dense_optimizer = read_dense_optimizer(optimizer);
   if (const auto overlap = root.optional("overlap")) {
-    workload.overlap_input = flag(*overlap, "input");
-    workload.overlap_tables = flag(*overlap, "tables");
-    workload.overlap_data = flag(*overlap, "data");
+    workload.overlap_input = overlap->optional_bool("input");
+    workload.overlap_tables = overlap->optional_bool("tables");
+    workload.overlap_data = overlap->optional_bool("data");
   }
   document.finish();
   return workload;

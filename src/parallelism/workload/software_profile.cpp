@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMostBytes = 1000.0;  // For each parameter.
+constexpr double kMostBytesOfParameter = 1000.0;  // For each parameter.
 
 bool read_selective(const SourcedReader& reader, const ConfigNode& root) {
   static constexpr std::array<std::string_view, 2> kChoices{"attention", "products"};
@@ -45,7 +45,7 @@ SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
   const SourcedReader reader(root);
   const auto flag = [&](std::string_view key) { return reader.value(root, key).as_bool(); };
   const auto bytes = [&](std::string_view key) {
-    return reader.value(root, key).as_number(0.0, kMostBytes);
+    return reader.value(root, key).as_number(0.0, kMostBytesOfParameter);
   };
   SoftwareProfile profile{
       .name = std::filesystem::path(document.name()).stem().string(),

@@ -17,7 +17,6 @@ constexpr std::int64_t kMostRanks = 50'000;  // Of an axis; the product of four 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
-constexpr std::array<std::string_view, 2> kKinds{"transformer", "recommender"};
 constexpr std::array<std::string_view, 6> kPrecisions{"bf16",  "fp16", "fp8",
                                                       "nvfp4", "tf32", "fp32"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
@@ -31,23 +30,12 @@ int ranks(const ConfigNode& node, std::string_view key, int otherwise) {
   return found ? static_cast<int>(found->as_integer(1, kMostRanks)) : otherwise;
 }
 
-bool flag(const ConfigNode& node, std::string_view key) {
-  const auto found = node.optional(key);
-  return found && found->as_bool();
-}
-
-std::size_t choice(const ConfigNode& node, std::string_view key,
-                   std::span<const std::string_view> choices) {
-  const auto found = node.optional(key);
-  return found ? found->as_choice(choices) : 0;
-}
-
 PipelineSchedule read_schedule(const ConfigNode& node) {
   std::vector<std::string_view> names;
   for (const PipelineSchedule schedule : kPipelineSchedules) {
     names.push_back(to_string(schedule));
   }
-  return kPipelineSchedules[choice(node, "schedule", names)];
+  return kPipelineSchedules[node.choice_or_first("schedule", names)];
 }
 
 std::array<PlanAxis, 4> read_order(const ConfigNode& node) {
@@ -74,8 +62,8 @@ std::array<PlanAxis, 4> read_order(const ConfigNode& node) {
 ParameterServers read_servers(const ConfigNode& node) {
   constexpr std::int64_t kMostSteps = 1000;
   ParameterServers servers{.count = ranks(node, "count", 1)};
-  servers.on_workers = choice(node, "place", kServerPlaces) == 1;
-  const std::size_t consistency = choice(node, "consistency", kConsistencies);
+  servers.on_workers = node.choice_or_first("place", kServerPlaces) == 1;
+  const std::size_t consistency = node.choice_or_first("consistency", kConsistencies);
   const auto bound = node.optional("bound");
   if (consistency == 1) {
     servers.bound = static_cast<int>(node.required("bound").as_integer(0, kMostSteps));
@@ -92,25 +80,27 @@ ParameterServers read_servers(const ConfigNode& node) {
 }
 
 ParallelPlan read_plan(const ConfigNode& node) {
-  ParallelPlan plan{.tensor = ranks(node, "tensor", 1),
-                    .has_sequence_parallelism = flag(node, "sequence_parallel"),
-                    .context = ranks(node, "context", 1),
-                    .pipeline = ranks(node, "pipeline", 1),
-                    .schedule = read_schedule(node),
-                    .chunks = ranks(node, "chunks", 1),
-                    .data = ranks(node, "data", 1),
-                    .expert = ranks(node, "expert", 1),
-                    .expert_tensor = ranks(node, "expert_tensor", 1)};
-  plan.context_kind = static_cast<ContextParallelism>(choice(node, "context_kind", kContextKinds));
-  plan.recompute = static_cast<Recompute>(choice(node, "recompute", kRecomputes));
+  ParallelPlan plan{
+      .tensor = ranks(node, "tensor", 1),
+      .has_sequence_parallelism = node.optional_bool("sequence_parallel").value_or(false),
+      .context = ranks(node, "context", 1),
+      .pipeline = ranks(node, "pipeline", 1),
+      .schedule = read_schedule(node),
+      .chunks = ranks(node, "chunks", 1),
+      .data = ranks(node, "data", 1),
+      .expert = ranks(node, "expert", 1),
+      .expert_tensor = ranks(node, "expert_tensor", 1)};
+  plan.context_kind =
+      static_cast<ContextParallelism>(node.choice_or_first("context_kind", kContextKinds));
+  plan.recompute = static_cast<Recompute>(node.choice_or_first("recompute", kRecomputes));
   plan.order = read_order(node);
   if (const auto stage = node.optional("zero_stage")) {
     plan.zero_stage = static_cast<int>(stage->as_integer(0, 3));
   }
   plan.shard_group = ranks(node, "shard_group", 0);
   if (const auto offload = node.optional("offload")) {
-    plan.offload = {.optimizer = flag(*offload, "optimizer"),
-                    .activations = flag(*offload, "activations")};
+    plan.offload = {.optimizer = offload->optional_bool("optimizer").value_or(false),
+                    .activations = offload->optional_bool("activations").value_or(false)};
   }
   if (const auto servers = node.optional("servers")) {
     plan.servers = read_servers(*servers);
@@ -139,21 +129,17 @@ void read_batch(const ConfigNode& node, const Model& model, ParallelPlan& plan) 
 OverlapChoice read_overlap(const ConfigNode& root) {
   OverlapChoice overlap;
   if (const auto node = root.optional("overlap")) {
-    const auto chosen = [&](std::string_view key) {
-      const auto found = node->optional(key);
-      return found ? std::optional<bool>(found->as_bool()) : std::nullopt;
-    };
-    overlap = {.tensor = chosen("tensor"),
-               .data = chosen("data"),
-               .pipeline = chosen("pipeline"),
-               .expert = chosen("expert")};
+    overlap = {.tensor = node->optional_bool("tensor"),
+               .data = node->optional_bool("data"),
+               .pipeline = node->optional_bool("pipeline"),
+               .expert = node->optional_bool("expert")};
   }
   return overlap;
 }
 
 // Before the model is looked for, which is in another folder.
 void check_kind(const ConfigNode& root) {
-  if (root.is_map() && choice(root, "kind", kKinds) != 0) {
+  if (root.is_map() && root.choice_or_first("kind", kWorkloadKinds) != 0) {
     const ConfigNode kind = root.required("kind");
     kind.fail("transformer, as only `trainyard step` runs recommendation models", kind.found());
   }
@@ -206,14 +192,15 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
   const ConfigNode root = document.root();
   root.required("source").skip();
   const ConfigNode plan = root.required("plan");
-  Workload workload{.name = file.stem().string(),
-                    .title = root.required("title").as_string(),
-                    .model = read_model(root.required("model"), model_name),
-                    .software = root.required("software").as_string(),
-                    .precision = static_cast<Precision>(choice(root, "precision", kPrecisions)),
-                    .plan = read_plan(plan),
-                    .data_fills_cluster = !plan.optional("data"),
-                    .overlap = read_overlap(root)};
+  Workload workload{
+      .name = file.stem().string(),
+      .title = root.required("title").as_string(),
+      .model = read_model(root.required("model"), model_name),
+      .software = root.required("software").as_string(),
+      .precision = static_cast<Precision>(root.choice_or_first("precision", kPrecisions)),
+      .plan = read_plan(plan),
+      .data_fills_cluster = !plan.optional("data"),
+      .overlap = read_overlap(root)};
   read_batch(root.required("batch"), workload.model, workload.plan);
   workload.plan.element_bytes = element_bytes(workload.precision);
   if (const auto routing = root.optional("routing")) {

@@ -3,6 +3,7 @@
 // runs it. docs/models/step.md explains the keys.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@
 #include "sim/config.h"
 
 namespace trainyard {
+
+// What the key `kind` of a file of a workload may be; without it, the first.
+inline constexpr std::array<std::string_view, 2> kWorkloadKinds{"transformer", "recommender"};
 
 // Of the linear layers; everything else runs in 16 bits. With the last two nothing does: TF32
 // rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores.

@@ -14,14 +14,6 @@
 namespace trainyard {
 namespace {
 
-Column column(const char* name, const char* key, Align align = Align::Right) {
-  return {.name = name, .key = key, .align = align, .unit = "", .min_width = 0};
-}
-
-Cell count(std::size_t number) {
-  return Cell::of(static_cast<std::int64_t>(number));
-}
-
 Cell value_cell(const CalibratedConstant& one, double value) {
   return {constant_text(one.constant.kind, value), value};
 }
@@ -40,7 +32,7 @@ Table error_table(const ProfileCalibration& calibration) {
     if (error.rows == 0) {
       continue;
     }
-    table.add_row({Cell::of(std::string(name)), count(error.rows),
+    table.add_row({Cell::of(std::string(name)), Cell::count(error.rows),
                    Cell{percent_of_log(error.median_shipped), error.median_shipped},
                    Cell{percent_of_log(error.p90_shipped), error.p90_shipped},
                    Cell{percent_of_log(error.median_fitted), error.median_fitted},
@@ -60,7 +52,7 @@ Table measured_table(const ProfileCalibration& calibration) {
                      value_cell(one, one.value),
                      Cell::of(fmt::format("{} to {}", constant_text(one.constant.kind, one.low),
                                           constant_text(one.constant.kind, one.high))),
-                     count(one.rows), count(one.files.size()),
+                     Cell::count(one.rows), Cell::count(one.files.size()),
                      one.rests_on.empty() ? Cell::none() : Cell::of(one.rests_on)});
     }
   }
@@ -74,7 +66,7 @@ Table kept_table(const ProfileCalibration& calibration) {
   for (const CalibratedConstant& one : calibration.constants) {
     if (one.mark != ConstantMark::Measured && one.rows > 0) {
       table.add_row({Cell::of(one.constant.name), value_cell(one, one.value),
-                     Cell::of(std::string(to_string(one.mark))), count(one.rows),
+                     Cell::of(std::string(to_string(one.mark))), Cell::count(one.rows),
                      Cell::of(one.reason)});
     }
   }
@@ -82,7 +74,7 @@ Table kept_table(const ProfileCalibration& calibration) {
 }
 
 // Values in seconds, bits per second, or shares.
-Table constant_table(const ProfileCalibration& calibration) {
+Table calibrated_table(const ProfileCalibration& calibration) {
   static constexpr std::array kUnits{"s", "bit/s", "share"};
   Table table({column("", "constant"), column("", "unit"), column("", "mark"),
                column("", "shipped"), column("", "value"), column("", "low"), column("", "high"),
@@ -95,7 +87,7 @@ Table constant_table(const ProfileCalibration& calibration) {
                    Cell::of(std::string(to_string(one.mark))),
                    value_cell(one, one.constant.in_file), value_cell(one, one.value),
                    measured ? value_cell(one, one.low) : Cell::none(),
-                   measured ? value_cell(one, one.high) : Cell::none(), count(one.rows),
+                   measured ? value_cell(one, one.high) : Cell::none(), Cell::count(one.rows),
                    Cell::of(joined(one.files)), Cell::of(one.rests_on), Cell::of(one.reason)});
   }
   return table;
@@ -111,8 +103,8 @@ Table link_table(const std::vector<LinkComparison>& links) {
   for (const LinkComparison& one : links) {
     table.add_row({Cell::of(one.file), Cell::of(one.test),
                    one.size == Bytes() ? Cell::none() : Cell{to_string(one.size), one.size.count()},
-                   count(one.values), number(one.measured), number(one.least), number(one.most),
-                   Cell::of(std::string(one.is_latency ? "us" : "GB/s")),
+                   Cell::count(one.values), number(one.measured), number(one.least),
+                   number(one.most), Cell::of(std::string(one.is_latency ? "us" : "GB/s")),
                    one.simulated ? number(*one.simulated) : Cell::none(),
                    one.simulated ? number(one.measured / *one.simulated) : Cell::none(),
                    one.remark.empty() ? Cell::none() : Cell::of(one.remark)});
@@ -120,7 +112,7 @@ Table link_table(const std::vector<LinkComparison>& links) {
   return table;
 }
 
-std::size_t rows_of(const ProfileCalibration& calibration, RowUse use) {
+std::size_t count_rows(const ProfileCalibration& calibration, RowUse use) {
   std::size_t rows = 0;
   for (const CalibratedTable& table : calibration.tables) {
     rows += static_cast<std::size_t>(
@@ -170,9 +162,9 @@ std::string profile_text(const std::string& cluster, const ProfileCalibration& c
       "# {} rows fitted to, {} kept out{}, {} outliers; noise {}, {:.1f} rows say as much as one\n"
       "{}#\n# |predicted / measured - 1|, median and 90th percentile\n",
       cluster, to_string(calibration.basis.machine), calibration.tables.size(),
-      rows_of(calibration, RowUse::Fitted), rows_of(calibration, RowUse::KeptOut),
-      kept_out_text(calibration), rows_of(calibration, RowUse::Outlier), percent_of_log(fit.noise),
-      fit.design, basis_text(calibration.basis));
+      count_rows(calibration, RowUse::Fitted), count_rows(calibration, RowUse::KeptOut),
+      kept_out_text(calibration), count_rows(calibration, RowUse::Outlier),
+      percent_of_log(fit.noise), fit.design, basis_text(calibration.basis));
   text += render_text(error_table(calibration));
   text += fmt::format(
       "#\n# Constants that the rows determine ({} move with rows, which show {} combinations{})\n",
@@ -207,7 +199,7 @@ void add_profile(const ProfileCalibration& calibration, Json& root) {
   root["rank"] = calibration.fit.rank;
   root["converged"] = calibration.fit.converged;
   root["errors"] = to_json(error_table(calibration));
-  root["constants"] = to_json(constant_table(calibration));
+  root["constants"] = to_json(calibrated_table(calibration));
   root["tables"] = Json::array();
   for (const CalibratedTable& table : calibration.tables) {
     Json json;
@@ -221,7 +213,7 @@ void add_profile(const ProfileCalibration& calibration, Json& root) {
   root["warnings"] = calibration.warnings;
 }
 
-Json json_of(const CalibrationReport& report) {
+Json calibration_json(const CalibrationReport& report) {
   Json root;
   root["cluster"] = report.cluster;
   if (report.calibration) {
@@ -239,11 +231,11 @@ Json json_of(const CalibrationReport& report) {
 std::string render(const CalibrationReport& report, Format format) {
   switch (format) {
     case Format::Csv:
-      return render_csv(report.calibration ? constant_table(*report.calibration)
+      return render_csv(report.calibration ? calibrated_table(*report.calibration)
                         : report.rates     ? rate_table(*report.rates)
                                            : link_table(report.links));
     case Format::Json:
-      return to_text(json_of(report));
+      return to_text(calibration_json(report));
     case Format::Table:
       break;
   }

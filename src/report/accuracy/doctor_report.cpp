@@ -16,11 +16,6 @@ namespace {
 constexpr double kLeastShown = 0.001;
 constexpr std::size_t kMostShown = 8;
 
-Column column(std::string name, std::string key, Align align = Align::Right,
-              std::string unit = "") {
-  return {.name = std::move(name), .key = std::move(key), .align = align, .unit = std::move(unit)};
-}
-
 Cell microseconds(SimTime time) {
   return {fmt::format("{:.2f}", time.microseconds()), time.microseconds()};
 }
@@ -127,7 +122,7 @@ std::string text_of(const DoctorReport& report) {
   return text;
 }
 
-std::string json_of(const DoctorReport& report) {
+std::string doctor_json(const DoctorReport& report) {
   const DoctorResult& result = report.result;
   Json root;
   root["log"] = report.log;
@@ -215,7 +210,7 @@ std::string render(const DoctorReport& report, Format format) {
     case Format::Csv:
       return render_csv(rows_of(report));
     case Format::Json:
-      return json_of(report);
+      return doctor_json(report);
     case Format::Table:
       break;
   }

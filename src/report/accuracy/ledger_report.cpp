@@ -19,7 +19,7 @@ namespace trainyard {
 namespace {
 
 // More digits have no meaning here, and would change with every constant.
-Cell microseconds(SimTime time) {
+Cell rounded_microseconds(SimTime time) {
   const std::string text = fmt::format("{:.2f}", time.microseconds());
   return {text, std::stod(text)};
 }
@@ -49,9 +49,9 @@ std::string ledger_csv(std::span<const LedgerRow> ledger) {
     table.add_row({Cell::of(row.name), Cell::of(row.system_class), Cell::of(row.system),
                    Cell::of(row.machine.gpu), Cell::of(row.machine.scale_up),
                    Cell::of(row.machine.network), Cell::of(std::string(to_string(row.operation))),
-                   Cell::of(row.size.count()), microseconds(row.measured),
-                   microseconds(row.predicted), microseconds(row.foreseen),
-                   microseconds(interval.low), microseconds(interval.high),
+                   Cell::of(row.size.count()), rounded_microseconds(row.measured),
+                   rounded_microseconds(row.predicted), rounded_microseconds(row.foreseen),
+                   rounded_microseconds(interval.low), rounded_microseconds(interval.high),
                    yes_or_no(interval.holds(row.measured)), yes_or_no(row.is_alone)});
   }
   return render_csv(table);

@@ -13,10 +13,6 @@
 namespace trainyard {
 namespace {
 
-Column rate_column(const char* name, const char* key, Align align = Align::Right) {
-  return {.name = name, .key = key, .align = align, .unit = "", .min_width = 0};
-}
-
 Cell rate_cell(const CalibratedRate& rate, double value) {
   if (rate.is_time) {
     return {fmt::format("{:.2f} us", value * 1e6), value};
@@ -24,21 +20,17 @@ Cell rate_cell(const CalibratedRate& rate, double value) {
   return {value >= 2.0 ? fmt::format("{:.0f}", value) : fmt::format("{:.3f}", value), value};
 }
 
-Cell count_of(std::size_t number) {
-  return Cell::of(static_cast<std::int64_t>(number));
-}
-
 Table errors(const RateCalibration& calibration) {
-  Table table({rate_column("measurement", "measurement", Align::Left),
-               rate_column("rows", "use", Align::Left), rate_column("count", "count"),
-               rate_column("shipped", "median_shipped"), rate_column("p90", "p90_shipped"),
-               rate_column("fitted", "median_fitted"), rate_column("p90", "p90_fitted")});
+  Table table({column("measurement", "measurement", Align::Left),
+               column("rows", "use", Align::Left), column("count", "count"),
+               column("shipped", "median_shipped"), column("p90", "p90_shipped"),
+               column("fitted", "median_fitted"), column("p90", "p90_fitted")});
   const auto add = [&](const std::string& name, std::optional<std::size_t> number) {
     for (const auto& [use_name, use] :
          {std::pair{"fitted to", RowUse::Fitted}, std::pair{"kept out", RowUse::KeptOut}}) {
       const RateCalibration::Error error = calibration.error(use, number);
       if (error.rows > 0) {
-        table.add_row({Cell::of(name), Cell::of(std::string(use_name)), count_of(error.rows),
+        table.add_row({Cell::of(name), Cell::of(std::string(use_name)), Cell::count(error.rows),
                        Cell{percent_of_log(error.median_shipped), error.median_shipped},
                        Cell{percent_of_log(error.p90_shipped), error.p90_shipped},
                        Cell{percent_of_log(error.median_fitted), error.median_fitted},
@@ -56,15 +48,14 @@ Table errors(const RateCalibration& calibration) {
 }  // namespace
 
 Table rate_table(const RateCalibration& calibration) {
-  Table table({rate_column("rate", "rate", Align::Left), rate_column("shipped", "shipped"),
-               rate_column("value", "value"), rate_column("low", "low"),
-               rate_column("high", "high"), rate_column("rows", "rows"),
-               rate_column("stays because", "reason", Align::Left)});
+  Table table({column("rate", "rate", Align::Left), column("shipped", "shipped"),
+               column("value", "value"), column("low", "low"), column("high", "high"),
+               column("rows", "rows"), column("stays because", "reason", Align::Left)});
   for (const CalibratedRate& rate : calibration.rates) {
     table.add_row({Cell::of(rate.name), rate_cell(rate, rate.shipped), rate_cell(rate, rate.value),
                    rate.is_fitted ? rate_cell(rate, rate.low) : Cell::none(),
-                   rate.is_fitted ? rate_cell(rate, rate.high) : Cell::none(), count_of(rate.rows),
-                   rate.is_fitted ? Cell::none() : Cell::of(rate.reason)});
+                   rate.is_fitted ? rate_cell(rate, rate.high) : Cell::none(),
+                   Cell::count(rate.rows), rate.is_fitted ? Cell::none() : Cell::of(rate.reason)});
   }
   return table;
 }

@@ -18,25 +18,20 @@
 namespace trainyard {
 namespace {
 
+Cell median_of(const TableFigures& figures) {
+  return error_cell(figures.tables > 0, figures.median);
+}
+
+Cell p90_of(const TableFigures& figures) {
+  return error_cell(figures.tables > 0, figures.p90);
+}
+
+Cell bias_of(const TableFigures& figures) {
+  return bias_cell(figures.tables > 0, figures.bias);
+}
+
 // Of a normal distribution: 90 % are within so many standard deviations.
 constexpr double k90Percent = 1.645;
-
-Cell error_cell(const TableFigures& figures) {
-  return figures.tables == 0 ? Cell::none() : Cell{percent_of_log(figures.median), figures.median};
-}
-
-Cell p90_cell(const TableFigures& figures) {
-  return figures.tables == 0 ? Cell::none() : Cell{percent_of_log(figures.p90), figures.p90};
-}
-
-Cell bias_cell(const TableFigures& figures) {
-  return figures.tables == 0 ? Cell::none()
-                             : Cell{signed_percent_of_log(figures.bias), figures.bias};
-}
-
-Column column(const char* name, Align align = Align::Right) {
-  return {.name = name, .key = "", .align = align, .unit = "", .min_width = 0};
-}
 
 // One line of a comparison: the same cases with each set of constants; what is not there is null.
 struct Line {
@@ -48,13 +43,13 @@ struct Line {
 
 // Median and bias of large rows, median of small ones, three times each.
 Table comparison(const char* name, const std::vector<Line>& lines, bool with_left_out) {
-  std::vector<Column> columns{column(name, Align::Left)};
+  std::vector<Column> columns{column(name, "", Align::Left)};
   const std::size_t sets = with_left_out ? 3 : 2;
   for (const std::array<const char*, 3>& names :
        {std::array{"large", "fitted", "left out"}, std::array{"p90", "fitted", "left out"},
         std::array{"bias", "fitted", "left out"}, std::array{"small", "fitted", "left out"}}) {
     for (std::size_t set = 0; set < sets; ++set) {
-      columns.push_back(column(names[set]));
+      columns.push_back(column(names[set], ""));
     }
   }
   Table table(std::move(columns));
@@ -68,10 +63,10 @@ Table comparison(const char* name, const std::vector<Line>& lines, bool with_lef
                                          : cell_of(large ? group->large : group->small));
       }
     };
-    add(error_cell, true);
-    add(p90_cell, true);
-    add(bias_cell, true);
-    add(error_cell, false);
+    add(median_of, true);
+    add(p90_of, true);
+    add(bias_of, true);
+    add(median_of, false);
     table.add_row(std::move(cells));
   }
   return table;
@@ -138,9 +133,9 @@ std::string interval_text(const ProfileConstant& constant, const FittedParameter
                      constant_text(constant.kind, ends[1]));
 }
 
-Table constant_table(const Refit& refit) {
-  Table table({column("constant", Align::Left), column("profile"), column("fitted"),
-               column("90 % within", Align::Left), column("rows"), column("systems")});
+Table fitted_table(const Refit& refit) {
+  Table table({column("constant", "", Align::Left), column("profile", ""), column("fitted", ""),
+               column("90 % within", "", Align::Left), column("rows", ""), column("systems", "")});
   for (std::size_t k = 0; k < refit.constants.size(); ++k) {
     const ProfileConstant& constant = refit.constants[k];
     const FittedParameter& fitted = refit.fit.parameters[k];
@@ -172,7 +167,7 @@ std::string left_out_notes(const Refit& refit) {
   return text;
 }
 
-Json json_of(const TableFigures& figures, const char* regime, Json json) {
+Json refit_json(const TableFigures& figures, const char* regime, Json json) {
   const auto add = [&](const char* what, double value) {
     json[fmt::format("{}_{}", what, regime)] = figures.tables > 0 ? Json(value) : Json(nullptr);
   };
@@ -182,20 +177,20 @@ Json json_of(const TableFigures& figures, const char* regime, Json json) {
   return json;
 }
 
-Json json_of(const GroupResult& group) {
+Json refit_json(const GroupResult& group) {
   Json json;
   json["cases"] = group.cases;
   json["covered"] = group.covered;
   json["scored"] = group.scored;
-  return json_of(group.small, "small", json_of(group.large, "large", std::move(json)));
+  return refit_json(group.small, "small", refit_json(group.large, "large", std::move(json)));
 }
 
-Json json_of(const CaseResult& one) {
+Json refit_json(const CaseResult& one) {
   const std::array<const CaseResult*, 1> alone{&one};
-  return json_of(group_of("", alone));
+  return refit_json(group_of("", alone));
 }
 
-Json json_of(const ProfileConstant& constant, const FittedParameter& fitted) {
+Json refit_json(const ProfileConstant& constant, const FittedParameter& fitted) {
   static constexpr std::array kUnits{"s", "bit/s", "share"};
   Json json;
   json["name"] = constant.name;
@@ -219,9 +214,9 @@ Json systems_json(const Validation& shipped, const Refit& refit) {
   for (const LeftOut& one : refit.systems) {
     Json json;
     json["system"] = one.system;
-    json["profile"] = json_of(*of_system(with_profile, one.system));
-    json["refit"] = json_of(*of_system(fitted, one.system));
-    json["leave_one_out"] = json_of(*of_system(left_out, one.system));
+    json["profile"] = refit_json(*of_system(with_profile, one.system));
+    json["refit"] = refit_json(*of_system(fitted, one.system));
+    json["leave_one_out"] = refit_json(*of_system(left_out, one.system));
     json["converged"] = one.fit.converged;
     json["unseen"] = Json::array();
     for (const std::size_t k : one.unseen) {
@@ -278,7 +273,7 @@ std::string refit_text(const Validation& shipped, const Refit& refit) {
       "#\n# Constants fitted to all tables ({} rounds{}). rows, systems: those that move by a\n"
       "# twentieth or more of what the constant does; \"!\": at the limit that it is given.\n",
       refit.fit.rounds, refit.fit.converged ? "" : ", not converged");
-  return text + render_text(constant_table(refit));
+  return text + render_text(fitted_table(refit));
 }
 
 void add_refit_columns(const Refit& refit, std::vector<Column>& columns) {
@@ -301,9 +296,9 @@ void add_refit_cells(const Refit& refit, std::size_t index, std::vector<Cell>& c
   const auto add = [&](const Validation& validation) {
     const std::array<const CaseResult*, 1> one{&validation.cases[index]};
     const GroupResult group = group_of("", one);
-    cells.push_back(error_cell(group.large));
-    cells.push_back(bias_cell(group.large));
-    cells.push_back(error_cell(group.small));
+    cells.push_back(median_of(group.large));
+    cells.push_back(bias_of(group.large));
+    cells.push_back(median_of(group.small));
   };
   add(refit.fitted);
   if (refit.left_out) {
@@ -318,25 +313,26 @@ void add_refit(const Validation& shipped, const Refit& refit, Json& root) {
       target["leave_one_out"] = json_in(*refit.left_out);
     }
   };
-  add(root["summary"], [](const Validation& one) { return json_of(one.all); });
+  add(root["summary"], [](const Validation& one) { return refit_json(one.all); });
   root["summary"]["refit"]["converged"] = refit.fit.converged;
   if (refit.left_out) {
     root["summary"]["leave_one_out"]["systems"] = refit.systems.size();
     root["summary"]["leave_one_out"]["of_shared_constants"] =
-        json_of(without_alone(*refit.left_out, refit.systems));
+        refit_json(without_alone(*refit.left_out, refit.systems));
   }
   for (std::size_t index = 0; index < shipped.classes.size(); ++index) {
-    add(root["classes"][index], [&](const Validation& one) { return json_of(one.classes[index]); });
+    add(root["classes"][index],
+        [&](const Validation& one) { return refit_json(one.classes[index]); });
   }
   for (std::size_t index = 0; index < shipped.cases.size(); ++index) {
-    add(root["cases"][index], [&](const Validation& one) { return json_of(one.cases[index]); });
+    add(root["cases"][index], [&](const Validation& one) { return refit_json(one.cases[index]); });
   }
   if (refit.left_out) {
     root["systems"] = systems_json(shipped, refit);
   }
   root["constants"] = Json::array();
   for (std::size_t k = 0; k < refit.constants.size(); ++k) {
-    root["constants"].push_back(json_of(refit.constants[k], refit.fit.parameters[k]));
+    root["constants"].push_back(refit_json(refit.constants[k], refit.fit.parameters[k]));
   }
 }
 

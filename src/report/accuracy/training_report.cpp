@@ -25,14 +25,6 @@ std::string key_of(TrainingRowStatus status) {
   return status == TrainingRowStatus::NoStep ? "no_step" : std::string(to_string(status));
 }
 
-Column column(std::string name, std::string key, Align align = Align::Right) {
-  return {.name = std::move(name), .key = std::move(key), .align = align, .unit = ""};
-}
-
-Cell count_cell(std::size_t count) {
-  return Cell::of(static_cast<std::int64_t>(count));
-}
-
 std::size_t count_of(const std::map<TrainingRowStatus, std::size_t>& status,
                      TrainingRowStatus one) {
   const auto found = status.find(one);
@@ -40,22 +32,14 @@ std::size_t count_of(const std::map<TrainingRowStatus, std::size_t>& status,
 }
 
 // |ln ratio| as what it means for a time.
-Cell error_cell(std::size_t rows, double log_error) {
-  return rows == 0 ? Cell::none() : Cell{percent_of_log(log_error), log_error};
-}
-
-Cell bias_cell(std::size_t rows, double log_ratio) {
-  return rows == 0 ? Cell::none() : Cell{signed_percent_of_log(log_ratio), log_ratio};
-}
-
 // StepErrors and ErrorMeans have the same figures.
 template <typename Errors>
 void add_errors(const Errors& errors, std::vector<Cell>& cells) {
-  cells.push_back(count_cell(errors.rows));
-  cells.push_back(error_cell(errors.rows, errors.median));
-  cells.push_back(error_cell(errors.rows, errors.p90));
-  cells.push_back(bias_cell(errors.rows, errors.bias));
-  cells.push_back(error_cell(errors.rows, errors.scatter));
+  cells.push_back(Cell::count(errors.rows));
+  cells.push_back(error_cell(errors.rows > 0, errors.median));
+  cells.push_back(error_cell(errors.rows > 0, errors.p90));
+  cells.push_back(bias_cell(errors.rows > 0, errors.bias));
+  cells.push_back(error_cell(errors.rows > 0, errors.scatter));
 }
 
 void add_error_columns(const std::string& name, const std::string& key,
@@ -79,7 +63,7 @@ Table source_table(std::span<const SourceScore> sources) {
   for (const SourceScore& source : sources) {
     std::vector<Cell> cells{Cell::of(source.name), Cell::of(source.generation)};
     for (const TrainingRowStatus status : kStatuses) {
-      cells.push_back(count_cell(count_of(source.status, status)));
+      cells.push_back(Cell::count(count_of(source.status, status)));
     }
     add_errors(source.dense, cells);
     add_errors(source.experts, cells);
@@ -97,9 +81,9 @@ Table mean_table(const TrainingScore& score) {
   Table table(std::move(columns));
   const auto add = [&](const std::string& name, const ErrorMeans& dense,
                        const ErrorMeans& experts) {
-    std::vector<Cell> cells{Cell::of(name), count_cell(dense.sources)};
+    std::vector<Cell> cells{Cell::of(name), Cell::count(dense.sources)};
     add_errors(dense, cells);
-    cells.push_back(count_cell(experts.sources));
+    cells.push_back(Cell::count(experts.sources));
     add_errors(experts, cells);
     table.add_row(std::move(cells));
   };
@@ -128,7 +112,7 @@ Table memory_table(const TrainingScore& score) {
   return table;
 }
 
-Table constant_table(const GenerationFit& fit) {
+Table rate_constant_table(const GenerationFit& fit) {
   Table table({column("constant", "name", Align::Left), column("file", "in_file"),
                column("assumed", "start"), column("spread", "spread"), column("fitted", "value"),
                column("rows", "rows")});
@@ -136,7 +120,7 @@ Table constant_table(const GenerationFit& fit) {
     const auto number = [](double value) { return Cell{fmt::format("{:.4g}", value), value}; };
     table.add_row({Cell::of(one.constant.name), number(one.constant.in_file),
                    number(one.constant.start), number(one.constant.spread), number(one.value),
-                   count_cell(one.rows)});
+                   Cell::count(one.rows)});
   }
   return table;
 }
@@ -147,7 +131,7 @@ std::string fit_text(const TrainingReport& report) {
   for (const GenerationFit& fit : report.fits) {
     text += fmt::format("#\n# {}, fitted to {}: cost {:.2f} from {:.2f}.\n", fit.generation,
                         fmt::join(fit.sources, ", "), fit.cost, fit.cost_before);
-    text += render_text(constant_table(fit));
+    text += render_text(rate_constant_table(fit));
   }
   return text;
 }
@@ -171,7 +155,7 @@ std::string unscored_lines(const SourceScore& source) {
   return text;
 }
 
-std::string render_for_people(const TrainingReport& report) {
+std::string training_text(const TrainingReport& report) {
   const TrainingScore& score = report.score;
   std::string text = fmt::format(
       "# Simulated by Trainyard against {} measured rows: {} have a plan, {} are predicted.\n"
@@ -206,7 +190,7 @@ std::string render_for_people(const TrainingReport& report) {
   return text;
 }
 
-Json rows_of(const SourceScore& source) {
+Json row_list(const SourceScore& source) {
   Json rows = Json::array();
   for (const ScoredStep& step : source.steps) {
     Json row;
@@ -254,13 +238,13 @@ Json fits_of(const TrainingReport& report) {
     one["sources"] = fit.sources;
     one["cost_before"] = fit.cost_before;
     one["cost"] = fit.cost;
-    one["constants"] = to_json(constant_table(fit));
+    one["constants"] = to_json(rate_constant_table(fit));
     fits.push_back(std::move(one));
   }
   return fits;
 }
 
-std::string render_for_programs(const TrainingReport& report) {
+std::string training_json(const TrainingReport& report) {
   const TrainingScore& score = report.score;
   Json generations = to_json(mean_table(score));
   generations.erase(generations.size() - 1);
@@ -279,7 +263,7 @@ std::string render_for_programs(const TrainingReport& report) {
   summary["exceeded"] = report.exceeded;
   Json sources = to_json(source_table(score.sources));
   for (std::size_t index = 0; index < score.sources.size(); ++index) {
-    sources[index]["rows"] = rows_of(score.sources[index]);
+    sources[index]["rows"] = row_list(score.sources[index]);
     sources[index]["unscored"] = unscored_of(score.sources[index]);
   }
   Json root;
@@ -302,13 +286,13 @@ std::string render_for_programs(const TrainingReport& report) {
 std::string render(const TrainingReport& report, Format format) {
   switch (format) {
     case Format::Table:
-      return render_for_people(report);
+      return training_text(report);
     case Format::Csv:
       return render_csv(source_table(report.score.sources));
     case Format::Json:
       break;
   }
-  return render_for_programs(report);
+  return training_json(report);
 }
 
 }  // namespace trainyard

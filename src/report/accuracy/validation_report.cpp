@@ -18,22 +18,6 @@
 namespace trainyard {
 namespace {
 
-Cell error_cell(bool known, double log_error) {
-  return known ? Cell{percent_of_log(log_error), log_error} : Cell::none();
-}
-
-Cell bias_cell(bool known, double log_ratio) {
-  return known ? Cell{signed_percent_of_log(log_ratio), log_ratio} : Cell::none();
-}
-
-Cell count_cell(std::integral auto count) {
-  return Cell::of(static_cast<std::int64_t>(count));
-}
-
-Column column(const char* name, const char* key, Align align = Align::Right) {
-  return {.name = name, .key = key, .align = align, .unit = "", .min_width = 0};
-}
-
 Cell text_cell(std::string text) {
   return text.empty() ? Cell::none() : Cell::of(std::move(text));
 }
@@ -79,8 +63,8 @@ Table case_table(const std::vector<CaseResult>& cases, bool for_people,
     const bool small = scored && one.errors.small.rows > 0;
     std::vector<Cell> cells{Cell::of(one.item.name),
                             Cell::of(one.item.system_class),
-                            count_cell(one.rows.size()),
-                            count_cell(excluded_rows(one)),
+                            Cell::count(one.rows.size()),
+                            Cell::count(excluded_rows(one)),
                             error_cell(large, one.errors.large.median),
                             error_cell(large, one.errors.large.p90),
                             bias_cell(large, one.errors.bias_large),
@@ -191,11 +175,11 @@ Table group_table(std::span<const GroupResult> groups, bool for_people) {
   Table table(std::move(columns));
   for (const GroupResult& group : groups) {
     std::vector<Cell> cells{Cell::of(group.name),
-                            count_cell(group.cases),
-                            count_cell(group.covered),
-                            count_cell(group.scored),
-                            count_cell(group.rows.large.rows + group.rows.small.rows),
-                            count_cell(group.excluded)};
+                            Cell::count(group.cases),
+                            Cell::count(group.covered),
+                            Cell::count(group.scored),
+                            Cell::count(group.rows.large.rows + group.rows.small.rows),
+                            Cell::count(group.excluded)};
     for (const FiguresColumns& one : kFiguresColumns) {
       const Figures figures = figures_of(group, one.over, one.large);
       if (shown(one)) {
@@ -250,7 +234,7 @@ std::string exclusions(const CaseResult& one) {
   return text;
 }
 
-std::string render_for_people(const ValidationReport& report) {
+std::string validation_text(const ValidationReport& report) {
   const Validation& validation = report.validation;
   std::string text = fmt::format(
       "# Simulated by Trainyard ({} runtime) against {} measured tables: {} covered, {} scored.\n"
@@ -340,7 +324,7 @@ Json json_of(const CaseResult& one, Json json) {
   return json;
 }
 
-std::string render_for_programs(const ValidationReport& report) {
+std::string validation_json(const ValidationReport& report) {
   const Validation& validation = report.validation;
   Json summary = json_of(validation.all);
   summary.erase("class");
@@ -374,14 +358,14 @@ std::string render_for_programs(const ValidationReport& report) {
 std::string render(const ValidationReport& report, Format format) {
   switch (format) {
     case Format::Table:
-      return render_for_people(report);
+      return validation_text(report);
     case Format::Csv:
       return render_csv(
           case_table(report.validation.cases, false, report.refit ? &*report.refit : nullptr));
     case Format::Json:
       break;
   }
-  return render_for_programs(report);
+  return validation_json(report);
 }
 
 }  // namespace trainyard

@@ -19,4 +19,12 @@ std::string signed_percent_of_log(double logarithm) {
   return fmt::format("{:+.1f} %", log_percent(logarithm));
 }
 
+Cell error_cell(bool is_known, double logarithm) {
+  return is_known ? Cell{percent_of_log(logarithm), logarithm} : Cell::none();
+}
+
+Cell bias_cell(bool is_known, double logarithm) {
+  return is_known ? Cell{signed_percent_of_log(logarithm), logarithm} : Cell::none();
+}
+
 }  // namespace trainyard

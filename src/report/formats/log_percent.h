@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "report/formats/table.h"
+
 namespace trainyard {
 
 // 100 (exp(logarithm) - 1).
@@ -12,5 +14,9 @@ namespace trainyard {
 // "10.5 %", and with its sign "+10.5 %".
 [[nodiscard]] std::string percent_of_log(double logarithm);
 [[nodiscard]] std::string signed_percent_of_log(double logarithm);
+
+// The same as cells, with none for what is not known.
+[[nodiscard]] Cell error_cell(bool is_known, double logarithm);
+[[nodiscard]] Cell bias_cell(bool is_known, double logarithm);
 
 }  // namespace trainyard

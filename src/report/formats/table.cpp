@@ -2,6 +2,8 @@
 // The three writers of a table.
 #include "report/formats/table.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -92,6 +94,14 @@ std::optional<Format> parse_format(std::string_view name) {
     return Format::Json;
   }
   return std::nullopt;
+}
+
+Cell Cell::number(double value, int decimals) {
+  return {fmt::format("{:.{}f}", value, decimals), value};
+}
+
+Column column(std::string name, std::string key, Align align, std::string unit) {
+  return {.name = std::move(name), .key = std::move(key), .align = align, .unit = std::move(unit)};
 }
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {

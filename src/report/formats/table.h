@@ -5,6 +5,7 @@
 // values under the columns' keys, which carry their units ("time_us"), with all their digits.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,9 +39,15 @@ struct Cell {
   // A cell whose text is its value.
   static Cell of(std::string text) { return {text, text}; }
   static Cell of(std::int64_t value) { return {std::to_string(value), value}; }
+  static Cell count(std::integral auto value) { return of(static_cast<std::int64_t>(value)); }
+  // "12.3", with all digits for programs.
+  static Cell number(double value, int decimals);
   // "-" in the text form: never blank, so that every line has as many words as columns.
   static Cell none() { return {"-", std::monostate()}; }
 };
+
+[[nodiscard]] Column column(std::string name, std::string key, Align align = Align::Right,
+                            std::string unit = "");
 
 class Table {
  public:

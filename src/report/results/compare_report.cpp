@@ -93,7 +93,7 @@ std::string values_text(const std::string& title, const std::vector<ComparedValu
   return values.empty() ? text + "  nothing\n" : text;
 }
 
-std::string text_of(const RunComparison& comparison) {
+std::string comparison_text(const RunComparison& comparison) {
   std::string text = fmt::format("# Compared by Trainyard: {}\n# A: {}\n# B: {}\n", comparison.what,
                                  comparison.before, comparison.after);
   text += values_text("What went in, where it differs:", comparison.inputs);
@@ -130,7 +130,7 @@ std::string text_of(const RunComparison& comparison) {
   return text;
 }
 
-std::string csv_of(const RunComparison& comparison) {
+std::string comparison_csv(const RunComparison& comparison) {
   Table table({{.name = "label", .key = "label"},
                {.name = "part", .key = "part"},
                {.name = "a_s", .key = "a_s"},
@@ -153,7 +153,7 @@ std::string csv_of(const RunComparison& comparison) {
   return render_csv(table);
 }
 
-Json json_of(const std::vector<ComparedValue>& values) {
+Json comparison_json(const std::vector<ComparedValue>& values) {
   Json json = Json::array();
   for (const ComparedValue& value : values) {
     Json one;
@@ -165,14 +165,14 @@ Json json_of(const std::vector<ComparedValue>& values) {
   return json;
 }
 
-std::string json_text(const RunComparison& comparison) {
+std::string comparison_json_text(const RunComparison& comparison) {
   Json root;
   root["compared"] = comparison.what;
   root["a"] = comparison.before;
   root["b"] = comparison.after;
-  root["inputs"] = json_of(comparison.inputs);
-  root["resources"] = json_of(comparison.resources);
-  root["figures"] = json_of(comparison.figures);
+  root["inputs"] = comparison_json(comparison.inputs);
+  root["resources"] = comparison_json(comparison.resources);
+  root["figures"] = comparison_json(comparison.figures);
   root["times"] = Json::array();
   for (const ComparedTime& time : comparison.times) {
     Json one;
@@ -202,13 +202,13 @@ std::string json_text(const RunComparison& comparison) {
 std::string render(const RunComparison& comparison, Format format) {
   switch (format) {
     case Format::Csv:
-      return csv_of(comparison);
+      return comparison_csv(comparison);
     case Format::Json:
-      return json_text(comparison);
+      return comparison_json_text(comparison);
     case Format::Table:
       break;
   }
-  return text_of(comparison);
+  return comparison_text(comparison);
 }
 
 }  // namespace trainyard

@@ -161,7 +161,7 @@ std::string matrix_text(const RunExplanation& explanation) {
   return render_text(table);
 }
 
-std::string text_of(const RunExplanation& explanation) {
+std::string explanation_text(const RunExplanation& explanation) {
   std::string text;
   for (const std::string& line : explanation.header) {
     text += "# " + line + "\n";
@@ -190,7 +190,7 @@ std::string text_of(const RunExplanation& explanation) {
   return text;
 }
 
-Json json_of(const ResourceEffect& effect, SimTime base, double factor) {
+Json explanation_json(const ResourceEffect& effect, SimTime base, double factor) {
   Json json;
   json["resource"] = effect.key;
   json["title"] = effect.title;
@@ -205,7 +205,7 @@ Json json_of(const ResourceEffect& effect, SimTime base, double factor) {
   return json;
 }
 
-Json json_of(const ExplainedTime& of, double factor) {
+Json explanation_json(const ExplainedTime& of, double factor) {
   Json json;
   json["label"] = of.label;
   json["how"] = of.how;
@@ -215,11 +215,11 @@ Json json_of(const ExplainedTime& of, double factor) {
   json["resources"] = Json::array();
   double sum = 0.0;
   for (const ResourceEffect& effect : of.effects) {
-    json["resources"].push_back(json_of(effect, of.time, factor));
+    json["resources"].push_back(explanation_json(effect, of.time, factor));
     sum += gain(effect, of.time, factor);
   }
   json["sum_of_elasticities"] = sum;
-  json["all_at_once"] = json_of(of.all, of.time, factor);
+  json["all_at_once"] = explanation_json(of.all, of.time, factor);
   json["links"] = Json::array();
   for (const ContendedLinks& links : of.links) {
     Json one{{"resource", links.resource},
@@ -242,20 +242,20 @@ Json json_of(const ExplainedTime& of, double factor) {
   return json;
 }
 
-std::string json_text(const RunExplanation& explanation) {
+std::string explanation_json_text(const RunExplanation& explanation) {
   Json root;
   root["header"] = explanation.header;
   root["factor"] = explanation.factor;
   root["times"] = Json::array();
   for (const ExplainedTime& time : explanation.times) {
-    root["times"].push_back(json_of(time, explanation.factor));
+    root["times"].push_back(explanation_json(time, explanation.factor));
   }
   root["not_modelled"] = explanation.limits;
   root["notes"] = explanation.notes;
   return to_text(root);
 }
 
-std::string csv_of(const RunExplanation& explanation) {
+std::string explanation_csv(const RunExplanation& explanation) {
   Table table({{.name = "label", .key = "label"},
                {.name = "time_s", .key = "time_s"},
                {.name = "resource", .key = "resource"},
@@ -325,13 +325,13 @@ std::string summary_of(const ExplainedTime& time, double factor) {
 std::string render(const RunExplanation& explanation, Format format) {
   switch (format) {
     case Format::Csv:
-      return csv_of(explanation);
+      return explanation_csv(explanation);
     case Format::Json:
-      return json_text(explanation);
+      return explanation_json_text(explanation);
     case Format::Table:
       break;
   }
-  return text_of(explanation);
+  return explanation_text(explanation);
 }
 
 }  // namespace trainyard

@@ -6,16 +6,16 @@
 namespace trainyard {
 namespace {
 
-Json json_of(std::optional<int> value) {
+Json plan_json(std::optional<int> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json json_of(const nccl::Graph& graph) {
+Json plan_json(const nccl::Graph& graph) {
   Json channels = Json::array();
   for (const nccl::GraphChannel& channel : graph.channels) {
-    channels.push_back({{"net_in", json_of(channel.net_in)},
+    channels.push_back({{"net_in", plan_json(channel.net_in)},
                         {"gpus", channel.gpus},
-                        {"net_out", json_of(channel.net_out)}});
+                        {"net_out", plan_json(channel.net_out)}});
   }
   return {
       {"pattern", static_cast<int>(graph.pattern)}, {"cross_nic", graph.cross_nic},
@@ -25,11 +25,11 @@ Json json_of(const nccl::Graph& graph) {
       {"same_channels", graph.same_channels},       {"channels", std::move(channels)}};
 }
 
-Json json_of(const nccl::GraphSet& graphs) {
-  Json json = {{"ring", json_of(graphs.ring)}, {"tree", json_of(graphs.tree)}};
+Json plan_json(const nccl::GraphSet& graphs) {
+  Json json = {{"ring", plan_json(graphs.ring)}, {"tree", plan_json(graphs.tree)}};
   const auto add = [&json](const char* key, const std::optional<nccl::Graph>& graph) {
     if (graph) {
-      json[key] = json_of(*graph);
+      json[key] = plan_json(*graph);
     }
   };
   add("nvls", graphs.nvls);
@@ -38,7 +38,7 @@ Json json_of(const nccl::GraphSet& graphs) {
   return json;
 }
 
-Json json_of(const nccl::NodeNics& nics) {
+Json plan_json(const nccl::NodeNics& nics) {
   return {{"ring_in", nics.ring_in},
           {"ring_out", nics.ring_out},
           {"tree", nics.tree},
@@ -48,8 +48,8 @@ Json json_of(const nccl::NodeNics& nics) {
 Json kinds_json(const nccl::Communicator& communicator) {
   Json kinds = Json::array();
   for (std::size_t kind = 0; kind < communicator.graphs.size(); ++kind) {
-    kinds.push_back({{"graphs", json_of(communicator.graphs[kind])},
-                     {"nics", json_of(communicator.nics[kind])}});
+    kinds.push_back({{"graphs", plan_json(communicator.graphs[kind])},
+                     {"nics", plan_json(communicator.nics[kind])}});
   }
   return kinds;
 }
@@ -88,7 +88,7 @@ Json tuning_json(const nccl::TuningTable& table) {
   return rows;
 }
 
-Json json_of(const PlannedCall& call) {
+Json plan_json(const PlannedCall& call) {
   const nccl::CallPlan& plan = call.plan;
   Json parts = Json::array();
   for (const nccl::ChannelPart& part : plan.parts) {
@@ -124,7 +124,7 @@ std::string render_plan_json(const PlanReport& report) {
   const nccl::Communicator& made = report.communicator;
   Json calls = Json::array();
   for (const PlannedCall& call : report.calls) {
-    calls.push_back(json_of(call));
+    calls.push_back(plan_json(call));
   }
   Json json = {{"source", report.source},
                {"nccl_version", to_string(made.version)},
@@ -138,7 +138,7 @@ std::string render_plan_json(const PlanReport& report) {
                {"nvls_heads", made.nvls_heads},
                {"p2p_channels", made.p2p_channels},
                {"p2p_channels_per_peer", made.p2p_channels_per_peer},
-               {"aligned", json_of(made.aligned)},
+               {"aligned", plan_json(made.aligned)},
                {"kinds", kinds_json(made)}};
   json.update(channels_json(made));
   json["tuning"] = tuning_json(made.tuning);

@@ -19,14 +19,6 @@ Column column(const char* name, const char* key, const char* unit, Align align =
   return {.name = name, .key = key, .align = align, .unit = unit, .min_width = 0};
 }
 
-Cell number(double value, int decimals) {
-  return {fmt::format("{:.{}f}", value, decimals), value};
-}
-
-Cell count(std::size_t value) {
-  return Cell::of(static_cast<std::int64_t>(value));
-}
-
 Cell link_name(const Topology& topology, LinkId id) {
   const Link& link = topology.link(id);
   return Cell::of(
@@ -55,7 +47,7 @@ void add_cells(std::vector<Cell>& cells, const std::optional<Distribution>& valu
   }
   for (const double value :
        {values->mean, values->p50, values->p90, values->p99, values->p999, values->most}) {
-    cells.push_back(number(value, decimals));
+    cells.push_back(Cell::number(value, decimals));
   }
 }
 
@@ -84,21 +76,21 @@ Table stats_table(const TrafficSummary& summary, Part part) {
   const auto add = [&](const TrafficStats& stats) {
     std::vector<Cell> cells{Cell::of(stats.name)};
     if (has_times) {
-      cells.push_back(count(stats.flows));
+      cells.push_back(Cell::count(stats.flows));
       if (has_unfinished) {
-        cells.push_back(count(stats.unfinished));
+        cells.push_back(Cell::count(stats.unfinished));
       }
       cells.push_back(Cell::of(stats.bytes.count()));
-      cells.push_back(stats.fct_us ? number(stats.makespan.microseconds(), 3) : Cell::none());
+      cells.push_back(stats.fct_us ? Cell::number(stats.makespan.microseconds(), 3) : Cell::none());
       add_cells(cells, stats.fct_us, 3);
     }
     if (has_shares) {
       add_cells(cells, stats.slowdown, 3);
       for (const double rate :
            {stats.goodput_least_gbps, stats.goodput_mean_gbps, stats.goodput_most_gbps}) {
-        cells.push_back(stats.fct_us ? number(rate, 3) : Cell::none());
+        cells.push_back(stats.fct_us ? Cell::number(rate, 3) : Cell::none());
       }
-      cells.push_back(stats.fairness ? number(*stats.fairness, 4) : Cell::none());
+      cells.push_back(stats.fairness ? Cell::number(*stats.fairness, 4) : Cell::none());
     }
     table.add_row(std::move(cells));
   };
@@ -124,7 +116,7 @@ Table size_table(const TrafficSummary& summary) {
           Cell::of(stats.name),
           {to_string(bin.least), bin.least.count()},
           bin.below ? Cell{to_string(*bin.below), bin.below->count()} : Cell::none(),
-          count(bin.flows)};
+          Cell::count(bin.flows)};
       add_cells(cells, bin.slowdown, 3);
       table.add_row(std::move(cells));
     }
@@ -145,8 +137,8 @@ Table link_table(const TrafficSummary& summary, const Topology& topology) {
   for (const LinkLoad& load : summary.links) {
     const LinkSpec& spec = topology.link(load.link).spec;
     table.add_row({link_name(topology, load.link), Cell::of(std::string(to_string(spec.kind))),
-                   number(static_cast<double>(spec.bandwidth.bits_per_second()) / 1e9, 2),
-                   Cell::of(load.bytes.count()), number(load.utilisation, 4)});
+                   Cell::number(static_cast<double>(spec.bandwidth.bits_per_second()) / 1e9, 2),
+                   Cell::of(load.bytes.count()), Cell::number(load.utilisation, 4)});
   }
   return table;
 }
@@ -212,17 +204,17 @@ std::vector<Column> flow_columns(bool has_counters) {
 std::vector<Cell> flow_cells(const Topology& topology, const TrafficSpec& spec,
                              const FlowRecord& flow, std::size_t index) {
   const auto time = [](SimTime value) { return Cell{"", value.microseconds()}; };
-  std::vector<Cell> cells{count(index),
+  std::vector<Cell> cells{Cell::count(index),
                           Cell::of(spec.groups[flow.group].name),
                           Cell::of(topology.node(flow.source).name),
                           Cell::of(topology.node(flow.target).name),
-                          count(flow.label),
+                          Cell::count(flow.label),
                           Cell::of(flow.size.count()),
                           time(flow.start)};
   if (flow.end) {
     const SimTime fct = *flow.end - flow.start;
     cells.insert(cells.end(), {time(*flow.end), time(fct), time(flow.alone)});
-    cells.push_back(flow.alone > SimTime() ? number(fct / flow.alone, 6) : Cell::none());
+    cells.push_back(flow.alone > SimTime() ? Cell::number(fct / flow.alone, 6) : Cell::none());
   } else {
     cells.insert(cells.end(), {Cell::none(), Cell::none(), time(flow.alone), Cell::none()});
   }
@@ -232,7 +224,7 @@ std::vector<Cell> flow_cells(const Topology& topology, const TrafficSpec& spec,
 void add_counters(std::vector<Cell>& cells, const ConnectionCounters& counters) {
   for (const std::uint64_t value : {counters.packets, counters.retransmitted, counters.timeouts,
                                     counters.congestion_notifications}) {
-    cells.push_back(count(value));
+    cells.push_back(Cell::count(value));
   }
 }
 
@@ -275,7 +267,7 @@ class LongCsv {
 
 std::vector<Cell> queue_cells(const Topology& topology, const QueueSample& sample) {
   const Link& link = topology.link(sample.link);
-  return {number(sample.time.microseconds(), 6),
+  return {Cell::number(sample.time.microseconds(), 6),
           Cell::of(std::string("queue")),
           Cell::of(topology.node(link.source).name),
           Cell::of(topology.node(link.target).name),
@@ -288,13 +280,13 @@ std::vector<Cell> queue_cells(const Topology& topology, const QueueSample& sampl
 
 std::vector<Cell> rate_cells(const Topology& topology, const RateSample& sample) {
   const auto gigabits = [](Bandwidth rate) {
-    return number(static_cast<double>(rate.bits_per_second()) / 1e9, 3);
+    return Cell::number(static_cast<double>(rate.bits_per_second()) / 1e9, 3);
   };
-  return {number(sample.time.microseconds(), 6),
+  return {Cell::number(sample.time.microseconds(), 6),
           Cell::of(std::string("rate")),
           Cell::of(topology.node(sample.source).name),
           Cell::of(topology.node(sample.target).name),
-          count(sample.connection.value()),
+          Cell::count(sample.connection.value()),
           Cell::none(),
           Cell::none(),
           gigabits(sample.limit),
@@ -380,11 +372,12 @@ std::string counters_csv(const Topology& topology, std::span<const PortCounters>
     const Link& link = topology.link(port.link);
     table.add_row(
         {Cell::of(topology.node(link.source).name), Cell::of(topology.node(link.target).name),
-         count(port.packets), Cell::of(port.bytes.count()), count(port.ecn_marked),
-         count(port.dropped), count(port.no_room), count(port.bit_errors), count(port.link_down),
-         count(port.in_storms), count(port.pause_frames_sent), count(port.pause_frames_received),
-         count(port.storms), number(port.paused.microseconds(), 6),
-         number(port.starved.microseconds(), 6), Cell::of(port.queue_most.count()),
+         Cell::count(port.packets), Cell::of(port.bytes.count()), Cell::count(port.ecn_marked),
+         Cell::count(port.dropped), Cell::count(port.no_room), Cell::count(port.bit_errors),
+         Cell::count(port.link_down), Cell::count(port.in_storms),
+         Cell::count(port.pause_frames_sent), Cell::count(port.pause_frames_received),
+         Cell::count(port.storms), Cell::number(port.paused.microseconds(), 6),
+         Cell::number(port.starved.microseconds(), 6), Cell::of(port.queue_most.count()),
          bytes_if(port.queue_p50), bytes_if(port.queue_p99)});
   }
   return render_csv(table);

@@ -49,7 +49,7 @@ struct NamedPart {
   SimTime time;
 };
 
-std::vector<NamedPart> parts_of(const ForeignReport& report) {
+std::vector<NamedPart> foreign_parts(const ForeignReport& report) {
   std::vector<NamedPart> parts;
   const StepParts& busiest = report.run->ranks[report.run->busiest];
   for (std::size_t index = 0; index < kStepParts; ++index) {
@@ -76,7 +76,7 @@ std::vector<std::string> notes_of(const ForeignReport& report) {
   return notes;
 }
 
-std::string text_of(const ForeignReport& report) {
+std::string foreign_text(const ForeignReport& report) {
   const OperationGraph& graph = report.source->graph;
   const Contents contents = contents_of(graph);
   const SimTime time = report.run->result.finish;
@@ -92,7 +92,7 @@ std::string text_of(const ForeignReport& report) {
       {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
        {.name = "time", .key = "time_us", .align = Align::Right, .unit = "(us)", .min_width = 13},
        {.name = "share", .key = "share", .align = Align::Right, .unit = "(%)", .min_width = 7}});
-  for (const NamedPart& part : parts_of(report)) {
+  for (const NamedPart& part : foreign_parts(report)) {
     if (part.time > SimTime()) {
       const double share = 100.0 * (part.time / time);
       table.add_row({Cell::of(part.name),
@@ -109,7 +109,7 @@ std::string text_of(const ForeignReport& report) {
   return text;
 }
 
-std::string csv_of(const ForeignReport& report) {
+std::string foreign_csv(const ForeignReport& report) {
   std::vector<Column> columns;
   std::vector<Cell> cells;
   const auto add = [&](const std::string& key, Cell cell) {
@@ -121,7 +121,7 @@ std::string csv_of(const ForeignReport& report) {
   add("format", Cell::of(std::string(to_string(report.source->format))));
   add("ranks", Cell::of(std::int64_t{report.source->graph.ranks()}));
   add("time_s", {"", report.run->result.finish.seconds()});
-  for (const NamedPart& part : parts_of(report)) {
+  for (const NamedPart& part : foreign_parts(report)) {
     add(part.name + "_s", {"", part.time.seconds()});
   }
   Table table(std::move(columns));
@@ -147,7 +147,7 @@ Json communicators_of(const OperationGraph& graph) {
   return all;
 }
 
-std::string json_of(const ForeignReport& report) {
+std::string foreign_json(const ForeignReport& report) {
   const OperationGraph& graph = report.source->graph;
   const Contents contents = contents_of(graph);
   Json root;
@@ -169,10 +169,10 @@ std::string json_of(const ForeignReport& report) {
   root["time_s"] = report.run->result.finish.seconds();
   root["time_ps"] = report.run->result.finish.picoseconds();
   root["breakdown_rank"] = graph.present()[report.run->busiest];
-  for (const NamedPart& part : parts_of(report)) {
+  for (const NamedPart& part : foreign_parts(report)) {
     root["breakdown_s"][part.name] = part.time.seconds();
   }
-  for (const NamedPart& part : parts_of(report)) {
+  for (const NamedPart& part : foreign_parts(report)) {
     root["breakdown_ps"][part.name] = part.time.picoseconds();
   }
   root["communicators"] = communicators_of(graph);
@@ -185,13 +185,13 @@ std::string json_of(const ForeignReport& report) {
 std::string render(const ForeignReport& report, Format format) {
   switch (format) {
     case Format::Csv:
-      return csv_of(report);
+      return foreign_csv(report);
     case Format::Json:
-      return json_of(report);
+      return foreign_json(report);
     case Format::Table:
       break;
   }
-  return text_of(report);
+  return foreign_text(report);
 }
 
 }  // namespace trainyard

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kConvention = "3 x forward, without look-ups";
 
-struct Figure {
+struct RecommenderFigure {
   std::string key;
   double value = 0.0;
 };
@@ -26,25 +26,21 @@ struct NamedTime {
   SimTime time;
 };
 
-double in_gib(Bytes size) {
-  return static_cast<double>(size.count()) / static_cast<double>(gib(1).count());
-}
-
 double milliseconds(SimTime time) {
   return 1e3 * time.seconds();
 }
 
-std::vector<Figure> figures_of(const RecommenderReport& report) {
+std::vector<RecommenderFigure> recommender_figures(const RecommenderReport& report) {
   const double samples = report.samples_per_second();
   return {{"step_time_s", report.run->step.time.seconds()},
           {"samples_per_s", samples},
           {"samples_per_s_per_gpu", samples / report.run->ranks},
           {"model_tflops_per_gpu", report.flops_per_gpu() / 1e12},
           {"mfu", report.mfu()},
-          {"memory_peak_gib", in_gib(report.run->memory.device())}};
+          {"memory_peak_gib", gibibytes(report.run->memory.device())}};
 }
 
-std::vector<NamedTime> parts_of(const RecommenderReport& report) {
+std::vector<NamedTime> recommender_parts(const RecommenderReport& report) {
   std::vector<NamedTime> parts;
   for (std::size_t index = 0; index < kStepParts; ++index) {
     const auto part = static_cast<StepPart>(index);
@@ -62,7 +58,7 @@ std::size_t dealt_tables(const TableSharding& sharding, const RecommenderModel& 
   return model.tables.size() - sharding.split.tables.size() - sharding.replicated.tables.size();
 }
 
-std::string text_of(const RecommenderReport& report) {
+std::string recommender_text(const RecommenderReport& report) {
   const RecommenderWorkload& workload = *report.workload;
   const RecommenderModel& model = workload.model;
   const RecommenderRun& run = *report.run;
@@ -85,13 +81,13 @@ std::string text_of(const RecommenderReport& report) {
       "{})\n",
       report.flops_per_gpu() / 1e12, 100.0 * report.mfu(), run.peak / 1e12, kConvention);
   text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n\n",
-                      in_gib(run.memory.device()), in_gib(run.memory_size),
+                      gibibytes(run.memory.device()), gibibytes(run.memory_size),
                       report.fits() ? "" : ": DOES NOT FIT");
   Table table(
       {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
        {.name = "time", .key = "time_ms", .align = Align::Right, .unit = "(ms)", .min_width = 10},
        {.name = "share", .key = "share", .align = Align::Right, .unit = "(%)", .min_width = 7}});
-  for (const NamedTime& part : parts_of(report)) {
+  for (const NamedTime& part : recommender_parts(report)) {
     if (part.time > SimTime()) {
       const double share = 100.0 * (part.time / run.step.time);
       table.add_row({Cell::of(part.name),
@@ -106,7 +102,7 @@ std::string text_of(const RecommenderReport& report) {
   return text;
 }
 
-std::string csv_of(const RecommenderReport& report) {
+std::string recommender_csv(const RecommenderReport& report) {
   std::vector<Column> columns;
   std::vector<Cell> cells;
   const auto add = [&](const std::string& key, Cell cell) {
@@ -116,13 +112,13 @@ std::string csv_of(const RecommenderReport& report) {
   add("cluster", Cell::of(report.cluster));
   add("workload", Cell::of(report.workload->name));
   add("gpus", Cell::of(std::int64_t{report.run->ranks}));
-  for (const Figure& figure : figures_of(report)) {
+  for (const RecommenderFigure& figure : recommender_figures(report)) {
     add(figure.key, {"", figure.value});
   }
-  add("memory_size_gib", {"", in_gib(report.run->memory_size)});
+  add("memory_size_gib", {"", gibibytes(report.run->memory_size)});
   add("memory_fits", {"", report.fits()});
   add("mfu_convention", Cell::of(std::string(kConvention)));
-  for (const NamedTime& part : parts_of(report)) {
+  for (const NamedTime& part : recommender_parts(report)) {
     add(part.name + "_s", {"", part.time.seconds()});
   }
   Table table(std::move(columns));
@@ -156,19 +152,18 @@ Json tables_json(const RecommenderReport& report) {
 }
 
 void add_noise(const RecommenderReport& report, Json& root) {
-  constexpr double kMillion = 1e6;
   if (report.slow_rank) {
     root["slow_rank"] = {{"rank", report.slow_rank->rank},
-                         {"factor", static_cast<double>(report.slow_rank->ppm) / kMillion}};
+                         {"factor", static_cast<double>(report.slow_rank->ppm) / 1e6}};
   }
   if (report.jitter.has_any()) {
-    root["jitter"] = {{"ranks", static_cast<double>(report.jitter.rank_ppm) / kMillion},
-                      {"operations", static_cast<double>(report.jitter.operation_ppm) / kMillion},
+    root["jitter"] = {{"ranks", static_cast<double>(report.jitter.rank_ppm) / 1e6},
+                      {"operations", static_cast<double>(report.jitter.operation_ppm) / 1e6},
                       {"seed", report.jitter.seed}};
   }
 }
 
-std::string json_of(const RecommenderReport& report) {
+std::string recommender_json(const RecommenderReport& report) {
   const RecommenderRun& run = *report.run;
   Json root;
   root["cluster"] = report.cluster;
@@ -196,22 +191,22 @@ std::string json_of(const RecommenderReport& report) {
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;
   }
-  for (const Figure& figure : figures_of(report)) {
+  for (const RecommenderFigure& figure : recommender_figures(report)) {
     root[figure.key] = figure.value;
   }
   root["mfu_convention"] = std::string(kConvention);
   root["mfu_peak_tflops"] = run.peak / 1e12;
-  root["memory_size_gib"] = in_gib(run.memory_size);
+  root["memory_size_gib"] = gibibytes(run.memory_size);
   root["memory_fits"] = report.fits();
   for (const MemoryClass each : kMemoryClasses) {
-    root["memory_peak_by_class_gib"][std::string(to_string(each))] = in_gib(run.memory[each]);
+    root["memory_peak_by_class_gib"][std::string(to_string(each))] = gibibytes(run.memory[each]);
   }
   root["step_time_ps"] = run.step.time.picoseconds();
   root["breakdown_rank"] = run.step.busiest_rank;
-  for (const NamedTime& part : parts_of(report)) {
+  for (const NamedTime& part : recommender_parts(report)) {
     root["breakdown_s"][part.name] = part.time.seconds();
   }
-  for (const NamedTime& part : parts_of(report)) {
+  for (const NamedTime& part : recommender_parts(report)) {
     root["breakdown_ps"][part.name] = part.time.picoseconds();
   }
   root["notes"] = report.notes;
@@ -231,13 +226,13 @@ double RecommenderReport::flops_per_gpu() const {
 std::string render(const RecommenderReport& report, Format format) {
   switch (format) {
     case Format::Csv:
-      return csv_of(report);
+      return recommender_csv(report);
     case Format::Json:
-      return json_of(report);
+      return recommender_json(report);
     case Format::Table:
       break;
   }
-  return text_of(report);
+  return recommender_text(report);
 }
 
 }  // namespace trainyard

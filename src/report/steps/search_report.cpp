@@ -17,17 +17,6 @@
 namespace trainyard {
 namespace {
 
-double gibibytes(double bytes) {
-  return bytes / static_cast<double>(gib(1).count());
-}
-double gibibytes(Bytes size) {
-  return gibibytes(static_cast<double>(size.count()));
-}
-
-Cell number(double value, int decimals) {
-  return {fmt::format("{:.{}f}", value, decimals), value};
-}
-
 std::string_view name_of(Recompute recompute) {
   constexpr std::array<std::string_view, 3> kNames{"none", "selective", "full"};
   return kNames[static_cast<std::size_t>(recompute)];
@@ -161,18 +150,18 @@ std::vector<Cell> row_of(const SearchReport& report, const SearchOfSize& size,
   if (!is_text) {
     row.push_back(Cell::of(std::string(to_string(plan.schedule))));
   }
-  row.push_back(number(found.step().time.seconds(), 4));
+  row.push_back(Cell::number(found.step().time.seconds(), 4));
   if (!report.refined_method.empty()) {
-    row.push_back(number(found.timed.step.time.seconds(), 4));
+    row.push_back(Cell::number(found.timed.step.time.seconds(), 4));
   }
   const double share = mfu(report, found);
   row.push_back({fmt::format("{:.2f}", 100.0 * share), share});
-  row.push_back(number(gibibytes(found.timed.memory.device()), 2));
-  row.push_back(number(gibibytes(found.timed.network_bytes), 2));
+  row.push_back(Cell::number(gibibytes(found.timed.memory.device()), 2));
+  row.push_back(Cell::number(gibibytes(found.timed.network_bytes), 2));
   if (!is_text) {
-    row.push_back(number(gibibytes(report.memory_size - found.timed.memory.device()), 2));
-    row.push_back(number(tokens_per_second(found), 1));
-    row.push_back(number(found.timed.bound.seconds(), 4));
+    row.push_back(Cell::number(gibibytes(report.memory_size - found.timed.memory.device()), 2));
+    row.push_back(Cell::number(tokens_per_second(found), 1));
+    row.push_back(Cell::number(found.timed.bound.seconds(), 4));
     row.push_back({found.is_trade ? "yes" : "no", found.is_trade});
   }
   add_cost_cells(size, found, is_text, row);
@@ -230,13 +219,13 @@ Table blame_of(const SearchOfSize& size, const std::vector<Rival>& rivals) {
   const StepTime& first = size.plans.front().step();
   for (std::size_t index = 0; index < kStepParts; ++index) {
     std::vector<Cell> row{Cell::of(std::string(to_string(static_cast<StepPart>(index)))),
-                          number(first.parts.times[index].seconds(), 4)};
+                          Cell::number(first.parts.times[index].seconds(), 4)};
     bool has_any = first.parts.times[index] > SimTime();
     for (const Rival& rival : rivals) {
       const SimTime time = rival.plan->step().parts.times[index];
       has_any = has_any || time > SimTime();
       const double difference = (time - first.parts.times[index]).seconds();
-      row.push_back(number(time.seconds(), 4));
+      row.push_back(Cell::number(time.seconds(), 4));
       row.push_back({fmt::format("{:+.4f}", difference), difference});
     }
     if (has_any) {
@@ -284,7 +273,7 @@ std::string counts_text(const SearchOfSize& size) {
   return text;
 }
 
-std::string text_of(const SearchReport& report) {
+std::string search_text(const SearchReport& report) {
   std::string text = fmt::format(
       "# Simulated by Trainyard: cluster {}, runtime {}, {}\n# {}: {}, software {}, {}\n",
       report.cluster, report.runtime,
@@ -324,7 +313,7 @@ Json counts_json(const SearchCounts& counts) {
   return json;
 }
 
-std::string json_of(const SearchReport& report) {
+std::string search_json(const SearchReport& report) {
   Json root;
   root["cluster"] = report.cluster;
   root["workload"] = report.workload;
@@ -363,11 +352,11 @@ std::string render(const SearchReport& report, Format format) {
     case Format::Csv:
       return render_csv(table_of(report, false));
     case Format::Json:
-      return json_of(report);
+      return search_json(report);
     case Format::Table:
       break;
   }
-  return text_of(report);
+  return search_text(report);
 }
 
 }  // namespace trainyard

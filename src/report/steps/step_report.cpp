@@ -13,17 +13,13 @@
 namespace trainyard {
 namespace {
 
-struct Figure {
+struct StepFigure {
   std::string key;
   double value = 0.0;
 };
 
-double gibibytes(Bytes size) {
-  return static_cast<double>(size.count()) / static_cast<double>(gib(1).count());
-}
-
-std::vector<Figure> figures_of(const StepReport& report) {
-  std::vector<Figure> figures{
+std::vector<StepFigure> step_figures(const StepReport& report) {
+  std::vector<StepFigure> figures{
       {"step_time_s", report.step.time.seconds()},
       {"tokens_per_s", report.tokens_per_second()},
       {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()}};
@@ -95,7 +91,7 @@ std::string host_memory_text(const HostMemoryUse& host) {
                      host.fits() ? "" : ": DOES NOT FIT");
 }
 
-std::string text_of(const StepReport& report) {
+std::string step_text(const StepReport& report) {
   const ParallelPlan& plan = report.plan;
   std::string text = fmt::format(
       "# Simulated by Trainyard: cluster {}, {} GPUs, runtime {}{}\n# {}: {}, software {}, {}\n"
@@ -150,7 +146,7 @@ std::string text_of(const StepReport& report) {
   return text;
 }
 
-std::string csv_of(const StepReport& report) {
+std::string step_csv(const StepReport& report) {
   std::vector<Column> columns;
   std::vector<Cell> cells;
   const auto add = [&](const std::string& key, Cell cell) {
@@ -160,7 +156,7 @@ std::string csv_of(const StepReport& report) {
   add("cluster", Cell::of(report.cluster));
   add("workload", Cell::of(report.workload));
   add("gpus", Cell::of(std::int64_t{report.plan.ranks()}));
-  for (const Figure& figure : figures_of(report)) {
+  for (const StepFigure& figure : step_figures(report)) {
     add(figure.key, {"", figure.value});
   }
   add("memory_size_gib", {"", gibibytes(report.memory_size)});
@@ -182,7 +178,7 @@ std::string csv_of(const StepReport& report) {
   return render_csv(table);
 }
 
-Json json_of(const ParallelPlan& plan) {
+Json step_json(const ParallelPlan& plan) {
   Json json{{"tensor", plan.tensor},
             {"sequence_parallel", plan.has_sequence_parallelism},
             {"context", plan.context},
@@ -213,7 +209,7 @@ Json json_of(const ParallelPlan& plan) {
   return json;
 }
 
-Json json_of(const ExpertLoads& loads) {
+Json step_json(const ExpertLoads& loads) {
   Json json{{"imbalance", loads.imbalance}};
   json["capacity"] = loads.capacity ? Json(*loads.capacity) : Json();
   json["layers"] = Json::array();
@@ -224,7 +220,6 @@ Json json_of(const ExpertLoads& loads) {
 }
 
 void add_method(const StepReport& report, Json& root) {
-  constexpr double kMillion = 1e6;
   const bool is_graph = report.method == StepMethod::Graph;
   root["method"] = is_graph ? "graph" : "closed-forms";
   if (is_graph) {
@@ -232,11 +227,11 @@ void add_method(const StepReport& report, Json& root) {
   }
   if (report.slow_rank) {
     root["slow_rank"] = {{"rank", report.slow_rank->rank},
-                         {"factor", static_cast<double>(report.slow_rank->ppm) / kMillion}};
+                         {"factor", static_cast<double>(report.slow_rank->ppm) / 1e6}};
   }
   if (report.jitter.has_any()) {
-    root["jitter"] = {{"ranks", static_cast<double>(report.jitter.rank_ppm) / kMillion},
-                      {"operations", static_cast<double>(report.jitter.operation_ppm) / kMillion},
+    root["jitter"] = {{"ranks", static_cast<double>(report.jitter.rank_ppm) / 1e6},
+                      {"operations", static_cast<double>(report.jitter.operation_ppm) / 1e6},
                       {"seed", report.jitter.seed}};
   }
   root["overlap"] = {{"tensor", report.overlap.tensor},
@@ -244,11 +239,11 @@ void add_method(const StepReport& report, Json& root) {
                      {"pipeline", report.overlap.pipeline},
                      {"expert", report.overlap.expert}};
   if (report.routing) {
-    root["routing"] = json_of(*report.routing);
+    root["routing"] = step_json(*report.routing);
   }
 }
 
-std::string json_of(const StepReport& report) {
+std::string step_json(const StepReport& report) {
   const ParallelPlan& plan = report.plan;
   Json root;
   root["cluster"] = report.cluster;
@@ -261,7 +256,7 @@ std::string json_of(const StepReport& report) {
   if (!report.fidelity.empty()) {
     root["fidelity"] = report.fidelity;
   }
-  root["plan"] = json_of(plan);
+  root["plan"] = step_json(plan);
   add_method(report, root);
   root["settings"] = report.inputs.settings;
   for (const auto& [option, value] : report.inputs.options) {
@@ -270,7 +265,7 @@ std::string json_of(const StepReport& report) {
   for (const auto& [resource, value] : report.inputs.resources) {
     root["resources"][resource] = value;
   }
-  for (const Figure& figure : figures_of(report)) {
+  for (const StepFigure& figure : step_figures(report)) {
     root[figure.key] = figure.value;
   }
   root["mfu_convention"] = std::string(to_string(report.convention));
@@ -327,13 +322,13 @@ double StepReport::flops_per_gpu() const {
 std::string render(const StepReport& report, Format format) {
   switch (format) {
     case Format::Csv:
-      return csv_of(report);
+      return step_csv(report);
     case Format::Json:
-      return json_of(report);
+      return step_json(report);
     case Format::Table:
       break;
   }
-  return text_of(report);
+  return step_text(report);
 }
 
 }  // namespace trainyard

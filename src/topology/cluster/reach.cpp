@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostGpus = 128;
-constexpr std::size_t kMostKinds = 16;
+constexpr std::size_t kMostKindsShown = 16;
 constexpr std::size_t kMostLeaves = 300;
 constexpr std::uint32_t kMostLabels = 8;
 
@@ -67,7 +67,7 @@ class ReachSearch {
                                           kMostLabels)) {}
 
   std::optional<Unreachable> run() {
-    const std::vector<AlikeServers> kinds = spread(kinds_.kinds(), kMostKinds);
+    const std::vector<AlikeServers> kinds = spread(kinds_.kinds(), kMostKindsShown);
     for (const AlikeServers& kind : kinds) {
       try_servers(kind.first, kind.first, kind.count);
     }

@@ -13,10 +13,8 @@ namespace {
 
 constexpr std::int64_t kMostGroups = 4096;
 constexpr std::int64_t kMostInGroup = 1024;
-constexpr std::int64_t kMostSwitches = 200'000;
-constexpr std::int64_t kMostLinks = 4096;  // Between two groups.
-constexpr std::int64_t kMostParallel = 64;
-constexpr std::int64_t kMostChannels = 8;
+constexpr std::int64_t kMostSwitchesOfDragonfly = 200'000;
+constexpr std::int64_t kMostLinks = 4096;  // Of a switch to one other.
 
 int count(const ConfigNode& node, std::string_view key, std::int64_t most) {
   return static_cast<int>(node.required(key).as_integer(1, most));
@@ -30,7 +28,7 @@ int count_or_one(const ConfigNode& node, std::string_view key, std::int64_t most
 void read_global_links(const ConfigNode& node, DragonflySpec& spec) {
   const ConfigNode links = node.required("global_links");
   const int total = static_cast<int>(links.as_integer(1, kMostLinks));
-  spec.bundle = count_or_one(node, "bundle", kMostParallel);
+  spec.bundle = count_or_one(node, "bundle", kMostParallelCables);
   if (total % spec.bundle != 0) {
     links.fail(fmt::format("a multiple of the {} links of a bundle", spec.bundle), links.found());
   }
@@ -53,9 +51,10 @@ void check_ports(const ConfigNode& node, const DragonflySpec& spec, std::string_
 void check_size(const FabricContext& context, const DragonflySpec& spec) {
   const ConfigNode& node = context.node;
   const std::int64_t switches = std::int64_t{spec.groups} * spec.group_size();
-  if (switches > kMostSwitches) {
-    node.required("groups").fail(fmt::format("at most {} switches in all", kMostSwitches),
-                                 fmt::format("{}", switches));
+  if (switches > kMostSwitchesOfDragonfly) {
+    node.required("groups").fail(
+        fmt::format("at most {} switches in all", kMostSwitchesOfDragonfly),
+        fmt::format("{}", switches));
   }
   if (spec.has_spines) {
     check_ports(node, spec, "leaf", spec.endpoints_per_switch, spec.spines, 1);
@@ -163,7 +162,8 @@ std::unique_ptr<Fabric> read_as(const FabricContext& context, bool has_spines) {
   // One for each group that a path visits (topology/routing/dragonfly_router.h).
   routing.fabric.virtual_channels = may_misroute ? 3 : 2;
   if (const auto channels = context.node.optional("virtual_channels")) {
-    routing.fabric.virtual_channels = static_cast<int>(channels->as_integer(1, kMostChannels));
+    routing.fabric.virtual_channels =
+        static_cast<int>(channels->as_integer(1, kMostVirtualChannels));
   }
   return std::make_unique<Dragonfly>(std::move(routing), std::move(spec));
 }
@@ -185,7 +185,7 @@ DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines)
   spec.leaves = count(node, has_spines ? "leaves_per_group" : "switches_per_group", kMostInGroup);
   spec.spines = has_spines ? count(node, "spines_per_group", kMostInGroup) : 0;
   spec.endpoints_per_switch = count(node, "endpoints_per_switch", kMostLinks);
-  spec.local_links = count_or_one(node, "local_links", kMostParallel);
+  spec.local_links = count_or_one(node, "local_links", kMostParallelCables);
   read_global_links(node, spec);
   spec.part = read_switch(context, node.required("switch"));
   const SimTime local = cable_delay(node.required("local_cable"));

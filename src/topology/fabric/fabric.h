@@ -3,6 +3,7 @@
 // own that reads its keys and adds its switches and cables.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,10 @@
 #include "topology/server/server.h"
 
 namespace trainyard {
+
+// The most cables side by side between two switches, and virtual channels of a link.
+inline constexpr std::int64_t kMostParallelCables = 64;
+inline constexpr std::int64_t kMostVirtualChannels = 8;
 
 // What a template reads from.
 struct FabricContext {

@@ -12,8 +12,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSwitches = 100'000;
-constexpr std::int64_t kMostParallel = 4096;
+constexpr std::int64_t kMostSwitchesOfGraph = 100'000;
+constexpr std::int64_t kMostCopiesOfCable = 4096;
 
 enum class EndKind : std::uint8_t { Switch, Nic, Gpu };
 
@@ -71,12 +71,12 @@ class GraphReader {
       const std::string name = name_node.as_string();
       const SwitchSpec spec = read_switch(context_, item.required("part"));
       const auto count = item.optional("count");
-      const std::int64_t copies = count ? count->as_integer(1, kMostSwitches) : 1;
+      const std::int64_t copies = count ? count->as_integer(1, kMostSwitchesOfGraph) : 1;
       if (name.empty() || name.find('/') != std::string::npos) {
         name_node.fail("a name without /", name_node.found());
       }
-      if (static_cast<std::int64_t>(spec_.switches.size()) + copies > kMostSwitches) {
-        item.fail(fmt::format("at most {} switches in all", kMostSwitches));
+      if (static_cast<std::int64_t>(spec_.switches.size()) + copies > kMostSwitchesOfGraph) {
+        item.fail(fmt::format("at most {} switches in all", kMostSwitchesOfGraph));
       }
       for (std::int64_t copy = 0; copy < copies; ++copy) {
         const std::string full = count ? fmt::format("{}{}", name, copy) : name;
@@ -162,7 +162,7 @@ class GraphReader {
       to.fail("another device than from", to.found());
     }
     if (const auto count = node.optional("count")) {
-      cable.count = static_cast<int>(count->as_integer(1, kMostParallel));
+      cable.count = static_cast<int>(count->as_integer(1, kMostCopiesOfCable));
     }
     const auto own = node.optional("cable");
     const SimTime flight = cable_delay(own ? *own : context_.node.required("cable"));

@@ -10,12 +10,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSwitches = 1'000'000;
+constexpr std::int64_t kMostSwitchesOfGrid = 1'000'000;
 constexpr std::int64_t kMostInDimension = 4096;
 constexpr std::size_t kMostDimensions = 6;
-constexpr std::int64_t kMostParallel = 64;
 constexpr std::int64_t kMostEndpoints = 4096;
-constexpr std::int64_t kMostChannels = 8;
 
 bool has_one_dimension(GridTemplate layout) {
   return layout == GridTemplate::Ring || layout == GridTemplate::Full;
@@ -33,8 +31,8 @@ std::vector<int> read_shape(const ConfigNode& node, GridTemplate layout) {
   for (const ConfigNode& item : items) {
     shape.push_back(static_cast<int>(item.as_integer(1, kMostInDimension)));
     switches *= shape.back();
-    if (switches > kMostSwitches) {
-      node.fail(fmt::format("at most {} switches in all", kMostSwitches));
+    if (switches > kMostSwitchesOfGrid) {
+      node.fail(fmt::format("at most {} switches in all", kMostSwitchesOfGrid));
     }
   }
   return shape;
@@ -281,7 +279,8 @@ std::unique_ptr<Fabric> read_as(const FabricContext& context, GridTemplate layou
   routing.fabric.virtual_channels =
       (any_wrap ? 2 : 1) * (routing.policy == RoutingPolicy::Valiant ? 2 : 1);
   if (const auto channels = context.node.optional("virtual_channels")) {
-    routing.fabric.virtual_channels = static_cast<int>(channels->as_integer(1, kMostChannels));
+    routing.fabric.virtual_channels =
+        static_cast<int>(channels->as_integer(1, kMostVirtualChannels));
   }
   return std::make_unique<Grid>(std::move(routing), context, std::move(spec));
 }
@@ -314,7 +313,7 @@ GridSpec read_grid_spec(const FabricContext& context, GridTemplate layout) {
   spec.links.assign(spec.shape.size(), 1);
   if (const auto links = context.node.optional("links")) {
     spec.links = for_dimensions(*links, spec.shape.size(), [](const ConfigNode& item) {
-      return static_cast<int>(item.as_integer(1, kMostParallel));
+      return static_cast<int>(item.as_integer(1, kMostParallelCables));
     });
   }
   read_wraps(context, layout, spec);

@@ -66,13 +66,6 @@ std::uint32_t local_cost(LinkKind kind) {
   CHECK(false, "unknown kind of link");
 }
 
-// How a node reaches the fabric.
-struct Binding {
-  std::uint32_t list = 0;        // Index of its list of NICs.
-  std::uint32_t position = 0;    // Among the nodes of its kind with the same list.
-  std::uint32_t group_size = 1;  // Their number.
-};
-
 // Those of the marked endpoints that are nearest to `node` and not itself, in order of id.
 std::vector<NodeId> nearest_marked(Layer& local, const std::vector<bool>& marked, NodeId node) {
   std::vector<NodeId> candidates = local.direct_targets(node);
@@ -120,6 +113,13 @@ std::string_view to_string(RoutingPolicy policy) {
 }
 
 struct Routing::Tables {
+  // How a node reaches the fabric.
+  struct Binding {
+    std::uint32_t list = 0;        // Index of its list of NICs.
+    std::uint32_t position = 0;    // Among the nodes of its kind with the same list.
+    std::uint32_t group_size = 1;  // Their number.
+  };
+
   Tables(const Topology& graph, const RoutingOptions& options)
       : topology(graph),
         local(graph, forwards_locally, local_cost),
