@@ -70,7 +70,8 @@ class ConfigNode {
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const;
   // The same with free text: "FILE:LINE:COLUMN: PATH: MESSAGE".
   [[noreturn]] void fail(std::string_view message) const;
-  // What an error would call this value: its text in quotes, "a mapping", "a sequence", "nothing".
+  // Describes the value as an error would: its text in quotes, "a mapping", "a sequence",
+  // "nothing".
   [[nodiscard]] std::string found() const;
   [[nodiscard]] const std::string& path() const { return path_; }
 

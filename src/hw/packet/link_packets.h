@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links inside a server leave of their rate: packets of NVLink and of PCI Express. Shares
-// of the raw rate per direction, as real numbers.
+// Computes the share of their rate that packets of NVLink and PCI Express leave of links in a
+// server. Shares of the raw rate per direction, as real numbers.
 //
 // The catalogue's pcie_efficiency() is another thing: the model by which UCX says what a transfer
 // reaches. Here are the bounds by the specification alone.
@@ -27,8 +27,8 @@ inline constexpr Bytes kPcieReadBoundary{64};  // RCB: root complexes may answer
 // Bytes of transactions between two ACKs, and between two updates of credits, that the
 // specification recommends for this largest payload; absent for what its tables do not hold.
 [[nodiscard]] std::optional<std::int64_t> pcie_control_interval(int lanes, Bytes max_payload);
-// What ACKs and updates at that interval and skip ordered sets (4 of 1538 symbols) leave: a lower
-// bound, as real devices send fewer.
+// Returns the share that ACKs and updates at that interval and skip ordered sets (4 of 1538
+// symbols) leave: a lower bound, as real devices send fewer.
 [[nodiscard]] double pcie_control_share(std::int64_t interval);
 // The bound on reads by the requests that may be open: tags x request size / latency.
 [[nodiscard]] Bandwidth pcie_read_bound(int tags, Bytes request, SimTime latency);

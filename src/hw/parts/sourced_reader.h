@@ -16,9 +16,9 @@ class SourcedReader {
   // `root` is the mapping with the key `sources`.
   explicit SourcedReader(const ConfigNode& root);
 
-  // What stands under `value` of the entry `key` of `parent`. Throws ConfigError where the entry,
-  // its evidence (datasheet, measured, shipped, secondary, estimate) or its source is missing or
-  // unknown.
+  // Returns the node under `value` of the entry `key` of `parent`. Throws ConfigError where the
+  // entry, its evidence (datasheet, measured, shipped, secondary, estimate) or its source is
+  // missing or unknown.
   [[nodiscard]] ConfigNode value(const ConfigNode& parent, std::string_view key) const;
   // The same check for a mapping that has `evidence` and `source` beside its values.
   void check(const ConfigNode& entry) const;

@@ -19,14 +19,14 @@ struct AdaptiveOptions {
   enum class Unit : std::uint8_t { Connection, Flowlet, Packet };
   Unit unit = Unit::Packet;
   GradeRule grades = {};
-  // Of flowlets. Sources: Junos OS, "inactivity-interval", 16 us unless set; "Configure Flowset
-  // Table Size in DLB Flowlet Mode", 32,768 entries in all. Entries are a power of two.
+  // Settings of flowlets. Sources: Junos OS, "inactivity-interval", 16 us unless set; "Configure
+  // Flowset Table Size in DLB Flowlet Mode", 32,768 entries in all. Entries are a power of two.
   SimTime gap = microseconds(16);
   std::uint32_t entries = 32'768;
 };
 
-// What the switch remembers. A flowlet keeps its port; the next one keeps it too if no other port
-// has a better grade, but for the slack of the grades.
+// Remembers the port of each flowlet. A flowlet keeps its port; the next one keeps it too if no
+// other port has a better grade, but for the slack of the grades.
 class PortChooser {
  public:
   // Not for Unit::Connection. Each switch has a seed of its own.

@@ -51,7 +51,7 @@ struct BufferThreshold {
   }
 };
 
-// Of one ingress group.
+// The limits of one ingress group.
 struct IngressLimits {
   bool lossless = false;  // Sends XOFF, and may use the headroom.
   bool exempt = false;    // Neither counted nor limited: ACKs, CNPs and PFC of some models.
@@ -69,7 +69,7 @@ struct SharedBufferSettings {
   // Where positive, the headroom of all groups together, which may then be less than their sum
   // (SONiC's shared headroom pool). Otherwise each group owns its own.
   Bytes headroom_pool{};
-  // What egress queues with a threshold share; 0 takes the size of the shared part.
+  // The space that egress queues with a threshold share; 0 takes the size of the shared part.
   Bytes egress_pool{};
   AdmissionRule rule = AdmissionRule::Guaranteed;
 };
@@ -82,7 +82,7 @@ struct Admission {
   [[nodiscard]] bool accepted() const { return loss == Loss::None; }
 };
 
-// What a packet is charged to.
+// The place that a packet is charged to.
 struct BufferPlace {
   std::uint32_t in_port = 0;
   std::uint32_t out_port = 0;
@@ -172,7 +172,7 @@ class SharedBuffer {
   std::int64_t egress_size_ = 0;
   std::int64_t shared_used_ = 0;
   std::int64_t headroom_used_ = 0;
-  std::int64_t egress_used_ = 0;  // By queues with a threshold.
+  std::int64_t egress_used_ = 0;  // Used by queues with a threshold.
   std::int64_t stored_ = 0;
   std::int64_t peak_ = 0;
   std::vector<Group> groups_;

@@ -46,7 +46,7 @@ class PacketGrants {
                                         const CreditSender& sender, Picoseconds now);
   // When the request is repeated if nothing is heard; kNeverTime for a sender that lacks nothing.
   [[nodiscard]] Picoseconds deadline(std::uint32_t connection, const CreditSender& sender) const;
-  // Of the alarm for that; kNeverTime if there is none.
+  // The time of the alarm for that; kNeverTime if there is none.
   [[nodiscard]] Picoseconds& timer(std::uint32_t connection) { return sources_[connection].timer; }
   // The deadline has come. Whether to ask again, or to give up.
   [[nodiscard]] bool retry(std::uint32_t connection);
@@ -59,13 +59,14 @@ class PacketGrants {
   [[nodiscard]] std::uint32_t granted(std::uint32_t connection) const {
     return static_cast<std::uint32_t>(targets_[connection].granted);
   }
-  // By the number in Port::grants: what happens at the end of its link is known up to `time`.
+  // Advances the pacer with the number in Port::grants: what happens at the end of its link is
+  // known up to `time`.
   void advance(std::uint32_t pacer, Picoseconds time) { pacers_[pacer]->now = time; }
   // When its next grant is due; kNeverTime while nobody asks.
   [[nodiscard]] Picoseconds deadline(std::uint32_t pacer) const;
   // Makes it. The connection; none if those that ask have fallen silent.
   [[nodiscard]] std::optional<std::uint32_t> grant(std::uint32_t pacer, Picoseconds time);
-  // Of the window for which the port is in the calendar on its behalf.
+  // The start of the window for which the port is in the calendar on the pacer's behalf.
   [[nodiscard]] Picoseconds& noted(std::uint32_t pacer) { return pacers_[pacer]->noted; }
 
  private:
@@ -102,7 +103,7 @@ class PacketGrants {
 
     CreditSettings settings;
     CreditPacer credit;
-    std::vector<std::uint32_t> connections;  // By flow.
+    std::vector<std::uint32_t> connections;  // Indexed by flow.
     Picoseconds now = 0;
     Picoseconds noted = kNeverTime;
   };

@@ -26,7 +26,8 @@ struct PausingHost {
   SlowReceiver receiver;
   Picoseconds from = 0;
   Picoseconds until = kNeverTime;
-  std::uint32_t position = 0;  // Of the port in the list of all paths: packets find it by that.
+  // Place of the port in the list of all paths: packets find it by that.
+  std::uint32_t position = 0;
 
   [[nodiscard]] bool counts(Picoseconds arrival) const {
     return arrival >= from && arrival < until;
@@ -35,7 +36,7 @@ struct PausingHost {
   [[nodiscard]] Picoseconds resume_time() const;
 };
 
-// Of a port of a switch: for how long it has been paused in each poll interval.
+// Records for how long a port of a switch has been paused in each poll interval.
 class PortGuard {
  public:
   explicit PortGuard(const WatchdogSettings& settings) : settings_(settings) {}
@@ -45,7 +46,7 @@ class PortGuard {
   void on_pause(Picoseconds now, std::uint64_t packets);
   void on_resume(Picoseconds now, Picoseconds since, std::uint64_t packets);
 
-  // What is so when the port is polled.
+  // The state of the port when it is polled.
   struct Polled {
     bool is_paused = false;
     Picoseconds since = 0;  // If it is.
@@ -72,7 +73,7 @@ class PortGuard {
 
   WatchdogSettings settings_;
   PauseWatchdog dog_;
-  // Of the interval in which something has changed last.
+  // The interval in which something has changed last.
   Picoseconds interval_ = -1;
   bool began_paused_ = false;
   std::uint64_t packets_ = 0;  // When it began, if it began paused.

@@ -19,10 +19,10 @@ namespace trainyard {
 
 class PacketEngine;
 
-// Of queues and of rates together: half a gigabyte while the file is made.
+// Limit for samples of queues and of rates together: half a gigabyte while the file is made.
 inline constexpr std::size_t kMostSamples = 5'000'000;
 
-// What the engine asks after each window.
+// Takes samples when the engine asks after each window.
 class PacketSampler {
  public:
   // At multiples of `interval`; never if that is zero.
@@ -47,8 +47,8 @@ class PacketSampler {
   Picoseconds interval_;
   Picoseconds due_;
   Picoseconds before_ = 0;
-  std::vector<bool> was_seen_;      // By port: at the sample before.
-  std::vector<std::int64_t> sent_;  // By connection: payload up to then.
+  std::vector<bool> was_seen_;      // Indexed by port: seen at the sample before.
+  std::vector<std::int64_t> sent_;  // Payload by connection up to the sample before.
   PacketSamples samples_;
 };
 

@@ -27,10 +27,10 @@
 
 namespace trainyard {
 
-// By what a port gets something (Due::by): 4 i + what it is for link i.
+// Cause for which a port gets something (Due::by): 4 i + what it is for link i.
 enum class DueKind : std::uint8_t {
   Wire,    // A packet, for the next port of its path.
-  Notice,  // What the end of the link answers, or tells the source.
+  Notice,  // An answer of the end of the link, or news for the source.
   Pause,   // A PFC frame, for the port of the link back.
   Credit,
 };
@@ -39,11 +39,11 @@ enum class DueKind : std::uint8_t {
   return 4 * link + static_cast<std::uint32_t>(kind);
 }
 
-// What is looked at of each packet that begins, beside the packet itself.
+// Switches for what is checked at each packet that begins, beside the packet itself.
 struct PacketWatch {
   bool is_on = false;                        // Something of what follows, or HPCC.
   bool is_traced = false;                    // Starts are noted.
-  std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
+  std::vector<QueueTimes> queue_times = {};  // Indexed by port, if asked for.
 };
 
 class alignas(64) PacketWorker {
@@ -80,7 +80,7 @@ class alignas(64) PacketWorker {
   };
 
   struct Outbox {
-    std::vector<std::vector<Due>> to = {};  // By part.
+    std::vector<std::vector<Due>> to = {};  // Indexed by part.
     Picoseconds earliest = kNeverTime;
   };
 
@@ -196,7 +196,7 @@ class alignas(64) PacketWorker {
   const std::uint32_t part_;
   const bool is_cut_;  // There are other parts.
 
-  // Of the fabric.
+  // Spans of the fabric.
   std::span<Port> ports_;
   std::span<const std::uint32_t> positions_;
   std::span<const std::uint16_t> entries_;
@@ -207,25 +207,25 @@ class alignas(64) PacketWorker {
   bool chooses_ = false;  // There are fans.
 
   Picoseconds window_ = kNeverTime;
-  std::uint64_t number_ = 0;    // Of the window that is being worked on.
+  std::uint64_t number_ = 0;    // Number of the window that is being worked on.
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   Picoseconds end_time_ = 0;
-  WindowCalendar<std::uint32_t> calendar_;  // Of ports that have something to begin or to free.
-  WindowCalendar<Due> arrivals_;            // What is under way on links, by when it is due.
+  WindowCalendar<std::uint32_t> calendar_;  // Ports that have something to begin or to free.
+  WindowCalendar<Due> arrivals_;            // Packets under way on links, by when they are due.
   PacketNotes notes_;
 
-  // What is sent in this round, and what was sent in the one before: by the lowest bit of rounds.
+  // Packets that are sent in this round, and in the one before: by the lowest bit of rounds.
   std::array<Outbox, 2> outboxes_;
   std::uint32_t filled_ = 0;
 
   // Scratch.
   std::vector<std::uint32_t> due_;                             // Ports of the calendar.
   std::vector<std::uint32_t> active_;                          // Ports with work.
-  std::vector<Due> gets_;                                      // What ports get, in lists.
+  std::vector<Due> gets_;                                      // Lists of what ports get.
   std::vector<std::uint32_t> busy_;                            // Switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
   std::vector<SwitchEvent> events_;                            // A heap.
-  std::vector<std::int64_t> incoming_;                         // By ingress port.
+  std::vector<std::int64_t> incoming_;                         // Indexed by ingress port.
   std::vector<std::int64_t> waiting_;                          // At each port of a fan.
 };
 
@@ -288,7 +288,8 @@ inline void PacketWorker::get(std::uint32_t slot) {
   }
 }
 
-// What goes out on the link of `port` is due at port `to`: here, or in another part.
+// Puts what goes out on the link of `port` in place to be due at port `to`: here, or in another
+// part.
 inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint32_t to,
                                       Picoseconds time, Packet packet) {
   const std::uint64_t window = window_of(time);

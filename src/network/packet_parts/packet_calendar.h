@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is due in which window of time: a ring of lists for the windows that come next and a heap
-// for those beyond. Taking windows in rising order costs nothing for windows in which nothing is
-// due. A list that was taken is the next one to be filled, so that the same memory is used again
+// Keeps what is due in which window of time: a ring of lists for the windows that come next and a
+// heap for those beyond. Taking windows in rising order costs nothing for windows in which nothing
+// is due. A list that was taken is the next one to be filled, so that the same memory is used again
 // while a cache still has it.
 #pragma once
 
@@ -119,7 +119,7 @@ class WindowCalendar {
     std::uint64_t order;
     Item item;
 
-    // Of a heap whose first comes last.
+    // Orders a heap whose first comes last.
     friend bool operator<(const Far& a, const Far& b) {
       return a.window != b.window ? a.window > b.window : a.order > b.order;
     }

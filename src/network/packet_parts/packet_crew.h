@@ -44,7 +44,7 @@ class PacketCrew {
   Task task_ = nullptr;
   void* context_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> done_ = 0;
-  alignas(64) std::vector<Claim> claims_;  // By number; not that of the caller.
+  alignas(64) std::vector<Claim> claims_;  // Indexed by number; not that of the caller.
   std::vector<std::thread> threads_;
 };
 

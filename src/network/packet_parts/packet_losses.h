@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What links lose: packets that are on a cable when it fails or are sent there later, and packets
-// of which a bit flips.
+// Decides what links lose: packets that are on a cable when it fails or are sent there later, and
+// packets of which a bit flips.
 //
 // With a bit error rate e a packet of n bits is lost with 1 - (1 - e)^n. That is computed by
 // doubling, p(2n) = p(n) (2 - p(n)) and p(n+1) = p(n) + e - p(n) e, which keeps all digits for
@@ -32,7 +32,7 @@ class PacketLosses {
 
   // At least 0 and less than 1.
   void set_bit_error_rate(LinkId link, double rate);
-  // Of several times the first counts.
+  // Makes the link fail; of several times the first counts.
   void fail(LinkId link, Picoseconds time);
 
   [[nodiscard]] bool is_active() const { return !links_.empty(); }
@@ -45,7 +45,7 @@ class PacketLosses {
   [[nodiscard]] bool loses(LinkId link, std::int64_t bytes, Picoseconds arrival);
 
   [[nodiscard]] Tally tally(LinkId link) const;
-  [[nodiscard]] Tally tally() const;  // Of all links.
+  [[nodiscard]] Tally tally() const;  // Returns the sum over all links.
 
  private:
   struct Lossy {
@@ -58,7 +58,8 @@ class PacketLosses {
   };
 
   std::uint64_t seed_;
-  std::map<std::uint32_t, Lossy> links_;  // By number. Links that lose nothing are not here.
+  // Links by number; those that lose nothing are not here.
+  std::map<std::uint32_t, Lossy> links_;
 };
 
 }  // namespace trainyard

@@ -27,7 +27,7 @@ class PacketRoutes {
   struct Change {
     Picoseconds from;
     PacketPath path;
-    std::int64_t payload = 0;  // That took it, not counting what was sent again.
+    std::int64_t payload = 0;  // Payload that took it, not counting what was sent again.
   };
 
   [[nodiscard]] bool empty() const { return changes_.empty(); }
@@ -63,7 +63,7 @@ class PacketRoutes {
   }
 
  private:
-  std::map<std::uint32_t, std::vector<Change>> changes_;  // By connection.
+  std::map<std::uint32_t, std::vector<Change>> changes_;  // Changes by connection.
 };
 
 }  // namespace trainyard

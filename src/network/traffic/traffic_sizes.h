@@ -22,7 +22,7 @@
 
 namespace trainyard {
 
-// Of one flow.
+// Limit for one flow.
 inline constexpr Bytes kMostFlowSize{std::int64_t{1} << 42};
 
 struct SizePoint {

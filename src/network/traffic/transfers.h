@@ -32,12 +32,13 @@ enum class HostDirection { ToGpu, FromGpu };
 struct TransferSettings {
   Bytes size{};
   Fidelity fidelity = Fidelity::Flow;
-  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
+  PacketOptions packet = roce_options();  // For Fidelity::Packet.
 };
 
 struct TransferTimes {
   std::vector<SimTime> times;  // At which each is complete, in the order given.
-  // Of Network: why some never were, in which case the times say nothing; and of its ports.
+  // Reports of Network: why some never were complete, in which case the times say nothing; and of
+  // its ports.
   std::optional<std::string> complaint;
   std::optional<std::vector<PortCounters>> port_counters;
   std::optional<PacketSamples> samples;

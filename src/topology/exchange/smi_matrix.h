@@ -24,7 +24,7 @@ enum class SmiDistance : std::uint8_t {
 
 struct SmiCell {
   SmiDistance distance = SmiDistance::Self;
-  int nvlinks = 0;  // Of distance NvLink, at least 1.
+  int nvlinks = 0;  // Links at distance NvLink, at least 1.
   [[nodiscard]] bool operator==(const SmiCell&) const = default;
 };
 

@@ -17,7 +17,7 @@ namespace trainyard {
 inline constexpr std::array<std::string_view, 5> kServerTemplates = {"nvswitch", "full-mesh",
                                                                      "cube-mesh", "pcie", "links"};
 
-// What `spec.layout` needs of the part that `gpu` names.
+// Checks and reads what `spec.layout` needs of the part that `gpu` names.
 void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                         ServerSpec& spec);
 // Which GPUs are joined, and by how many links, once all GPUs of `spec` are known.
