@@ -75,7 +75,7 @@ class Machine {
   // Nearest by bandwidth, then by type, in order of index.
   [[nodiscard]] std::vector<int> nearest_nets(int gpu) const;
   [[nodiscard]] std::vector<int> nearest_gpus(int net) const;
-  // Of its nearest NICs, how many the GPU takes in turns.
+  // Returns how many of its nearest NICs the GPU takes in turns.
   [[nodiscard]] int nets_per_gpu(int gpu) const;
   // The GPU's own NIC for a channel; nothing where there are no NICs.
   [[nodiscard]] std::optional<int> net_of(int gpu, int channel) const;
@@ -87,7 +87,7 @@ class Machine {
   // it; else by its own. Receives always use the receiver's own NIC. Nothing without NICs.
   struct SendWay {
     int net = 0;
-    int gpu = 0;  // Whose proxy sends; the sender's own or the one that hands over.
+    int gpu = 0;  // GPU whose proxy sends; the sender's own or the one that hands over.
     [[nodiscard]] bool operator==(const SendWay&) const = default;
   };
   [[nodiscard]] std::optional<SendWay> send_way(int gpu, int channel, int peer_dev) const;

@@ -43,7 +43,7 @@ class PathTable {
   std::vector<Path> paths_;
 };
 
-// By indices into the lists of System; the NVSwitch is 0.
+// Paths by indices into the lists of System; the NVSwitch is 0.
 struct Paths {
   PathTable gpu_gpu;
   PathTable gpu_net;

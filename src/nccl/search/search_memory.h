@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What searches found, for many communicators: the same files of hosts, with the same options, are
-// searched once. The search is what costs most of a communicator.
+// Keeps what searches found, for many communicators: the same files of hosts, with the same
+// options, are searched once. The search is what costs most of a communicator.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class SearchMemory {
   [[nodiscard]] const Entry* find(const std::vector<NcclSystem>& files,
                                   const SearchOptions& options) const;
 
-  mutable std::mutex mutex_;  // Of the entries.
+  mutable std::mutex mutex_;  // Guards the entries.
   std::vector<Entry> entries_;
 };
 

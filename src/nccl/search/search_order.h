@@ -21,7 +21,7 @@ namespace trainyard::nccl {
 // would do there, and few different peers are better than many.
 [[nodiscard]] std::vector<int> neighbours(int gpu, int gpus, GraphPattern pattern);
 
-// What counts for a channel that will leave to a NIC: the one that it came from. `is_last`: the
+// The preferences for a channel that will leave to a NIC: the one that it came from. `is_last`: the
 // next GPU is the one that leaves.
 struct NetPreference {
   std::optional<int> net = {};

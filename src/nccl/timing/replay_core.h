@@ -39,7 +39,7 @@ class ReplayWindow {
   std::uint64_t count_ = 0;
 };
 
-// What a block has filled and a proxy is to post.
+// A message that a block has filled and a proxy is to post.
 struct ReplayMessage {
   Bytes bytes;
   std::uint32_t units = 0;
@@ -58,8 +58,8 @@ struct ReplayState {
   ReplayMessage filling = {};
   std::deque<ReplayMessage> to_post = {};
   std::deque<ReplayMessage> under_way = {};
-  // Of those under way, where a network carries them: how many it was given, and how many it has
-  // brought.
+  // Counts of the messages under way, where a network carries them: how many it was given, and how
+  // many it has brought.
   std::uint32_t entered = 0;
   std::uint32_t arrived = 0;
 };
@@ -373,14 +373,14 @@ class ReplayCore {
   const ReplayNetwork& network_;
   std::span<const ReplayLane> lanes_;
   std::uint64_t most_units_;
-  std::vector<std::uint64_t> next_;  // By lane: the unit to run.
-  std::vector<std::int64_t> free_;   // By lane: when it ended the last.
+  std::vector<std::uint64_t> next_;  // Next unit of each lane.
+  std::vector<std::int64_t> free_;   // Time when each lane ended its last unit.
   std::vector<std::int64_t> ports_;  // When each has passed on all that came.
   std::vector<std::int64_t> loads_;  // Connections of each port.
   std::vector<std::int64_t> hosts_;  // As ports.
   std::vector<ReplayState> connections_;
   std::int64_t entered_ = 0;  // When the unit that runs entered the links.
-  std::int64_t clock_ = 0;    // Of the event that runs.
+  std::int64_t clock_ = 0;    // Time of the event that runs.
 };
 
 }  // namespace trainyard::nccl

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL does with one call: the cheapest algorithm and protocol of its table, how many channels
-// and threads, and which bytes each channel works on in which chunks (NVIDIA/nccl, src/enqueue.cc:
-// topoGetAlgoInfo, scheduleCollTasksToPlan, calcCollChunking).
+// Chooses what NCCL does with one call: the cheapest algorithm and protocol of its table, how many
+// channels and threads, and which bytes each channel works on in which chunks (NVIDIA/nccl,
+// src/enqueue.cc: topoGetAlgoInfo, scheduleCollTasksToPlan, calcCollChunking).
 #pragma once
 
 #include <optional>

@@ -20,7 +20,8 @@ namespace trainyard::nccl {
 
 inline constexpr int kMostChannels = 64;  // src/include/device.h: MAXCHANNELS.
 
-// What the user allows. First `most` cuts, then copies of what is left make up for `least`.
+// The limits that the user sets. First `most` cuts, then copies of what is left make up for
+// `least`.
 struct ChannelLimits {
   int least = 0;             // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS.
   int most = kMostChannels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
@@ -32,7 +33,7 @@ struct ChannelLimits {
 // kinds of their own: nodes of one kind have the same graphs and the same NICs.
 void connect(Communicator& communicator, const ChannelLimits& limits);
 
-// What all ranks agree on: step 1 of the above.
+// Returns the graphs that all ranks agree on: step 1 of the above.
 [[nodiscard]] GraphSet aligned_graphs(const std::vector<GraphSet>& graphs);
 
 }  // namespace trainyard::nccl

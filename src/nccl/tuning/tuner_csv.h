@@ -38,7 +38,7 @@ struct TunerRow {
 
 struct TunerCall {
   Function function = Function::AllReduce;
-  Bytes bytes;  // Of all ranks together, as NCCL's model counts.
+  Bytes bytes;  // Bytes of all ranks together, as NCCL's model counts.
   int nodes = 1;
   int ranks = 1;
   int operations = 1;

@@ -18,7 +18,7 @@ using ByAlgorithmAndProtocol = std::array<ByProtocol, 7>;  // [algorithm][protoc
 using ByScale = std::array<double, 3>;                     // One node, two, more.
 using ByGenerationAndScale = std::array<ByScale, 4>;       // [generation][scale]
 
-// By the least compute capability: below 80, below 90, below 100, from 100 on.
+// Generations by the least compute capability: below 80, below 90, below 100, from 100 on.
 enum class Generation { Volta, Ampere, Hopper, Blackwell };
 [[nodiscard]] Generation generation_of(int compute_capability);
 
@@ -43,7 +43,7 @@ struct TuningConstants {
 [[nodiscard]] const TuningConstants& tuning_constants(Version version);
 
 inline constexpr std::size_t kTreeCorrections = 24;
-// What the bandwidth of trees is multiplied with, by log2 of the size in units of 64 bytes.
+// Returns the factors of the bandwidth of trees, by log2 of the size in units of 64 bytes.
 [[nodiscard]] const std::array<float, kTreeCorrections>& tree_correction(Protocol protocol);
 
 }  // namespace trainyard::nccl

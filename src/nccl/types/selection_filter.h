@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL_ALGO and NCCL_PROTO allow (NVIDIA/nccl, src/graph/tuning.cc, parseList).
+// Decides what NCCL_ALGO and NCCL_PROTO allow (NVIDIA/nccl, src/graph/tuning.cc, parseList).
 //
 //   Ring,Tree                     these alone, for all functions
 //   ^LL128                        all but these
@@ -32,7 +32,7 @@ class SelectionFilter {
   [[nodiscard]] std::string text() const;
 
  private:
-  std::array<std::optional<std::array<bool, 7>>, 5> algorithms_ = {};  // By function.
+  std::array<std::optional<std::array<bool, 7>>, 5> algorithms_ = {};  // Indexed by function.
   std::array<std::optional<std::array<bool, 3>>, 5> protocols_ = {};
   std::string algorithms_text_;
   std::string protocols_text_;

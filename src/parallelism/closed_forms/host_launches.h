@@ -13,14 +13,15 @@
 namespace trainyard {
 
 struct HostLaunches {
-  SimTime all;    // A pass is no shorter.
-  SimTime shown;  // Of it, what comes on top of the pass: the host waits for the GPU first.
+  SimTime all;  // A pass is no shorter.
+  // The share of it that comes on top of the pass: the host waits for the GPU first.
+  SimTime shown;
 };
 
 [[nodiscard]] HostLaunches forward_launches(const ComputeRates& rates,
                                             const SoftwareProfile& software,
                                             const ModelLayer& layer, const PassCalls& calls);
-// Those of a full recomputation among them.
+// Returns the backward launches, with those of a full recomputation among them.
 [[nodiscard]] HostLaunches backward_launches(const ComputeRates& rates,
                                              const SoftwareProfile& software,
                                              const ModelLayer& layer, const PassCalls& calls,

@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// Of each stage of the model for one micro-batch.
+// The times of each stage of the model for one micro-batch.
 struct StageTimes {
   SimTime forward;
   SimTime input_gradient;
@@ -29,11 +29,11 @@ enum class PipelineTransfers : std::uint8_t {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  SimTime transfer;  // Of an activation or its gradient to another rank,
+  SimTime transfer;  // Time of an activation or its gradient to another rank,
   // or of each rank to each of its neighbours, by neighbour_index(), where they are not all alike.
   std::vector<SimTime> transfer_to_neighbour = {};
   PipelineTransfers transfers = PipelineTransfers::Asynchronous;
-  double pair_share = 1.0;  // Of the sum of its passes that a pair takes (DualPipe).
+  double pair_share = 1.0;  // Share of the sum of its passes that a pair takes (DualPipe).
 };
 
 struct TimedPass {

@@ -66,7 +66,7 @@ class NetworkTraffic final : public GraphTraffic, private EventHandler {
 
   Simulator& simulator_;
   const Cluster& whole_;
-  Cluster group_;  // Of whole_, the ranks in question.
+  Cluster group_;  // Ranks in question, of whole_.
   SharedNetwork& network_;
   std::vector<std::unique_ptr<Running>> running_;
   std::map<std::tuple<CommunicatorId, Operation, Bytes>, std::vector<std::size_t>> of_call_;

@@ -27,11 +27,11 @@ struct GraphTiming {
   SimTime ready;  // Nothing was left to wait for but its partners.
   SimTime start;
   SimTime end;
-  // Whose end made it ready; nothing for what is ready at the beginning.
+  // The operation whose end made it ready; nothing for what is ready at the beginning.
   std::optional<OperationId> cause;
   // The member of its meeting whose readiness let it start later; nothing: its own did.
   std::optional<OperationId> starter;
-  // Of Compute: by how much traffic made it longer, and which.
+  // For Compute: by how much traffic made it longer, and which.
   SimTime slowed;
   StepPart slowed_by = StepPart::Data;
 };
@@ -44,7 +44,7 @@ struct GraphWait {
 };
 
 struct GraphResult {
-  std::vector<GraphTiming> timings;  // By operation; zero for those that did not run.
+  std::vector<GraphTiming> timings;  // Indexed by operation; zero for those that did not run.
   SimTime finish;                    // The last end.
   std::vector<GraphWait> waits;      // Empty if everything ran. By stream.
 

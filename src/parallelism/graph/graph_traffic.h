@@ -21,8 +21,8 @@ class GraphTraffic {
   GraphTraffic& operator=(const GraphTraffic&) = delete;
   virtual ~GraphTraffic() = default;
 
-  // Of all its repetitions. Nothing: start_call() says when it is over. `times` of the call are one
-  // after the other; it has at least two ranks and is no barrier.
+  // Returns the time of all repetitions of a call. Nothing: start_call() says when it is over.
+  // `times` of the call are one after the other; it has at least two ranks and is no barrier.
   [[nodiscard]] virtual std::optional<SimTime> call_time(const GraphCommunicator& communicator,
                                                          const GraphCall& call) = 0;
   [[nodiscard]] virtual std::optional<SimTime> message_time(int from, int to, Bytes size) = 0;
@@ -50,7 +50,7 @@ class TimedTraffic final : public GraphTraffic {
 
  private:
   GroupTimes& times_;
-  // By the number of the communicator: those of one graph.
+  // Times by the number of the communicator, in one graph.
   std::map<std::tuple<CommunicatorId, Operation, Bytes>, SimTime> calls_;
   std::map<std::tuple<int, int, Bytes>, SimTime> messages_;
 };

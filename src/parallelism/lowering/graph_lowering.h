@@ -44,7 +44,7 @@ struct LoweredPass {
 
 struct StepGraph {
   OperationGraph graph;
-  std::vector<LoweredPass> passes;  // By rank in the graph, in the order of the schedule.
+  std::vector<LoweredPass> passes;  // Passes by rank in the graph, in the order of the schedule.
 };
 
 // For a plan that passed check(); throws as check_modelled().

@@ -32,7 +32,8 @@ class LoweredCopies {
   void begin_unit(const UnitOfPass& unit, const UnitOfPass* next);
   void end_unit(const UnitOfPass& unit);
 
-  // Of a bucket, beside what follows, once `reduced`, if anything, has ended; or after everything.
+  // Sends the gradients of a bucket, beside what follows, once `reduced`, if anything, has ended;
+  // or after everything.
   void send_gradients(const RankParameters& bucket, std::string_view name,
                       const std::optional<OperationId>& reduced);
   void send_all_gradients(const RankParameters& parameters);

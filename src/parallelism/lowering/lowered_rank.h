@@ -35,7 +35,7 @@ class PlanCommunicators {
   // With which `rank` works.
   [[nodiscard]] CommunicatorId of(RankGroupKind kind, int rank,
                                   ExpertPath path = ExpertPath::Group);
-  // Of all ranks.
+  // Returns the communicator of all ranks.
   [[nodiscard]] CommunicatorId all();
 
  private:
@@ -75,7 +75,7 @@ class LoweredRank {
       : rank_(rank), graph_(graph), communicators_(communicators) {}
 
   [[nodiscard]] int rank() const { return rank_; }
-  // What has to end before the next operation begins.
+  // Returns the operations that have to end before the next one begins.
   [[nodiscard]] const std::vector<OperationId>& front() const { return front_; }
   void require(OperationId id) { front_.push_back(id); }
   void require(const std::vector<OperationId>& ids) {

@@ -24,8 +24,8 @@
 
 namespace trainyard {
 
-// Of the places, among which the experts are dealt out in order and evenly, those that get a copy
-// of a token, on average. At least one place; they divide the experts.
+// Returns the mean number of the places, among which the experts are spread in order and evenly,
+// that get a copy of a token. At least one place; they divide the experts.
 [[nodiscard]] double expected_places(const Experts& experts, std::int64_t places);
 
 // An expert group by NVLink domain: the ranks of the first domain, and the first rank of each.
@@ -40,7 +40,7 @@ struct ExpertDomains {
 
 // How unevenly tokens are routed.
 struct ExpertLoads {
-  // Of a run of layers of the model, counted from 0: what each expert gets, in any unit.
+  // The load of each expert in a run of layers of the model, counted from 0, in any unit.
   struct Layers {
     std::int64_t first = 0;
     std::int64_t last = 0;

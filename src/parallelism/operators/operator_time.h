@@ -30,7 +30,7 @@ struct AttentionShape {
   std::int64_t heads = 1;
   std::int64_t queries = 1;
   std::int64_t keys = 1;
-  std::int64_t query_size = 1;  // Of a head.
+  std::int64_t query_size = 1;  // Size of a head.
   std::int64_t value_size = 1;
   bool is_causal = true;
 };
@@ -57,19 +57,20 @@ class OperatorTimes {
   // Scores, softmax and sums over values.
   [[nodiscard]] SimTime attention_forward(const AttentionShape& shape) const;
   [[nodiscard]] SimTime attention_backward(const AttentionShape& shape) const;
-  // Of operators that do nothing but read and write, with the factor of the software; `bytes` if
-  // elements had 16 bits.
+  // Returns the time of operators that only read and write, with the factor of the software;
+  // `bytes` if elements had 16 bits.
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   [[nodiscard]] bool fuses_operators() const { return rates_.fuses_operators; }
   [[nodiscard]] bool gathers_keys() const { return rates_.gathers_keys; }
   // Casts of one FP8 linear layer; none in 16 bits.
   [[nodiscard]] SimTime casts(double bytes) const;
-  // Of a layer's weights in one backward pass: their gradients are added to those of earlier
-  // micro-batches, or with ZeRO 3 laid out for their reduction.
+  // Returns the time of a layer's weights in one backward pass: their gradients are added to those
+  // of earlier micro-batches, or with ZeRO 3 laid out for their reduction.
   [[nodiscard]] SimTime weight_gradients(double weights, bool is_sharded) const {
     return memory(weights * (is_sharded ? rates_.scatter_bytes : rates_.accumulate_bytes));
   }
-  // Of a layer's weights, that ZeRO 3 has gathered: brought from the buffer to their places.
+  // Returns the time of a layer's weights that ZeRO 3 has gathered: brought from the buffer to
+  // their places.
   [[nodiscard]] SimTime gathered_weights(double weights) const {
     return memory(weights * rates_.gather_bytes);
   }

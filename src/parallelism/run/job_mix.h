@@ -20,8 +20,8 @@ struct MixedJob {
   std::string name;  // For errors.
   const Workload& workload;
   const SoftwareProfile& software;
-  // Of the cluster, counted from 0; all GPUs that the cluster uses of each are the job's, ranks in
-  // the order of servers.
+  // Servers of the cluster, counted from 0; all GPUs that the cluster uses of each are the job's,
+  // ranks in the order of servers.
   std::vector<int> servers;
 };
 
@@ -35,7 +35,7 @@ struct MixedJobTimes {
   [[nodiscard]] double slowdown() const;  // Mean over alone.
 };
 
-// What crossed the links of the cluster while the jobs ran together, and for how long.
+// The traffic that crossed the links of the cluster while the jobs ran together, and for how long.
 struct JobMix {
   std::vector<MixedJobTimes> jobs;
   SimTime time;                   // From the beginning to the end of the last step.

@@ -34,7 +34,7 @@ struct ChakraNode {
   std::string name;
   std::string place;  // "FILE: node 5 (NAME)".
   ChakraType type = ChakraType::Invalid;
-  std::vector<std::uint64_t> dependencies = {};  // Of control and data.
+  std::vector<std::uint64_t> dependencies = {};  // Dependencies of control and data.
   std::uint64_t start_micros = 0;
   std::uint64_t duration_micros = 0;
   std::string inputs = {};  // IOInfo.values.

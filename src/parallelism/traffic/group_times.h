@@ -21,11 +21,11 @@ class GroupTimes {
   // From now on groups of this plan work at the same time as those of their kind; without a plan,
   // and where it is not known what they share, each is alone. A plan never makes a time shorter.
   virtual void use_plan(const ParallelPlan& /*plan*/) {}
-  // Of one collective of these ranks, in their order; `size` in the sense of nccl-tests. At least
-  // two ranks.
+  // Returns the time of one collective of these ranks, in their order; `size` in the sense of
+  // nccl-tests. At least two ranks.
   [[nodiscard]] virtual SimTime collective(Operation operation, const std::vector<int>& ranks,
                                            Bytes size) = 0;
-  // Of one message between two ranks.
+  // Returns the time of one message between two ranks.
   [[nodiscard]] virtual SimTime transfer(int from, int to, Bytes size) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells apart traffic of the same shape at several places of a cluster.
+// Tells apart traffic of the same shape at several places of a cluster.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ class SharedTimes final : public GroupTimes {
   SimTime remembered(std::map<Key, SimTime>& known, const Key& key, const Ask& ask);
 
   Maker make_;
-  mutable std::mutex mutex_;  // Of everything below.
+  mutable std::mutex mutex_;  // Guards everything below.
   std::vector<std::unique_ptr<GroupTimes>> idle_;
   std::vector<std::unique_ptr<GroupTimes>> returned_;  // Were lent, and may have a plan.
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides the memory of a training step beside model and plan: number formats, kernels and
-// what the software holds for itself. Named settings stand for whole software stacks;
-// docs/models/memory.md has their sources.
+// Holds the settings that decide the memory of a training step beside model and plan: number
+// formats, kernels and what the software holds for itself. Named settings stand for whole software
+// stacks; docs/models/memory.md has their sources.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct StateFormat {
   // Parameters of one scale in 32 bits for each moment; 0: moments have none.
   std::int64_t moment_block = 0;
 
-  // Of what the optimizer holds, for that many parameters.
+  // Returns what the optimizer holds for that many parameters.
   [[nodiscard]] Bytes optimizer_bytes(std::int64_t parameters) const;
 };
 
@@ -55,9 +55,9 @@ struct MemorySettings {
   // Bytes for each parameter of gradients that stay unsharded under ZeRO stages 2 and 3 until the
   // last of several micro-batches; 0: they are scattered after each.
   std::int64_t unsharded_gradient = 0;
-  Bytes buckets = {};  // Of collectives, held all the time.
-  // Of a process: the CUDA context and the code of kernels. Hugging Face, "Model training anatomy":
-  // 1343 MiB after the first kernel.
+  Bytes buckets = {};  // Buckets of collectives, held all the time.
+  // Memory of a process: the CUDA context and the code of kernels. Hugging Face, "Model training
+  // anatomy": 1343 MiB after the first kernel.
   Bytes context = mib(1343);
   // Connections of a communicator that have buffers: channels x peers. Their sizes are NCCL's.
   int connections = 32;
