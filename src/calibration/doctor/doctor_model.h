@@ -21,8 +21,8 @@
 
 namespace trainyard {
 
-// Of one family of machines (intervals.h). All are of ln(time), but for `length`, in doublings of
-// the size, and `degrees` of freedom.
+// The error model of one family of machines (intervals.h). All are of ln(time), but for `length`,
+// in doublings of the size, and `degrees` of freedom.
 struct ErrorModel {
   double common = 0.0;
   double local = 0.0;
@@ -56,8 +56,8 @@ class ErrorDistribution {
 
   std::size_t size_;
   double degrees_;
-  std::vector<double> factor_;  // Of Cholesky, column by column.
-  double constant_ = 0.0;       // Of log_density.
+  std::vector<double> factor_;  // Factor of Cholesky, column by column.
+  double constant_ = 0.0;       // Constant of log_density.
 };
 
 // One way in which the log may have come about.
@@ -69,10 +69,10 @@ struct Candidate {
 // Faults that this log cannot tell apart, as they predict the same times.
 struct Explanation {
   std::vector<std::size_t> faults;
-  double probability = 0.0;    // Of all of them together.
+  double probability = 0.0;    // Probability of all of them together.
   std::size_t candidate = 0;   // The most likely one of theirs.
   double tail = 0.0;           // How often such a machine would be further off from it.
-  double mean_residual = 0.0;  // Of ln(measured / predicted).
+  double mean_residual = 0.0;  // Mean of ln(measured / predicted).
 };
 
 struct Diagnosis {
@@ -107,7 +107,7 @@ class Diagnoser {
   ErrorDistribution errors_;
   std::vector<Candidate> candidates_;
   std::vector<double> log_priors_;
-  std::vector<bool> shows_;  // By candidate: it differs from the healthy one.
+  std::vector<bool> shows_;  // Indexed by candidate: it differs from the healthy one.
   std::size_t faults_ = 0;   // Numbers of faults, 0 included.
 };
 

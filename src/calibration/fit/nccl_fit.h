@@ -47,7 +47,7 @@ class NcclFit {
   // the result depends on it.
   [[nodiscard]] Fit all_from(std::span<const double> values);
   [[nodiscard]] LeftOut leave_out(const std::string& system);
-  // Of the tables that are fitted to, by name.
+  // Returns the tables that are fitted to, by name.
   [[nodiscard]] std::vector<std::string> systems() const;
   [[nodiscard]] nccl::Profile profile(const Fit& fit) const;
 

@@ -15,7 +15,7 @@
 namespace trainyard {
 
 struct HarnessSample {
-  std::string id;        // Of the measurement: "gpu.memory".
+  std::string id;        // Id of the measurement: "gpu.memory".
   std::string quantity;  // "copy bandwidth".
   std::string unit;      // "us", "GB/s", "TFLOP/s", ...
   std::map<std::string, std::variant<double, std::string>> parameters;

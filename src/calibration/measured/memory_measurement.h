@@ -33,7 +33,7 @@ struct MeasuredMemory {
   ParallelPlan plan;
   std::vector<int> stage_layers;
   std::string settings;  // A name that memory_settings() knows.
-  Bytes measured;        // Of the fullest rank.
+  Bytes measured;        // Memory of the fullest rank.
 };
 
 struct MemoryMeasurements {
@@ -45,7 +45,7 @@ struct MemoryMeasurements {
 // Throws ConfigError with file, line and column.
 [[nodiscard]] MemoryMeasurements load_memory_measurements(const std::filesystem::path& file);
 
-// Of the fullest rank.
+// Returns the memory of the fullest rank.
 [[nodiscard]] Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level);
 
 // Natural logarithms of predicted over measured.

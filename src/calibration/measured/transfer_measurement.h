@@ -50,7 +50,8 @@ struct TransferMeasurements {
 // Throws ConfigError with file, line and column. A cluster that is a file is relative to `file`.
 [[nodiscard]] TransferMeasurements load_transfers(const std::filesystem::path& file);
 
-// What the flow engine says, in the unit of the row. `clusters` is the folder of shipped clusters.
+// Returns the prediction of the flow engine, in the unit of the row. `clusters` is the folder of
+// shipped clusters.
 [[nodiscard]] double predict(const MeasuredTransfer& row, const std::filesystem::path& clusters,
                              const Catalogue& catalogue);
 

@@ -32,9 +32,9 @@ class NcclSession {
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] nccl::MachineKind machine() const;
   [[nodiscard]] const nccl::Communicator& communicator() const;
-  // What nccl-tests would print for a row. Not for several threads at once.
+  // Returns the time that nccl-tests would print for a row. Not for several threads at once.
   [[nodiscard]] SimTime time(std::size_t row);
-  // What runs, in a few words.
+  // Describes what runs, in a few words.
   [[nodiscard]] std::string how(std::size_t row) const;
 
  private:

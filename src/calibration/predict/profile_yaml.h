@@ -13,9 +13,9 @@ namespace trainyard {
 
 // A constant that was fitted; texts as constant_text() makes them.
 struct FittedText {
-  std::string name;  // Of the ProfileConstant.
+  std::string name;  // Name of the ProfileConstant.
   std::string value;
-  std::string low;  // Of 90 %.
+  std::string low;  // Lower end of the 90 % interval.
   std::string high;
   std::size_t rows = 0;
   std::vector<std::string> files = {};

@@ -49,7 +49,8 @@ struct ValidationCase {
   std::optional<std::filesystem::path> graph_file = {};  // NCCL_GRAPH_FILE of the run.
   std::optional<std::filesystem::path> tuner_csv = {};   // Choices of a tuner plugin.
   bool in_place = false;                                 // The in-place column counts.
-  bool one_row_per_doubling = false;                     // Of a linear sweep; see validation.h.
+  // Set for a linear sweep; see validation.h.
+  bool one_row_per_doubling = false;
   std::vector<ExcludedRows> excluded;
   std::optional<std::string> not_covered = {};  // Why it cannot be predicted yet.
   std::string note;

@@ -23,7 +23,7 @@
 
 namespace trainyard {
 
-// What the time of a step was computed from.
+// The figure from which the time of a step was computed.
 enum class StepTimeOrigin : std::uint8_t {
   StepTime,
   Tokens,

@@ -15,10 +15,10 @@ namespace trainyard {
 
 struct ValidationReport {
   Validation validation;
-  std::string runtime;                // What predicted: "plain".
+  std::string runtime;                // Runtime that predicted: "plain".
   std::vector<std::string> exceeded;  // Budgets, one line each.
   std::vector<std::string> notes;
-  std::optional<Refit> refit = {};     // Of the same cases, in the same order.
+  std::optional<Refit> refit = {};     // Refit of the same cases, in the same order.
   std::vector<LedgerRow> ledger = {};  // With systems left out: coverage of intervals is shown.
 };
 

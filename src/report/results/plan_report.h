@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trainyard plan` prints: the decisions of NCCL for a communicator and for messages of
-// several sizes.
+// Prints the results of `trainyard plan`: the decisions of NCCL for a communicator and for messages
+// of several sizes.
 #pragma once
 
 #include <string>
