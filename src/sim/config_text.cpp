@@ -85,7 +85,7 @@ void write_below(const ConfigNode& node, std::size_t indent, std::string& text) 
   }
 }
 
-// What needs several lines.
+// Writes a node that needs several lines.
 void write_node(const ConfigNode& node, std::size_t indent, std::string& text) {
   const std::string margin(indent, ' ');
   if (node.is_map()) {

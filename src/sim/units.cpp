@@ -24,7 +24,7 @@ struct Unit {
   std::int64_t factor;  // In base units.
 };
 
-// What a kind of quantity is called and looks like.
+// The name and the form of a kind of quantity.
 struct Kind {
   std::string_view noun;
   std::string_view example;        // With its quotes.

@@ -21,7 +21,7 @@ constexpr double kTail = 0.05;
 // Systems that those of other families count as, together: a group of its own is as small as three,
 // which know little of their 5 %.
 constexpr double kOthers = 2.0;
-// What a file may say, and the digits that it has.
+// Limits of what a file may say, and the digits that it has.
 constexpr double kLeastFactor = 1e-3;
 constexpr double kMostFactor = 1e3;
 constexpr std::int64_t kMostRows = 1'000'000'000;

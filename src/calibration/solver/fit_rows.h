@@ -49,7 +49,7 @@ class FitRows {
   // The first row of each table, and the number of all.
   [[nodiscard]] const std::vector<std::size_t>& first_rows() const { return first_rows_; }
 
-  // Keep what is known so far; forget() drops what came after.
+  // keep() keeps what is known so far; forget() drops what came after.
   void keep();
   void forget();
 

@@ -37,8 +37,8 @@ bool starts_like(std::string_view name, std::string_view word) {
   return name.size() >= word.size() && std::equal(word.begin(), word.end(), name.begin(), equal);
 }
 
-// What an error says after an unknown name: the shortest name that starts like it ("H100" is nearer
-// to "H100-SXM" than to "H20"), else the nearest by spelling, else all of them.
+// Returns the hint of an error after an unknown name: the shortest name that starts like it ("H100"
+// is nearer to "H100-SXM" than to "H20"), else the nearest by spelling, else all of them.
 std::string advice(std::string_view word, const std::vector<std::string>& names) {
   std::optional<std::string> best;
   for (const std::string& name : names) {

@@ -94,7 +94,8 @@ JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains d
   const ClusterSystems systems = import_systems(cluster, catalogue);
   JobNodes nodes;
   int ranks = 0;
-  std::vector<std::size_t> first_kind;  // By kind of `systems`, where hosts stand apart.
+  // First kind of `systems` for each host, where hosts stand apart.
+  std::vector<std::size_t> first_kind;
   for (const std::vector<NcclSystem>& files : systems.kinds) {
     first_kind.push_back(nodes.kinds.size());
     if (domains == Domains::Joined) {

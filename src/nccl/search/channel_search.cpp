@@ -101,7 +101,7 @@ std::size_t ChannelSearch::slot(int position) const {
          static_cast<std::size_t>(position);
 }
 
-// What stands at a position of the previous channel.
+// Returns the GPU at a position of the previous channel.
 int ChannelSearch::previous_gpu(int position) const {
   CHECK(now_.channels > 0, "there is a channel to repeat");
   return now_.gpus[slot(position) - static_cast<std::size_t>(gpus_)];

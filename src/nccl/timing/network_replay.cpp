@@ -95,8 +95,9 @@ class EngineDriver final : private EventHandler {
   const ReplayNetwork& network_;
   Completions completions_;
   ReplayCore<EngineDriver>* core_ = nullptr;
-  std::vector<std::uint32_t> first_pair_;  // By connection of the replay, and all of them.
-  std::vector<std::uint64_t> arrived_;     // Messages, the same.
+  // First pair of each connection of the replay, and the number of all pairs.
+  std::vector<std::uint32_t> first_pair_;
+  std::vector<std::uint64_t> arrived_;  // Messages, the same.
   std::vector<QueuePair> pairs_;
 };
 

@@ -11,7 +11,7 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Of a channel, MinTrafficPerChannel.
+constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Minimum of a channel, MinTrafficPerChannel.
 constexpr std::int64_t kKib = 1024;
 
 std::int64_t align_up(std::int64_t value, std::int64_t multiple) {

@@ -184,7 +184,7 @@ class Channels {
  public:
   explicit Channels(int searched) { extend_to(searched, 0); }
 
-  // Those from `count` on go; those that are missing are copies from the first one on.
+  // limit() drops channels from `count` on; copy_up_to() adds copies from the first one on.
   void limit(int count) { bases_.resize(std::min(bases_.size(), as_index(count))); }
   void copy_up_to(int count) {
     const std::size_t own = bases_.size();

@@ -40,7 +40,7 @@ constexpr std::array kKinds{
     Kind{3, "NVLS", 5, 5, true, &GraphFile::nvls},
 };
 
-// What stands in the file.
+// An attribute in the file.
 struct Attribute {
   std::string_view text;
   std::string path;
@@ -79,7 +79,7 @@ class GraphReader {
       file_.fail(node, path, fmt::format("expected each id once, found {} again", id));
     }
     const int channels = integer(node, path, "nchannels", 0, kMostChannels / 2);
-    // What NCCL did not search it writes with zeros everywhere.
+    // NCCL writes zeros everywhere for graphs that it did not search.
     const int least_pattern = channels == 0 ? 0 : kind->least_pattern;
     Graph graph;
     graph.pattern = static_cast<GraphPattern>(

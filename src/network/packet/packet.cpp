@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// By what its links are stopped.
+// Names the mechanism that stopped the links.
 std::string_view name_of_deadlock(const PacketEngine& engine, const std::vector<LinkId>& cycle) {
   const auto is_paused = [&](LinkId link) {
     return (engine.port(link)->stops & Port::kPaused) != 0;
@@ -182,7 +182,7 @@ void PacketNetwork::leave_out_failed(std::uint32_t id,
   const Picoseconds now = simulator_.now().picoseconds();
   std::vector<bool> is_left(paths.size(), true);
   std::size_t back = 0;
-  std::map<Picoseconds, std::size_t> backs;  // By the time from which on it is taken.
+  std::map<Picoseconds, std::size_t> backs;  // Path by the time from which on it is taken.
   for (const Convergence& convergence : convergences_) {
     std::vector<bool> works;
     for (const std::vector<LinkId>& path : paths) {

@@ -54,7 +54,7 @@ void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t roun
   senders_.settle(notes_);
 }
 
-// Those of switches that are not open are left to run_switch().
+// Runs ports; those of switches that are not open are left to run_switch().
 void PacketWorker::run_ports() {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     if (i + kAhead < active_.size()) {
@@ -130,7 +130,7 @@ void PacketWorker::get(const Due& due) {
   get(static_cast<std::uint32_t>(gets_.size() - 1));
 }
 
-// What was sent here from other parts in the round before.
+// Takes in what was sent here from other parts in the round before.
 void PacketWorker::take_in(Workers workers, std::uint64_t round) {
   const std::size_t before = (round + 1) % 2;
   for (const std::unique_ptr<PacketWorker>& worker : workers) {
@@ -224,7 +224,7 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
   }
   while (!port.queue.empty()) {
     if (port.free_at >= end_time_) {
-      // What comes later in the window is for run_port.
+      // Later arrivals of the window are for run_port.
       if (port.first != kNoIndex) {
         return false;
       }

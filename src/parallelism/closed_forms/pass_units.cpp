@@ -251,7 +251,7 @@ PassUnit end_unit(const StepJob& job, const PassTimes& compute, const PassCalls&
   return {.sync = {}, .phases = std::move(builder).phases(), .beside = {}, .host = {}};
 }
 
-// Of a whole backward pass: what is computed again without traffic of its own.
+// Returns what a whole backward pass computes again without traffic of its own.
 SimTime recomputed(const StepJob& job, const PassTimes& compute) {
   if (job.plan.recompute != Recompute::Selective) {
     return {};

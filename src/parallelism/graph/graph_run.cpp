@@ -15,7 +15,7 @@ namespace {
 enum class GraphEvent : std::uint64_t {
   Compute,
   Meeting,
-  End,  // Of something whose time was known.
+  End,  // End of something whose time was known.
 };
 
 // Kind, generation and index of an event.
@@ -182,7 +182,7 @@ void GraphRun::end_compute(OperationId id) {
   const SimTime work = compute_parts(graph_, id, options_).total();
   of_this.slowed = now() - of_this.start - work;
   end(id);
-  // What starts now on the same rank keeps the speeds as they are: start it first.
+  // Operations that start now on the same rank keep the speeds as they are: start them first.
   run_ready();
   if (!rank.slowing.empty()) {
     change_speeds(rank);
@@ -368,7 +368,7 @@ void GraphRun::message_arrived(std::uint32_t meeting) {
   }
 }
 
-// Of a message that has started and is no rendezvous.
+// Receives a message that has started and is no rendezvous.
 void GraphRun::receive(OperationId id, std::uint32_t meeting) {
   const std::optional<SimTime>& time = states_[meeting].time;
   if (time) {
@@ -391,7 +391,7 @@ void GraphRun::list_waits() {
   }
 }
 
-// Of the first operation of a stream that has not ended.
+// Returns the wait of the first operation of a stream that has not ended.
 GraphWait GraphRun::wait_of(OperationId id) const {
   GraphWait wait{.operation = id, .waits_for = {}, .text = {}};
   std::string reason = "the network";

@@ -22,7 +22,7 @@
 namespace trainyard {
 namespace {
 
-// What waits to be written once something else is.
+// A reduction that waits to be written once something else is.
 struct PendingReduce {
   std::vector<UnitCall> calls;
   std::string name;
@@ -188,7 +188,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
   }
 }
 
-// Of what was added from `begin` on.
+// Adds the pass whose operations were added from `begin` on.
 void StepLowering::add_pass(int rank, const Pass& pass, std::uint32_t begin) {
   std::optional<LoweredPass> added;
   for (std::uint32_t id = begin; id < result_.graph.operations().size(); ++id) {
@@ -379,7 +379,7 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
   if (place == writing.place) {
     return std::nullopt;
   }
-  // By kind, direction, micro-batch and the lower stage of the two.
+  // The key is kind, direction, micro-batch and the lower stage of the two.
   const int direction = shape_.schedule == PipelineSchedule::DualPipe ? pass.chunk : 0;
   const int lower = std::min(stage, other);
   const int row = (2 * direction + (is_forward ? 0 : 1)) * shape_.micro_batches + pass.micro_batch;

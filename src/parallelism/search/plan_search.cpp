@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kPlansOfTask = 64;
 constexpr std::size_t kPlansOfRound = 32;
 
-// What the first pass says of a plan.
+// The judgement of the first pass on a plan.
 struct Assessment {
   std::string invalid = {};  // The rule that it breaks.
   bool fits = false;
@@ -171,8 +171,8 @@ class Searcher {
     }
   }
 
-  // Those that are wanted even if they took as long as with groups alone. That is never longer, and
-  // most of it was asked for by other plans before.
+  // Returns the plans that are wanted even if they took as long as with groups alone. That is never
+  // longer, and most of it was asked for by other plans before.
   [[nodiscard]] std::vector<std::size_t> wanted_alone(const std::vector<std::size_t>& plans) {
     if (!options_.prunes || result_.timed.size() < options_.best) {
       return plans;

@@ -78,8 +78,9 @@ class KinetoGraph {
       SimTime end;  // As recorded.
     };
     std::optional<Done> last = {};
-    std::optional<Done> before = {};                     // The one before it.
-    std::vector<std::optional<OperationId>> known = {};  // By lane: what it waited for last.
+    std::optional<Done> before = {};  // The one before it.
+    // Operation that each lane waited for last.
+    std::vector<std::optional<OperationId>> known = {};
   };
 
   int count_ranks(int gpus) {
@@ -258,8 +259,8 @@ class KinetoGraph {
   int ranks_;
   ForeignWorkload workload_;
   std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
-  std::vector<Lane> lanes_;       // Of the rank.
-  std::optional<StreamId> host_;  // Of the rank.
+  std::vector<Lane> lanes_;       // Lanes of the rank.
+  std::optional<StreamId> host_;  // Host stream of the rank.
   std::size_t overlaps_ = 0;
 };
 

@@ -95,7 +95,7 @@ void GroupShapes::describe_way(NodeId from, NodeId to, std::vector<std::int64_t>
   }
 }
 
-// Of the ranks of one server.
+// Returns the joint of the ranks of one server.
 int GroupShapes::joint(std::span<const int> ranks) {
   const auto gpu = [&](int rank) { return cluster_.gpus[as_index(rank)]; };
   const ServerId server = *cluster_.topology.node(gpu(ranks.front())).server;

@@ -53,7 +53,7 @@ class NetworkBytes {
                std::span<const int> server_of_rank)
       : model_(model), plan_(plan), software_(software), server_of_rank_(server_of_rank) {}
 
-  // Of all stages together.
+  // Adds up all stages.
   [[nodiscard]] double run() {
     const auto micro_batches = static_cast<double>(plan_.micro_batches());
     const std::vector<PipelineStage> stages = pipeline_stages(plan_, model_);

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostRanks = 50'000;  // Of an axis; the product of four fits 64 bits.
+constexpr std::int64_t kMostRanks = 50'000;  // Limit of an axis; the product of four fits 64 bits.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 

@@ -30,7 +30,7 @@ Cell bias_of(const TableFigures& figures) {
   return bias_cell(figures.tables > 0, figures.bias);
 }
 
-// Of a normal distribution: 90 % are within so many standard deviations.
+// Quantile of a normal distribution: 90 % are within so many standard deviations.
 constexpr double k90Percent = 1.645;
 
 // One line of a comparison: the same cases with each set of constants; what is not there is null.

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-// Of links of one resource within a unit.
+// The sum over links of one resource within a unit.
 struct InsideSum {
   double busiest = 0.0;
   double sum = 0.0;

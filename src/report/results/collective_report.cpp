@@ -53,7 +53,7 @@ std::int64_t element_count(const CollectiveReport& report, Bytes size) {
     case Operation::Broadcast:
     case Operation::Reduce:
     case Operation::SendReceive:
-    case Operation::AllToAllV:  // Of the rank that has most.
+    case Operation::AllToAllV:  // Bytes of the rank that has most.
     case Operation::Barrier:
       return size.count() / kElementBytes;
   }

@@ -101,7 +101,7 @@ std::string tuning_lines(const nccl::TuningTable& table) {
         threads += fmt::format(" {:>14} |", table.max_threads[at(algorithm)][at(protocol)]);
       }
     }
-    // Of three algorithms even where there are fewer.
+    // Shows three algorithms even where there are fewer.
     std::string protocols = "  Protocol    |";
     for (std::size_t column = 0; column < kBlock; ++column) {
       for (const Protocol protocol : kProtocols) {

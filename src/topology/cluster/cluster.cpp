@@ -29,7 +29,7 @@ constexpr std::int64_t kMostDevices = 2'000'000;
 struct ServerGroup {
   ServerSpec spec;
   int count = 0;
-  int used_gpus = 0;  // Of each.
+  int used_gpus = 0;  // GPUs in use of each server.
 };
 
 // Servers that are named instead of described (configs/servers).

@@ -82,7 +82,8 @@ class Summary {
     }
   }
 
-  // By the kinds of the two ends, so that GPU and NIC links of equal rate are told apart.
+  // Adds links by the kinds of the two ends, so that GPU and NIC links of equal rate are told
+  // apart.
   void add_links() {
     using Key = std::tuple<LinkKind, NodeKind, NodeKind, Bandwidth, SimTime>;
     std::map<Key, int> counts;

@@ -332,7 +332,7 @@ class TreeReader {
   const GpuModel& gpu_;
   const NicModel* nic_ = nullptr;
   std::optional<Uplink> uplink_;
-  std::optional<double> efficiency_;  // Of PCIe, where `pcie_payload` gives it.
+  std::optional<double> efficiency_;  // Efficiency of PCIe, where `pcie_payload` gives it.
 };
 
 }  // namespace
