@@ -51,7 +51,8 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   return above.back();
 }
 
-// How many edits still look like a typo: none between "tp" and "pp", one in "gpu" or "ring".
+// Returns how many edits still look like a typo: none between "tp" and "pp", one in "gpu" or
+// "ring".
 std::size_t typo_limit(std::size_t length) {
   if (length <= 2) {
     return 0;

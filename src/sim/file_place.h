@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where something stands in a text file.
+// Names a place in a text file.
 #pragma once
 
 namespace trainyard {

@@ -131,7 +131,7 @@ void check_flow(const YamlTree& tree, std::string_view text, std::size_t origin)
 
 // --- Events to tree --------------------------------------------------------------------------
 
-// How large a value is with everything below it.
+// The size of a value with everything below it.
 struct Extent {
   std::size_t values = 1;
   std::size_t depth = 0;  // Levels of collections.

@@ -17,8 +17,8 @@
 
 namespace trainyard {
 
-// Where a value was written: an origin of the tree and, in a file, line and column from 1 (0 where
-// only the origin is known).
+// The place where a value was written: an origin of the tree and, in a file, line and column from 1
+// (0 where only the origin is known).
 struct Place {
   std::size_t origin = 0;
   int line = 0;

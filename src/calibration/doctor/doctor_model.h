@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How likely a log is under each explanation of it (docs/commands/doctor.md).
+// Computes how likely a log is under each explanation of it (docs/commands/doctor.md).
 //
 // An explanation predicts all rows. With r_i = ln(measured_i / predicted_i) and x_i the base-two
 // logarithm of the size, errors of machines that no constant was fitted to have the covariance
@@ -48,7 +48,7 @@ class ErrorDistribution {
   ErrorDistribution(const ErrorModel& model, std::span<const LogPoint> points);
   // ln of the density of these residuals, one for each point.
   [[nodiscard]] double log_density(std::span<const double> residuals) const;
-  // How often residuals of such machines are further off than these: 1 for none at all.
+  // Returns how often residuals of such machines are further off than these: 1 for none at all.
   [[nodiscard]] double tail(std::span<const double> residuals) const;
 
  private:

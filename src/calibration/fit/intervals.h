@@ -53,7 +53,8 @@ struct TimeInterval {
   [[nodiscard]] bool holds(SimTime time) const { return low <= time && time <= high; }
 };
 
-// Whether each regime has rows of two systems at least, without which there are no intervals.
+// Returns whether each regime has rows of two systems at least, without which there are no
+// intervals.
 [[nodiscard]] bool gives_intervals(std::span<const LedgerRow> ledger);
 
 class Intervals {
@@ -64,7 +65,7 @@ class Intervals {
   [[nodiscard]] static Intervals load(const std::filesystem::path& file);
   [[nodiscard]] std::string to_yaml() const;
 
-  // Whether a table shows such a machine.
+  // Returns whether a table shows such a machine.
   [[nodiscard]] bool is_known(const nccl::MachineKind& machine) const {
     return known_.contains(machine);
   }
@@ -88,7 +89,7 @@ class IntervalsOfOthers {
   std::map<std::string, Intervals> without_;  // Intervals by system.
 };
 
-// How many rows of each class lie in the intervals that rows of other systems give.
+// Counts how many rows of each class lie in the intervals that rows of other systems give.
 struct Coverage {
   std::size_t rows = 0;
   std::size_t inside = 0;

@@ -35,7 +35,7 @@ struct HarnessSet {
   std::vector<std::string> warnings;  // "NAME: ID: ...": what failed, and what is of no use here.
 };
 
-// Whether the text is such a set, by its format.
+// Returns whether the text is such a set, by its format.
 [[nodiscard]] bool is_harness_set(std::string_view text);
 // Throws ConfigError for JSON that is not whole or lacks what is needed.
 [[nodiscard]] HarnessSet parse_harness_set(const std::string& text, const std::string& name);

@@ -99,8 +99,9 @@ struct ProfileCalibration {
   std::vector<std::string> warnings;  // Tables that are left out, outliers.
 };
 
-// Which rows are not fitted to: of each table the third of each four, in rising order of sizes, but
-// for the largest; of three or more collectives all tables of the one whose name is last.
+// Returns which rows are not fitted to: of each table the third of each four, in rising order of
+// sizes, but for the largest; of three or more collectives all tables of the one whose name is
+// last.
 [[nodiscard]] std::vector<std::vector<bool>> kept_out_rows(std::span<const CalibratedTable> tables);
 
 // Throws ConfigError where no table can be used.

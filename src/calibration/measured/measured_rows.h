@@ -37,8 +37,8 @@ struct PrintedRow {
   std::size_t line = 0;  // Line of the log; 0 if it is of no log.
 };
 
-// Why a row cannot be used, for the reader to report with its place; nothing if it can: the time
-// must be positive and printed or computable. The factor is busbw over algbw, where known.
+// Returns why a row cannot be used, for the reader to report with its place; nothing if it can: the
+// time must be positive and printed or computable. The factor is busbw over algbw, where known.
 [[nodiscard]] std::optional<std::string_view> unusable(const PrintedRow& row,
                                                        std::optional<double> factor);
 

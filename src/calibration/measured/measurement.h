@@ -51,7 +51,7 @@ struct MeasuredTable {
   std::vector<std::string> remarks;
 };
 
-// Whether the text looks like a YAML table.
+// Returns whether the text looks like a YAML table.
 [[nodiscard]] bool is_measured_yaml(std::string_view text);
 // Reads a table; YAML or log is decided by content. Throws ConfigError for anything else, with the
 // line where there is one. A row is never skipped without a remark.

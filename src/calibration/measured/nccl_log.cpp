@@ -116,7 +116,7 @@ std::optional<Header> parse_header(std::string_view line) {
   return header;
 }
 
-// How many of the leading characters of `text` satisfy `is_member`.
+// Returns how many of the leading characters of `text` satisfy `is_member`.
 template <typename Predicate>
 std::size_t run_length(std::string_view text, Predicate is_member) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_member);

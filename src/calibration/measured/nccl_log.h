@@ -17,7 +17,7 @@ struct WrongResult {
   std::string what;      // "#wrong is 17 at 1048576 B"
 };
 
-// Whether the text holds the header of an nccl-tests table.
+// Returns whether the text holds the header of an nccl-tests table.
 [[nodiscard]] bool is_nccl_log(std::string_view text);
 
 // Reads one table; throws ConfigError naming `name` and the line. With `damage`, a row that is

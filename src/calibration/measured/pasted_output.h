@@ -43,7 +43,7 @@ struct PastedOutput {
   std::vector<std::string> warnings;  // Lines that are wrong, "NAME:LINE: ...".
 };
 
-// Which tool the text is of, by its headers.
+// Returns which tool the text is of, by its headers.
 [[nodiscard]] std::optional<PastedTool> pasted_tool(std::string_view text);
 
 // `name` stands for the file. Throws ConfigError where no value is left.

@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-// Which transfers of a row run at once.
+// Selects which transfers of a row run at once.
 enum class TransferSet {
   Pair,  // `from` to `to`.
   PeerToPeer,

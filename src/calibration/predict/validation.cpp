@@ -124,7 +124,7 @@ void predict_rows(CaseResult& result, const Catalogue& catalogue, const Predicto
   }
 }
 
-// Where a size belongs in kSizeRanges.
+// Returns where a size belongs in kSizeRanges.
 std::size_t range_of(Bytes size) {
   std::size_t range = 0;
   while (range + 1 < kSizeRanges.size() && kSizeRanges[range + 1] <= size) {

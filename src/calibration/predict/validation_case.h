@@ -57,7 +57,7 @@ struct ValidationCase {
 
   // The value of a variable; nullptr if it was not set.
   [[nodiscard]] const std::string* variable(std::string_view variable_name) const;
-  // Why rows of this size do not count; nullptr if they do.
+  // Returns why rows of this size do not count; nullptr if they do.
   [[nodiscard]] const std::string* exclusion(Bytes size) const;
   [[nodiscard]] ClusterOverrides overrides() const;
 };

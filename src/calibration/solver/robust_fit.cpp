@@ -23,7 +23,7 @@ namespace {
 
 // A row moves with a constant if its time changes by this part of what the constant changes by.
 constexpr double kMoves = 0.05;
-// How far a round may go from the last, in ln(constant): beyond, little is known.
+// A round may go so far from the last, in ln(constant): beyond, little is known.
 constexpr double kRoom = 1.5;
 constexpr double kAnywhere = 100.0;
 // Limit of the difference of the sum from what was expected, as a part of it.

@@ -99,8 +99,8 @@ struct TrainingFields {
 // Reads the keys model, cluster and parallel of `node`, which may have others. Throws ConfigError.
 [[nodiscard]] TrainingFields read_training_fields(const ConfigNode& node);
 
-// Where `fields` lacks something that `assumed` has, takes it. Returns the names of what was taken,
-// such as "parallel.cp".
+// Fills in what `fields` lacks and `assumed` has. Returns the names of what was taken, such as
+// "parallel.cp".
 std::vector<std::string> fill_missing(TrainingFields& fields, const TrainingFields& assumed);
 // Takes everything that `corrected` has. Returns the names of what was changed.
 std::vector<std::string> replace_with(TrainingFields& fields, const TrainingFields& corrected);

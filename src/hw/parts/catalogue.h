@@ -16,7 +16,7 @@
 
 namespace trainyard {
 
-// How a value is known.
+// Tells how a value is known.
 enum class Evidence : std::uint8_t {
   Datasheet,  // The vendor's datasheet or manual.
   Measured,   // Measured; the source says on what and with which tool.
@@ -103,7 +103,7 @@ struct NicModel {
   Sourced<int> pcie_lanes;
   Sourced<double> efficiency;  // Payload over line rate for large messages.
   Sourced<SimTime> latency;    // Latency of the NIC alone, for a message that leaves or arrives.
-  // Whether its NCCL plugin gives those nearest to a GPU to NCCL as one.
+  // True if its NCCL plugin gives those nearest to a GPU to NCCL as one.
   std::optional<Sourced<bool>> grouped;
 };
 
@@ -114,7 +114,7 @@ struct SwitchModel {
   Sourced<Bandwidth> speed;  // Speed of one port.
   Sourced<SimTime> latency;
   std::optional<Sourced<Bytes>> buffer;
-  // Whether it adds up and multicasts what passes through it (SHARP).
+  // True if it adds up and multicasts what passes through it (SHARP).
   std::optional<Sourced<bool>> in_network_reduction;
 };
 
@@ -146,7 +146,7 @@ class Catalogue {
   // `folder`. Throws ConfigError.
   [[nodiscard]] static Catalogue load(const std::filesystem::path& folder);
 
-  // Where it was read from.
+  // Returns the folder that it was read from.
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
 
   // Look-ups for the value of a key in a cluster file: an unknown name is an error at that place

@@ -31,7 +31,7 @@ class SourcedReader {
 [[nodiscard]] Bytes some_bytes(const ConfigNode& value);
 [[nodiscard]] SimTime some_time(const ConfigNode& value);
 
-// Whether the value is the word "off".
+// Returns whether the value is the word "off".
 [[nodiscard]] bool is_off(const ConfigNode& value);
 
 }  // namespace trainyard

@@ -47,7 +47,7 @@ class RedMarker {
     pmax_ = static_cast<std::uint64_t>(std::llround(profile.pmax * kOne));
   }
 
-  // Whether marks() looks at its draw: the others need none.
+  // Returns whether marks() looks at its draw: the others need none.
   [[nodiscard]] bool is_chance(Bytes queue) const {
     return queue.count() > kmin_ && queue.count() <= kmax_;
   }

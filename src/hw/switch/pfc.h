@@ -48,7 +48,7 @@ class PauseState {
   [[nodiscard]] bool is_paused(int priority, SimTime now) const {
     return now < lanes_[static_cast<std::size_t>(priority)].until;
   }
-  // When `priority` may send again; not after `now` if it may already.
+  // Returns the time at which `priority` may send again; not after `now` if it may already.
   [[nodiscard]] SimTime resume_time(int priority) const {
     return lanes_[static_cast<std::size_t>(priority)].until;
   }
@@ -73,7 +73,7 @@ class PauseRefresh {
   // XOFF was sent at `now`.
   void xoff(SimTime now) { due_ = now + period_; }
   void xon() { due_ = SimTime::max(); }
-  // When the next frame is due; SimTime::max() while nothing is paused.
+  // Returns the time at which the next frame is due; SimTime::max() while nothing is paused.
   [[nodiscard]] SimTime deadline() const { return due_; }
   [[nodiscard]] std::uint16_t quanta() const { return quanta_; }
 

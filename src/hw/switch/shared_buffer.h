@@ -66,7 +66,7 @@ enum class AdmissionRule : std::uint8_t { Guaranteed, Ns3 };
 struct SharedBufferSettings {
   Bytes size;
   Bytes cell{1};  // Packets take whole cells of this size; 1 counts bytes.
-  // Where positive, the headroom of all groups together, which may then be less than their sum
+  // If positive, the headroom of all groups together, which may then be less than their sum
   // (SONiC's shared headroom pool). Otherwise each group owns its own.
   Bytes headroom_pool{};
   // The space that egress queues with a threshold share; 0 takes the size of the shared part.
@@ -113,7 +113,7 @@ class SharedBuffer {
   [[nodiscard]] Bytes stored() const { return Bytes(stored_); }
   [[nodiscard]] Bytes peak() const { return Bytes(peak_); }
 
-  // Whether the sums over groups and queues agree with one another and fit into the buffer.
+  // Returns whether the sums over groups and queues agree with one another and fit into the buffer.
   [[nodiscard]] bool is_consistent() const;
 
  private:

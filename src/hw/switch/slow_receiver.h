@@ -40,8 +40,8 @@ class SlowReceiver {
     is_paused_ = true;
     return true;
   }
-  // When to tell it to go on if nothing more comes: at once if that is over. SimTime::max() while
-  // it is not stopped.
+  // Returns the time to tell it to go on if nothing more comes: at once if that is over.
+  // SimTime::max() while it is not stopped.
   [[nodiscard]] SimTime resume_time() const {
     return is_paused_ ? empty_at_ - below_ : SimTime::max();
   }

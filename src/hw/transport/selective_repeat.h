@@ -23,7 +23,8 @@ struct SelectiveSettings {
   SimTime long_timeout = microseconds(320);
   std::int64_t few = 3;
   int retries = 7;
-  // Where packets overtake each other: so many later ones may come before one counts as lost.
+  // Number of later packets that may come before one counts as lost, where packets overtake each
+  // other.
   std::int64_t reorder = 0;
 };
 

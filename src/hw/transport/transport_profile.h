@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RDMA runs over a fabric, as configs/transport/default.yaml and files like it state it:
-// congestion control, marking, flow control, buffers of switches, recovery from loss.
+// Describes how RDMA runs over a fabric, as configs/transport/default.yaml and files like it state
+// it: congestion control, marking, flow control, buffers of switches, recovery from loss.
 // docs/models/transport.md explains the keys.
 #pragma once
 
@@ -65,7 +65,7 @@ struct BufferProfile {
 
 enum class Recovery : std::uint8_t { GoBackN, Selective, None };
 
-// Where each port has a queue for each priority.
+// Settings of ports with a queue for each priority.
 struct QueueProfile {
   std::vector<int> strict;   // Priorities that go before all others, the highest first.
   std::vector<int> weights;  // Weights by priority: full packets that the others send in a turn.

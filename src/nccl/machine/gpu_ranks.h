@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU of a topology file is which rank.
+// Maps which GPU of a topology file is which rank.
 #pragma once
 
 #include <map>

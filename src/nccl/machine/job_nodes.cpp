@@ -53,7 +53,7 @@ NcclSystem first_gpus(const NcclSystem& system, int count) {
   return std::move(servers.front());
 }
 
-// Whether all switches that its NICs are plugged into add up (SHARP).
+// Returns whether all switches that its NICs are plugged into add up (SHARP).
 bool fabric_reduces(const Topology& topology) {
   bool any = false;
   for (std::uint32_t id = 0; id < topology.node_count(); ++id) {

@@ -33,7 +33,7 @@ struct NicDevice {
   [[nodiscard]] bool operator==(const NicDevice&) const = default;
 };
 
-// Whether the ports of an adapter are one NIC. Sockets cannot be merged.
+// Returns whether the ports of an adapter are one NIC. Sockets cannot be merged.
 [[nodiscard]] bool merges_ports(const Environment& environment);
 
 class NicDevices {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How every GPU reaches every GPU, NIC and CPU of a System: type, bandwidth and links, before any
-// policy (machine.h) changes them.
+// Describes how every GPU reaches every GPU, NIC and CPU of a System: type, bandwidth and links,
+// before any policy (machine.h) changes them.
 //
 // A breadth-first search from each destination. A way beats another by type, then by bandwidth,
 // then by fewer links. Nothing is routed through a GPU but NVLink to NVLink, and that once (NVB).

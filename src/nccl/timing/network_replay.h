@@ -22,7 +22,7 @@
 
 namespace trainyard::nccl {
 
-// Which engine stands between the nodes.
+// The engine that stands between the nodes.
 struct EngineSettings {
   Fidelity fidelity = Fidelity::Flow;
   PacketOptions packet = roce_options();  // For Fidelity::Packet.

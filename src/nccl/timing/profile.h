@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast NCCL's kernels and its threads on the host are: the constants of the event model, read
-// from configs/nccl/profile.yaml, each with its source (docs/models/nccl-timing.md).
+// States how fast NCCL's kernels and its threads on the host are: the constants of the event model,
+// read from configs/nccl/profile.yaml, each with its source (docs/models/nccl-timing.md).
 #pragma once
 
 #include <array>

@@ -14,7 +14,7 @@
 
 namespace trainyard::nccl {
 
-// How a chunk is cut into units.
+// The rule by which a chunk is cut into units.
 struct UnitRule {
   Protocol protocol = Protocol::Simple;
   // LL, LL128: bytes that the threads hold at once. Simple: the least size of a slice.

@@ -54,8 +54,8 @@ struct ReplayConnection {
   std::uint32_t sending_host = kNone;
   std::uint32_t receiving_host = kNone;
   SimTime host_cost = {};
-  // Where a Network carries the messages from NIC to NIC (network_replay.h; a replay on ports alone
-  // does not look at them): queue pairs, each with an equal part of every message.
+  // Queue pairs that carry the messages from NIC to NIC, where a Network does (network_replay.h; a
+  // replay on ports alone does not look at them), each with an equal part of every message.
   std::vector<ConnectionSpec> queue_pairs = {};
   std::uint32_t receiving_ports = 0;  // The last of `ports`: behind the network.
   // Latency of the network, for which `latency` does not account.
@@ -95,8 +95,8 @@ struct ReplayNetwork {
   std::uint32_t hosts = 0;
 };
 
-// How long the lanes take for the first `most_units` of each. All lanes that share a connection
-// must name it as often as each other. CHECKs that no lane waits for ever.
+// Returns the time that the lanes take for the first `most_units` of each. All lanes that share a
+// connection must name it as often as each other. CHECKs that no lane waits for ever.
 [[nodiscard]] SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
                              std::uint64_t most_units);
 

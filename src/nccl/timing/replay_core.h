@@ -134,7 +134,7 @@ class ReplayCore {
     push(last + connection.latency.picoseconds(), index, ReplayEvent::Deliver);
   }
 
-  // Whether all lanes have done what they should, and when the last of them had.
+  // Returns whether all lanes have done what they should, and when the last of them had.
   [[nodiscard]] bool finished() const {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
       if (next_[lane] != wanted(lane)) {
@@ -161,7 +161,8 @@ class ReplayCore {
     driver_.push(time, replay_token(subject, kind));
   }
 
-  // When the lane can begin the unit; nothing, and the lane waits, where that is not known yet.
+  // Returns the time at which the lane can begin the unit; nothing, and the lane waits, where that
+  // is not known yet.
   [[nodiscard]] bool ready(std::uint32_t lane, const ReplayUnit& unit, std::int64_t& time) {
     for (const std::uint32_t index : unit.receives) {
       if (index == kNone) {
@@ -209,7 +210,7 @@ class ReplayCore {
     ++next_[lane];
     free_[lane] = end;
     take_from(unit, end);
-    // Where the replay is cut off, so is the message.
+    // A replay that is cut off cuts off the message as well.
     hand_on(unit, unit.ends_message || next_[lane] == wanted(lane), end);
     push(end, lane, ReplayEvent::Lane);
   }
@@ -238,7 +239,8 @@ class ReplayCore {
     return end;
   }
 
-  // When the first byte enters the last port to take it, and when the last byte has passed all.
+  // The times when the first byte enters the last port to take it, and when the last byte has
+  // passed all.
   struct Passage {
     std::int64_t begin = 0;
     std::int64_t end = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long NCCL's collectives take: the event model (docs/models/nccl-timing.md).
+// Predicts how long NCCL's collectives take: the event model (docs/models/nccl-timing.md).
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@
 
 namespace trainyard::nccl {
 
-// How the program that calls NCCL runs it.
+// The settings of the program that calls NCCL.
 struct LaunchMode {
   int gpus_per_process = 1;
   bool cuda_graph = false;
@@ -33,7 +33,7 @@ struct Timing {
   SimTime time;    // Time that nccl-tests would print.
   SimTime device;  // Time of the kernel, from its start on the first rank to its end on the last.
   SimTime host;    // Time of launching, which back to back runs beside the kernel.
-  // Where an engine stood between the nodes and carried anything.
+  // Set where an engine stood between the nodes and carried anything.
   std::optional<EngineOutcome> engine = {};
 };
 

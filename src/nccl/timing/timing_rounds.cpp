@@ -79,7 +79,7 @@ struct RoundExchange {
   }
 };
 
-// Where a round of a rank stands in the block of a channel: which group of warps of its batch works
+// The place of a round of a rank in the block of a channel: which group of warps of its batch works
 // on it, and how many there are.
 struct Place {
   std::size_t group = 0;

@@ -103,7 +103,7 @@ struct Timer::State {
   // Over NVLink, the receiver reads what the sender has in its own memory, instead of being written
   // to.
   [[nodiscard]] bool reads_from_peers(Protocol protocol) const;
-  // How a block of `threads` walks through chunks, over these wires.
+  // Returns how a block of `threads` walks through chunks, over these wires.
   [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
                                    const std::vector<const Wire*>& wires) const;
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
@@ -117,7 +117,7 @@ struct Timer::State {
   // Units of each lane that run() takes one by one.
   [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
 
-  // How many times as long these flows take over the engine as over ports; at least 1.
+  // Returns how many times as long these flows take over the engine as over ports; at least 1.
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
@@ -177,8 +177,8 @@ struct Timer::State {
   [[nodiscard]] Bandwidth rate_together(const std::vector<Wire>& wires) const;
   // Returns the rate of each pair of an exchange; nothing where no link is in the way that counts.
   [[nodiscard]] std::optional<Bandwidth> rate_of_pairs(Operation operation);
-  // How fast all of a load of own_connections() goes, in bit/s for each unit of its weights;
-  // infinite if it is empty. `is_whole`: no connection stands for several.
+  // Returns how fast all of a load of own_connections() goes, in bit/s for each unit of its
+  // weights; infinite if it is empty. `is_whole`: no connection stands for several.
   [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
   // Visits what every rank sends to each peer in turn, or to `most_peers` of them, with the number
   // of sends that each part represents: those to other nodes are parts, which take turns by the

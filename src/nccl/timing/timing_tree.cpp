@@ -41,7 +41,7 @@ void limit_by_fabric(std::vector<TreeWires>& trees, Wiring& wiring) {
   }
 }
 
-// How many connections of these channels cross each port.
+// Returns how many connections of these channels cross each port.
 std::vector<int> port_loads(const std::vector<TreeWires>& trees,
                             const std::vector<std::size_t>& channels, std::size_t ports) {
   std::vector<int> loads(ports, 0);

@@ -104,7 +104,7 @@ class Wiring {
     return devices_->queue_pairs(from, to, label);
   }
   [[nodiscard]] Routing& routing() { return routing_; }
-  // How many connections cross each port, of those made since fold().
+  // Returns how many connections cross each port, of those made since fold().
   [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
 
  private:

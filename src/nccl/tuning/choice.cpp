@@ -30,7 +30,7 @@ std::string microseconds_text(double time) {
   return text.data();
 }
 
-// Whether data type and operation rule an algorithm out.
+// Returns whether data type and operation rule an algorithm out.
 bool excluded(Function function, Algorithm algorithm, const CallOptions& options) {
   const bool nvls = algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
   return (nvls && !options.nvls_reducible && function != Function::AllGather) ||

@@ -42,7 +42,7 @@ struct NodeNics {
   std::vector<int> nvls;  // Indexed by head.
 };
 
-// How the tuner sees one (function, algorithm, protocol). `bandwidth` is algorithm bandwidth in
+// One (function, algorithm, protocol) as the tuner sees it. `bandwidth` is algorithm bandwidth in
 // GB/s, 0 where it is not available; `latency` microseconds.
 struct TuningCell {
   double latency = 0.0;
@@ -99,7 +99,8 @@ struct Communicator {
   }
 };
 
-// Whether the two decide the same, on NICs that may have other numbers. Remarks do not count.
+// Returns whether the two decide the same, on NICs that may have other numbers. Remarks do not
+// count.
 [[nodiscard]] bool differ_in_nics_alone(const Communicator& a, const Communicator& b);
 
 }  // namespace trainyard::nccl

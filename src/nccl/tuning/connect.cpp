@@ -43,7 +43,7 @@ void drop_orders(std::optional<Graph>& graph) {
 
 // --- Steps 2 and 3 -----------------------------------------------------------------------------
 
-// Which GPU of a node's chain talks to the parent's node and to those of the two children.
+// The GPUs of a node's chain that talk to the parent's node and to those of the two children.
 struct ChainEnds {
   int parent = kNoRank;
   std::array<int, 2> children = {kNoRank, kNoRank};
@@ -162,8 +162,8 @@ class Connector {
     }
   }
 
-  // How NCCL finds the NIC of a rank in a graph (src/graph/search.cc: ncclTopoGetNetDev): the first
-  // one of the channel for the GPU at its front, the second one for any other.
+  // Returns the NIC of a rank in a graph as NCCL finds it (src/graph/search.cc: ncclTopoGetNetDev):
+  // the first one of the channel for the GPU at its front, the second one for any other.
   [[nodiscard]] int nic_of(const Graph& graph, int channel, int gpu) const {
     const GraphChannel& searched = graph.channels[as_index(channel % searched_)];
     const std::optional<int>& nic =
@@ -178,8 +178,8 @@ class Connector {
 
 // --- Steps 4 to 6 ------------------------------------------------------------------------------
 
-// Which of the searched channels, counted on by the copies that carry the second tree, each channel
-// of the communicator is.
+// Maps each channel of the communicator to one of the searched channels, counted on by the copies
+// that carry the second tree.
 class Channels {
  public:
   explicit Channels(int searched) { extend_to(searched, 0); }

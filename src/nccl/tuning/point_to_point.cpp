@@ -73,7 +73,7 @@ int reversed_bits(int value, int bits) {
   return result;
 }
 
-// How many channels a send of `bytes` takes.
+// Returns how many channels a send of `bytes` takes.
 int parts_for(const Communicator& communicator, std::int64_t bytes) {
   const int most = communicator.p2p_channels_per_peer;
   int least = most;

@@ -14,7 +14,7 @@
 
 namespace trainyard::nccl {
 
-// How one rank reaches one peer.
+// The path of one rank to one peer.
 struct PeerPath {
   enum class Kind : std::uint8_t { NvLink, Pcie, Network };
   Kind kind = Kind::NvLink;

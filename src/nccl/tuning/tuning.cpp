@@ -388,7 +388,7 @@ void set_thresholds(const TuningInput& input, const Environment& environment, Tu
   }
 }
 
-// Which factor by size the bandwidth takes, if any.
+// Returns whether a factor by size corrects the bandwidth.
 bool corrected(const TimeQuery& query, int log_size) {
   if (query.function != Function::AllReduce || log_size < 0) {
     return false;

@@ -36,7 +36,7 @@ struct TuningConstants {
   ByGenerationAndScale tree_simple_max = {};
   ByGenerationAndScale nvls_tree_max = {};     // Infinite in releases without a limit.
   std::array<double, 4> nvls_efficiency = {};  // [generation]
-  // Whether the correction by size holds for NVLSTree on x86 from compute capability 100 on.
+  // True if the correction by size holds for NVLSTree on x86 from compute capability 100 on.
   bool corrects_nvls_tree = false;
 };
 

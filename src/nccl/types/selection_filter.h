@@ -25,8 +25,8 @@ class SelectionFilter {
 
   [[nodiscard]] bool allows(Function function, Algorithm algorithm) const;
   [[nodiscard]] bool allows(Function function, Protocol protocol) const;
-  // Whether NCCL_PROTO has a list for the function that allows the protocol: LL128 is then used
-  // where NCCL would not by itself. A list of what is not allowed counts, too.
+  // Returns whether NCCL_PROTO has a list for the function that allows the protocol: LL128 is then
+  // used where NCCL would not by itself. A list of what is not allowed counts, too.
   [[nodiscard]] bool forces(Function function, Protocol protocol) const;
   // "NCCL_ALGO=Ring NCCL_PROTO=LL128"; empty where nothing is set.
   [[nodiscard]] std::string text() const;

@@ -41,7 +41,7 @@ inline constexpr std::array kAlgorithms{
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr std::array kProtocols{Protocol::LL, Protocol::LL128, Protocol::Simple};
 
-// How two devices are joined, from near to far (NCCL 2.27 and later, include/graph.h).
+// The connection of two devices, from near to far (NCCL 2.27 and later, include/graph.h).
 enum class PathType : std::uint8_t {
   Loc,  // The same device.
   Nvl,  // NVLink, directly or through NVSwitch.

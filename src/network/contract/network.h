@@ -38,7 +38,8 @@ struct ConnectionSpec {
   NodeId target;
   // The value that ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
   std::uint32_t flow_label = 0;
-  // Where an end has several NICs, or is a NIC of several cables; otherwise by the flow label.
+  // Turns for an end that has several NICs, or is a NIC of several cables; otherwise the flow label
+  // decides.
   std::optional<NicTurns> nic_turns = {};
   // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
   std::uint32_t path = 0;

@@ -75,8 +75,8 @@ class MaxMinSolver {
   [[nodiscard]] std::span<const LinkIndex> path(ClassIndex index) const {
     return std::span(paths_).subspan(classes_[index].path_first, classes_[index].path_length);
   }
-  // How many classes solves gave a rate, for good or in passing, other than those alone on their
-  // links: what keeping to the changed part saves.
+  // Returns the number of classes that solves gave a rate, for good or in passing, other than those
+  // alone on their links: what keeping to the changed part saves.
   [[nodiscard]] std::uint64_t classes_visited() const { return classes_visited_; }
 
  private:

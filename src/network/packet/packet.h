@@ -78,7 +78,8 @@ class PacketNetwork final : public Network, private EventHandler {
   Simulator& simulator_;
   Routing& routing_;
   PacketEngine engine_;
-  // Where switches choose: all paths of a pair, and its first connection by the ends of its ways.
+  // Paths of a pair where switches choose: all of them, and its first connection by the ends of its
+  // paths.
   std::unique_ptr<Routing> ways_;
   std::map<std::vector<LinkId>, std::uint32_t> first_of_;
   SprayPaths paths_;

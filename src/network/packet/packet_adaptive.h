@@ -27,7 +27,7 @@ void check_adaptive(const PacketOptions& options);
 // Returns the seed of the draws of a switch.
 [[nodiscard]] std::uint64_t chooser_seed(std::uint64_t seed, NodeId node);
 
-// Where the ways of connections part.
+// Finds the switches where the paths of connections part.
 class PacketFans {
  public:
   struct Branch {
@@ -47,7 +47,8 @@ class PacketFans {
   // first.
   void add(const Ways& ways, std::span<const std::uint32_t> positions, std::span<const Port> ports,
            const CanChoose& can_choose);
-  // Whether several ports lead on from here. Positions of control packets are never in a fan.
+  // Returns whether several ports lead on from here. Positions of control packets are never in a
+  // fan.
   [[nodiscard]] bool has(std::uint32_t position) const {
     return position < fan_of_.size() && fan_of_[position] != kNoIndex;
   }

@@ -341,9 +341,10 @@ void PacketSenders::pace_controlled(const Port& port, const Packet& packet, Pico
   }
 }
 
-// Where the window is below one packet, or was: when the next packet may begin, by the window of
-// now. A packet in line keeps the time that it was told, unless the window is one packet again. A
-// message that is only sent later is not in line yet: whether it is known must not matter.
+// Sets the time at which the next packet may begin, by the window of now, where the window is below
+// one packet, or was. A packet in line keeps the time that it was told, unless the window is one
+// packet again. A message that is only sent later is not in line yet: whether it is known must not
+// matter.
 void PacketSenders::repace(std::uint32_t id, Picoseconds time) {
   const bool pauses = control_->pauses(id);
   if (!pauses && !control_->was_pausing(id)) {

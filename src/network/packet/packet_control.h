@@ -25,7 +25,7 @@
 
 namespace trainyard {
 
-// Whether a control waits for ACKs; none and DCQCN without a window do not.
+// Returns whether a control waits for ACKs; none and DCQCN without a window do not.
 [[nodiscard]] bool needs_acks(const ControlProfile& profile);
 // Packets that one ACK answers: one, but TIMELY has one ACK for a segment, and receiver credits
 // need none but to know when a sender is idle. 0 without ACKs.
@@ -76,8 +76,8 @@ class PacketControl {
     return senders_[connection].is_spread;
   }
 
-  // Whether this packet, next in its connection or sent again, may begin at `now`: the window or
-  // the credit has room for it, or nothing is under way, or it is under way already.
+  // Returns whether this packet, next in its connection or sent again, may begin at `now`: the
+  // window or the credit has room for it, or nothing is under way, or it is under way already.
   [[nodiscard]] bool fits(std::uint32_t connection, std::uint32_t number, std::int64_t wire,
                           Picoseconds now);
   void on_sent(std::uint32_t connection, const Departure& departure);

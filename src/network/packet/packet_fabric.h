@@ -93,7 +93,7 @@ class PacketFabric {
       lane_of_.push_back(lane.value_or(options_.lanes->usual));
     }
   }
-  // Whether switches choose ports, and among which.
+  // Returns whether switches choose ports, and among which.
   [[nodiscard]] bool chooses() const {
     return options_.adaptive && options_.adaptive->unit != AdaptiveOptions::Unit::Connection;
   }
@@ -104,15 +104,15 @@ class PacketFabric {
   [[nodiscard]] const std::vector<PortGuard>& guards() const { return guards_; }
   // packet_adaptive.cpp. Throws ConfigError for rates among which nothing can choose.
   void add_fans(const PacketFans::Ways& ways);
-  // Whether buffers are told of every packet from the start.
+  // Returns whether buffers are told of every packet from the start.
   [[nodiscard]] bool is_never_open() const {
     return options_.always_exact || chooses() || options_.watchdog;
   }
-  // Whether switches have a buffer that may be full.
+  // Returns whether switches have a buffer that may be full.
   [[nodiscard]] bool has_bounds() const { return options_.pfc || options_.buffer > Bytes(0); }
   // The number of the source of this connection at its first port.
   [[nodiscard]] std::uint32_t& source_of(Port& port, std::uint32_t connection);
-  // Whether some class of data is lost rather than stopped.
+  // Returns whether some class of data is lost rather than stopped.
   [[nodiscard]] bool has_lossy_lane() const {
     return !options_.pfc || (options_.lanes && options_.lanes->lossless != 0xFF);
   }
@@ -121,15 +121,15 @@ class PacketFabric {
   [[nodiscard]] const RedMarker& marker(std::uint32_t number) const { return markers_[number]; }
   // Into which the fabric is cut (packet_partition.h), one for each thread.
   [[nodiscard]] std::uint32_t parts() const { return static_cast<std::uint32_t>(options_.threads); }
-  // Whether a switch of the fabric sends on it.
+  // Returns whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
-  // When the next port has a packet that is on the line from `start` to `end`.
+  // Returns the time at which the next port has a packet that is on the line from `start` to `end`.
   [[nodiscard]] Picoseconds handed_on(const Port& port, const Packet& packet, Picoseconds start,
                                       Picoseconds end) const;
-  // When a packet that begins at 0 is at the end of the path, with nothing else under way; and the
-  // same if every node stores it as a whole.
+  // Returns the time at which a packet that begins at 0 is at the end of the path, with nothing
+  // else under way; and the same if every node stores it as a whole.
   [[nodiscard]] Picoseconds idle_time(std::uint32_t first, std::uint8_t hops,
                                       std::int64_t wire) const;
   [[nodiscard]] Picoseconds stored_time(std::uint32_t first, std::uint8_t hops,

@@ -34,7 +34,7 @@ class PacketGrants {
   }
   // The bytes of those up to `now`, once each.
   [[nodiscard]] std::int64_t take_posted(std::uint32_t connection, Picoseconds now);
-  // Whether a request is due for what the sender lacks and has not asked for.
+  // Returns whether a request is due for what the sender lacks and has not asked for.
   [[nodiscard]] bool must_ask(std::uint32_t connection, const CreditSender& sender) const {
     return sender.asked() > sources_[connection].said;
   }
@@ -44,7 +44,8 @@ class PacketGrants {
   // A grant has come: how many bytes it brings.
   [[nodiscard]] std::int64_t take_grant(std::uint32_t connection, std::uint32_t sum,
                                         const CreditSender& sender, Picoseconds now);
-  // When the request is repeated if nothing is heard; kNeverTime for a sender that lacks nothing.
+  // Returns the time at which the request is repeated if nothing is heard; kNeverTime for a sender
+  // that lacks nothing.
   [[nodiscard]] Picoseconds deadline(std::uint32_t connection, const CreditSender& sender) const;
   // The time of the alarm for that; kNeverTime if there is none.
   [[nodiscard]] Picoseconds& timer(std::uint32_t connection) { return sources_[connection].timer; }
@@ -62,7 +63,7 @@ class PacketGrants {
   // Advances the pacer with the number in Port::grants: what happens at the end of its link is
   // known up to `time`.
   void advance(std::uint32_t pacer, Picoseconds time) { pacers_[pacer]->now = time; }
-  // When its next grant is due; kNeverTime while nobody asks.
+  // Returns the time at which its next grant is due; kNeverTime while nobody asks.
   [[nodiscard]] Picoseconds deadline(std::uint32_t pacer) const;
   // Makes it. The connection; none if those that ask have fallen silent.
   [[nodiscard]] std::optional<std::uint32_t> grant(std::uint32_t pacer, Picoseconds time);

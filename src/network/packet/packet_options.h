@@ -23,8 +23,8 @@
 
 namespace trainyard {
 
-// When a switch of the fabric hands a packet to its next port: once it has all of it, or once it
-// has the header and the next port cannot run out of bytes.
+// The moment at which a switch of the fabric hands a packet to its next port: once it has all of
+// it, or once it has the header and the next port cannot run out of bytes.
 enum class Forwarding : std::uint8_t { StoreAndForward, CutThrough };
 
 // The meaning of a link's bandwidth in the topology: the rate of a long transfer of full packets,

@@ -94,7 +94,8 @@ Picoseconds PortGuard::next_poll(Picoseconds now) const {
 
 // From here on: what the engine does with them.
 
-// Where a link leads from a host that pauses into the fabric, and where a switch sends.
+// Sets up pauses where a link leads from a host that pauses into the fabric, and where a switch
+// sends.
 void PacketFabric::set_up_pauses(Port& port, const Link& link) {
   const auto found = std::ranges::find_if(options_.slow_hosts, [&](const SlowHost& host) {
     return host.node == link.source && link.spec.kind == LinkKind::Network;
@@ -251,7 +252,7 @@ void PacketWorker::drop_queue(Port& port, std::uint32_t index, Picoseconds now,
   note_queue(port, index, now);
 }
 
-// Whether a storm loses the packet: what leaves by a port in one, and what has come by it.
+// Returns whether a storm loses the packet: what leaves by a port in one, and what has come by it.
 bool PacketWorker::loses_in_storm(Port& port, const Packet& packet, const PacketSwitch& node) {
   const auto is_dropping = [&](std::uint32_t number) {
     return number < node.dropping.size() && node.dropping[number];

@@ -32,7 +32,8 @@ struct PausingHost {
   [[nodiscard]] bool counts(Picoseconds arrival) const {
     return arrival >= from && arrival < until;
   }
-  // When it lets the switch go on if nothing more arrives; kNeverTime if it does not stop it.
+  // Returns the time at which it lets the switch go on if nothing more arrives; kNeverTime if it
+  // does not stop it.
   [[nodiscard]] Picoseconds resume_time() const;
 };
 
@@ -56,7 +57,8 @@ class PortGuard {
   // At `now`, the end of an interval.
   PauseWatchdog::Verdict poll(Picoseconds now, const Polled& polled);
 
-  // Whether polling it could change anything, for a port that is paused or has packets, or not.
+  // Returns whether polling it could change anything, for a port that is paused or has packets, or
+  // not.
   [[nodiscard]] bool is_of_interest(bool is_paused, bool has_packets) const {
     return dog_.in_storm() ? !is_paused : is_paused && has_packets;
   }

@@ -240,7 +240,7 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
   return settings;
 }
 
-// How long a window may be, so that no timeout is shorter.
+// Adds both ends; returns how long a window may be, so that no timeout is shorter.
 Picoseconds PacketSenders::add_reliable(const PacketPath& path, std::uint64_t rate) {
   const PacketOptions& options = fabric_.options();
   const bool is_repeat = options.retransmission == Retransmission::SelectiveRepeat;

@@ -41,7 +41,7 @@ class PacketSampler {
   [[nodiscard]] PacketSamples samples(const PacketEngine& engine, Picoseconds end) const;
 
  private:
-  // Whether there was anything to see.
+  // Returns whether there was anything to see.
   bool take(const PacketEngine& engine, Picoseconds time);
 
   Picoseconds interval_;

@@ -182,8 +182,8 @@ void PacketWorker::run_switch(std::uint32_t number) {
   }
 }
 
-// Whether no group reaches its threshold in this window, whatever the order of arrivals and even if
-// nothing left: all that comes is taken from what is free first.
+// Returns whether no group reaches its threshold in this window, whatever the order of arrivals and
+// even if nothing left: all that comes is taken from what is free first.
 bool PacketWorker::is_calm(const PacketSwitch& node) {
   if (!fabric_.has_bounds() || fabric_.has_lossy_lane()) {
     return !fabric_.has_bounds();

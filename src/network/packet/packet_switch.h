@@ -35,7 +35,8 @@ struct PacketSwitch {
   std::vector<bool> dropping = {};
   std::uint32_t storms = 0;
   std::uint64_t polled = kNoWindow;
-  // Where it chooses ports: what it gets in this window and has not chosen one for.
+  // Chooser of a switch that chooses ports, and what it gets in this window and has not chosen one
+  // for.
   std::optional<PortChooser> chooser = {};
   std::vector<Due> undecided = {};
 };

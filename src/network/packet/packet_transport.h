@@ -50,12 +50,13 @@ class PacketSenders {
   // it begins may have something to send that it had not.
   [[nodiscard]] bool post(std::uint32_t connection, std::uint32_t slot, PacketNotes& notes);
 
-  // When one of the connections that begin at a port may send; kNeverTime if none has anything.
+  // Returns the time at which one of the connections that begin at a port may send; kNeverTime if
+  // none has anything.
   [[nodiscard]] Picoseconds earliest(std::uint32_t source) const {
     return sources_[source].earliest();
   }
-  // Whether the connection whose turn it is has room in its window; those that do not leave the
-  // line. True under controls that have none.
+  // Returns whether the connection whose turn it is has room in its window; those that do not leave
+  // the line. True under controls that have none.
   [[nodiscard]] bool has_turn(std::uint32_t source, Picoseconds start) {
     return !control_ || has_room(source, start);
   }
@@ -67,7 +68,7 @@ class PacketSenders {
   // An ACK, a CNP, a grant or an alarm has come. A control packet that it makes the source send.
   [[nodiscard]] std::optional<Packet> on_notice(const Packet& packet, Picoseconds time,
                                                 PacketNotes& notes);
-  // Whether ACKs are listened to.
+  // Returns whether ACKs are listened to.
   [[nodiscard]] bool hears_acks() const;
   // Drops the alarms at the head that are void, so that the next one is something to wait for.
   void settle(PacketNotes& notes);
@@ -233,7 +234,7 @@ class PacketTargets {
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return ends_[connection].cnps;
   }
-  // Whether it has messages to complete.
+  // Returns whether it has messages to complete.
   [[nodiscard]] bool is_busy(std::uint32_t connection) const {
     return ends_[connection].oldest != kNoIndex;
   }

@@ -333,7 +333,7 @@ void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
 }
 
-// Whether one of the connections that begin at the port may send.
+// Returns whether one of the connections that begin at the port may send.
 bool PacketWorker::has_own(std::uint32_t source, Picoseconds start) {
   return source != kNoIndex && senders_.earliest(source) <= start &&
          senders_.has_turn(source, start);

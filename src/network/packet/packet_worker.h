@@ -60,7 +60,7 @@ class alignas(64) PacketWorker {
 
   // The next window in which anything is due; kNeverWindow if nothing is.
   [[nodiscard]] std::uint64_t next_window() const;
-  // How much is due in this window: packets and ports, and what comes from other parts.
+  // Returns how much is due in this window: packets and ports, and what comes from other parts.
   [[nodiscard]] std::size_t due(std::uint64_t number) const;
   // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
   // what all have sent to it in the round before; rounds are numbered one after the other.
@@ -304,7 +304,8 @@ inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint3
   due.next = to;
 }
 
-// When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
+// Returns the time at which the port can begin its next packet, if nothing more comes; kNeverTime
+// if it has none.
 inline Picoseconds PacketWorker::next_start(const Port& port) const {
   if (port.urgent > 0) [[unlikely]] {
     return port.free_at;

@@ -35,8 +35,9 @@ class WindowCalendar {
       far_.push({.window = window, .order = added_++, .item = item});
     }
   }
-  // Whether it is one of those that come next; then an item may be written where it will lie. Read
-  // in other pieces than it was written in just before, it would cost more than all else here.
+  // Returns whether it is one of those that come next; then an item may be written where it will
+  // lie. Read in other pieces than it was written in just before, it would cost more than all else
+  // here.
   [[nodiscard]] bool is_near(Window window) const { return window - base_ < kSlots; }
   [[nodiscard]] Item& add_near(Window window) {
     std::vector<Item>& slot = slots_[window % kSlots];
@@ -66,7 +67,7 @@ class WindowCalendar {
     return far_.empty() ? kNeverWindow : far_.top().window;
   }
 
-  // How many items are due in `window`, of those that come next.
+  // Returns how many items are due in `window`, of those that come next.
   [[nodiscard]] std::size_t due(Window window) const {
     return window - base_ < kSlots ? slots_[window % kSlots].size() : 0;
   }

@@ -36,7 +36,7 @@ class PacketCrew {
   };
 
   void stand_by(std::uint32_t number);
-  // Whether the caller is to do the task of this number in this round.
+  // Returns whether the caller is to do the task of this number in this round.
   [[nodiscard]] bool take(std::uint32_t number, std::uint32_t round);
 
   alignas(64) std::atomic<std::uint32_t> round_ = 0;

@@ -38,10 +38,10 @@ class PacketLosses {
   [[nodiscard]] bool is_active() const { return !links_.empty(); }
   [[nodiscard]] bool knows(LinkId link) const { return links_.contains(link.value()); }
   [[nodiscard]] bool has_bit_error_rate(LinkId link) const;
-  // When the link fails; kNeverTime if it does not.
+  // Returns the time at which the link fails; kNeverTime if it does not.
   [[nodiscard]] Picoseconds fails_at(LinkId link) const;
-  // Whether the link loses a packet of so many bytes that can flip, the last bit of which is at its
-  // end at `arrival`. To be asked once for each packet, in the order of the link.
+  // Returns whether the link loses a packet of so many bytes that can flip, the last bit of which
+  // is at its end at `arrival`. To be asked once for each packet, in the order of the link.
   [[nodiscard]] bool loses(LinkId link, std::int64_t bytes, Picoseconds arrival);
 
   [[nodiscard]] Tally tally(LinkId link) const;

@@ -95,7 +95,7 @@ struct alignas(64) Port {
   static constexpr std::uint8_t kForced = 16;  // A watchdog has it send although it is paused.
   static constexpr std::uint8_t kGrants = 32;  // For ever: credits are granted to who sends by it.
 
-  // Whether it may send no data, where it has no lanes.
+  // Returns whether it may send no data, where it has no lanes.
   [[nodiscard]] bool is_stopped() const {
     return (stops & kStarved) != 0 || (stops & (kPaused | kForced)) == kPaused;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which connection sends next at a port where connections begin: those that may send take turns,
-// the others wait for their time. Idle connections cost nothing.
+// Chooses which connection sends next at a port where connections begin: those that may send take
+// turns, the others wait for their time. Idle connections cost nothing.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class alignas(64) PacketSource {
     }
   }
 
-  // When one of them may send; kNeverTime if there is none.
+  // Returns the time at which one of them may send; kNeverTime if there is none.
   [[nodiscard]] Picoseconds earliest() const {
     if (!ready_.empty()) {
       return 0;

@@ -28,9 +28,9 @@ class FabricCuts {
   // `topology` must outlive this.
   explicit FabricCuts(const Topology& topology);
 
-  // How fast a load can go, in bit/s for each unit of weight, whichever of the equally good ways
-  // through the fabric its connections were put on: the least of all cuts and of all links inside
-  // servers. Infinite for one that is on none.
+  // Returns how fast a load can go, in bit/s for each unit of weight, whichever of the equally good
+  // ways through the fabric its connections were put on: the least of all cuts and of all links
+  // inside servers. Infinite for one that is on none.
   [[nodiscard]] double rate(const Load& load) const;
 
  private:

@@ -42,7 +42,7 @@ void merge(Load& load);
 [[nodiscard]] std::vector<double> shared_rates(const Topology& topology,
                                                std::span<const Load> loads);
 
-// Whether what times a group alone sees that links between switches limit it.
+// Tells whether what times a group alone sees that links between switches limit it.
 enum class SeesFabric : std::uint8_t { Yes, No };
 
 // Groups that take equally long where they have equal rates.
@@ -94,7 +94,7 @@ class ConnectionLoads {
   std::vector<SimTime> latencies_;
 };
 
-// Whether links of the fabric choose by themselves what a connection takes: see above.
+// Returns whether links of the fabric choose by themselves what a connection takes: see above.
 [[nodiscard]] bool spreads(RoutingPolicy policy);
 
 }  // namespace trainyard

@@ -44,7 +44,7 @@ class TrafficDevices {
   std::vector<std::pair<std::string_view, NodeId>> by_name_;  // Sorted.
 };
 
-// Whether a name is one of those that a pattern means.
+// Returns whether a name is one of those that a pattern means.
 [[nodiscard]] bool matches_pattern(std::string_view name, std::string_view pattern);
 
 }  // namespace trainyard

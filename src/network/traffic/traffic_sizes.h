@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large flows are: one size, or an empirical distribution.
+// Draws sizes of flows: one size, or an empirical distribution.
 //
 // A distribution is a list of points (size, per cent of the flows that are at most so large), with
 // straight lines between them, as the generators of the HPCC and pFabric simulations read theirs

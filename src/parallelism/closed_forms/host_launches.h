@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the host is busy with one layer of one micro-batch: kernels that it launches, and
-// collectives of tensor ranks. docs/models/step.md.
+// Computes how long the host is busy with one layer of one micro-batch: kernels that it launches,
+// and collectives of tensor ranks. docs/models/step.md.
 #pragma once
 
 #include "parallelism/model/model.h"

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// When the results of passes are there, by direction, micro-batch and stage.
+// The times when the results of passes are there, by direction, micro-batch and stage.
 class Results {
  public:
   explicit Results(const PipelineShape& shape)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long activations and gradients are on their way from one rank of a pipeline to another.
+// Computes how long activations and gradients are on their way from one rank of a pipeline to
+// another.
 #pragma once
 
 #include <vector>

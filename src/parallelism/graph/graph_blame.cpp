@@ -53,7 +53,7 @@ class Blame {
   }
 
  private:
-  // When the rank took part in a call that nothing is meant to hide.
+  // A span of time in which the rank took part in a call that nothing is meant to hide.
   struct Exposed {
     SimTime start;
     SimTime end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the computation of an operation graph takes on ranks that are not equally fast.
+// Computes how long the computation of an operation graph takes on ranks that are not equally fast.
 #pragma once
 
 #include <cstdint>

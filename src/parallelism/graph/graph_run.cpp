@@ -73,7 +73,7 @@ void GraphRun::run_ready() {
   }
 }
 
-// Whether the operation is at the head of its stream's queue, which it joins if it is new.
+// Returns whether the operation is at the head of its stream's queue, which it joins if it is new.
 bool GraphRun::takes_stream(OperationId id) {
   std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
   if (queue.empty() || queue.front() != id) {

@@ -29,7 +29,7 @@ class GraphRun final : private EventHandler {
   // `done` is woken with `token` at the instant at which the last operation ends.
   void notify(EventHandler& done, std::uint64_t token);
   [[nodiscard]] bool has_ended() const { return ended_ == operations_.size(); }
-  // When nothing happens any more. Once only.
+  // Returns the result when nothing happens any more. Once only.
   [[nodiscard]] GraphResult result();
 
  private:

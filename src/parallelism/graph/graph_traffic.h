@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the calls and messages of an operation graph take: either each has a time of its own,
-// known before it starts, or they run on a network that all of them share.
+// Computes how long the calls and messages of an operation graph take: either each has a time of
+// its own, known before it starts, or they run on a network that all of them share.
 #pragma once
 
 #include <cstdint>

@@ -69,7 +69,7 @@ struct GraphStream {
 struct GraphCommunicator {
   std::string name;
   std::vector<int> ranks;  // In the order of the communicator, those not in the graph as well.
-  // Where calls have times of their own (TimedTraffic): the ranks whose times they take, as many,
+  // Ranks whose times the calls take where calls have times of their own (TimedTraffic), as many,
   // for groups that are alike; empty: `ranks`.
   std::vector<int> timed_as = {};
 };
@@ -196,7 +196,7 @@ struct GraphMeetings {
 // Pairs up calls and messages by their numbers. Meetings in which somebody is missing are in it.
 [[nodiscard]] GraphMeetings meetings_of(const OperationGraph& graph);
 
-// Which operations wait for which, by their streams and dependencies.
+// Lists which operations wait for which, by their streams and dependencies.
 struct GraphSuccessors {
   // The operations that wait for operation i: next[first[i]] to next[first[i + 1] - 1], the one on
   // its stream first.

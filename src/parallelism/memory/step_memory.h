@@ -61,7 +61,7 @@ struct MemoryUse {
   [[nodiscard]] Bytes device() const;     // Everything.
 };
 
-// Where in a pass something is.
+// The part of a pass in which something is.
 enum class StepPlace : std::uint8_t { Embedding, Layer, Head, Optimizer };
 
 struct MemoryMoment {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tokens of a mixture of experts go: over how many places (expert ranks, NVLink domains)
-// the copies of a token spread, and how full the fullest rank is.
+// Computes where the tokens of a mixture of experts go: over how many places (expert ranks, NVLink
+// domains) the copies of a token spread, and how full the fullest rank is.
 //
 // A token takes k of E experts. With groups (DeepSeek-V3, arXiv 2412.19437, section 2.1.2) it first
 // takes A of G equal groups of neighbouring experts, then its k experts among those of the groups.
@@ -38,7 +38,7 @@ struct ExpertDomains {
 [[nodiscard]] ExpertDomains expert_domains(const std::vector<int>& group,
                                            std::span<const int> domain_of_rank);
 
-// How unevenly tokens are routed.
+// The imbalance with which tokens are routed.
 struct ExpertLoads {
   // The load of each expert in a run of layers of the model, counted from 0, in any unit.
   struct Layers {

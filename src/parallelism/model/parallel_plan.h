@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model is spread over GPUs: the degrees of each kind of parallelism, what is sharded, and
-// what is computed again instead of kept.
+// Describes how a model is spread over GPUs: the degrees of each kind of parallelism, what is
+// sharded, and what is computed again instead of kept.
 #pragma once
 
 #include <array>

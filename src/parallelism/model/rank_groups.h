@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks of a plan work together, for each kind of parallelism.
+// Lists which ranks of a plan work together, for each kind of parallelism.
 //
 // A rank is a place in a grid whose axes lie as ParallelPlan::order says: ranks of the first axis
 // are neighbours. Expert ranks have a grid of their own over the ranks of one stage of the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which groups of ranks of a plan do the same at the same time: all groups of a kind, as all tensor
-// ranks reduce their gradients when the first does, and all pipelines hand over when one does.
+// Lists which groups of ranks of a plan do the same at the same time: all groups of a kind, as all
+// tensor ranks reduce their gradients when the first does, and all pipelines hand over when one
+// does.
 #pragma once
 
 #include <cstdint>

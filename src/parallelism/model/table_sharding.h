@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank holds what of the embedding tables of a recommendation model.
+// Decides which rank holds what of the embedding tables of a recommendation model.
 //
 // A table is on every rank (data parallel), cut by its rows over all ranks (each looks up what it
 // has, and sums are scattered), or dealt out: whole, or in pieces of its vectors (column-wise),

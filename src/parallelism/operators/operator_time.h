@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long one operator takes on one GPU, from its shape.
+// Computes how long one operator takes on one GPU, from its shape.
 //
 // A product of M x K by K x N is cut into tiles of the output, which the multiprocessors work off
 // in waves: ceil(tiles / multiprocessors) waves of 2 m n (K + K0) operations at the rate of one

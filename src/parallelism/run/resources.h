@@ -50,7 +50,7 @@ struct Resource {
   std::string value = {};             // Rate of its links: "180 GB/s", "22.5 to 45 GB/s"; or empty.
 };
 
-// Which runs are to be explained: resources of others are left out.
+// The runs that are to be explained: resources of others are left out.
 struct ResourceScope {
   bool nccl = true;      // The event model has a say.
   bool compute = false;  // A step, not a collective.

@@ -89,7 +89,7 @@ using PlanTaskRunner =
                                       SharedTimes& times, const SearchOptions& options,
                                       const PlanTaskRunner& run_tasks);
 
-// Whether the first takes at most as long, with at most as much memory, network and energy.
+// Returns whether the first takes at most as long, with at most as much memory, network and energy.
 [[nodiscard]] bool is_no_worse(const TimedPlan& one, const TimedPlan& other);
 
 // Returns the timed plans that no other one beats: is_no_worse(), and better in one of these; of

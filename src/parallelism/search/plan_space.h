@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plans a search looks at: a list of values for each axis, and all of their combinations that
-// differ in more than the name.
+// Lists which plans a search looks at: a list of values for each axis, and all of their
+// combinations that differ in more than the name.
 #pragma once
 
 #include <array>

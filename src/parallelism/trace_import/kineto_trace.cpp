@@ -228,7 +228,8 @@ class KinetoGraph {
     return graph.add_compute(stream, event.name, StepPart::Linear, event.time);
   }
 
-  // Where the list of ranks is cut off or left out: that of distributedInfo, or all ranks.
+  // Returns the communicator where the list of ranks is cut off or left out: that of
+  // distributedInfo, or all ranks.
   CommunicatorId communicator(const KinetoTrace& trace, const KinetoEvent& event) {
     std::vector<int> ranks;
     const auto configured = trace.groups.find(event.group);

@@ -84,7 +84,7 @@ class ClusterTimes final : public GroupTimes {
 
  private:
   using Groups = SisterGroups::Groups;
-  // How a call uses its links: operation or algorithm, and sizes where they matter.
+  // Identifies how a call uses its links: operation or algorithm, and sizes where they matter.
   using Use = std::vector<std::int64_t>;
   // The shape of groups that use equal places of like servers.
   struct Shape {
@@ -120,7 +120,7 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] std::optional<nccl::CallPlan> call_plan(const nccl::Communicator& communicator,
                                                         Operation operation, Bytes size) const;
   [[nodiscard]] Use use_of(const Shape& shape, Operation operation, Bytes size) const;
-  // Whether what times such a call alone sees that links between switches limit it.
+  // Returns whether what times such a call alone sees that links between switches limit it.
   [[nodiscard]] SeesFabric sees_fabric(const Shape& shape, Operation operation, Bytes size) const;
   // Returns what a call of the ranks that group_ has been left puts on links that others may use as
   // well.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the traffic of a step takes, as the step model asks for it.
+// Declares how long the traffic of a step takes, as the step model asks for it.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ struct LinkTraffic {
 // More GPUs are refused: every group is routed.
 inline constexpr int kMostCountedRanks = 4096;
 
-// How an alltoall gets from one server to another.
+// The paths by which an alltoall gets from one server to another.
 enum class ExchangeWays : std::uint8_t {
   Direct,  // From each GPU to each other.
   Rails,   // Over NVLink to the GPU whose NIC is the receiver's like, as NCCL does (PXN).

@@ -14,7 +14,8 @@
 namespace trainyard {
 namespace {
 
-// How a group of ranks lies on servers, as shares of what each rank sends that leave its server.
+// The spread of a group of ranks over servers, as shares of what each rank sends that leave its
+// server.
 struct Spread {
   double ring = 0.0;      // Each server entered once.
   double exchange = 0.0;  // To all other ranks alike.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which collectives and transfers a step makes, with which ranks and how large: the volumes of each
-// kind of parallelism follow from this list alone. docs/models/step.md has them as formulas.
+// Lists which collectives and transfers a step makes, with which ranks and how large: the volumes
+// of each kind of parallelism follow from this list alone. docs/models/step.md has them as
+// formulas.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +63,8 @@ struct DataCalls {
 // Returns the bytes of an element in the sum of gradients: as the software has it, but no fewer
 // than of a weight.
 [[nodiscard]] int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software);
-// Whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of such
-// software.
+// Returns whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of
+// such software.
 [[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {
   return plan.zero_stage == 1 && software.deals_out_matrices;
 }

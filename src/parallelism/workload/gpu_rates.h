@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast kernels of a training step run on each generation of GPUs, from
+// States how fast kernels of a training step run on each generation of GPUs, from
 // configs/hardware/gpu-rates.yaml, and on one GPU with one software. docs/models/step.md has the
 // equations.
 #pragma once

@@ -37,7 +37,7 @@ struct StateFormat {
 // "adam-bf16" 2 + 2 + 4 without a master copy. Throws ConfigError that lists them.
 [[nodiscard]] StateFormat state_format(std::string_view name);
 
-// Where the gradient of one weight stands before it is added to the accumulated ones.
+// The place where the gradient of one weight stands before it is added to the accumulated ones.
 enum class WeightGradientBuffer : std::uint8_t {
   InPlace,        // The GEMM adds to the accumulated gradient.
   Transient,      // In 16 bits, one matrix at a time.

@@ -60,13 +60,13 @@ struct RecommenderWorkload {
   TableRules rules;
   RecommenderOptimizer table_optimizer = RecommenderOptimizer::Sgd;
   RecommenderOptimizer dense_optimizer = RecommenderOptimizer::Sgd;
-  // Where nothing is said, as the software does it.
+  // Choices of overlap; where nothing is said, as the software does it.
   std::optional<bool> overlap_input = {};
   std::optional<bool> overlap_tables = {};
   std::optional<bool> overlap_data = {};
 };
 
-// Whether the file is a workload with `kind: recommender`; false for what is no YAML, too.
+// Returns whether the file is a workload with `kind: recommender`; false for what is no YAML, too.
 [[nodiscard]] bool is_recommender_workload(const std::filesystem::path& file);
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are

@@ -119,7 +119,7 @@ bool at_limit(const ProfileConstant& constant, double value) {
   return value > 0.999 * constant.most || value < 1.001 * constant.least;
 }
 
-// Where it is by 90 %, within the limits that it is given.
+// Returns its 90 % interval, within the limits that it is given.
 std::array<double, 2> interval(const ProfileConstant& constant, const FittedParameter& fitted) {
   const double half = k90Percent * fitted.standard_error;
   return {std::max(constant.least, std::exp(fitted.value - half)),

@@ -64,7 +64,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Whether the text form's header lines begin with '#', as those of nccl-tests do.
+// Tells whether the text form's header lines begin with '#', as those of nccl-tests do.
 enum class HeaderMark { None, Hash };
 
 // Columns two blanks apart, lines without trailing blanks.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a time is what it is: what each resource would change, which links carry most, what would
-// help most, and what the model leaves out. As text, CSV (resources alone) and JSON.
+// Explains why a time is what it is: what each resource would change, which links carry most, what
+// would help most, and what the model leaves out. As text, CSV (resources alone) and JSON.
 #pragma once
 
 #include <string>

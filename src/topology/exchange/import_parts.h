@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of the catalogue an imported machine is made of. A file rarely names them: what it
-// says must leave one part, or the user names it.
+// Finds the parts of the catalogue that an imported machine is made of. A file rarely names them:
+// what it says must leave one part, or the user names it.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// Where an element stands in the file that it was read from, both from 1; zero for one made here.
+// The place of an element in the file that it was read from, both from 1; zero for one made here.
 // Two places are always equal, so that elements compare by what they say.
 struct XmlPlace {
   int line = 0;

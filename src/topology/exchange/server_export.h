@@ -11,11 +11,11 @@
 
 namespace trainyard {
 
-// Whether any NIC is plugged into a fabric or into another NIC.
+// Returns whether any NIC is plugged into a fabric or into another NIC.
 [[nodiscard]] bool has_network(const Topology& topology);
-// Whether software finds the NIC of use: it is plugged in at both ends, into its server and, where
-// there is a network, into that (NVIDIA/nccl, src/transport/net_ib: ports that are not active are
-// passed over).
+// Returns whether software finds the NIC of use: it is plugged in at both ends, into its server
+// and, where there is a network, into that (NVIDIA/nccl, src/transport/net_ib: ports that are not
+// active are passed over).
 [[nodiscard]] bool is_live_nic(const Topology& topology, NodeId nic, bool network);
 
 // GPUs and live NICs are numbered in the order of the tree. Throws ConfigError for GPUs of several

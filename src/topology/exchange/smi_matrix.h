@@ -47,7 +47,7 @@ struct SmiMatrix {
 // "NV4", "PIX", ...
 [[nodiscard]] std::string to_string(const SmiCell& cell);
 
-// Whether `text` begins like such a matrix, as far as telling file formats apart needs it.
+// Returns whether `text` begins like such a matrix, as far as telling file formats apart needs it.
 [[nodiscard]] bool looks_like_smi_matrix(std::string_view text);
 
 // `name` stands for the file in errors. Takes the columns of all drivers (CPU Affinity, NUMA

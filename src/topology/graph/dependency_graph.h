@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which buffers wait for which, and the cycles among them: where a lossless fabric can deadlock.
+// Finds which buffers wait for which, and the cycles among them: where a lossless fabric can
+// deadlock.
 //
 // A packet that holds the buffer behind link a (at a's target, of a's virtual channel) waits for
 // the buffer behind the link b that it takes next. A routing is free of deadlock if this relation

@@ -19,7 +19,7 @@ namespace trainyard {
 
 [[nodiscard]] Distance path_distance(const Topology& topology, std::span<const LinkId> path);
 
-// Whether the path passes through host memory instead of ending or beginning there.
+// Returns whether the path passes through host memory instead of ending or beginning there.
 [[nodiscard]] bool is_staged(const Topology& topology, std::span<const LinkId> path);
 
 // Sum of link latencies and of the latencies of the nodes in between, and of the last node if it is

@@ -61,8 +61,8 @@ struct Node {
   bool in_network_reduction = false;
 };
 
-// How far two devices of a server are apart, in the terms of nvidia-smi topo and NCCL: below one
-// PCIe switch, below several, through one CPU, through the link between CPUs.
+// The distance of two devices of a server, in the terms of nvidia-smi topo and NCCL: below one PCIe
+// switch, below several, through one CPU, through the link between CPUs.
 enum class Distance : std::uint8_t { None, Pix, Pxb, Phb, Sys };
 
 // The properties of a server that its software decides, not its devices.

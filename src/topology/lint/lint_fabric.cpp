@@ -158,7 +158,8 @@ std::string cycle_text(const LintContext& context, const std::vector<LinkId>& cy
   return text + context.name(topology.link(cycle.front()).source);
 }
 
-// Whether routes between all leaves would take a general router too long and too much memory.
+// Returns whether routes between all leaves would take a general router too long and too much
+// memory.
 bool is_too_large(const LintContext& context) {
   const SwitchGraph& graph = context.graph;
   std::uint64_t leaves = 0;

@@ -124,7 +124,7 @@ class Summary {
     return cluster_.gpus.size() - static_cast<std::size_t>(cluster_.server_gpus.back());
   }
 
-  // Whether the way to `other` crosses the fabric; the leaves it enters by.
+  // Returns whether the way to `other` crosses the fabric; the leaves it enters by.
   bool mark_leaves(NodeId gpu, NodeId other, std::map<NodeId, Leaf>& leaves) {
     std::vector<LinkId> path;
     bool crosses = false;

@@ -96,7 +96,7 @@ struct ServerSpec {
 
   // All nodes of one server.
   [[nodiscard]] std::int64_t devices() const;
-  // Whether all NICs are of one part.
+  // Returns whether all NICs are of one part.
   [[nodiscard]] bool has_equal_nics() const;
 };
 

@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 5> kServerTemplates = {"nvswitch",
 // Checks and reads what `spec.layout` needs of the part that `gpu` names.
 void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                         ServerSpec& spec);
-// Which GPUs are joined, and by how many links, once all GPUs of `spec` are known.
+// Reads which GPUs are joined, and by how many links, once all GPUs of `spec` are known.
 void read_gpu_links(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                     ServerSpec& spec);
 

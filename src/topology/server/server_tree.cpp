@@ -44,7 +44,7 @@ struct Uplink {
   int lanes = 0;
 };
 
-// Where a branch of the tree hangs.
+// The place where a branch of the tree hangs.
 struct Place {
   NodeKind kind = NodeKind::Cpu;
   int index = 0;
