@@ -82,7 +82,7 @@ std::string comma_list(std::span<const std::string> words) {
   tree.fail(entry.place, path, "unknown key " + in_quotes(entry.key) + hint);
 }
 
-// At most as deep as YamlTree::kMaxDepth.
+// Recursion is at most as deep as YamlTree::kMaxDepth.
 void check_all_read(const YamlTree& tree, const YamlValue& value, const std::string& path) {
   if (value.skipped) {
     return;

@@ -41,7 +41,8 @@ class ConfigNode {
   // The value under `key` of this mapping, if it is there.
   [[nodiscard]] std::optional<ConfigNode> optional(std::string_view key) const;
 
-  // Under `key`, the index of the choice, 0 where it is missing; true or false, where it is there.
+  // Return, under `key`, the index of the choice, 0 where it is missing; true or false, where it is
+  // there.
   [[nodiscard]] std::size_t choice_or_first(std::string_view key,
                                             std::span<const std::string_view> choices) const;
   [[nodiscard]] std::optional<bool> optional_bool(std::string_view key) const;

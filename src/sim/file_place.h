@@ -4,7 +4,7 @@
 
 namespace trainyard {
 
-// Both from 1.
+// Line and column both count from 1.
 struct FilePlace {
   int line = 0;
   int column = 0;

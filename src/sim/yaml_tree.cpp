@@ -368,7 +368,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlValue* root_ = nullptr;
 };
 
-// Not beyond the end of `text`, to which `parse` adds a comment.
+// The place is not beyond the end of `text`, to which `parse` adds a comment.
 Place syntax_error_place(const YamlTree& tree, const YAML::Exception& error, std::string_view text,
                          std::size_t origin) {
   if (tree.file_name(origin).empty() || error.mark.is_null()) {

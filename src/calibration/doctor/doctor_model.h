@@ -44,7 +44,7 @@ struct LogPoint {
 // The errors of all rows of a log at once.
 class ErrorDistribution {
  public:
-  // At least one point.
+  // `points` has at least one point.
   ErrorDistribution(const ErrorModel& model, std::span<const LogPoint> points);
   // ln of the density of these residuals, one for each point.
   [[nodiscard]] double log_density(std::span<const double> residuals) const;
@@ -85,8 +85,8 @@ struct Diagnosis {
 
 // Predictions nearer than this in ln(time), at every size, are the same.
 inline constexpr double kSamePrediction = 0.005;
-// Before the log was seen: that the machine is healthy. All faults that were tried share the rest
-// evenly, and so do the candidates of a fault.
+// The probability, before the log was seen, that the machine is healthy. All faults that were tried
+// share the rest evenly, and so do the candidates of a fault.
 inline constexpr double kPriorOfHealth = 0.5;
 // A tail below which an explanation does not fit.
 inline constexpr double kLeastTail = 0.01;

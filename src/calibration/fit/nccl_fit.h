@@ -41,7 +41,7 @@ class NcclFit {
   NcclFit& operator=(const NcclFit&) = delete;
   ~NcclFit();
 
-  // To all tables.
+  // The fit to all tables.
   [[nodiscard]] const Fit& all() const { return all_; }
   // The same with a search that begins at these values instead of those that are assumed: how much
   // the result depends on it.

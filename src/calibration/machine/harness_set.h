@@ -23,7 +23,7 @@ struct HarnessSample {
   double p10 = 0.0;
   double p90 = 0.0;
 
-  // Nothing of that name and kind: 0, or "".
+  // These return 0 or "" where nothing has that name and kind.
   [[nodiscard]] double number(const std::string& name) const;
   [[nodiscard]] std::string text(const std::string& name) const;
 };

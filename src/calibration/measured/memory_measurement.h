@@ -24,7 +24,7 @@ enum class MemoryLevel : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(MemoryLevel level);
 
-// At that level.
+// Returns the use at that level.
 [[nodiscard]] Bytes at_level(const MemoryUse& use, MemoryLevel level);
 
 struct MeasuredMemory {

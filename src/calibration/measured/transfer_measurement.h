@@ -38,7 +38,7 @@ struct MeasuredTransfer {
   double budget_percent = 0.0;
   std::string remark;  // Why the error is what it is; may be empty.
 
-  // From the nearer end of the range; zero inside it.
+  // Returns the error from the nearer end of the range; zero inside it.
   [[nodiscard]] double error_percent(double predicted) const;
 };
 

@@ -214,7 +214,7 @@ std::string read_text(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// As exact as the profile can have it.
+// Writes a value as exactly as the profile can have it.
 std::string exact_text(ConstantKind kind, double value) {
   switch (kind) {
     case ConstantKind::Time:

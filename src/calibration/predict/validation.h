@@ -56,7 +56,8 @@ struct ValidationRow {
   [[nodiscard]] double log_ratio() const;
 };
 
-// Over rows; bias is the mean of ln(predicted / measured), positive where predictions are too slow.
+// Errors over rows; bias is the mean of ln(predicted / measured), positive where predictions are
+// too slow.
 struct ErrorFigures {
   RegimeError large;
   RegimeError small;

@@ -115,13 +115,13 @@ class RobustFit {
   RobustFit& operator=(const RobustFit&) = delete;
   ~RobustFit();
 
-  // To the tables of all systems but this one. `begin` is where the search begins instead of at the
-  // starts of the parameters; what they assume stays. Does not depend on the fits before, except
-  // that the first one, to all tables, finds out what the model says on the way.
+  // Fits to the tables of all systems but this one. `begin` is where the search begins instead of
+  // at the starts of the parameters; what they assume stays. Does not depend on the fits before,
+  // except that the first one, to all tables, finds out what the model says on the way.
   [[nodiscard]] Fit fit(const std::optional<std::string>& without = std::nullopt,
                         const std::optional<std::vector<double>>& begin = std::nullopt);
 
-  // To all tables with other weights, spreads and scale, from `begin`.
+  // Fits to all tables with other weights, spreads and scale, from `begin`.
   [[nodiscard]] Fit fit(const FitChange& change, const std::vector<double>& begin);
   // All rows, table by table, as the model has them at a point.
   [[nodiscard]] std::vector<RobustFitRow> rows_at(const std::vector<double>& point);

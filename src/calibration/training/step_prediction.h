@@ -34,7 +34,7 @@ struct StepConstants {
   std::unique_ptr<nccl::SearchMemory> searches;  // Searches of nodes.
 };
 
-// For one thread: it keeps clusters and the times of collectives that it has seen.
+// Serves one thread: it keeps clusters and the times of collectives that it has seen.
 class StepPrediction {
  public:
   explicit StepPrediction(const StepConstants& constants,
@@ -43,7 +43,7 @@ class StepPrediction {
 
   // Throws ConfigError for what is not modelled, or has no rates.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run);
-  // With these rates in the place of those of the files.
+  // Predicts with these rates in the place of those of the files.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run,
                                  const StepValues& values);
 

@@ -28,7 +28,7 @@ struct StepConstant {
 // The values that a prediction is made with.
 struct StepValues {
   GpuRates rates;
-  // In the place of what each profile of software says that is not zero.
+  // Replaces what each profile of software says that is not zero.
   std::optional<double> host_expert_sync = {};
 
   // `software` with what is said above.

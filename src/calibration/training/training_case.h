@@ -30,7 +30,7 @@ struct TrainingCase {
   std::vector<std::string> settings;
   std::string note;
 
-  // For a run on that many GPUs.
+  // Returns the overrides for a run on that many GPUs.
   [[nodiscard]] ClusterOverrides overrides(const TrainingRun& run) const;
 };
 

@@ -15,7 +15,8 @@
 
 namespace trainyard {
 
-// As printed; several of them may be, and may differ by their rounding. All are positive.
+// The figures as printed; several of them may be, and may differ by their rounding. All are
+// positive.
 struct TrainingMeasurement {
   std::optional<double> step_time_s = {};
   std::optional<double> tokens_per_s = {};  // Tokens of the whole cluster.

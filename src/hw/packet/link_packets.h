@@ -37,9 +37,9 @@ inline constexpr Bytes kPcieReadBoundary{64};  // RCB: root complexes may answer
 // flits of 16 B, a header flit for each packet of at most 256 B of payload.
 inline constexpr std::int64_t kNvlinkFlitBytes = 16;
 inline constexpr std::int64_t kNvlinkMostPayload = 256;
-// For packets of `payload` bytes, 1 ... 256, with `extra` flits (byte enables, address extension);
-// `answers` are flits of responses to equal traffic the other way, which go the same way as the
-// data.
+// Returns the share for packets of `payload` bytes, 1 ... 256, with `extra` flits (byte enables,
+// address extension); `answers` are flits of responses to equal traffic the other way, which go the
+// same way as the data.
 [[nodiscard]] double nvlink_share(Bytes payload, int extra = 0, int answers = 0);
 
 }  // namespace trainyard

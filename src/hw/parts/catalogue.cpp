@@ -19,7 +19,7 @@
 namespace trainyard {
 namespace {
 
-// In the order of the enumerations.
+// The names are in the order of the enumerations.
 constexpr std::array<std::string_view, 5> kEvidences{"datasheet", "measured", "shipped",
                                                      "secondary", "estimate"};
 constexpr auto kFamilies =
@@ -184,7 +184,8 @@ std::string link_name(const ConfigNode& node, const Links& links,
   return link.name;
 }
 
-// From `efficiency`, or from `max_payload` for a PCIe link that gives it instead.
+// Reads the efficiency from `efficiency`, or from `max_payload` for a PCIe link that gives it
+// instead.
 void read_efficiency(const PartReader& reader, const ConfigNode& node, LinkModel& link) {
   link.max_payload = reader.optional(node, "max_payload", payload);
   if (!link.max_payload) {

@@ -48,7 +48,7 @@ struct LinkModel {
   // part gives `max_payload` (PCIe) it is pcie_efficiency of that.
   Sourced<double> efficiency;
   std::optional<Sourced<Bytes>> max_payload;
-  // From one end of the link to the other.
+  // The time from one end of the link to the other.
   Sourced<SimTime> latency;
   // Added at an end where a GPU stands: the way between an SM and the port. Absent where `latency`
   // holds it already (NVLink).

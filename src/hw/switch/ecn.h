@@ -25,7 +25,7 @@ struct RedProfile {
   Bytes kmax{};  // At least kmin; equal to it for a step, as DCTCP wants it.
   double pmax = 1.0;
 
-  // For a link that is `rate` over `reference` as fast.
+  // Returns the profile for a link that is `rate` over `reference` as fast.
   [[nodiscard]] RedProfile scaled(Bandwidth rate, Bandwidth reference) const {
     const double factor = static_cast<double>(rate.bits_per_second()) /
                           static_cast<double>(reference.bits_per_second());

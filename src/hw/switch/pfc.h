@@ -18,7 +18,7 @@ inline constexpr Bytes kPfcWireBytes{84};
 inline constexpr std::int64_t kQuantumBytes = 64;
 inline constexpr std::uint16_t kMaxQuanta = 0xFFFF;
 
-// For how long `quanta` stop a port of this rate.
+// Returns for how long `quanta` stop a port of this rate.
 [[nodiscard]] SimTime pause_time(std::int64_t quanta, Bandwidth rate);
 
 // Quanta that a port may let pass between a pause frame and the last start of a frame of its own:
@@ -143,7 +143,7 @@ class PauseWatchdog {
     SimTime paused{};
   };
 
-  // To be called every `settings.poll`.
+  // Must be called every `settings.poll`.
   Verdict poll(const WatchdogSettings& settings, const Sample& sample);
   [[nodiscard]] bool in_storm() const { return in_storm_; }
 

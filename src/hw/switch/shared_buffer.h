@@ -93,8 +93,9 @@ class SharedBuffer {
  public:
   SharedBuffer(const SharedBufferSettings& settings, std::uint32_t ports, std::uint32_t priorities);
 
-  // Before the first packet. A group that is not set is lossy without limits of its own, a queue
-  // that is not set unlimited. The reserves and the headroom must leave something to share.
+  // Must be called before the first packet. A group that is not set is lossy without limits of its
+  // own, a queue that is not set unlimited. The reserves and the headroom must leave something to
+  // share.
   void set_ingress(std::uint32_t port, std::uint32_t priority, const IngressLimits& limits);
   void set_egress(std::uint32_t port, std::uint32_t priority, const BufferThreshold& threshold);
 

@@ -48,7 +48,7 @@ class SlowReceiver {
   void resume() { is_paused_ = false; }
 
   [[nodiscard]] bool is_paused() const { return is_paused_; }
-  // For how long what waits at `now` will keep it busy.
+  // Returns for how long what waits at `now` will keep it busy.
   [[nodiscard]] SimTime backlog(SimTime now) const {
     return empty_at_ < now ? SimTime() : empty_at_ - now;
   }

@@ -87,7 +87,7 @@ class GoBackNSender {
     }
     return on_ack(settings, expected, now) > 0 ? resend() : retry(settings);
   }
-  // To be called when deadline() has come.
+  // Must be called when deadline() has come.
   Outcome on_timeout(const RetrySettings& settings) { return retry(settings); }
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 

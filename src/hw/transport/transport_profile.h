@@ -38,8 +38,8 @@ struct MarkingPreset {
   // Loads a preset of the file of presets. Throws ConfigError; an unknown name is one at `name`.
   [[nodiscard]] static MarkingPreset load(const std::filesystem::path& file,
                                           const ConfigNode& name);
-  // For a port of this rate; absent if a table has no row within a millionth of it, which is what
-  // rates without and with headers lose by rounding.
+  // Returns the profile for a port of this rate; absent if a table has no row within a millionth of
+  // it, which is what rates without and with headers lose by rounding.
   [[nodiscard]] std::optional<RedProfile> at(Bandwidth rate) const;
 };
 

@@ -56,7 +56,7 @@ struct Paths {
   PathTable nvs_gpu;
 };
 
-// From every vertex to `target`, by vertex.
+// Returns the path from every vertex to `target`, by vertex.
 [[nodiscard]] std::vector<Path> paths_to(const System& system, int target, bool nvb);
 
 [[nodiscard]] Paths find_paths(const System& system, bool nvb);

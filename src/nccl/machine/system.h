@@ -52,7 +52,7 @@ struct SystemGpu {
 struct SystemNet {
   int vertex = 0;
   int host = 0;
-  // As in the file; those of a further host are counted on. Of merged ports, the first.
+  // The number in the file; those of a further host are counted on. Of merged ports, the first.
   int dev = 0;
   int ports = 1;  // Ports that are used as one.
   std::uint64_t asic = 0;
@@ -75,7 +75,7 @@ struct SystemCpu {
 struct System {
   std::vector<Vertex> vertices;
   std::vector<Edge> edges;
-  // In the order of the files, which is what NCCL calls the PCI order.
+  // The devices in the order of the files, which is what NCCL calls the PCI order.
   std::vector<SystemGpu> gpus;
   std::vector<SystemNet> nets;
   std::vector<SystemCpu> cpus;

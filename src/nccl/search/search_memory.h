@@ -26,7 +26,8 @@ struct SearchedNode {
 
 class SearchMemory {
  public:
-  // As search_nodes(). From any thread; two that ask for the same at once may both search.
+  // Returns what search_nodes() returns. From any thread; two that ask for the same at once may
+  // both search.
   [[nodiscard]] std::vector<SearchedNode> nodes(const std::vector<NcclSystem>& files,
                                                 const SearchOptions& options);
   // Different ones.

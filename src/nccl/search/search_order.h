@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order the search tries NICs and GPUs. Its budget is short, so the order decides what it
-// finds.
+// Decides the order in which the search tries NICs and GPUs. Its budget is short, so the order
+// decides what it finds.
 #pragma once
 
 #include <optional>

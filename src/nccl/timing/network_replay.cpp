@@ -10,7 +10,7 @@
 namespace trainyard::nccl {
 namespace {
 
-// Between the replay and an engine, on one clock. Tokens of the replay's own events and of the
+// Connects the replay and an engine, on one clock. Tokens of the replay's own events and of the
 // engine's completions go to handlers of their own.
 class EngineDriver final : private EventHandler {
  public:

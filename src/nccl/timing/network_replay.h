@@ -40,7 +40,7 @@ struct EngineOutcome {
   std::optional<PacketSamples> samples = {};
 };
 
-// As replay(), over an engine of its own. The outcome grows. Zero where there is a complaint.
+// Runs replay() over an engine of its own. The outcome grows. Zero where there is a complaint.
 // Throws ConfigError for NICs without a path.
 [[nodiscard]] SimTime replay_over(const EngineSettings& settings, Routing& routing,
                                   const ReplayNetwork& network, std::span<const ReplayLane> lanes,

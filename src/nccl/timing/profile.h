@@ -52,7 +52,7 @@ struct GpuProfile {
   std::optional<NvlsProfile> nvls = {};  // From Hopper on.
 };
 
-// Beside what the receiver's block costs, until it sees a unit.
+// The costs beside those of the receiver's block, until it sees a unit.
 struct TransportProfile {
   ProtocolTimes latency;
 };

@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 
 struct ReplayConnection {
   std::vector<std::uint32_t> ports = {};  // Ports that its bytes pass.
-  // Until the receiver sees what has left.
+  // The time until the receiver sees what has left.
   SimTime latency = {};
   // The receiver sees flags in each line and need not wait for the last one (LL, LL128). Otherwise
   // it is told when all of the unit is there.

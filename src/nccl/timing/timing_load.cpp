@@ -44,7 +44,7 @@ Wire Timer::State::limited(const Wire& wire, std::size_t channel) const {
   return made;
 }
 
-// On the way between two devices of a server.
+// Adds the load of the path between two devices of a server.
 void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, double weight,
                                    Load& load) const {
   const Topology& topology = cluster.topology;

@@ -127,9 +127,9 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
         .link = scaled(transfer_time(all, rate), traffic),
         .between = scaled(transfer_time(all, node.rate), crossings) + profile.nvls_tree_sync};
   };
-  // Up and down the levels of the tree, with a block at both ends of each that waits and posts.
-  // Channels send their first chunks through the same NICs at once: on two nodes half of them up
-  // and half down, on more all of them into those that have two children.
+  // Data go up and down the levels of the tree, with a block at both ends of each that waits and
+  // posts. Channels send their first chunks through the same NICs at once: on two nodes half of
+  // them up and half down, on more all of them into those that have two children.
   const auto levels =
       static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.nodes - 1)));
   const Bytes first(std::min(loops.bytes, loops.loop) * plan.channels);

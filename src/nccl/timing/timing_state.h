@@ -109,8 +109,8 @@ struct Timer::State {
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
   [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
 
-  // On ports alone, or over the engine, with all units or the first so many. Throws ConfigError
-  // where the engine would have too much to do.
+  // Runs on ports alone, or over the engine, with all units or the first so many. Throws
+  // ConfigError where the engine would have too much to do.
   [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
   [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
                                   std::uint64_t most_units);
@@ -121,7 +121,7 @@ struct Timer::State {
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
-  // For Timer::loads().
+  // Serves Timer::loads().
   void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, Load& load) const;
   void add_load(const NetworkEnds& ends, int channel, double weight, ConnectionLoads& connections,
                 Load& load) const;
@@ -141,7 +141,7 @@ struct Timer::State {
   [[nodiscard]] SimTime ring(const CallPlan& plan);
   [[nodiscard]] SimTime chain(const CallPlan& plan);
   [[nodiscard]] SimTime tree(const CallPlan& plan);
-  // With it.
+  // Time of the kernel, with its base.
   [[nodiscard]] SimTime nvls(const CallPlan& plan);
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
@@ -150,7 +150,7 @@ struct Timer::State {
   [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
   [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
-  // From the time of the device to that of a call.
+  // Turns the time of the device into that of a call.
   void finish(Timing& timing, int channels) const;
   // Time of sends and receives, with the base of the kernel.
   [[nodiscard]] SimTime exchange(Operation operation, Bytes size);

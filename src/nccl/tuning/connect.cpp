@@ -68,13 +68,13 @@ class Connector {
         }
       }
       CHECK(order.size() == as_index(communicator_.ranks), "a ring visits every rank once");
-      // As NCCL prints it: from rank 0 on.
+      // NCCL prints it from rank 0 on.
       std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
     }
     return rings;
   }
 
-  // For each searched channel the first tree, then for each the second one.
+  // Returns for each searched channel the first tree, then for each the second one.
   [[nodiscard]] std::vector<TreeChannel> trees() const {
     TreeChannel none;
     none.up.assign(as_index(communicator_.ranks), kNoRank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what the search found on each node to the channels of a communicator: rings and trees over
-// all ranks (NVIDIA/nccl, src/graph/connect.cc: ncclTopoPreset, ncclTopoPostset; src/init.cc).
+// Leads from what the search found on each node to the channels of a communicator: rings and trees
+// over all ranks (NVIDIA/nccl, src/graph/connect.cc: ncclTopoPreset, ncclTopoPostset; src/init.cc).
 //
 // 1. All ranks take the least of what any found: number of channels, bandwidth, same channels; and
 //    the worst path type, crossNic and tree pattern.

@@ -31,7 +31,8 @@ struct Kind {
   bool heads_only;  // A channel may name its first GPU alone.
   std::optional<Graph> GraphFile::*graph;
 };
-// In the order in which NCCL writes them (src/init.cc: initTransportsRank, dumpGraphs).
+// The kinds are in the order in which NCCL writes them (src/init.cc: initTransportsRank,
+// dumpGraphs).
 constexpr std::array kKinds{
     Kind{0, "ring", 4, 4, false, &GraphFile::ring},
     Kind{1, "tree", 1, 3, false, &GraphFile::tree},

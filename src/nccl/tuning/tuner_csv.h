@@ -27,7 +27,7 @@ struct TunerRow {
   std::int64_t most_bytes = 0;
   Algorithm algorithm = Algorithm::Ring;
   Protocol protocol = Protocol::Simple;
-  // Nothing: any, and for `channels` as NCCL would take.
+  // Nothing means any, and for `channels` as NCCL would take.
   std::optional<int> channels = {};
   std::optional<int> nodes = {};
   std::optional<int> ranks = {};

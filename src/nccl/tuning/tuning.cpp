@@ -263,7 +263,7 @@ class Model {
     return constants_.ll_max[input_.nodes == 1 ? generation_ : second ? 1 : 0][scale_];
   }
 
-  // From bandwidth on the wires to that of the payload.
+  // Returns the ratio of the payload's bandwidth to that on the wires.
   [[nodiscard]] float ratio(Function function, Algorithm algorithm) const {
     if (algorithm == Algorithm::Ring || (uses_nvls(algorithm) && !gathers_or_scatters(function))) {
       return narrow(1.0 * input_.ranks / steps(function));

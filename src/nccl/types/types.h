@@ -77,7 +77,7 @@ enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 [[nodiscard]] std::string_view to_string(Protocol protocol);
 [[nodiscard]] std::string_view to_string(PathType type);
 
-// In any case of letters, as NCCL reads them.
+// Parses names in any case of letters, as NCCL reads them.
 [[nodiscard]] std::optional<Algorithm> parse_algorithm(std::string_view name);
 [[nodiscard]] std::optional<Protocol> parse_protocol(std::string_view name);
 [[nodiscard]] std::optional<Function> parse_function(std::string_view name);

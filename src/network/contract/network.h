@@ -41,7 +41,8 @@ struct ConnectionSpec {
   // Turns for an end that has several NICs, or is a NIC of several cables; otherwise the flow label
   // decides.
   std::optional<NicTurns> nic_turns = {};
-  // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
+  // Number of the path among the equally good ones under RoutingPolicy::Spray: for SprayNetwork
+  // alone to set.
   std::uint32_t path = 0;
   // Traffic class, 0 to 7: for engines with queues, which have a default; others ignore it.
   std::optional<std::uint8_t> priority = {};
@@ -119,8 +120,8 @@ class Network {
   }
   // Returns the samples that PacketOptions::sample_every asked for.
   [[nodiscard]] virtual std::optional<PacketSamples> samples() const { return std::nullopt; }
-  // After the last event: why messages are not complete, such as a cycle of paused links. Nothing
-  // if all are.
+  // Returns, after the last event, why messages are not complete, such as a cycle of paused links.
+  // Nothing if all are.
   [[nodiscard]] virtual std::optional<std::string> complaint() const { return std::nullopt; }
 
  protected:

@@ -18,8 +18,8 @@ struct PortCounters {
   std::uint64_t packets = 0;  // Data packets that were sent.
   Bytes bytes = {};  // On the wire, with control packets and PFC frames, preambles and gaps.
   std::uint64_t ecn_marked = 0;
-  // For lack of room, by a bit error of the link, since it has failed, or in a pause storm that a
-  // watchdog has seen: all, and each of them.
+  // Packets dropped in all, and of these for lack of room, by a bit error of the link, since it has
+  // failed, or in a pause storm that a watchdog has seen.
   std::uint64_t dropped = 0;
   std::uint64_t no_room = 0;
   std::uint64_t bit_errors = 0;
@@ -31,7 +31,7 @@ struct PortCounters {
   SimTime paused = {};                      // While at least one priority was stopped.
   SimTime starved = {};                     // Without credits for the largest packet.
   Bytes queue_most = {};                    // Most that ever waited, in bytes of packets.
-  // Over time, where that was asked for: at most a quarter too high.
+  // Percentiles over time, where that was asked for: at most a quarter too high.
   std::optional<Bytes> queue_p50 = {};
   std::optional<Bytes> queue_p99 = {};
 };

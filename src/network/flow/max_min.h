@@ -42,7 +42,7 @@
 
 namespace trainyard {
 
-// In units of 2^-16 bit/s.
+// A rate in units of 2^-16 bit/s.
 using FlowRate = std::uint64_t;
 inline constexpr int kFlowRateFractionBits = 16;
 
@@ -131,7 +131,7 @@ class MaxMinSolver {
       touched_.push_back(index);
     }
   }
-  // Before the class gets a rate: remembers which one it had.
+  // Remembers, before the class gets a rate, which one it had.
   void note(ClassIndex index) {
     Class& item = classes_[index];
     if (!item.noted) {

@@ -39,8 +39,8 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override;
 
-  // For when nothing is left to happen: what became of the messages that are not complete, one
-  // line, with the links of a deadlock by name. Nothing if all are complete.
+  // Explains, when nothing is left to happen, what became of the messages that are not complete, in
+  // one line, with the links of a deadlock by name. Nothing if all are complete.
   [[nodiscard]] std::optional<std::string> complaint() const override;
 
   [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override;

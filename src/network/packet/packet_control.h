@@ -97,7 +97,7 @@ class PacketControl {
   void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
              const Stamp& stamp);
 
-  // In bits per second, as of `now`.
+  // Returns the rate in bits per second, as of `now`.
   [[nodiscard]] std::uint64_t rate(std::uint32_t connection, Picoseconds now);
   // In a window below one packet, the pause behind a packet is as long as the last ACK makes it,
   // and is over once the window is one packet again.

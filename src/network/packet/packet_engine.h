@@ -94,7 +94,8 @@ class PacketEngine {
   // then of send().
   void run_window(std::vector<Completion>& completions);
 
-  // As they were given, but with as many packets for an ACK as the control asks for.
+  // Returns the options as they were given, but with as many packets for an ACK as the control asks
+  // for.
   [[nodiscard]] const PacketOptions& options() const { return fabric_.options(); }
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] PacketStats stats() const;
@@ -107,7 +108,7 @@ class PacketEngine {
   [[nodiscard]] std::uint64_t storms(const Port& port) const {
     return port.guard == kNoIndex ? 0 : fabric_.guards()[port.guard].storms;
   }
-  // For which it had no credits for the largest packet.
+  // Returns the time for which it had no credits for the largest packet.
   [[nodiscard]] Picoseconds starved_time(const Port& port) const;
   // Payload that left on each link in use, of messages whose last packet has left the source.
   [[nodiscard]] std::vector<std::pair<LinkId, std::int64_t>> payload_by_link() const;

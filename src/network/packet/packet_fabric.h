@@ -43,7 +43,8 @@ class PacketFabric {
   PacketFabric(const Topology& topology, const PacketOptions& options);
 
   [[nodiscard]] const Topology& topology() const { return topology_; }
-  // As they were given, but with as many packets for an ACK as the control asks for.
+  // Returns the options as they were given, but with as many packets for an ACK as the control asks
+  // for.
   [[nodiscard]] const PacketOptions& options() const { return options_; }
   [[nodiscard]] const PacketSizes& sizes() const { return sizes_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
@@ -181,7 +182,7 @@ class PacketFabric {
 
 // The time of these bytes at this rate.
 [[nodiscard]] inline Picoseconds time_at(std::uint64_t bits_per_second, std::int64_t wire) {
-  // At most 65,535 B: 5.3e17.
+  // A packet has at most 65,535 B: 5.3e17.
   constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
   const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
   return static_cast<Picoseconds>((bits + bits_per_second - 1) / bits_per_second);

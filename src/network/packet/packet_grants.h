@@ -54,7 +54,7 @@ class PacketGrants {
 
   // --- Of the target. A request has come. Whether to say once more what has been granted.
   [[nodiscard]] bool take_request(std::uint32_t connection, std::uint32_t number, Picoseconds time);
-  // So many bytes on the line of data that had not come.
+  // Takes so many bytes on the line of data that had not come.
   void on_received(std::uint32_t connection, std::int64_t wire, Picoseconds time);
   // All that was granted to it, modulo 2^32.
   [[nodiscard]] std::uint32_t granted(std::uint32_t connection) const {

@@ -97,9 +97,9 @@ struct PacketOptions {
   int alpha_exponent = -3;
   int lossy_alpha_exponent = 0;
   AdmissionRule admission = AdmissionRule::Guaranteed;
-  // With PFC, what a group owns beside the shared part and its headroom, and how far below its
-  // threshold it must be to let the sender go on.
-  // Source: alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
+  // Bytes that a group owns with PFC beside the shared part and its headroom, and how far below its
+  // threshold it must be to let the sender go on. Source:
+  // alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
   Bytes reserve{4096};
   Bytes resume_offset{3072};
   HeadroomRule headroom = HeadroomRule::Standard;
@@ -119,8 +119,8 @@ struct PacketOptions {
   std::optional<WatchdogSettings> watchdog =
       {};                               // Watchdog of the ports of switches; with PFC only.
   std::vector<LinkFailure> failures{};  // PacketEngine::fail_link() for each.
-  // So long after a failure connections over it take another one of the paths that are left. Only
-  // with retransmission; without a time they stay where they are.
+  // Time after a failure at which connections over it take another one of the paths that are left.
+  // Only with retransmission; without a time they stay where they are.
   std::optional<SimTime> convergence = {};
   std::uint64_t seed = 1;
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
@@ -140,8 +140,8 @@ struct PacketOptions {
   bool queue_times = false;
   SimTime sample_every{};
 
-  // For tests that neither changes anything: every switch is worked through event by event, also
-  // where nothing can reach a threshold; and windows are no longer than this (0: as the links
+  // Settings of tests that neither changes anything: every switch is worked through event by event,
+  // also where nothing can reach a threshold; and windows are no longer than this (0: as the links
   // allow).
   bool always_exact = false;
   SimTime longest_window{};

@@ -14,7 +14,7 @@
 namespace trainyard {
 
 void check_pauses(const PacketOptions& options) {
-  // At less a large buffer would take longer than time has picoseconds.
+  // A slower drain would take longer for a large buffer than time has picoseconds.
   constexpr Bandwidth kLeastDrain(1'000'000);
   constexpr Bytes kMostBuffer = mib(64);
   if (!options.pfc && (options.watchdog || !options.slow_hosts.empty())) {
@@ -117,7 +117,7 @@ void PacketFabric::set_up_pauses(Port& port, const Link& link) {
   }
 }
 
-// Before any path, so that each has a position of its own.
+// Adds hosts before any path, so that each has a position of its own.
 void PacketFabric::add_hosts() {
   for (const SlowHost& host : options_.slow_hosts) {
     const std::size_t before = hosts_.size();
@@ -182,7 +182,7 @@ void PacketWorker::let_go_on(Port& port, Picoseconds start) {
   }
 }
 
-// As next_start(), of a port that something stops, or whose host pauses.
+// Does what next_start() does for a port that something stops, or whose host pauses.
 Picoseconds PacketWorker::next_stopped_start(const Port& port) const {
   Picoseconds start = kNeverTime;
   if (port.lanes != kNoIndex) {

@@ -21,7 +21,7 @@ struct PacketOptions;
 // Throws ConfigError for hosts and watchdogs that make no sense, or do not go with other options.
 void check_pauses(const PacketOptions& options);
 
-// At the port that leads from the host into the fabric.
+// The state at the port that leads from the host into the fabric.
 struct PausingHost {
   SlowReceiver receiver;
   Picoseconds from = 0;
@@ -54,7 +54,7 @@ class PortGuard {
     std::uint64_t packets = 0;
     bool has_packets = false;
   };
-  // At `now`, the end of an interval.
+  // Polls at `now`, the end of an interval.
   PauseWatchdog::Verdict poll(Picoseconds now, const Polled& polled);
 
   // Returns whether polling it could change anything, for a port that is paused or has packets, or

@@ -73,7 +73,7 @@ class ReliableConnection {
   Heard on_answer(std::uint32_t number, bool is_nak, Picoseconds now);
   // Go-back-N goes on with the packet next().number, and waits for no other one.
   [[nodiscard]] std::optional<Psn> goes_back_to() const;
-  // To be called when deadline() has come; kNeverTime if nothing is waited for.
+  // on_timeout() must be called when deadline() has come; kNeverTime if nothing is waited for.
   void on_timeout();
   [[nodiscard]] Picoseconds deadline() const;
   // There were too many retries in a row: nothing is sent any more.

@@ -25,7 +25,7 @@ inline constexpr std::size_t kMostSamples = 5'000'000;
 // Takes samples when the engine asks after each window.
 class PacketSampler {
  public:
-  // At multiples of `interval`; never if that is zero.
+  // Samples at multiples of `interval`; never if that is zero.
   explicit PacketSampler(SimTime interval)
       : interval_(interval.picoseconds()), due_(interval_ > 0 ? interval_ : kNeverTime) {}
 
@@ -33,7 +33,7 @@ class PacketSampler {
   // The border at the end of a window. This and the others throw ConfigError for more samples than
   // kMostSamples.
   void take_at(const PacketEngine& engine, Picoseconds border);
-  // Nothing happened up to `border`.
+  // Takes the samples up to `border`, until which nothing happened.
   void take_until(const PacketEngine& engine, Picoseconds border);
 
   [[nodiscard]] bool is_on() const { return interval_ > 0; }

@@ -45,8 +45,8 @@ struct PacketSwitch {
 struct alignas(64) SwitchLoad {
   // Bytes in its queues and on their way into them in this window.
   std::int64_t held = 0;
-  // As long as it holds no more than this, no group can reach its threshold. Negative once the
-  // buffer is counted.
+  // As long as the switch holds no more than this, no group can reach its threshold. Negative once
+  // the buffer is counted.
   std::int64_t limit = 0;
 
   [[nodiscard]] bool is_open() const { return held <= limit; }

@@ -165,7 +165,7 @@ Packet PacketSenders::next_of(std::uint32_t id, PacketNotes& notes) {
           .flags = ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
-// After a packet began at `start`: when the next one may.
+// Sets when the next packet may begin, after one began at `start`.
 void PacketSenders::pace(SendingEnd& end, const Packet& packet, Picoseconds start) {
   if (end.is_paced || end.was_cut) {
     std::uint64_t rate = end.rate;

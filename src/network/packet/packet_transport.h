@@ -63,7 +63,7 @@ class PacketSenders {
   // The next packet of the connection whose turn it is. Nothing if an ACK has come since.
   [[nodiscard]] std::optional<Packet> take(std::uint32_t source, Picoseconds start,
                                            PacketNotes& notes);
-  // After it began at `start`: the connection takes its next turn when it may.
+  // Lets the connection take its next turn when it may, after a packet began at `start`.
   void go_on(const Port& port, const Packet& packet, Picoseconds start, PacketNotes& notes);
   // An ACK, a CNP, a grant or an alarm has come. A control packet that it makes the source send.
   [[nodiscard]] std::optional<Packet> on_notice(const Packet& packet, Picoseconds time,
@@ -94,7 +94,8 @@ class PacketSenders {
   }
   // Returns the payload of messages that have left, and of the one that leaves.
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
-  // To which it is limited: as of its last packet, or at `time`, and not above its line.
+  // Returns the rate to which it is limited: as of its last packet, or at `time`, and not above its
+  // line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
   // Returns the payload of messages that left, in all and by port.
@@ -102,7 +103,7 @@ class PacketSenders {
     return ends_[connection].sent_bytes;
   }
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
-  // If what controls the senders is a profile.
+  // Returns the control of the senders if it is a profile.
   [[nodiscard]] PacketControl* control() { return control_ ? &*control_ : nullptr; }
   [[nodiscard]] const PacketControl* control() const { return control_ ? &*control_ : nullptr; }
 

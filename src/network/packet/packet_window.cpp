@@ -83,7 +83,7 @@ void PacketWorker::run_ports() {
   }
 }
 
-// To the ports that take it: what links of this part bring.
+// Hands to ports what links of this part bring.
 void PacketWorker::hand_out() {
   const auto count = static_cast<std::uint32_t>(gets_.size());
   for (std::uint32_t slot = 0; slot < count; ++slot) {
@@ -106,7 +106,7 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   *place = slot;
 }
 
-// To the port that takes it.
+// Hands it to the port that takes it.
 inline void PacketWorker::hand(std::uint32_t slot) {
   Due& due = gets_[slot];
   __builtin_prefetch(positions_.data() + due.packet.position);  // Behind the last at an end.
@@ -388,7 +388,7 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   pass_on(port, index, packet, start);
 }
 
-// So many bytes are behind the packet in its queue: more than Kmin.
+// Marks a packet with so many bytes behind it in its queue: more than Kmin.
 void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
   if (packet.has(Packet::kMarked)) {
     return;

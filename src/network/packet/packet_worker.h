@@ -51,7 +51,7 @@ class alignas(64) PacketWorker {
   PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
                PacketWatch& watch, std::uint32_t part);
 
-  // After anything was set up: where the tables of the fabric are now.
+  // Reads, after anything was set up, where the tables of the fabric are now.
   void look_up();
   // Windows of another length, from `begin` on: everything that is due is put down anew.
   void start_over(Picoseconds window, Picoseconds begin);

@@ -30,7 +30,7 @@ class PacketLosses {
 
   explicit PacketLosses(std::uint64_t seed) : seed_(seed) {}
 
-  // At least 0 and less than 1.
+  // The rate is at least 0 and less than 1.
   void set_bit_error_rate(LinkId link, double rate);
   // Makes the link fail; of several times the first counts.
   void fail(LinkId link, Picoseconds time);

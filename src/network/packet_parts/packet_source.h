@@ -62,8 +62,8 @@ class alignas(64) PacketSource {
     }
   }
 
-  // As many as let no other source's be in the same line of a cache: ports of different workers
-  // would wait for each other.
+  // As many connections as keep those of another source out of the same line of a cache: ports of
+  // different workers would wait for each other.
   static constexpr std::size_t kLeastWaiting = 5;
 
   struct Waiting {

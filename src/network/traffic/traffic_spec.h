@@ -73,7 +73,7 @@ struct ListedFlow {
   std::optional<std::uint8_t> priority;  // Instead of the group's.
 };
 
-// In the order of their starts.
+// Flows in the order of their starts.
 struct ListedTraffic {
   std::vector<ListedFlow> flows;
 };

@@ -259,7 +259,7 @@ SimTime recomputed(const StepJob& job, const PassTimes& compute) {
   return recomputed_selectively(compute, job.software.recomputes_products);
 }
 
-// As step_time.cpp has them.
+// Adds the host's time as step_time.cpp does.
 void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
               const PassCalls& calls, PassKind kind, PassUnit& unit) {
   if (kind == PassKind::WeightGradient) {

@@ -40,10 +40,10 @@ struct UnitPhase {
 };
 
 struct PassUnit {
-  // Before anything runs: the host waits for counts of tokens.
+  // Time before anything runs: the host waits for counts of tokens.
   SimTime sync;
   std::vector<UnitPhase> phases;
-  // Beside all of them: tokens of another micro-batch.
+  // Calls beside all of them: tokens of another micro-batch.
   std::vector<UnitCall> beside;
   // It is not over before the host, which begins behind `sync`, has launched it.
   SimTime host;

@@ -45,7 +45,7 @@ struct TimedPass {
 struct PipelineTimeline {
   std::vector<std::vector<TimedPass>> ranks;  // In the order of execution.
 
-  // From the first start, at zero, to the last end.
+  // Returns the time from the first start, at zero, to the last end.
   [[nodiscard]] SimTime makespan() const;
   // The longest time from the first start to the last end of one rank: the step where no barrier
   // comes before the optimizer.

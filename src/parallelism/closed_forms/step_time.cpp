@@ -213,7 +213,7 @@ void StepModel::add_activation_copies(int of_model, StepPasses& passes) const {
       difference_or_zero(job_.host->copy_to_gpu(size), passes.backward());
 }
 
-// With full recomputation, of a layer that takes `forward` with all its traffic.
+// Returns, with full recomputation, the time of a layer that takes `forward` with all its traffic.
 SimTime StepModel::run_again(const ModelLayer& layer, const PassTimes& compute,
                              const PassCalls& calls, SimTime forward) {
   const FullRecompute kind = job_.software.full_recompute;

@@ -27,7 +27,7 @@ namespace trainyard {
 
 // The network of a cluster, for the traffic of one graph or of several at once.
 struct SharedNetwork {
-  // Not for Fidelity::Analytical. The arguments must outlive this.
+  // Does not take Fidelity::Analytical. The arguments must outlive this.
   SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity);
 
   Routing routing;
@@ -40,7 +40,7 @@ class NetworkTraffic final : public GraphTraffic, private EventHandler {
   // For one graph, not folded; the arguments must outlive this.
   NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network);
 
-  // Only of calls that move no data.
+  // Returns a time only for calls that move no data.
   [[nodiscard]] std::optional<SimTime> call_time(const GraphCommunicator& communicator,
                                                  const GraphCall& call) override;
   [[nodiscard]] std::optional<SimTime> message_time(int from, int to, Bytes size) override;

@@ -122,7 +122,7 @@ void GraphRun::end(OperationId id) {
       ready_.push_back(queue.front());
     }
   }
-  // In falling order, as the last one is started first.
+  // The order is falling, as the last one is started first.
   for (std::size_t index = successors_.first[id.value() + 1];
        index-- > successors_.first[id.value()];) {
     const OperationId after = successors_.next[index];
@@ -215,7 +215,7 @@ std::int64_t GraphRun::factor_of(const RankState& rank) const {
   return kPartsPerMillion + most;
 }
 
-// After what runs on the rank has changed.
+// Runs after what runs on the rank has changed.
 void GraphRun::change_speeds(RankState& rank) {
   const std::int64_t factor = factor_of(rank);
   for (const OperationId id : rank.computing) {

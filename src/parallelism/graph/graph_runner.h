@@ -36,7 +36,7 @@ struct GraphTiming {
   StepPart slowed_by = StepPart::Data;
 };
 
-// In a run that did not end.
+// A wait in a run that did not end.
 struct GraphWait {
   OperationId operation;
   std::optional<OperationId> waits_for;  // Nothing: a rank that never comes, or the network.

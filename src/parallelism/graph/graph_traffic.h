@@ -27,7 +27,7 @@ class GraphTraffic {
                                                          const GraphCall& call) = 0;
   [[nodiscard]] virtual std::optional<SimTime> message_time(int from, int to, Bytes size) = 0;
 
-  // Only where there is no time: `done` is woken with `token` at the end.
+  // Starts a call without a time of its own: `done` is woken with `token` at the end.
   virtual void start_call(const GraphCommunicator& communicator, const GraphCall& call,
                           EventHandler& done, std::uint64_t token) = 0;
   virtual void start_message(int from, int to, Bytes size, EventHandler& done,

@@ -135,12 +135,13 @@ class OperationGraph {
                        const GraphMessage& message);
   OperationId add_receive(StreamId stream, std::string_view name, StepPart part,
                           const GraphMessage& message);
-  // Between any two operations; those of one stream that runs as listed need none.
+  // Adds a dependency between any two operations; those of one stream that runs as listed need
+  // none.
   void add_dependency(OperationId before, OperationId after);
 
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] bool is_folded() const { return is_folded_; }
-  // In the graph, rising.
+  // Returns the ranks in the graph, rising.
   [[nodiscard]] std::span<const int> present() const { return present_; }
   [[nodiscard]] bool has_rank(int rank) const;
   [[nodiscard]] std::span<const GraphStream> streams() const { return streams_; }

@@ -132,7 +132,7 @@ void StepLowering::add_rank(int rank) {
   add_end(writing);
 }
 
-// With ZeRO 1 and 2 and overlap: what the last step's optimizer left in shards.
+// Gathers, with ZeRO 1 and 2 and overlap, what the last step's optimizer left in shards.
 void StepLowering::gather_first_weights(Writing& writing) {
   if (!gathers_beside() || plan_.zero_stage < 1 || shards_weights()) {
     return;
@@ -363,7 +363,7 @@ int StepLowering::place_of(int stage, const Pass& pass) const {
   }
 }
 
-// Nothing where there is no stage, or it is on the same rank.
+// Returns nothing where there is no stage, or it is on the same rank.
 std::optional<GraphMessage> StepLowering::message(const Writing& writing, const Pass& pass,
                                                   bool is_received) const {
   if (pass.kind == PassKind::WeightGradient) {

@@ -47,7 +47,7 @@ struct StepGraph {
   std::vector<LoweredPass> passes;  // Passes by rank in the graph, in the order of the schedule.
 };
 
-// For a plan that passed check(); throws as check_modelled().
+// Lowers a plan that passed check(); throws as check_modelled().
 [[nodiscard]] StepGraph lower_step(const StepJob& job, Folding folding);
 
 }  // namespace trainyard

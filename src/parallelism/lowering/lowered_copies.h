@@ -28,7 +28,7 @@ class LoweredCopies {
   LoweredCopies(const StepJob& job, const StepUnits& units, LoweredRank& rank)
       : job_(job), units_(units), rank_(rank) {}
 
-  // Before and after a unit is written; `next` follows it.
+  // These are called before and after a unit is written; `next` follows it.
   void begin_unit(const UnitOfPass& unit, const UnitOfPass* next);
   void end_unit(const UnitOfPass& unit);
 

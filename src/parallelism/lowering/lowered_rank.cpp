@@ -53,7 +53,7 @@ std::string_view group_name(RankGroupKind kind) {
 
 }  // namespace
 
-// As expert_domains() for the first rank of the group, here for any of them.
+// Does what expert_domains() does for the first rank of the group, for any of them.
 std::vector<int> PlanCommunicators::part_of(const std::vector<int>& group, int rank,
                                             ExpertPath path) const {
   if (path == ExpertPath::Group) {

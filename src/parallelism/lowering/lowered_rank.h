@@ -32,7 +32,7 @@ class PlanCommunicators {
         domain_of_rank_(domain_of_rank),
         graph_(graph) {}
 
-  // With which `rank` works.
+  // Returns the communicator with which `rank` works.
   [[nodiscard]] CommunicatorId of(RankGroupKind kind, int rank,
                                   ExpertPath path = ExpertPath::Group);
   // Returns the communicator of all ranks.
@@ -82,22 +82,22 @@ class LoweredRank {
     front_.insert(front_.end(), ids.begin(), ids.end());
   }
 
-  // After everything before.
+  // Adds computation after everything before.
   OperationId compute(std::string_view name, StepPart part, SimTime time);
   void unit(const NamedUnit& unit);
   void call(const UnitCall& call, std::string_view name);
   void barrier(std::string_view name);
-  // On another stream than computation, without the GPU: after everything before, or beside what
-  // follows, after `before`.
+  // Adds work on another stream than computation, without the GPU: after everything before, or
+  // beside what follows, after `before`.
   OperationId host(const std::string& on, std::string_view name, StepPart part, SimTime time);
   OperationId host_beside(const std::string& on, std::string_view name, StepPart part, SimTime time,
                           const std::vector<OperationId>& before);
-  // Beside what follows, one after the other, after `before`; the last of them.
+  // Adds calls beside what follows, one after the other, after `before`; returns the last of them.
   std::optional<OperationId> calls_beside(const std::vector<UnitCall>& calls, std::string_view name,
                                           const std::vector<OperationId>& before);
 
-  // On the stream of computation, after everything before, or on one of its own. Returns what to
-  // wait for.
+  // Sends on the stream of computation, after everything before, or on one of its own. Returns what
+  // to wait for.
   OperationId send(std::string_view name, const GraphMessage& message, bool is_beside);
   OperationId receive(std::string_view name, const GraphMessage& message, bool is_beside);
 

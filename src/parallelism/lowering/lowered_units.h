@@ -53,7 +53,7 @@ class StepUnits {
 
   [[nodiscard]] UnitIndex embedding() const { return job_.model.layers.size(); }
   [[nodiscard]] UnitIndex head() const { return job_.model.layers.size() + 1; }
-  // In the order of a forward pass.
+  // Returns the units in the order of a forward pass.
   [[nodiscard]] std::vector<UnitIndex> units_of(const PipelineStage& stage) const;
   [[nodiscard]] const NamedUnit& unit(UnitIndex index, PassKind kind);
   [[nodiscard]] std::string name_of(UnitIndex index) const;

@@ -314,7 +314,7 @@ class RankWalk {
     return plan_.offload.activations && unit.place == StepPlace::Layer;
   }
 
-  // On the host, and for the time of two forwards also here.
+  // Keeps the unit on the host, and for the time of two forwards also here.
   void keep(const Unit& unit, Extra& extra) {
     if (!is_offloaded(unit)) {
       held_.kept += unit.kept.forward - unit.logits;

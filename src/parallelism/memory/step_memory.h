@@ -75,7 +75,7 @@ struct MemoryMoment {
   [[nodiscard]] std::string where() const;
 };
 
-// In host memory, for plans with offload.
+// Bytes in host memory, for plans with offload.
 struct HostedMemory {
   Bytes optimizer = {};    // States, and weights where those are the master copy.
   Bytes gradients = {};    // Gradients of the rank's shard.

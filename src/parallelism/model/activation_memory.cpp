@@ -17,7 +17,7 @@ std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
-// Over how many ranks things are split.
+// The numbers of ranks over which things are split.
 struct Splits {
   // Degree of what tensor ranks share: heads, inner vectors, vocabulary.
   std::int64_t tensor = 1;
@@ -252,7 +252,7 @@ std::vector<SavedTensor> alternate_products(const Model& model, const ModelLayer
   return std::move(list).tensors();
 }
 
-// For each logit.
+// The bytes of each logit.
 struct LogitBytes {
   std::int64_t kept = 0;
   std::int64_t working = 0;

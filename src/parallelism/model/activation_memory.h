@@ -92,7 +92,8 @@ struct SavedTensor {
 [[nodiscard]] std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& layer,
                                                     const ParallelPlan& plan,
                                                     const ActivationOptions& options);
-// Beside the layers: of the stage that has the embedding, and of the one that has the head.
+// Return the tensors beside the layers: of the stage that has the embedding, and of the one that
+// has the head.
 [[nodiscard]] std::vector<SavedTensor> embedding_tensors(const Model& model,
                                                          const ParallelPlan& plan,
                                                          const ActivationOptions& options);

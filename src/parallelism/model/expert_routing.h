@@ -53,7 +53,7 @@ struct ExpertLoads {
   std::optional<double> capacity = {};
   std::vector<Layers> layers = {};
 
-  // As if nothing were said of them.
+  // Returns whether the loads are as if nothing were said of them.
   [[nodiscard]] bool is_even() const { return imbalance == 1.0 && !capacity && layers.empty(); }
 };
 

@@ -220,7 +220,7 @@ std::int64_t attention_parameters(const Model& model, const Attention& attention
          linear(latent.heads * latent.value_size, model.hidden, output_bias);
 }
 
-// Beside the two norms of each layer.
+// Counts the parameters of norms beside the two norms of each layer.
 std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
   std::int64_t count = 0;
   if (attention.has_qk_norm) {

@@ -128,7 +128,7 @@ struct Model {
   std::string name;  // Name of the file.
   std::string title;
   std::int64_t hidden = 0;
-  // With padding, if the source trains with it; 0: tokens are patches.
+  // Tokens of the vocabulary, with padding, if the source trains with it; 0: tokens are patches.
   std::int64_t vocabulary = 0;
   bool has_tied_embeddings = false;
   std::int64_t learned_positions = 0;  // 0: rotary or none.
@@ -169,7 +169,7 @@ struct ParameterCount {
 // Returns the parameters that a token meets: of the routed experts only the active ones.
 [[nodiscard]] std::int64_t active_parameters_of(const Model& model);
 
-// In any of its layers.
+// Returns whether any of its layers has experts.
 [[nodiscard]] bool has_experts(const Model& model);
 
 // Strict; throws ConfigError with the place of the mistake. Files must have a source.

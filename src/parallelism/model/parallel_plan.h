@@ -30,7 +30,7 @@ enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
                                            PlanAxis::Pipeline};
 
-// As workload files have them: "selective", "alltoall", "pipeline".
+// Returns the word of workload files: "selective", "alltoall", "pipeline".
 [[nodiscard]] std::string_view to_string(Recompute recompute);
 [[nodiscard]] std::string_view to_string(ContextParallelism kind);
 [[nodiscard]] std::string_view to_string(PlanAxis axis);
@@ -82,8 +82,8 @@ struct ParallelPlan {
   std::optional<ParameterServers> servers = {};
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
-  // From the axis whose ranks are neighbours to the one whose ranks are furthest apart; each once.
-  // Expert ranks are dealt out over all but the pipeline, in the same order.
+  // Axes from the one whose ranks are neighbours to the one whose ranks are furthest apart; each
+  // once. Expert ranks are dealt out over all but the pipeline, in the same order.
   std::array<PlanAxis, 4> order = kMegatronOrder;
 
   [[nodiscard]] int ranks() const { return tensor * context * pipeline * data; }
@@ -96,7 +96,7 @@ struct ParallelPlan {
   [[nodiscard]] int shards() const { return shard_group == 0 ? gradient_ranks() : shard_group; }
   [[nodiscard]] std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
-  // In a micro-batch on one rank.
+  // Returns the tokens of a micro-batch on one rank.
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence / context; }
   [[nodiscard]] PipelineShape pipeline_shape() const {
     return {.schedule = schedule,

@@ -25,8 +25,8 @@ struct PassTimes {
   StepParts weight_gradient;
 };
 
-// Without what is computed again. `load`: what the experts of this rank get over the mean of all
-// ranks.
+// Returns the times without what is computed again. `load`: what the experts of this rank get over
+// the mean of all ranks.
 [[nodiscard]] PassTimes layer_times(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const OperatorTimes& operators,
                                     double load = 1.0);

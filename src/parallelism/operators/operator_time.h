@@ -39,18 +39,18 @@ class OperatorTimes {
  public:
   explicit OperatorTimes(const ComputeRates& rates) : rates_(rates) {}
 
-  // At the precision of the linear layers, or in 16 bits.
+  // Times a product at the precision of the linear layers, or in 16 bits.
   [[nodiscard]] SimTime linear(const Gemm& gemm) const {
     return time_of(gemm, rates_.linear_rate * alignment(gemm));
   }
   [[nodiscard]] SimTime product(const Gemm& gemm) const {
     return time_of(gemm, rates_.gemm_rate * alignment(gemm));
   }
-  // As linear(), with K cut into parts where the output alone has too few tiles for all
-  // multiprocessors: of the gradient of a small matrix over many samples. Sums of parts, in 32
+  // Times linear() with K cut into parts where the output alone has too few tiles for all
+  // multiprocessors: for the gradient of a small matrix over many samples. Sums of parts, in 32
   // bits, are written and read once for each part.
   [[nodiscard]] SimTime linear_over_long_k(const Gemm& gemm) const;
-  // As linear(), of experts.
+  // Times linear() of experts.
   [[nodiscard]] SimTime grouped(const Gemm& gemm) const {
     return time_of(gemm, rates_.linear_rate * rates_.grouped_gemm * alignment(gemm));
   }
@@ -74,7 +74,7 @@ class OperatorTimes {
   [[nodiscard]] SimTime gathered_weights(double weights) const {
     return memory(weights * rates_.gather_bytes);
   }
-  // At the rate of memory alone.
+  // Returns the time at the rate of memory alone.
   [[nodiscard]] SimTime memory(double bytes) const;
 
  private:

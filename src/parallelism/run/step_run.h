@@ -75,7 +75,7 @@ struct StepRun {
   // The least share of its rate that a group, or a message between stages, has beside those of its
   // kind.
   double least_share = 1.0;
-  // In what collectives were beyond the rows that the profile rests on, if it says.
+  // Names what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
   std::optional<StepGraphRun> graph = {};          // Run of StepMethod::Graph.
   std::optional<ParameterServerRun> servers = {};  // Run of a plan with parameter servers, instead.
@@ -85,8 +85,8 @@ struct StepRun {
 // The one kind of GPU that all ranks have. Throws ConfigError if there are several.
 [[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue);
 
-// On all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and for
-// what is not modelled.
+// Runs on all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and
+// for what is not modelled.
 [[nodiscard]] StepRun run_workload(const Cluster& cluster, const Workload& workload,
                                    const SoftwareProfile& software, const StepTables& tables);
 

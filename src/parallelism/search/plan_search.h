@@ -44,7 +44,8 @@ struct SearchTask {
 
 struct SearchOptions {
   std::size_t best = 10;  // How many plans are wanted.
-  // Also wanted: plans that no other one beats in time, memory, network bytes and energy together.
+  // Asks also for the plans that no other one beats in time, memory, network bytes and energy
+  // together.
   bool wants_front = false;
   // Prunes by lower bounds; false: every plan that fits is timed.
   bool prunes = true;

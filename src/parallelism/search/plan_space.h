@@ -41,7 +41,7 @@ struct PlanAxes {
 // `domain_gpus`: GPUs of an NVLink domain, over which tensor ranks are spread.
 [[nodiscard]] PlanAxes default_axes(const Workload& workload, int gpus, int domain_gpus);
 
-// More combinations than anybody waits for.
+// Limit beyond which nobody waits for the combinations.
 inline constexpr std::size_t kMostPlans = 1'000'000;
 
 // All combinations on so many GPUs, the last axis changing first. Left out are those whose ranks do

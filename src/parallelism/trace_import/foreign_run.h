@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-// As StepTables (step_run.h) has them.
+// The tables that StepTables (step_run.h) has.
 struct ForeignTables {
   const Catalogue& catalogue;
   const nccl::Profile* nccl = nullptr;

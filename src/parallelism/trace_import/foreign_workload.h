@@ -28,7 +28,7 @@ namespace trainyard {
 struct ForeignWorkload {
   ForeignFormat format = ForeignFormat::Goal;
   OperationGraph graph;
-  // With their numbers: "412 CPU operators that launch nothing".
+  // Kinds of entries with their numbers: "412 CPU operators that launch nothing".
   std::vector<std::string> left_out = {};
   std::vector<std::string> notes = {};  // Assumptions; one line each.
 };

@@ -127,7 +127,7 @@ class KinetoGraph {
     }
   }
 
-  // From the first start to the last end, as recorded.
+  // Returns the time from the first start to the last end, as recorded.
   SimTime add_rank(int rank, const KinetoTrace& trace) {
     if (trace.events.empty()) {
       fail_foreign(trace.name, "traceEvents", "operations of a GPU", "none");

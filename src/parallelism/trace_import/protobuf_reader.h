@@ -29,7 +29,7 @@ class ProtobufReader {
   ProtobufReader(std::string_view text, std::string place)
       : text_(text), place_(std::move(place)) {}
 
-  // Nothing at the end.
+  // Returns nothing at the end.
   [[nodiscard]] std::optional<ProtobufField> next();
   // The bytes of a message whose length stands before it, as in files with many. Nothing at the
   // end.

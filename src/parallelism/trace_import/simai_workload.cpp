@@ -338,7 +338,7 @@ class SimAiGraph {
     return found->second;
   }
 
-  // On that stream, or nothing.
+  // Adds a call on that stream, or nothing.
   std::optional<OperationId> add_call(StreamId stream, const SimAiLayer& layer, std::size_t pass,
                                       std::optional<StepPart> part = {}) {
     const SimAiCall& call = layer.calls[pass];

@@ -49,7 +49,7 @@ inline constexpr nccl::Version kStepVersion = nccl::Version::V2_28;
 
 class ClusterTimes final : public GroupTimes {
  public:
-  // As NCCL would run collectives, by its event model.
+  // Runs collectives as NCCL would, by its event model.
   struct Nccl {
     const Catalogue& catalogue;
     const nccl::Profile& profile;
@@ -75,7 +75,8 @@ class ClusterTimes final : public GroupTimes {
   // The least share of its own rate that a group of the plan, or a message, has beside the others
   // of its kind; 1 where none of those asked for shares a link that it fills.
   [[nodiscard]] double least_share() const { return asked_->least_share; }
-  // In what these were beyond the rows of the profile, where it was fitted to those of one machine.
+  // Names what these were beyond the rows of the profile, where it was fitted to those of one
+  // machine.
   [[nodiscard]] const std::set<std::string>& beyond_profile() const { return beyond_profile_; }
   // Servers by rank.
   [[nodiscard]] const std::vector<int>& servers() const { return server_of_rank_; }
@@ -167,7 +168,7 @@ class ClusterTimes final : public GroupTimes {
   std::vector<Share> shares_;
   std::map<std::pair<std::vector<Use>, Groups>, std::vector<Slowest>> known_slowest_;
   std::map<Groups, std::vector<Slowest>> known_messages_;
-  // With the index of a share.
+  // Times with the index of a share.
   std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
       collectives_;
   std::map<std::tuple<int, int, Bytes, std::optional<std::size_t>>, SimTime> transfers_;

@@ -71,7 +71,7 @@ std::array<std::int64_t, 3> GroupShapes::words_of(LinkId id) const {
           link.latency.picoseconds()};
 }
 
-// In whatever order its links are.
+// Describes a device, whatever the order of its links.
 void GroupShapes::describe_device(NodeId device, std::vector<std::int64_t>& text) const {
   std::vector<std::array<std::int64_t, 3>> links;
   for (const LinkId link : cluster_.topology.links_from(device)) {

@@ -18,8 +18,9 @@ class GroupTimes {
   GroupTimes& operator=(const GroupTimes&) = delete;
   virtual ~GroupTimes() = default;
 
-  // From now on groups of this plan work at the same time as those of their kind; without a plan,
-  // and where it is not known what they share, each is alone. A plan never makes a time shorter.
+  // Lets groups of this plan work from now on at the same time as those of their kind; without a
+  // plan, and where it is not known what they share, each is alone. A plan never makes a time
+  // shorter.
   virtual void use_plan(const ParallelPlan& /*plan*/) {}
   // Returns the time of one collective of these ranks, in their order; `size` in the sense of
   // nccl-tests. At least two ranks.

@@ -30,7 +30,7 @@ struct LinkTraffic {
   [[nodiscard]] Bytes total() const;
 };
 
-// More GPUs are refused: every group is routed.
+// Limit beyond which GPUs are refused: every group is routed.
 inline constexpr int kMostCountedRanks = 4096;
 
 // The paths by which an alltoall gets from one server to another.

@@ -22,7 +22,7 @@ class SharedTimes final : public GroupTimes {
   // equal answers from all of them.
   explicit SharedTimes(Maker make) : make_(std::move(make)) {}
 
-  // From any thread. Two that ask for the same at once may both work it out.
+  // Any thread may call these. Two that ask for the same at once may both work it out.
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
                                    Bytes size) override;
   [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override;

@@ -50,8 +50,8 @@ struct PassCalls {
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
 
-// With the ends of the model that the stage has; a tied head has weights of its own behind another
-// stage than the embedding's.
+// Counts the ends of the model that the stage has, too; a tied head has weights of its own behind
+// another stage than the embedding's.
 [[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
                                               const ParallelPlan& plan);
 

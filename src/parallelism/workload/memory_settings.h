@@ -15,8 +15,9 @@ namespace trainyard {
 
 // Bytes for each parameter, by what shards them. arXiv 1910.02054, section 3.
 struct StateFormat {
-  // As they rest; sharded from ZeRO stage 3 on. Where they are wider than `compute` they are also
-  // the master copy: from stage 1 on sharded, beside a whole copy for the layers before stage 3.
+  // Bytes of weights as they rest; sharded from ZeRO stage 3 on. Where they are wider than
+  // `compute` they are also the master copy: from stage 1 on sharded, beside a whole copy for the
+  // layers before stage 3.
   std::int64_t weight = 2;
   std::int64_t compute = 2;   // As layers use them: gathered weights, gradients of one layer.
   std::int64_t gradient = 4;  // Accumulated; sharded from ZeRO stage 2 on.

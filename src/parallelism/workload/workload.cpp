@@ -137,7 +137,7 @@ OverlapChoice read_overlap(const ConfigNode& root) {
   return overlap;
 }
 
-// Before the model is looked for, which is in another folder.
+// Checks the kind before the model is looked for, which is in another folder.
 void check_kind(const ConfigNode& root) {
   if (root.is_map() && root.choice_or_first("kind", kWorkloadKinds) != 0) {
     const ConfigNode kind = root.required("kind");

@@ -58,7 +58,8 @@ struct Workload {
 [[nodiscard]] std::string compose_workload(ConfigDocument& document,
                                            const std::filesystem::path& models,
                                            const std::vector<std::string>& settings);
-// As load_workload(), of a document that is already parsed; the name is that of the document.
+// Builds what load_workload() loads from a document that is already parsed; the name is that of the
+// document.
 [[nodiscard]] Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                                       const std::vector<std::string>& settings = {});
 

@@ -25,7 +25,7 @@ struct HtmlUnit {
   std::vector<Inside> inside = {};
 };
 
-// Between two units; `forth` and `back` are of the busiest link in each direction.
+// An edge between two units; `forth` and `back` are of the busiest link in each direction.
 struct HtmlEdge {
   int from = 0;
   int to = 0;

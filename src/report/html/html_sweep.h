@@ -29,7 +29,7 @@ struct HtmlSweep {
   std::vector<Key> keys = {};
   std::vector<Figure> figures = {};
   std::vector<Row> rows = {};
-  // To begin with: keys of the axes, the figure of the lines, and what it is traded for.
+  // The choice to begin with: keys of the axes, the figure of the lines, and what it is traded for.
   std::size_t x = 0;
   std::size_t y = 0;
   std::size_t first = 0;

@@ -406,7 +406,7 @@ std::string render(const CollectiveReport& report, Format format) {
   CHECK(false, "unknown format");
 }
 
-// As nccl-tests since 2.13 does it: by the number of digits before the point.
+// Formats as nccl-tests since 2.13 does: by the number of digits before the point.
 std::string nccl_number(double value, int width) {
   int digits = 0;
   for (double power = 1.0; value >= power && digits < width; power *= 10.0) {

@@ -69,7 +69,7 @@ struct CollectiveReport {
   bool show_bounds = false;  // Rows have bounds: adds them, and how close each row comes.
 };
 
-// From this size on, up to the next one, the algorithm is the fastest.
+// The size from which on, up to the next one, the algorithm is the fastest.
 struct Crossover {
   Bytes size;
   std::string algorithm;

@@ -26,8 +26,8 @@ struct PlanReport {
   std::vector<std::string> notes = {};  // One line each; what the twin is not sure about.
 };
 
-// For people: what the search found, channels, NCCL's cost model, and for each size what is chosen
-// and what everything else would have cost.
+// Renders for people what the search found, channels, NCCL's cost model, and for each size what is
+// chosen and what everything else would have cost.
 [[nodiscard]] std::string render_plan_table(const PlanReport& report);
 
 // The lines that NCCL prints at NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING, without

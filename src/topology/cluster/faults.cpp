@@ -384,7 +384,7 @@ class Breaker {
   std::vector<ServerId> servers_;
 };
 
-// Without the server, which the line names once.
+// Leaves out the server, which the line names once.
 std::string short_name(const Topology& topology, NodeId node) {
   const std::string& name = topology.node(node).name;
   const std::size_t slash = name.rfind('/');

@@ -29,7 +29,7 @@ class ServerKinds {
  public:
   ServerKinds(const Cluster& cluster, const SwitchGraph& graph);
 
-  // In order of their first servers.
+  // Returns the kinds in order of their first servers.
   [[nodiscard]] const std::vector<AlikeServers>& kinds() const { return kinds_; }
   // Index into kinds().
   [[nodiscard]] std::size_t kind_of(ServerId server) const {

@@ -320,7 +320,7 @@ class NcclImporter {
     }
   }
 
-  // Without those that lead to no device.
+  // Returns the branches without those that lead to no device.
   std::vector<OutlineBranch> branches_of(const std::vector<NcclPci>& pcis) {
     std::vector<OutlineBranch> branches;
     for (const NcclPci& pci : pcis) {

@@ -169,7 +169,7 @@ class XmlBuilder {
     return fmt::format("{:04x}:{:02x}:00.0", number >> 8, number & 0xFF);
   }
 
-  // In the order in which pcis_of visits.
+  // Visits in the order in which pcis_of does.
   void find_bus_ids(const std::vector<OutlineBranch>& branches) {
     for (const OutlineBranch& branch : branches) {
       devices_ += branch.kind == BranchKind::Root ? 0 : 1;

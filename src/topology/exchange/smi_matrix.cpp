@@ -19,7 +19,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostDevices = 512;
 constexpr int kMostNvLinks = 256;
 
-// In the order of SmiDistance; NvLink has a number behind.
+// The cells are in the order of SmiDistance; NvLink has a number behind.
 constexpr std::array<std::string_view, 7> kCells{"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS"};
 constexpr std::string_view kOldSys = "SOC";
 constexpr std::string_view kCellForms = "X, NV#, PIX, PXB, PHB, NODE or SYS";

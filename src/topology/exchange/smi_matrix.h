@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// In the order of nearness, after NVML's levels of topology.
+// The distances are in the order of nearness, after NVML's levels of topology.
 enum class SmiDistance : std::uint8_t {
   Self,    // X
   NvLink,  // NV#: joined by # NVLinks, directly or through NVSwitches.
@@ -56,8 +56,8 @@ struct SmiMatrix {
 // older name of SYS. Throws ConfigError "FILE:LINE:COLUMN: ..." for everything else.
 [[nodiscard]] SmiMatrix read_smi_matrix(std::string_view text, const std::string& name);
 
-// As nvidia-smi prints it: tabs between columns, a legend in our words, the NIC legend if NICs have
-// names.
+// Writes what nvidia-smi prints: tabs between columns, a legend in our words, the NIC legend if
+// NICs have names.
 [[nodiscard]] std::string write_smi_matrix(const SmiMatrix& matrix);
 
 }  // namespace trainyard

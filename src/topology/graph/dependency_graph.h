@@ -28,7 +28,7 @@ class DependencyGraph {
   }
   // A new hub.
   [[nodiscard]] std::uint32_t add_hub() { return vertices_++; }
-  // From what holds to what it waits for.
+  // Adds an edge from what holds to what it waits for.
   void add(std::uint32_t holder, std::uint32_t awaited) { edges_.emplace_back(holder, awaited); }
 
   [[nodiscard]] std::size_t edge_count() const { return edges_.size(); }

@@ -28,7 +28,7 @@ class Colours {
     rank();
   }
 
-  // Until no class falls apart any more.
+  // Refines until no class falls apart any more.
   void refine() {
     for (int round = 0; round < kMostRounds; ++round) {
       const std::size_t before = count_;

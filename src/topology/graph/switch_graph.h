@@ -33,7 +33,7 @@ class SwitchGraph {
   explicit SwitchGraph(const Topology& topology);
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(switches_.size()); }
-  // In order of id.
+  // Returns the switches in order of id.
   [[nodiscard]] const std::vector<NodeId>& switches() const { return switches_; }
   [[nodiscard]] std::optional<std::uint32_t> index_of(NodeId node) const;
   // The edges, sorted by source, then target.

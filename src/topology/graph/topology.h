@@ -112,7 +112,7 @@ class Topology {
   // The same graph with other rates of these links, which must be positive.
   [[nodiscard]] Topology with_bandwidths(
       std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const;
-  // In the order in which they were added.
+  // Returns the links in the order in which they were added.
   [[nodiscard]] std::span<const LinkId> links_from(NodeId id) const {
     return std::span(outgoing_).subspan(offsets_[id.value()],
                                         offsets_[id.value() + 1] - offsets_[id.value()]);
@@ -137,7 +137,8 @@ class TopologyBuilder {
   ServerId add_server(const ServerTraits& traits = {});
   // Bandwidth must be positive and the two nodes different.
   LinkId add_link(NodeId source, NodeId target, const LinkSpec& spec);
-  // Both directions with the same properties; returns the one from a to b, the other is the next.
+  // Adds both directions with the same properties; returns the one from a to b, the other is the
+  // next.
   LinkId add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec);
   // A node that was added; valid until the next one is.
   [[nodiscard]] const Node& node(NodeId id) const { return topology_.node(id); }

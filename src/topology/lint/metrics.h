@@ -47,8 +47,8 @@ struct TierLoad {
 [[nodiscard]] std::vector<CutBandwidth> cut_bandwidths(const Cluster& cluster,
                                                        const SwitchGraph& graph);
 
-// None if no two switches have endpoints. Counts shortest paths from every leaf where that is soon
-// done, and otherwise from some of them: then the diameter may be longer.
+// Returns none if no two switches have endpoints. Counts shortest paths from every leaf where that
+// is soon done, and otherwise from some of them: then the diameter may be longer.
 [[nodiscard]] std::optional<Diameter> find_diameter(const SwitchGraph& graph, Routing& routing);
 
 // Returns the load of each tier, leaves first.

@@ -111,7 +111,7 @@ class Summary {
     std::set<NodeId> gpus;
   };
 
-  // None on a route that stays in a server or an NVLink domain.
+  // Returns none on a route that stays in a server or an NVLink domain.
   [[nodiscard]] std::optional<NodeId> first_switch(const std::vector<LinkId>& path) const {
     const auto hop = std::find_if(path.begin(), path.end(), [&](LinkId link) {
       return topology_.link(link).spec.kind == LinkKind::Network;
@@ -128,7 +128,7 @@ class Summary {
   bool mark_leaves(NodeId gpu, NodeId other, std::map<NodeId, Leaf>& leaves) {
     std::vector<LinkId> path;
     bool crosses = false;
-    // As many flows as it takes to use every NIC that the GPU may use.
+    // Takes as many flows as it takes to use every NIC that the GPU may use.
     for (int flow = 0; flow < std::max(cluster_.nics_per_node, 1); ++flow) {
       if (routing_.route(gpu, other, static_cast<std::uint32_t>(flow), path)) {
         if (const auto leaf = first_switch(path)) {

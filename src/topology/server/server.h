@@ -88,7 +88,7 @@ struct ServerSpec {
   int nic_ports = 1;
   double network_efficiency = 1.0;
   std::uint16_t cpu_part = 0;  // 0 where the file names none.
-  // In the order of their numbers. A switch comes after the one that it hangs off.
+  // GPUs and NICs in the order of their numbers. A switch comes after the one that it hangs off.
   std::vector<GpuSpec> gpu_specs;
   std::vector<NicSpec> nic_specs;
   std::vector<PcieSwitchSpec> switch_specs;

@@ -151,7 +151,8 @@ class TreeReader {
     return static_cast<int>(lanes.as_integer(1, kMostLanes));
   }
 
-  // From a PCIe switch to what is above: as the keys say, else what the GPU has, else the NIC.
+  // Returns the link from a PCIe switch to what is above: as the keys say, else what the GPU has,
+  // else the NIC.
   [[nodiscard]] Uplink default_uplink() {
     if (uplink_) {
       return *uplink_;
