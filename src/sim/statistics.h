@@ -32,8 +32,8 @@ class Samples {
 };
 
 // The average over time of a value that changes in steps, such as a link's utilisation or the depth
-// of a queue. Times must not decrease. Of several values set at one instant the last one counts for
-// the average, while max() sees each.
+// of a queue. Times must not decrease. If several values are set at one instant, the last one
+// counts for the average, while max() sees each.
 class TimeWeightedAverage {
  public:
   explicit TimeWeightedAverage(SimTime start, double value = 0.0);

@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// One degree or place of a fault. What is empty stays as it is.
+// One degree or place of a fault. Empty fields stay as they are.
 struct FaultVariant {
   std::string change;  // The change for the simulation: "NCCL_MAX_NCHANNELS=4".
   std::vector<std::pair<std::string, std::string>> environment = {};

@@ -37,8 +37,8 @@ struct Comparison {
   std::vector<Bytes> measured_not_predicted;
 };
 
-// The measured row of exactly this size. Of several, the one with the median time (the lower of the
-// middle two); nullptr if there is none.
+// The measured row of exactly this size. Among several it is the one with the median time (the
+// lower of the middle two); nullptr if there is none.
 [[nodiscard]] const MeasuredRow* find_row(const MeasuredTable& table, Bytes size);
 
 // Matches by exact size.

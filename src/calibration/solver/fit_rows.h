@@ -23,8 +23,8 @@ class FitRows {
   FitRows(FitModel& model, const std::vector<FitParameter>& parameters,
           const std::vector<FitTable>& tables, const TaskRunner& run_tasks);
 
-  // Finds out which parameters change a row: at `point`, each is made four times slower. Of a table
-  // only those are tried that change one of four of its rows, groups of them at a time.
+  // Finds out which parameters change a row: at `point`, each is made four times slower. Only those
+  // of a table are tried that change one of four of its rows, groups of them at a time.
   void find_influences(const std::vector<double>& point);
 
   // Asks the model for the rows of these tables at `point`, unless it was asked close to it, and

@@ -88,7 +88,7 @@ int Machine::nearest_cpu(int gpu) const {
   return nearest;
 }
 
-// paths.cc: ncclTopoCheckP2p. That the driver allows it is assumed.
+// paths.cc: ncclTopoCheckP2p. It is assumed that the driver allows it.
 bool Machine::may_access_peer(int from, int to) const {
   const SystemCpu& cpu = system_.cpus.front();
   constexpr std::size_t kPair = 2;

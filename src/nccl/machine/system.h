@@ -52,7 +52,8 @@ struct SystemGpu {
 struct SystemNet {
   int vertex = 0;
   int host = 0;
-  // The number in the file; those of a further host are counted on. Of merged ports, the first.
+  // The number in the file; those of a further host are counted on. For merged ports it is the
+  // first.
   int dev = 0;
   int ports = 1;  // Ports that are used as one.
   std::uint64_t asic = 0;

@@ -266,7 +266,7 @@ class GraphSearch {
     return false;
   }
 
-  // The pattern to go back to. What was found as a simple tree is not looked for otherwise again.
+  // The pattern to go back to. A simple tree that was found is not looked for in another way again.
   [[nodiscard]] GraphPattern request_pattern() const { return best_.pattern; }
 
   bool relax_types() {

@@ -26,8 +26,8 @@ struct SearchedNode {
 
 class SearchMemory {
  public:
-  // Returns what search_nodes() returns. From any thread; two that ask for the same at once may
-  // both search.
+  // Returns what search_nodes() returns. Any thread may call it; two that ask for the same at once
+  // may both search.
   [[nodiscard]] std::vector<SearchedNode> nodes(const std::vector<NcclSystem>& files,
                                                 const SearchOptions& options);
   // Different ones.

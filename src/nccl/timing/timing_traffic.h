@@ -19,8 +19,9 @@ class CallTraffic {
   CallTraffic& operator=(const CallTraffic&) = delete;
   ~CallTraffic();
 
-  // Bytes on the wire of each link, with the flags of LL and LL128. Of NVLSTree what goes between
-  // nodes; nothing of NVLS and CollNet, whose switches add up. `root`: of Broadcast and Reduce.
+  // Bytes on the wire of each link, with the flags of LL and LL128. For NVLSTree it is what goes
+  // between nodes; nothing for NVLS and CollNet, whose switches add up. `root`: of Broadcast and
+  // Reduce.
   [[nodiscard]] Load of(const CallPlan& plan, int root = 0);
   // Returns the load of an operation of this size in the sense of nccl-tests, made of sends and
   // receives: from each rank to all others, or to 64 of them that represent all.

@@ -26,7 +26,7 @@ struct RingChannel {
   [[nodiscard]] bool operator==(const RingChannel&) const = default;
 };
 
-// One channel of the trees. By rank; kNoRank where there is none.
+// One channel of the trees. Indexed by rank; kNoRank where there is none.
 struct TreeChannel {
   std::vector<int> up;
   std::vector<std::array<int, 3>> down;

@@ -201,8 +201,8 @@ FlowRate MaxMinSolver::bound_of_level(const Link& link) {
   return link.unfixed == 0 ? kUnlimited : static_cast<FlowRate>(spare) / link.unfixed;
 }
 
-// F, or some value between the level and F if F is above the level. What is below now_ is final and
-// the link was not saturated by it, so that F is not below now_; nor is it below an equal share.
+// F, or some value between the level and F if F is above the level. All below now_ is final and the
+// link was not saturated by it, so that F is not below now_; nor is it below an equal share.
 FlowRate MaxMinSolver::level_of(LinkIndex index) const {
   const Link& link = links_[index];
   FlowRate level = std::max(now_, link.capacity / link.flows);

@@ -62,8 +62,8 @@ class PacketEngine {
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
   // A connection of which the switches choose each packet's way, if they do at all: its paths have
-  // as many links each, and begin and end alike. Control packets go back by the first. What comes
-  // out of order waits at the target, or is a loss to retransmission.
+  // as many links each, and begin and end alike. Control packets go back by the first. A packet out
+  // of order waits at the target, or is a loss to retransmission.
   std::uint32_t add_adaptive(std::span<const std::vector<LinkId>> paths,
                              std::optional<std::uint8_t> lane = std::nullopt);
   // Another connection over the ways of `twin`, which add_adaptive() gave.
@@ -79,7 +79,7 @@ class PacketEngine {
     senders_.retire(connection, time, path);
   }
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
-  // fails as a whole. What is on it then, and all that is sent there later, is lost. To be said
+  // fails as a whole. Everything on it then, and all that is sent there later, is lost. To be said
   // before the first window.
   void fail_link(LinkId link, Picoseconds time);
   // Instead of the rate of the options; from 0 to less than 1. To be said before the first window.

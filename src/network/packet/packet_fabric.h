@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owns what packets move through: ports of links, switches with buffers, credits, and the paths of
-// connections. What is here is laid out while connections are set up. In a run only the state
-// inside a port, a switch, its load or the credits of a link changes, and only by whoever works for
-// the node that sends from there.
+// connections. It is laid out while connections are set up. In a run only the state inside a port,
+// a switch, its load or the credits of a link changes, and only by whoever works for the node that
+// sends from there.
 #pragma once
 
 #include <algorithm>

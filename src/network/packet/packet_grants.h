@@ -22,8 +22,9 @@ namespace trainyard {
 
 class PacketGrants {
  public:
-  // A connection, numbered from 0, whose data come by the link of this port. Of several with other
-  // settings at one port the largest window holds, from when the pacer first hears of it.
+  // A connection, numbered from 0, whose data come by the link of this port. Where several with
+  // other settings meet at one port, the largest window holds, from when the pacer first hears of
+  // it.
   void add(Port& last, const CreditSettings& settings);
   [[nodiscard]] bool empty() const { return sources_.empty(); }
 

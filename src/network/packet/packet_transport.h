@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of connections. What an end knows is written by whoever works for the port at which
-// it is: the source's at the first port of the path, the target's at the last one, whose link is a
+// The two ends of connections. The state of an end is written by the worker of the port at which it
+// is: the source's at the first port of the path, the target's at the last one, whose link is a
 // FIFO, so that what comes at its end is known when a packet begins there. One end knows of the
 // other only by packets, and by the list of messages, which changes between windows only.
 #pragma once
@@ -228,7 +228,7 @@ class PacketTargets {
   // A data packet is at the end of its path at `time`.
   [[nodiscard]] PacketAnswers take(const Packet& packet, Picoseconds time, PacketNotes& notes);
 
-  // packet_grants.cpp. What is granted to the connection, as its source is told at `time`.
+  // packet_grants.cpp. Tells the source at `time` what is granted to the connection.
   [[nodiscard]] Packet grant_packet(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] PacketGrants& grants() { return grants_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works through windows, port by port (packet_engine.h says what windows are). What it changes is
-// the state of its ports and their switches, that of the ends of connections at these ports, and
-// its own calendar and notes.
+// Works through windows, port by port (packet_engine.h says what windows are). It changes only the
+// state of its ports and their switches, that of the ends of connections at these ports, and its
+// own calendar and notes.
 //
 // Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
 // part lies in an outbox until the window is over; the other part takes it when the next one
@@ -62,7 +62,7 @@ class alignas(64) PacketWorker {
   [[nodiscard]] std::uint64_t next_window() const;
   // Returns how much is due in this window: packets and ports, and what comes from other parts.
   [[nodiscard]] std::size_t due(std::uint64_t number) const;
-  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // Works through this window. Nothing must be due in an earlier one. Each of several workers takes
   // what all have sent to it in the round before; rounds are numbered one after the other.
   using Workers = std::span<const std::unique_ptr<PacketWorker>>;
   void run(std::uint64_t number, Workers workers, std::uint64_t round);

@@ -72,8 +72,8 @@ class WindowCalendar {
     return window - base_ < kSlots ? slots_[window % kSlots].size() : 0;
   }
 
-  // Replaces `items` by what is due in `window`, which must be next(). What is added for the same
-  // window afterwards is due again.
+  // Replaces `items` by what is due in `window`, which must be next(). An item that is added for
+  // the same window afterwards is due again.
   void take(Window window, std::vector<Item>& items) {
     base_ = window;
     while (!far_.empty() && far_.top().window - base_ < kSlots) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that do a task side by side again and again, every few microseconds: who waits looks
-// again and again, then gives way to others, and sleeps if nothing comes for long. Who calls does
+// again and again, then gives way to others, and sleeps if nothing comes for long. The caller does
 // what no thread has begun when its own part is done, so that on a busy machine, where others do
-// not run, nothing waits for them. What was written in a round is seen by all in the next one. No
+// not run, nothing waits for them. All threads see in the next round what was written in one. No
 // locks.
 #pragma once
 

@@ -76,7 +76,7 @@ struct PortTally {
   std::uint64_t storm_drops = 0;  // Drops in pause storms.
 };
 
-// A directed link and what waits for it. What a packet needs comes first, by cache lines.
+// A directed link and what waits for it. The fields that a packet needs come first, by cache lines.
 struct alignas(64) Port {
   std::uint64_t visited = kNoWindow;  // The window in which it last had work.
   std::uint32_t first = kNoIndex;     // First of what it gets in this window, in order.

@@ -15,7 +15,7 @@ class alignas(64) PacketSource {
  public:
   PacketSource() { waiting_.reserve(kLeastWaiting); }
 
-  // `connection` may send from `time` on. It must not be here already. Of equal times the least
+  // `connection` may send from `time` on. It must not be here already. At equal times the least
   // `order` comes first: that of send() of the message.
   void wait(std::uint32_t connection, Picoseconds time, std::uint64_t order) {
     waiting_.push_back({.time = time, .order = order, .connection = connection});

@@ -52,7 +52,7 @@ struct GraphResult {
 };
 
 // Runs the simulator until nothing happens any more, from its present time on; `timings` count from
-// there. What `traffic` runs on must use the same simulator.
+// there. `traffic` must run on the same simulator.
 [[nodiscard]] GraphResult run_graph(Simulator& simulator, const OperationGraph& graph,
                                     GraphTraffic& traffic, const GraphRunOptions& options = {});
 

@@ -103,9 +103,9 @@ struct StepMemory {
 };
 
 // `stage_layers` has the layers of each stage of the model, in order; 0 is allowed. The plan must
-// have passed check(). Of each layer with experts the rank is taken that `loads` fills most, as for
-// its time: one rank for all of them, which loads that differ between layers may not have. Throws
-// ConfigError with one line where the memory of a plan is not defined.
+// have passed check(). For each layer with experts the rank is taken that `loads` fills most, as
+// for its time: one rank for all of them, which loads that differ between layers may not have.
+// Throws ConfigError with one line where the memory of a plan is not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
                                      std::span<const int> stage_layers,
                                      const MemorySettings& settings, const ExpertLoads& loads = {});

@@ -3,7 +3,7 @@
 // at once, each with the memory nearest to it: PCIe shared below a switch, links between sockets,
 // and the memory itself are those of the topology, shared max-min fairly
 // (network/sharing/load_sharing.h). Ranks wait for each other, so that the GPU that gets least
-// counts. What NICs carry meanwhile is not counted.
+// counts. The traffic of NICs meanwhile is not counted.
 #pragma once
 
 #include <optional>

@@ -11,8 +11,8 @@ namespace trainyard {
 namespace {
 
 // Bytes of memory-bound operators for each token and element of the hidden state: two norms, two
-// residuals and dropout, in 16 bits. Of the inner vector of a feed-forward two for each matrix:
-// what the activation reads and writes. Estimates, with a factor of the software;
+// residuals and dropout, in 16 bits. For the inner vector of a feed-forward it is two for each
+// matrix: what the activation reads and writes. Estimates, with a factor of the software;
 // docs/models/step.md.
 constexpr double kHiddenBytes = 22.0;
 constexpr double kInnerBytesOfMatrix = 2.0;

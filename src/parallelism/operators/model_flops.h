@@ -16,8 +16,8 @@ namespace trainyard {
 
 // The operations of one token in one pass forward; a multiplication and an addition are two.
 struct TokenFlops {
-  // Matrices of the layers with weights; of experts the active ones. What is done once for each
-  // sample counts in parts, one for each of its tokens.
+  // Matrices of the layers with weights; of experts the active ones. Work that is done once for
+  // each sample counts in parts, one for each of its tokens.
   double linear = 0.0;
   double attention = 0.0;  // Scores and their sums over values, as if no mask were there.
   double ends = 0.0;       // The head, and what makes tokens of patches. A look-up is none.

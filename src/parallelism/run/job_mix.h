@@ -44,8 +44,8 @@ struct JobMix {
 
 // Every job begins at once and repeats its step until all have done `steps` (graph_jobs.h). Traffic
 // runs as the plain runtime's, at tables.fidelity, which contends; of `tables` `nccl`, `engine`,
-// `method` and what belongs to one step are not used. What a step costs whatever its size, and the
-// spread of ranks, are not in the times.
+// `method` and what belongs to one step are not used. The times hold neither the constant time of a
+// step nor the spread of ranks.
 //
 // Throws ConfigError for servers that are not there or belong to two jobs, more than
 // kMostUnfoldedRanks GPUs, and as run_workload().

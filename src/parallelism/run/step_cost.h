@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes what a training step draws and costs, from its parts and those of the cluster
-// (docs/commands/cost.md has the model). What nobody says is no value, never zero.
+// (docs/commands/cost.md has the model). A value that nobody states is absent, never zero.
 #pragma once
 
 #include <optional>

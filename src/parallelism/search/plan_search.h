@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fastest plans of a list that fit the memory, by branch and bound: plans are timed in the
 // order of a bound that no plan can undercut (plan_bound.h), and the search ends when the next
-// bound is above the time of the last plan that is wanted. What is not timed is proved to be
+// bound is above the time of the last plan that is wanted. A plan that is not timed is proved to be
 // slower.
 #pragma once
 

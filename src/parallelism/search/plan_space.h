@@ -46,8 +46,8 @@ inline constexpr std::size_t kMostPlans = 1'000'000;
 
 // All combinations on so many GPUs, the last axis changing first. Left out are those whose ranks do
 // not divide the GPUs, and those that would run as one before them: chunks and schedules without a
-// pipeline, sharding over one rank, orders that differ in axes of one rank. What the axes do not
-// say is as in `given`. Not checked. Throws ConfigError above kMostPlans.
+// pipeline, sharding over one rank, orders that differ in axes of one rank. All else is as in
+// `given`. Not checked. Throws ConfigError above kMostPlans.
 [[nodiscard]] std::vector<ParallelPlan> plans_of(const PlanAxes& axes, const ParallelPlan& given,
                                                  int gpus);
 

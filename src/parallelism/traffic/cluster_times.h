@@ -3,8 +3,8 @@
 // own; of a plan that it knows (use_plan), all groups of a kind work at the same time, as the data
 // ranks of each tensor rank do, and a collective takes as long as for the slowest of them, with
 // what the others leave it of links that they share. Rates are those of one max-min solve over all
-// of them (network/sharing/load_sharing.h). What nobody shares takes as long as alone, to the
-// picosecond.
+// of them (network/sharing/load_sharing.h). Traffic that shares no link takes as long as alone, to
+// the picosecond.
 //
 // Groups that would take equally long at equal rates are a class: they stand alike on like servers
 // (group_shapes.h), NCCL decides the same for them, their connections are equally long one by one,

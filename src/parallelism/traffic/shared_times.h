@@ -27,7 +27,8 @@ class SharedTimes final : public GroupTimes {
                                    Bytes size) override;
   [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override;
 
-  // Runs `ask` with times for the calling thread alone, which may use a plan. From any thread.
+  // Runs `ask` with times for the calling thread alone, which may use a plan. Any thread may call
+  // it.
   void lend(const std::function<void(GroupTimes&)>& ask);
 
   // Different ones that were asked for.

@@ -24,7 +24,7 @@ struct ValidationReport {
 
 // Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, then what is
 // not covered or does not count. CSV: one line for each case. JSON: `summary`, `classes`, `cases`
-// with every row; errors there are |ln ratio|. What a refit adds: refit_report.h; in CSV the
+// with every row; errors there are |ln ratio|. refit_report.h adds what a refit has; in CSV the
 // columns refit_... and leave_one_out_... .
 [[nodiscard]] std::string render(const ValidationReport& report, Format format);
 

@@ -41,8 +41,8 @@ struct HtmlSweep {
 // keys as well: sizes, algorithms, jobs.
 [[nodiscard]] HtmlSweep html_sweep(const Table& table, std::size_t varied);
 
-// Returns whether more of it is better, by its name: rates, shares of what could be, room. Of all
-// else less is.
+// Returns whether more of it is better, by its name: rates, shares of what could be, room. For all
+// else less is better.
 [[nodiscard]] bool is_more_better(const std::string& figure);
 
 }  // namespace trainyard

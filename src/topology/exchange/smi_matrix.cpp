@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns are told apart by blanks, as captures lose their tabs. That is ambiguous in one place: of
-// the affinity columns an empty one cannot be seen, so values fill them from the left.
+// Columns are told apart by blanks, as captures lose their tabs. This is ambiguous in one place: an
+// empty affinity column cannot be seen, so values fill them from the left.
 #include "topology/exchange/smi_matrix.h"
 
 #include <spdlog/fmt/fmt.h>

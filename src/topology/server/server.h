@@ -82,8 +82,8 @@ struct ServerSpec {
   NvSwitchSpec nvswitch;
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
-  // Line rate of all ports, number of ports, and payload over line rate, for NICs of one part. Of
-  // several parts, the least of each.
+  // Line rate of all ports, number of ports, and payload over line rate, for NICs of one part. For
+  // several parts it is the least of each.
   Bandwidth nic_speed;
   int nic_ports = 1;
   double network_efficiency = 1.0;
