@@ -73,7 +73,8 @@ class Timer {
   [[nodiscard]] std::vector<Load> loads(const CallPlan& plan, ConnectionLoads& connections);
   // Returns the loads of point_to_point().
   [[nodiscard]] std::vector<Load> loads(Operation operation, ConnectionLoads& connections);
-  // Limits calls from now on; there must be no engine. For calls of the kind that the loads were those of.
+  // Limits calls from now on; there must be no engine. For calls of the kind that the loads were
+  // those of.
   void limit(const CallLimits& limits);
 
   // Times a collective. Throws ConfigError for an algorithm that the event model does not have, or
