@@ -30,7 +30,7 @@ class Section {
   ConfigNode node_;
 };
 
-// Those of these names are built in.
+// Takes a control of the profile, or one of these names, which are built in.
 void take_control(const ControlProfile& control, const ConfigNode& node, PacketOptions& options) {
   const std::string name = node.as_string();
   if (name == "none") {
@@ -136,7 +136,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.retransmission = retransmission_of(transport.rdma.recovery);
   options.retry = transport.rdma.retry;
   options.selective = transport.rdma.selective;
-  options.selective.window = 0;  // By the path of each connection.
+  options.selective.window = 0;  // Sized by the path of each connection.
   take_control(transport.control, root.required("control"), options);
   if (transport.adaptive) {
     try {
