@@ -92,7 +92,4 @@ class ConnectionLoads {
   std::vector<SimTime> latencies_;
 };
 
-// Whether links of the fabric choose by themselves what a connection takes: see above.
-[[nodiscard]] bool spreads(RoutingPolicy policy);
-
 }  // namespace trainyard

@@ -17,6 +17,7 @@ class GeneralRouter final : public FabricRouter {
                                   std::vector<LinkId>& path) override {
     return layer_.append_route(source, target, chooser, path);
   }
+  [[nodiscard]] bool looks_at_all_pairs() const override { return true; }
   void mark_used(std::vector<bool>& used) override;
   void add_dependencies(DependencyGraph& graph) override;
 
