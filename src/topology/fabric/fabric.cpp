@@ -11,6 +11,7 @@
 #include "topology/fabric/dragonfly.h"
 #include "topology/fabric/graph.h"
 #include "topology/fabric/grid.h"
+#include "topology/fabric/slim_fly.h"
 #include "topology/routing/dragonfly_router.h"
 #include "topology/routing/general_router.h"
 #include "topology/routing/grid_router.h"
@@ -82,6 +83,7 @@ constexpr auto kTemplates = std::to_array<FabricTemplate>({
     {.name = "single-switch",
      .read = read_as<read_clos, ClosForm{.is_single = true}>,
      .router = make_router<UpDownRouter>},
+    {.name = "slim-fly", .read = read_slim_fly, .router = make_router<GeneralRouter>},
     {.name = "torus",
      .read = read_as<read_grid, GridForm{.wraps = true, .may_choose_wraps = true}>,
      .router = make_router<GridRouter>,
