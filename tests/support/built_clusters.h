@@ -11,6 +11,7 @@
 #include "support/paths.h"
 #include "support/shipped.h"
 #include "topology/cluster/cluster.h"
+#include "topology/routing/grid_router.h"
 
 namespace trainyard {
 
@@ -73,7 +74,7 @@ inline const std::filesystem::path kConfigsFolder = source_dir() / "configs";
   const auto size = static_cast<std::uint32_t>(count);
   Cluster cluster =
       cluster_of(TestFabric{.topology = std::move(builder).build(), .hosts = std::move(hosts)});
-  cluster.routing.fabric = {.kind = FabricKind::Grid,
+  cluster.routing.fabric = {.router = make_router<GridRouter>,
                             .first_switch = switches.front(),
                             .switches = size,
                             .dimensions = dimensions,

@@ -44,9 +44,10 @@ class ClosReading {
   ClosSpec spec() {
     static constexpr std::array<std::string_view, 4> templates = {"single-switch", "clos",
                                                                   "rail-optimised", "fat-tree"};
-    const auto layout =
-        static_cast<ClosTemplate>(fabric_.required("template").as_choice(templates));
-    ClosSpec spec = read_clos_spec(context(), layout);
+    static constexpr std::array<ClosForm, 4> forms = {
+        {{.is_single = true}, {}, {.rails = true}, {.is_fat_tree = true}}};
+    const ClosForm form = forms[fabric_.required("template").as_choice(templates)];
+    ClosSpec spec = read_clos_spec(context(), form);
     document_.finish();
     return spec;
   }

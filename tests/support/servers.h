@@ -8,6 +8,7 @@
 
 #include "support/fabrics.h"
 #include "topology/cluster/cluster.h"
+#include "topology/routing/grid_router.h"
 
 namespace trainyard {
 
@@ -122,7 +123,7 @@ inline std::vector<NodeId> add_test_server(TopologyBuilder& builder, const TestS
   const auto servers = static_cast<int>(gpus.size());
   return {.name = "a grid",
           .topology = std::move(builder).build(),
-          .routing = {.fabric = {.kind = FabricKind::Grid,
+          .routing = {.fabric = {.router = make_router<GridRouter>,
                                  .first_switch = switches.front(),
                                  .switches = static_cast<std::uint32_t>(count),
                                  .dimensions = dimensions,

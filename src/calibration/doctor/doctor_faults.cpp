@@ -167,7 +167,7 @@ class FaultList {
       return;
     }
     const RoutingPolicy policy = job_.cluster.routing.policy;
-    if (policy == RoutingPolicy::Static || policy == RoutingPolicy::EcmpHash) {
+    if (traits(policy).keeps_shortest_path()) {
       std::vector<FaultVariant> seeds;
       for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
         seeds.push_back({.change = fmt::format("ECMP with seed {}", seed + kFirstSeed),

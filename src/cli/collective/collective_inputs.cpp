@@ -36,10 +36,9 @@ Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& n
   }
   if (request.seed && cluster.nodes == 1) {
     notes.push_back("--seed did not influence the result: one node does not use the fabric");
-  } else if (request.seed && cluster.routing.policy == RoutingPolicy::Static) {
-    notes.push_back("--seed did not influence the result: the cluster routes statically");
-  } else if (request.seed && cluster.routing.policy == RoutingPolicy::Spray) {
-    notes.push_back("--seed did not influence the result: the cluster sprays over all paths");
+  } else if (const auto why = traits(cluster.routing.policy).seedless;
+             request.seed && !why.empty()) {
+    notes.push_back(fmt::format("--seed did not influence the result: {}", why));
   }
   const auto ranks = static_cast<int>(cluster.gpus.size());
   if (request.root >= ranks) {

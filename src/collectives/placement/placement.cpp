@@ -244,7 +244,7 @@ GridOrder walk(const FabricShape& grid, int count) {
 // channel.
 bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement& placement) {
   const FabricShape& grid = cluster.routing.fabric;
-  if (grid.kind != FabricKind::Grid) {
+  if (!grid.is_grid()) {
     return false;
   }
   std::vector<std::vector<int>> ranks_at(grid.switches);

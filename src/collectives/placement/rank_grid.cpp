@@ -12,7 +12,7 @@ namespace {
 // Whether the GPUs hang off the switches of a grid, not behind NICs or NVLink.
 bool is_on_grid(const Cluster& cluster) {
   const FabricShape& grid = cluster.routing.fabric;
-  return grid.kind == FabricKind::Grid && std::ranges::all_of(cluster.gpus, [&](NodeId gpu) {
+  return grid.is_grid() && std::ranges::all_of(cluster.gpus, [&](NodeId gpu) {
            return place_in_grid(cluster.topology, grid, gpu).has_value();
          });
 }

@@ -94,8 +94,8 @@ Timer::State::NodeNetwork Timer::State::node_network() {
 }
 
 OwnWays::OwnWays(const Topology& topology, Routing& routing)
-    : loads(spreads(routing.policy()) ? one_way.emplace(topology, with_one_way(routing.options()))
-                                      : routing),
+    : loads(routing.policy().spreads() ? one_way.emplace(topology, with_one_way(routing.options()))
+                                       : routing),
       cuts(topology) {}
 
 ConnectionLoads& Timer::State::own_connections() {
@@ -111,7 +111,7 @@ double Timer::State::rate_over_links(const Load& load, bool is_whole) const {
   if (engine) {
     return shared_rates(topology, std::vector<Load>{without_fabric(topology, load)}).front();
   }
-  if (spreads(cluster.routing.policy) || !is_whole) {
+  if (traits(cluster.routing.policy).spreads() || !is_whole) {
     return own_ways->cuts.rate(load);
   }
   return shared_rates(topology, std::vector<Load>{load}).front();

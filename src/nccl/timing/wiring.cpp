@@ -418,7 +418,7 @@ std::vector<ConnectionSpec> Wiring::queue_pairs(const Wire& wire) const {
 std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
   const Topology& topology = cluster_.topology;
   // Switches that choose by load, or packet by packet, spread over all ways what one way lacks.
-  if (routing_.policy() == RoutingPolicy::Adaptive || routing_.policy() == RoutingPolicy::Spray) {
+  if (routing_.policy().spreads()) {
     return std::vector<Bandwidth>(wires.size(), kMaxBandwidth);
   }
   std::vector<Bandwidth> capacities;

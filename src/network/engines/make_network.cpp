@@ -34,7 +34,7 @@ std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, R
 std::unique_ptr<Network> make_network(Fidelity fidelity, Simulator& simulator, Routing& routing,
                                       const PacketOptions& packet) {
   auto engine = make_engine(fidelity, simulator, routing, packet);
-  if (routing.policy() != RoutingPolicy::Spray || fidelity == Fidelity::Packet) {
+  if (!routing.policy().sprays || fidelity == Fidelity::Packet) {
     return engine;
   }
   return std::make_unique<SprayNetwork>(simulator, routing, std::move(engine));

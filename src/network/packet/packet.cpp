@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/config_error.h"
+#include "topology/routing/fabric_router.h"
 
 namespace trainyard {
 namespace {
@@ -26,24 +27,24 @@ std::string_view name_of_deadlock(const PacketEngine& engine, const std::vector<
 
 // Adds switches that choose where the routing is adaptive. In dragonflies that is about ways of
 // several lengths, and only done when a connection begins.
-PacketOptions options_for(const Routing& routing, const PacketOptions& options) {
+PacketOptions options_for(Routing& routing, const PacketOptions& options) {
   using Unit = AdaptiveOptions::Unit;
-  const bool is_adaptive = routing.policy() == RoutingPolicy::Adaptive;
-  const bool is_dragonfly = routing.options().fabric.kind == FabricKind::Dragonfly;
+  const bool is_adaptive = routing.policy().switches_choose();
+  const bool weighs_lengths = routing.fabric().weighs_lengths();
   if (options.adaptive && !is_adaptive) {
     throw ConfigError(fmt::format(
         "packet engine: expected a fabric with routing adaptive where switches choose ports, "
         "found {}",
-        to_string(routing.policy())));
+        routing.policy().name));
   }
-  if (options.adaptive && is_dragonfly && options.adaptive->unit != Unit::Connection) {
+  if (options.adaptive && weighs_lengths && options.adaptive->unit != Unit::Connection) {
     throw ConfigError(fmt::format(
         "packet engine: expected the choice for a connection on a dragonfly, where ways differ in "
         "length, found that for a {}",
         options.adaptive->unit == Unit::Packet ? "packet" : "flowlet"));
   }
   PacketOptions all = options;
-  if (is_adaptive && !is_dragonfly && !options.adaptive) {
+  if (is_adaptive && !weighs_lengths && !options.adaptive) {
     all.adaptive.emplace();
   }
   return all;
@@ -215,7 +216,7 @@ ConnectionId PacketNetwork::connect(const ConnectionSpec& spec) {
     wake_at_border();
     return ConnectionId(static_cast<std::uint32_t>(connections_.size() - 1));
   }
-  const bool is_sprayed = routing_.policy() == RoutingPolicy::Spray;
+  const bool is_sprayed = routing_.policy().sprays;
   const std::vector<std::uint32_t> numbers =
       is_sprayed ? paths_.next(spec) : std::vector<std::uint32_t>{spec.path};
   route_by(spec, numbers.front());

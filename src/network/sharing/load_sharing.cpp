@@ -12,6 +12,7 @@
 #include "network/sharing/fabric_cuts.h"
 #include "sim/check.h"
 #include "topology/graph/path.h"
+#include "topology/routing/fabric_router.h"
 
 namespace trainyard {
 namespace {
@@ -233,16 +234,11 @@ std::vector<GroupShare> group_shares(const Topology& topology,
   return shares;
 }
 
-bool spreads(RoutingPolicy policy) {
-  return policy == RoutingPolicy::Adaptive || policy == RoutingPolicy::Spray;
-}
-
 ConnectionLoads::ConnectionLoads(Routing& routing) : routing_(routing) {
-  if (!spreads(routing.policy())) {
+  if (!routing.policy().spreads()) {
     return;
   }
-  const FabricKind kind = routing.options().fabric.kind;
-  has_fabric_ = kind != FabricKind::Grid && kind != FabricKind::Dragonfly;
+  has_fabric_ = routing.fabric().numbers_paths();
   RoutingOptions options = routing.options();
   options.policy = has_fabric_ ? RoutingPolicy::Spray : RoutingPolicy::Static;
   counted_.emplace(routing.topology(), options);

@@ -94,7 +94,4 @@ class ConnectionLoads {
   std::vector<SimTime> latencies_;
 };
 
-// Returns whether links of the fabric choose by themselves what a connection takes: see above.
-[[nodiscard]] bool spreads(RoutingPolicy policy);
-
 }  // namespace trainyard

@@ -204,8 +204,9 @@ SeesFabric ClusterTimes::sees_fabric(const Shape& shape, Operation operation, By
   }
   // Rings and trees have no limit where switches choose by themselves.
   const std::optional<nccl::CallPlan> plan = call_plan(*shape.communicator, operation, size);
-  return plan && is_whole(plan->algorithm) && spreads(whole_.routing.policy) ? SeesFabric::No
-                                                                             : SeesFabric::Yes;
+  return plan && is_whole(plan->algorithm) && traits(whole_.routing.policy).spreads()
+             ? SeesFabric::No
+             : SeesFabric::Yes;
 }
 
 std::vector<Load> ClusterTimes::loads(const Shape& shape, Operation operation, Bytes size) {
@@ -230,7 +231,7 @@ SimTime ClusterTimes::with_nccl(const Shape& shape, Operation operation, Bytes s
   }
   restart_loads();
   // Adaptive remembers the routes that it gave: each call has its own.
-  const bool has_own_routing = engine || whole_.routing.policy == RoutingPolicy::Adaptive;
+  const bool has_own_routing = engine || traits(whole_.routing.policy).switches_choose();
   nccl::Timer timer(cluster, communicator, runtime_->profile, options.environment, {}, engine,
                     has_own_routing ? nullptr : &*routing_);
   if (share != nullptr && !engine) {

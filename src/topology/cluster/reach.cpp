@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "topology/routing/fabric_router.h"
-#include "topology/routing/general_router.h"
 #include "topology/routing/layer.h"
 
 namespace trainyard {
@@ -165,10 +164,10 @@ class ReachSearch {
     return topology_.node(graph_.switches()[index]).name;
   }
 
-  // A general router finds every way that there is; one that knows a structure may miss some once
-  // cables are broken.
+  // A router that looks at all pairs finds every way that there is; one that knows a structure may
+  // miss some once cables are broken.
   void try_leaves() {
-    if (dynamic_cast<const GeneralRouter*>(&routing_.fabric()) != nullptr) {
+    if (routing_.fabric().looks_at_all_pairs()) {
       return;
     }
     std::vector<std::uint32_t> number(topology_.node_count(), 0);

@@ -23,10 +23,10 @@ constexpr std::array<std::string_view, 4> kCoreKeys = {"leaves_per_pod", "spine_
 
 class ClosReader {
  public:
-  ClosReader(const FabricContext& context, ClosTemplate layout)
+  ClosReader(const FabricContext& context, const ClosForm& form)
       : context_(context),
         node_(context.node),
-        layout_(layout),
+        form_(form),
         cables_(context),
         efficiency_(std::ranges::max_element(
                         context.servers, {},
@@ -34,11 +34,10 @@ class ClosReader {
                         ->network_efficiency) {}
 
   ClosSpec read() && {
-    spec_.rails = layout_ == ClosTemplate::RailOptimised;
-    spec_.leaf =
-        read_switch(context_, node_.required(layout_ == ClosTemplate::FatTree ? "switch" : "leaf"));
+    spec_.rails = form_.rails;
+    spec_.leaf = read_switch(context_, node_.required(form_.is_fat_tree ? "switch" : "leaf"));
     flight_ = cable_delay(node_.required("cable"));
-    ClosSizer sizer(context_, layout_, spec_);
+    ClosSizer sizer(context_, form_, spec_);
     for (const ServerSpec* server : context_.servers) {
       if (!server->has_equal_nics()) {
         node_.required("template").fail("needs NICs of one part in each server");
@@ -47,7 +46,7 @@ class ClosReader {
       spec_.host_links.push_back(
           cables_.link(std::min(port, spec_.leaf.speed), server->network_efficiency, flight_));
     }
-    if (layout_ == ClosTemplate::FatTree) {
+    if (form_.is_fat_tree) {
       sizer.size_fat_tree(node_.required("k"));
       spec_.spine = spec_.leaf;
       spec_.core = spec_.leaf;
@@ -55,7 +54,7 @@ class ClosReader {
       return std::move(spec_);
     }
     sizer.place_servers();
-    if (layout_ != ClosTemplate::SingleSwitch) {
+    if (!form_.is_single) {
       read_upper_tiers(sizer);
     }
     return std::move(spec_);
@@ -117,7 +116,7 @@ class ClosReader {
 
   const FabricContext& context_;
   const ConfigNode& node_;
-  ClosTemplate layout_;
+  ClosForm form_;
   CableReader cables_;
   double efficiency_;  // Of the NICs that fill links above the leaves best.
   SimTime flight_;     // Through `cable`.
@@ -131,7 +130,6 @@ class Clos final : public Fabric {
 
   void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) override {
     CHECK(servers.size() == spec_.group_of_server.size(), "other servers than were described");
-    routing_.fabric.kind = FabricKind::Clos;
     for (int plane = 0; plane < spec_.planes; ++plane) {
       const std::string prefix = spec_.planes > 1 ? fmt::format("plane{}-", plane) : "";
       const auto leaves = add_switches(builder, spec_.leaf, prefix + "leaf", spec_.leaves);
@@ -202,28 +200,15 @@ class Clos final : public Fabric {
   ClosSpec spec_;
 };
 
-std::unique_ptr<Fabric> read_as(const FabricContext& context, ClosTemplate layout) {
-  RoutingOptions routing = read_routing(context.node);
-  return std::make_unique<Clos>(std::move(routing), read_clos_spec(context, layout));
-}
-
 }  // namespace
 
-ClosSpec read_clos_spec(const FabricContext& context, ClosTemplate layout) {
-  return ClosReader(context, layout).read();
+ClosSpec read_clos_spec(const FabricContext& context, const ClosForm& form) {
+  return ClosReader(context, form).read();
 }
 
-std::unique_ptr<Fabric> read_single_switch(const FabricContext& context) {
-  return read_as(context, ClosTemplate::SingleSwitch);
-}
-std::unique_ptr<Fabric> read_clos(const FabricContext& context) {
-  return read_as(context, ClosTemplate::Clos);
-}
-std::unique_ptr<Fabric> read_rail_optimised(const FabricContext& context) {
-  return read_as(context, ClosTemplate::RailOptimised);
-}
-std::unique_ptr<Fabric> read_fat_tree(const FabricContext& context) {
-  return read_as(context, ClosTemplate::FatTree);
+std::unique_ptr<Fabric> read_clos(const FabricContext& context, const ClosForm& form) {
+  RoutingOptions routing = read_routing(context.node);
+  return std::make_unique<Clos>(std::move(routing), read_clos_spec(context, form));
 }
 
 }  // namespace trainyard

@@ -20,7 +20,12 @@
 
 namespace trainyard {
 
-enum class ClosTemplate : std::uint8_t { SingleSwitch, Clos, RailOptimised, FatTree };
+// What tells the four templates apart.
+struct ClosForm {
+  bool rails = false;        // NIC j of each server goes to leaf j of its group.
+  bool is_single = false;    // One switch.
+  bool is_fat_tree = false;  // k sets all numbers.
+};
 
 // All numbers of switches are those of one plane.
 struct ClosSpec {
@@ -51,11 +56,8 @@ struct ClosSpec {
   [[nodiscard]] int cores_per_spine() const { return cores / spines_per_pod(); }
 };
 
-[[nodiscard]] ClosSpec read_clos_spec(const FabricContext& context, ClosTemplate layout);
+[[nodiscard]] ClosSpec read_clos_spec(const FabricContext& context, const ClosForm& form);
 
-[[nodiscard]] std::unique_ptr<Fabric> read_single_switch(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_clos(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_rail_optimised(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_fat_tree(const FabricContext& context);
+[[nodiscard]] std::unique_ptr<Fabric> read_clos(const FabricContext& context, const ClosForm& form);
 
 }  // namespace trainyard

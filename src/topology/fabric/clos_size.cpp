@@ -47,10 +47,10 @@ int spread_evenly(int links, int least) {
 
 }  // namespace
 
-ClosSizer::ClosSizer(const FabricContext& context, ClosTemplate layout, ClosSpec& spec)
+ClosSizer::ClosSizer(const FabricContext& context, const ClosForm& form, ClosSpec& spec)
     : context_(context),
       node_(context.node),
-      layout_(layout),
+      form_(form),
       spec_(spec),
       servers_(static_cast<int>(context.servers.size())) {
   int least = std::numeric_limits<int>::max();
@@ -65,7 +65,7 @@ ClosSizer::ClosSizer(const FabricContext& context, ClosTemplate layout, ClosSpec
                           "use the template clos",
                           least, nics_));
   }
-  if (layout != ClosTemplate::SingleSwitch) {
+  if (!form_.is_single) {
     read_ports();
   }
   spec.leaves_per_group = (spec.rails ? nics_ : 1) * spec.tors;
@@ -82,8 +82,7 @@ void ClosSizer::read_ports() {
   }
   const auto planes = node_.optional("planes");
   spec_.planes = read_count(planes).value_or(1);
-  const auto dual_tor =
-      layout_ == ClosTemplate::FatTree ? std::nullopt : node_.optional("dual_tor");
+  const auto dual_tor = form_.is_fat_tree ? std::nullopt : node_.optional("dual_tor");
   const bool is_dual = dual_tor && dual_tor->as_bool();
   if (least != most && (spec_.planes > 1 || is_dual)) {
     (planes ? *planes : *dual_tor)
@@ -116,7 +115,7 @@ bool ClosSizer::needs_cores() const {
 
 void ClosSizer::place_servers() {
   fill_leaves(leaf_limit());
-  if (layout_ == ClosTemplate::SingleSwitch && spec_.leaves > 1) {
+  if (form_.is_single && spec_.leaves > 1) {
     fail_size(1, fmt::format("one {} of {} ports", spec_.leaf.name, spec_.leaf.ports));
   }
 }
@@ -124,7 +123,7 @@ void ClosSizer::place_servers() {
 ClosSizer::LeafLimit ClosSizer::leaf_limit() const {
   const int ports = spec_.leaf.ports;
   const int per_server = spec_.rails ? 1 : nics_;
-  if (layout_ == ClosTemplate::SingleSwitch) {
+  if (form_.is_single) {
     return {ports, servers_};
   }
   const double oversubscription = read_oversubscription(node_, "oversubscription");

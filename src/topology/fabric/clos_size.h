@@ -20,7 +20,7 @@ namespace trainyard {
 class ClosSizer {
  public:
   // Reads how the ports of NICs are dealt; `spec` has its leaf.
-  ClosSizer(const FabricContext& context, ClosTemplate layout, ClosSpec& spec);
+  ClosSizer(const FabricContext& context, const ClosForm& form, ClosSpec& spec);
 
   // Groups of servers and their leaves.
   void place_servers();
@@ -53,7 +53,7 @@ class ClosSizer {
 
   const FabricContext& context_;
   const ConfigNode& node_;
-  ClosTemplate layout_;
+  ClosForm form_;
   ClosSpec& spec_;
   int servers_;
   int nics_ = 0;             // Of the server with most.

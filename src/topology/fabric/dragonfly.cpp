@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "topology/routing/dragonfly_router.h"
+
 namespace trainyard {
 namespace {
 
@@ -77,9 +79,7 @@ void check_size(const FabricContext& context, const DragonflySpec& spec) {
 class Dragonfly final : public Fabric {
  public:
   Dragonfly(RoutingOptions routing, DragonflySpec spec)
-      : Fabric(std::move(routing)), spec_(std::move(spec)) {
-    routing_.fabric.kind = FabricKind::Dragonfly;
-  }
+      : Fabric(std::move(routing)), spec_(std::move(spec)) {}
 
   void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) override {
     add_switches(builder);
@@ -154,20 +154,6 @@ class Dragonfly final : public Fabric {
   std::vector<NodeId> nodes_;
 };
 
-std::unique_ptr<Fabric> read_as(const FabricContext& context, bool has_spines) {
-  RoutingOptions routing = read_routing(context.node);
-  DragonflySpec spec = read_dragonfly_spec(context, has_spines);
-  const bool may_misroute =
-      routing.policy == RoutingPolicy::Valiant || routing.policy == RoutingPolicy::Adaptive;
-  // One for each group that a path visits (topology/routing/dragonfly_router.h).
-  routing.fabric.virtual_channels = may_misroute ? 3 : 2;
-  if (const auto channels = context.node.optional("virtual_channels")) {
-    routing.fabric.virtual_channels =
-        static_cast<int>(channels->as_integer(1, kMostVirtualChannels));
-  }
-  return std::make_unique<Dragonfly>(std::move(routing), std::move(spec));
-}
-
 }  // namespace
 
 int DragonflySpec::gateway(int from, int to, int bundle_number) const {
@@ -191,15 +177,10 @@ DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines)
   const SimTime local = cable_delay(node.required("local_cable"));
   const auto host_cable = node.optional("host_cable");
   const SimTime host = host_cable ? cable_delay(*host_cable) : local;
-  std::optional<double> first_efficiency;  // Trunks have that of the first NIC.
   for (const ServerSpec* server : context.servers) {
-    for (const NicSpec& nic : server->nic_specs) {
-      spec.host_links.push_back(
-          cables.link(std::min(nic.speed(), spec.part.speed), nic.efficiency, host));
-      first_efficiency = first_efficiency.value_or(nic.efficiency);
-    }
+    cables.add_nic_links(*server, spec.part, host, spec.host_links);
   }
-  const double efficiency = first_efficiency.value_or(1.0);
+  const double efficiency = first_efficiency(context);
   spec.local_link = cables.link(spec.part.speed, efficiency, local);
   spec.global_link =
       cables.link(spec.part.speed, efficiency, cable_delay(node.required("global_cable")));
@@ -207,11 +188,13 @@ DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines)
   return spec;
 }
 
-std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context) {
-  return read_as(context, false);
-}
-std::unique_ptr<Fabric> read_dragonfly_plus(const FabricContext& context) {
-  return read_as(context, true);
+std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines) {
+  RoutingOptions routing = read_routing(context.node);
+  DragonflySpec spec = read_dragonfly_spec(context, has_spines);
+  // One for each group that a path visits (topology/routing/dragonfly_router.h).
+  routing.fabric.virtual_channels = read_virtual_channels(
+      context.node, DragonflyRouter::may_misroute(traits(routing.policy)) ? 3 : 2);
+  return std::make_unique<Dragonfly>(std::move(routing), std::move(spec));
 }
 
 }  // namespace trainyard

@@ -40,7 +40,6 @@ struct DragonflySpec {
 
 [[nodiscard]] DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines);
 
-[[nodiscard]] std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_dragonfly_plus(const FabricContext& context);
+[[nodiscard]] std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines);
 
 }  // namespace trainyard

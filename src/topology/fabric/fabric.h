@@ -19,9 +19,8 @@
 
 namespace trainyard {
 
-// The most cables side by side between two switches, and virtual channels of a link.
+// The most cables side by side between two switches.
 inline constexpr std::int64_t kMostParallelCables = 64;
-inline constexpr std::int64_t kMostVirtualChannels = 8;
 
 // What a template reads from.
 struct FabricContext {
@@ -59,8 +58,10 @@ class Fabric {
 // Key `attach`: whether GPUs, not NICs, have the links into the fabric.
 [[nodiscard]] bool attaches_gpus(const ConfigNode& node);
 
-// Keys `routing` and `routing_seed`.
+// Keys `routing` and `routing_seed`, with the router of the template.
 [[nodiscard]] RoutingOptions read_routing(const ConfigNode& node);
+// Key `virtual_channels`; without it, `needed` by routes.
+[[nodiscard]] int read_virtual_channels(const ConfigNode& node, int needed);
 
 // A switch as the catalogue has it.
 struct SwitchSpec {
@@ -80,9 +81,14 @@ class CableReader {
   explicit CableReader(const FabricContext& context);
   // `efficiency` is payload over line rate, a property of the NICs.
   [[nodiscard]] LinkSpec link(Bandwidth line_rate, double efficiency, SimTime flight) const;
+  // Appends the link of each NIC of a server to a switch.
+  void add_nic_links(const ServerSpec& server, const SwitchSpec& part, SimTime flight,
+                     std::vector<LinkSpec>& links) const;
 
  private:
   SimTime latency_;  // Of a link beside the time of flight.
 };
+// Payload over line rate of the first NIC, which links between switches have too; 1 without NICs.
+[[nodiscard]] double first_efficiency(const FabricContext& context);
 
 }  // namespace trainyard

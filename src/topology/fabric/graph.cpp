@@ -263,6 +263,7 @@ class Graph final : public Fabric {
 
 std::unique_ptr<Fabric> read_graph(const FabricContext& context) {
   RoutingOptions routing = read_routing(context.node);
+  routing.fabric.virtual_channels = read_virtual_channels(context.node, 1);
   return std::make_unique<Graph>(std::move(routing), GraphReader(context).read());
 }
 

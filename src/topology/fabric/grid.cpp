@@ -15,13 +15,9 @@ constexpr std::int64_t kMostInDimension = 4096;
 constexpr std::size_t kMostDimensions = 6;
 constexpr std::int64_t kMostEndpoints = 4096;
 
-bool has_one_dimension(GridTemplate layout) {
-  return layout == GridTemplate::Ring || layout == GridTemplate::Full;
-}
-
-std::vector<int> read_shape(const ConfigNode& node, GridTemplate layout) {
+std::vector<int> read_shape(const ConfigNode& node, const GridForm& form) {
   const std::vector<ConfigNode> items = node.items();
-  const std::size_t most = has_one_dimension(layout) ? 1 : kMostDimensions;
+  const std::size_t most = form.has_one_dimension ? 1 : kMostDimensions;
   if (items.empty() || items.size() > most) {
     node.fail(most == 1 ? "one dimension, as in [8]" : "one to six dimensions, as in [4, 4, 4]",
               fmt::format("{}", items.size()));
@@ -56,10 +52,9 @@ auto for_dimensions(const ConfigNode& node, std::size_t dimensions, Read read) {
   return values;
 }
 
-void read_wraps(const FabricContext& context, GridTemplate layout, GridSpec& spec) {
-  const bool wraps = layout == GridTemplate::Torus || layout == GridTemplate::Ring;
-  spec.wraps.assign(spec.shape.size(), wraps);
-  if (layout == GridTemplate::Torus) {
+void read_wraps(const FabricContext& context, const GridForm& form, GridSpec& spec) {
+  spec.wraps.assign(spec.shape.size(), form.wraps);
+  if (form.may_choose_wraps) {
     if (const auto given = context.node.optional("wraps")) {
       spec.wraps = for_dimensions(*given, spec.shape.size(),
                                   [](const ConfigNode& item) { return item.as_bool(); });
@@ -155,7 +150,6 @@ class Grid final : public Fabric {
  public:
   Grid(RoutingOptions routing, const FabricContext& context, GridSpec spec)
       : Fabric(std::move(routing)), spec_(std::move(spec)) {
-    routing_.fabric.kind = FabricKind::Grid;
     for (const ServerSpec* server : context.servers) {
       enter_host_links(context, *server);
     }
@@ -197,10 +191,7 @@ class Grid final : public Fabric {
                          cables.link(spec_.part->speed, 1.0, spec_.host_flight));
       return;
     }
-    for (const NicSpec& nic : server.nic_specs) {
-      host_links_.push_back(
-          cables.link(std::min(nic.speed(), spec_.part->speed), nic.efficiency, spec_.host_flight));
-    }
+    cables.add_nic_links(server, *spec_.part, spec_.host_flight, host_links_);
   }
 
   // From a chip to its own router: no obstacle, as the two are one.
@@ -270,21 +261,6 @@ class Grid final : public Fabric {
   std::vector<LinkSpec> host_links_;  // By endpoint; none for chips.
 };
 
-std::unique_ptr<Fabric> read_as(const FabricContext& context, GridTemplate layout) {
-  RoutingOptions routing = read_routing(context.node);
-  GridSpec spec = read_grid_spec(context, layout);
-  const bool any_wrap = std::ranges::find(spec.wraps, true) != spec.wraps.end();
-  // A date line needs two, and Valiant's second half a set of its own
-  // (topology/routing/grid_router.h).
-  routing.fabric.virtual_channels =
-      (any_wrap ? 2 : 1) * (routing.policy == RoutingPolicy::Valiant ? 2 : 1);
-  if (const auto channels = context.node.optional("virtual_channels")) {
-    routing.fabric.virtual_channels =
-        static_cast<int>(channels->as_integer(1, kMostVirtualChannels));
-  }
-  return std::make_unique<Grid>(std::move(routing), context, std::move(spec));
-}
-
 }  // namespace
 
 std::uint32_t GridSpec::switches() const {
@@ -305,38 +281,33 @@ int GridSpec::ports_of(std::size_t dimension, int coordinate) const {
   return (up + down) * links[dimension];
 }
 
-GridSpec read_grid_spec(const FabricContext& context, GridTemplate layout) {
+GridSpec read_grid_spec(const FabricContext& context, const GridForm& form) {
   GridSpec spec;
-  spec.joins_all = layout == GridTemplate::HyperX || layout == GridTemplate::Full;
+  spec.joins_all = form.joins_all;
   spec.attaches_gpus = attaches_gpus(context.node);
-  spec.shape = read_shape(context.node.required("shape"), layout);
+  spec.shape = read_shape(context.node.required("shape"), form);
   spec.links.assign(spec.shape.size(), 1);
   if (const auto links = context.node.optional("links")) {
     spec.links = for_dimensions(*links, spec.shape.size(), [](const ConfigNode& item) {
       return static_cast<int>(item.as_integer(1, kMostParallelCables));
     });
   }
-  read_wraps(context, layout, spec);
+  read_wraps(context, form, spec);
   read_switches(context, spec);
   read_endpoints(context, spec);
   check_ports(context, spec);
   return spec;
 }
 
-std::unique_ptr<Fabric> read_torus(const FabricContext& context) {
-  return read_as(context, GridTemplate::Torus);
-}
-std::unique_ptr<Fabric> read_mesh(const FabricContext& context) {
-  return read_as(context, GridTemplate::Mesh);
-}
-std::unique_ptr<Fabric> read_ring(const FabricContext& context) {
-  return read_as(context, GridTemplate::Ring);
-}
-std::unique_ptr<Fabric> read_hyperx(const FabricContext& context) {
-  return read_as(context, GridTemplate::HyperX);
-}
-std::unique_ptr<Fabric> read_full(const FabricContext& context) {
-  return read_as(context, GridTemplate::Full);
+std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form) {
+  RoutingOptions routing = read_routing(context.node);
+  GridSpec spec = read_grid_spec(context, form);
+  const bool any_wrap = std::ranges::find(spec.wraps, true) != spec.wraps.end();
+  // A date line needs two, and Valiant's second half a set of its own
+  // (topology/routing/grid_router.h).
+  routing.fabric.virtual_channels = read_virtual_channels(
+      context.node, (any_wrap ? 2 : 1) * (traits(routing.policy).is_valiant ? 2 : 1));
+  return std::make_unique<Grid>(std::move(routing), context, std::move(spec));
 }
 
 }  // namespace trainyard

@@ -17,7 +17,13 @@
 
 namespace trainyard {
 
-enum class GridTemplate : std::uint8_t { Torus, Mesh, Ring, HyperX, Full };
+// What tells the templates apart.
+struct GridForm {
+  bool has_one_dimension = false;
+  bool joins_all = false;         // All switches that differ in one coordinate.
+  bool wraps = false;             // Dimensions close to rings,
+  bool may_choose_wraps = false;  // unless key `wraps` says otherwise.
+};
 
 struct GridSpec {
   std::vector<int> shape;
@@ -36,12 +42,8 @@ struct GridSpec {
   [[nodiscard]] int ports_of(std::size_t dimension, int coordinate) const;
 };
 
-[[nodiscard]] GridSpec read_grid_spec(const FabricContext& context, GridTemplate layout);
+[[nodiscard]] GridSpec read_grid_spec(const FabricContext& context, const GridForm& form);
 
-[[nodiscard]] std::unique_ptr<Fabric> read_torus(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_mesh(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_ring(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_hyperx(const FabricContext& context);
-[[nodiscard]] std::unique_ptr<Fabric> read_full(const FabricContext& context);
+[[nodiscard]] std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form);
 
 }  // namespace trainyard

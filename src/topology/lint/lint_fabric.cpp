@@ -12,7 +12,6 @@
 #include "topology/lint/lint.h"
 #include "topology/lint/metrics.h"
 #include "topology/routing/fabric_router.h"
-#include "topology/routing/general_router.h"
 
 namespace trainyard {
 namespace {
@@ -166,7 +165,7 @@ bool is_too_large(const LintContext& context) {
   for (std::uint32_t index = 0; index < graph.size(); ++index) {
     leaves += graph.tier(index) == 0U ? 1 : 0;
   }
-  return dynamic_cast<const GeneralRouter*>(&context.routing.fabric()) != nullptr &&
+  return context.routing.fabric().looks_at_all_pairs() &&
          leaves * graph.edges().size() > kMostTurns;
 }
 
@@ -260,14 +259,14 @@ void check_collisions(const LintContext& context) {
     return;
   }
   const Link& link = topology.link(LinkId(worst));
-  const std::string policy(to_string(cluster.routing.policy));
-  const bool is_seeded = cluster.routing.policy == RoutingPolicy::EcmpHash ||
-                         cluster.routing.policy == RoutingPolicy::Valiant;
+  const PolicyTraits& policy = traits(cluster.routing.policy);
   context.add(
       Severity::Note, "collisions",
       fmt::format("{}: {} of {} flows share {} -> {}, {:.3g} times its rate (each GPU to its like "
                   "in the next server)",
-                  is_seeded ? fmt::format("{}, seed {}", policy, cluster.routing.seed) : policy,
+                  policy.choice == LinkChoice::Hash
+                      ? fmt::format("{}, seed {}", policy.name, cluster.routing.seed)
+                      : std::string(policy.name),
                   flows[worst], all, context.name(link.source), context.name(link.target), most));
 }
 

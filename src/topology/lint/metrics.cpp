@@ -71,12 +71,10 @@ class Cuts {
 
   std::vector<CutBandwidth> all() {
     add_servers();
-    if (shape_.kind == FabricKind::Grid) {
-      for (std::size_t dimension = 0; dimension < shape_.dimensions.size(); ++dimension) {
-        add_dimension(dimension);
-      }
+    for (std::size_t dimension = 0; dimension < shape_.dimensions.size(); ++dimension) {
+      add_dimension(dimension);
     }
-    if (shape_.kind == FabricKind::Dragonfly && shape_.group_size > 0) {
+    if (shape_.group_size > 0) {
       const std::uint32_t groups = shape_.switches / shape_.group_size;
       add(first_half("group", groups),
           [&](const SwitchPort& port) { return half(offset(port) / shape_.group_size, groups); });

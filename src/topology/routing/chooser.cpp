@@ -6,23 +6,16 @@
 #include "sim/random.h"
 
 namespace trainyard {
-namespace {
-
-bool goes_by_index(RoutingPolicy policy) {
-  return policy == RoutingPolicy::Static || policy == RoutingPolicy::Spray;
-}
-
-}  // namespace
 
 Chooser::Chooser(const RoutingOptions& options, NodeId source, NodeId target,
                  std::uint32_t flow_label, std::uint32_t target_index, const LinkLoads* loads,
                  const std::optional<NicTurns>& cables)
-    : policy_(options.policy),
+    : policy_(&traits(options.policy)),
       hash_(hash64(hash64(hash64(options.seed) ^ flow_label) ^
                    ((static_cast<std::uint64_t>(source.value()) << 32) | target.value()))),
       flow_label_(flow_label),
       target_index_(target_index),
-      loads_(options.policy == RoutingPolicy::Adaptive ? loads : nullptr),
+      loads_(policy_->switches_choose() ? loads : nullptr),
       cables_(cables) {}
 
 std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divisor) const {
@@ -32,7 +25,8 @@ std::uint32_t Chooser::pick(NodeId node, std::uint32_t count, std::uint32_t divi
   if (turn_) {
     return *turn_ % count;
   }
-  return goes_by_index(policy_) ? target_index_ / divisor % count : hashed(node, count);
+  return policy_->choice == LinkChoice::Index ? target_index_ / divisor % count
+                                              : hashed(node, count);
 }
 
 std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
@@ -43,7 +37,7 @@ std::uint32_t Chooser::pick_above(NodeId node, std::uint32_t count,
   if (turn_) {
     return *turn_ % count;
   }
-  if (!goes_by_index(policy_)) {
+  if (policy_->choice != LinkChoice::Index) {
     return hashed(node, count);
   }
   std::uint32_t index = target_index_;
@@ -57,7 +51,7 @@ std::uint32_t Chooser::pick_ports(NodeId source, std::uint32_t count) const {
   if (count == 1) {
     return 0;
   }
-  return goes_by_index(policy_) ? flow_label_ % count : hashed(source, count);
+  return policy_->choice == LinkChoice::Index ? flow_label_ % count : hashed(source, count);
 }
 
 // The high 32 bits scaled to the range: no division, and a bias below count / 2^32.

@@ -64,13 +64,13 @@ class Chooser {
   [[nodiscard]] std::uint32_t draw(std::uint32_t count) const;
   // The sum over the links of a path; zero for all but Adaptive.
   [[nodiscard]] std::uint64_t load(std::span<const LinkId> path) const;
-  [[nodiscard]] RoutingPolicy policy() const { return policy_; }
+  [[nodiscard]] const PolicyTraits& policy() const { return *policy_; }
 
  private:
   [[nodiscard]] std::uint32_t hashed(NodeId node, std::uint32_t count) const;
   [[nodiscard]] LinkId pick_least_loaded(NodeId node, std::span<const LinkId> links) const;
 
-  RoutingPolicy policy_ = RoutingPolicy::Static;
+  const PolicyTraits* policy_ = &traits(RoutingPolicy::Static);
   std::uint64_t hash_ = 0;
   std::uint32_t flow_label_ = 0;
   std::uint32_t target_index_ = 0;

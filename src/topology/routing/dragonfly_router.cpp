@@ -17,8 +17,7 @@ DragonflyRouter::DragonflyRouter(const Topology& topology, const RoutingOptions&
       leaves_(options.fabric.group_leaves),
       groups_(options.fabric.switches / options.fabric.group_size),
       channels_(options.fabric.virtual_channels),
-      may_misroute_(options.policy == RoutingPolicy::Valiant ||
-                    options.policy == RoutingPolicy::Adaptive) {
+      may_misroute_(may_misroute(traits(options.policy))) {
   const std::uint32_t switches = options.fabric.switches;
   CHECK(switches == groups_ * size_, "the groups of a dragonfly are not equal");
   std::vector<std::pair<std::uint32_t, LinkId>> inside;
@@ -217,14 +216,11 @@ bool DragonflyRouter::append_shortest(std::uint32_t from, std::uint32_t to,
 
 bool DragonflyRouter::append_by_policy(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                        std::vector<LinkId>& path) {
-  switch (chooser.policy()) {
-    case RoutingPolicy::Valiant:
-      return append_valiant(from, to, chooser, path);
-    case RoutingPolicy::Adaptive:
-      return append_adaptive(from, to, chooser, path);
-    default:
-      return append_minimal(from, to, chooser, path);
+  if (chooser.policy().is_valiant) {
+    return append_valiant(from, to, chooser, path);
   }
+  return chooser.policy().switches_choose() ? append_adaptive(from, to, chooser, path)
+                                            : append_minimal(from, to, chooser, path);
 }
 
 bool DragonflyRouter::append_route(NodeId source, NodeId target, const Chooser& chooser,

@@ -28,6 +28,10 @@ namespace trainyard {
 class DragonflyRouter final : public FabricRouter {
  public:
   DragonflyRouter(const Topology& topology, const RoutingOptions& options);
+  // Whether routes of this policy may leave the minimal path for Valiant's.
+  [[nodiscard]] static bool may_misroute(const PolicyTraits& policy) {
+    return policy.is_valiant || policy.switches_choose();
+  }
 
   [[nodiscard]] const std::vector<NodeId>& endpoints() const override {
     return access_.endpoints();
@@ -39,6 +43,8 @@ class DragonflyRouter final : public FabricRouter {
   // Of minimal paths between leaves; none where links are missing, leaves have no endpoint, or
   // routes may be longer.
   [[nodiscard]] std::optional<int> diameter() const override;
+  [[nodiscard]] bool numbers_paths() const override { return false; }
+  [[nodiscard]] bool weighs_lengths() const override { return true; }
   // Every leaf counts as source and target.
   void mark_used(std::vector<bool>& used) override;
   // All turns that the rules of the channels allow; some of them no shortest path takes.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of routing that crosses the fabric: from endpoint to endpoint (NICs, and GPUs with links
-// of their own into the fabric) through switches. One implementation for each FabricKind.
+// of their own into the fabric) through switches. A template of the table in
+// topology/fabric/fabric.cpp names the router of its shape; GeneralRouter serves any graph.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "topology/graph/topology.h"
@@ -36,6 +38,14 @@ class FabricRouter {
   // The most links of a path between two switches with endpoints, if the router knows it without
   // looking at all pairs.
   [[nodiscard]] virtual std::optional<int> diameter() const { return std::nullopt; }
+  // Whether add_dependencies and mark_used look at all pairs of switches, as a router does that
+  // knows no structure. It also finds a path wherever there is one.
+  [[nodiscard]] virtual bool looks_at_all_pairs() const { return false; }
+  // Whether path numbers tell all equally good paths apart, so that spraying uses each of them.
+  [[nodiscard]] virtual bool numbers_paths() const { return true; }
+  // Whether adaptive routing weighs paths of several lengths: it then does so once for a
+  // connection.
+  [[nodiscard]] virtual bool weighs_lengths() const { return false; }
   // Marks, by link, those that some route between endpoints may take.
   virtual void mark_used(std::vector<bool>& used) = 0;
   // Which buffer may wait for which (topology/graph/dependency_graph.h).
@@ -48,7 +58,18 @@ class FabricRouter {
   FabricRouter() = default;
 };
 
-// `topology` must outlive the router.
+// What FabricShape::router points to. `topology` must outlive the router.
+template <typename Router>
+[[nodiscard]] std::unique_ptr<FabricRouter> make_router(const Topology& topology,
+                                                        const RoutingOptions& options) {
+  if constexpr (std::is_constructible_v<Router, const Topology&, const RoutingOptions&>) {
+    return std::make_unique<Router>(topology, options);
+  } else {
+    return std::make_unique<Router>(topology);
+  }
+}
+
+// The router of the shape of the fabric.
 [[nodiscard]] std::unique_ptr<FabricRouter> make_fabric_router(const Topology& topology,
                                                                const RoutingOptions& options);
 

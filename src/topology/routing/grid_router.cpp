@@ -22,7 +22,7 @@ GridRouter::GridRouter(const Topology& topology, const RoutingOptions& options)
       access_(topology, options.fabric),
       switches_(options.fabric.switches),
       joins_all_(options.fabric.joins_all),
-      is_valiant_(options.policy == RoutingPolicy::Valiant),
+      is_valiant_(traits(options.policy).is_valiant),
       channels_(options.fabric.virtual_channels),
       wraps_(options.fabric.wraps),
       slots_({0}) {
@@ -288,7 +288,7 @@ bool GridRouter::append_route(NodeId source, NodeId target, const Chooser& choos
     path.push_back(*up->link);
   }
   took_detour_ = false;
-  const bool found = (chooser.policy() == RoutingPolicy::Valiant && up->at != down->at &&
+  const bool found = (chooser.policy().is_valiant && up->at != down->at &&
                       append_valiant(up->at, down->at, chooser, path)) ||
                      append_ordered(up->at, down->at, identity_, chooser, Ties::Choose, path) ||
                      append_around(up->at, down->at, chooser, path);

@@ -42,6 +42,7 @@ class GridRouter final : public FabricRouter {
   // Of the whole grid; none where links are missing, switches have no endpoint, or routes are
   // Valiant's.
   [[nodiscard]] std::optional<int> diameter() const override;
+  [[nodiscard]] bool numbers_paths() const override { return false; }
   // Every switch counts as source and target.
   void mark_used(std::vector<bool>& used) override;
   // The same; all choices among ties and parallel links.

@@ -370,7 +370,9 @@ void Layer::visit_turns_to(std::uint32_t target, std::vector<bool>& used, const 
     }
   }
   for (const std::uint32_t core : queue) {
-    visit(in[cores_[core].position], core == target ? std::span<const LinkId>() : out(core));
+    const std::uint32_t position = cores_[core].position;
+    visit(in[position], core == target ? std::span<const LinkId>() : out(core),
+          distances[position].distance);
   }
 }
 

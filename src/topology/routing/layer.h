@@ -69,9 +69,10 @@ class Layer {
                                   std::vector<LinkId>& path);
 
   // For each core node that routes to some endpoint may pass, one target after the other: the links
-  // by which they come to it from other core nodes and those by which they go on. Marks in `used`,
-  // by link, all links that routes may take. Makes all fields.
-  using VisitTurn = std::function<void(std::span<const LinkId> in, std::span<const LinkId> out)>;
+  // by which they come to it from other core nodes, those by which they go on, and its distance to
+  // the target. Marks in `used`, by link, all links that routes may take. Makes all fields.
+  using VisitTurn = std::function<void(std::span<const LinkId> in, std::span<const LinkId> out,
+                                       std::uint32_t distance)>;
   void visit_turns(std::vector<bool>& used, const VisitTurn& visit);
 
   // The endpoints that have a link from or to another node of this layer, ordered by the core node

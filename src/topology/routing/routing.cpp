@@ -26,7 +26,6 @@
 #include "topology/routing/routing.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -105,12 +104,6 @@ const ServerTraits* traits_of(const Topology& topology, NodeId node) {
 }
 
 }  // namespace
-
-std::string_view to_string(RoutingPolicy policy) {
-  static constexpr std::array<std::string_view, 5> names = {"ecmp", "static", "valiant", "adaptive",
-                                                            "spray"};
-  return names[static_cast<std::size_t>(policy)];
-}
 
 struct Routing::Tables {
   // How a node reaches the fabric.
@@ -430,7 +423,7 @@ bool Routing::route(NodeId source, NodeId target, std::uint32_t flow_label,
 // Nothing is sprayed inside a server.
 Chooser Routing::local_chooser(NodeId source, NodeId target, std::uint32_t flow_label) const {
   RoutingOptions inside = options_;
-  if (options_.policy == RoutingPolicy::Spray) {
+  if (policy().sprays) {
     inside.policy = RoutingPolicy::Static;
   }
   return {inside, source, target, flow_label, target.value()};
@@ -447,8 +440,7 @@ bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_
   const auto source_nic = tables_->append_exit(source, *target_nic, turns.source, local, path);
   const bool of_switches =
       is_kind(topology_, source, NodeKind::Switch) && is_kind(topology_, target, NodeKind::Switch);
-  const std::uint32_t index =
-      options_.policy == RoutingPolicy::Spray ? number : tables_->fabric_index[target_nic->value()];
+  const std::uint32_t index = policy().sprays ? number : tables_->fabric_index[target_nic->value()];
   const Chooser fabric = of_switches ? Chooser(flow_label)
                                      : Chooser(options_, source, target, flow_label, index,
                                                &tables_->loads, tables_->cables);
@@ -457,7 +449,7 @@ bool Routing::append_by_fabric(NodeId source, NodeId target, std::uint32_t flow_
                      tables_->append_local(*target_nic, target, local, path);
   if (!found) {
     path.clear();
-  } else if (options_.policy == RoutingPolicy::Adaptive) {
+  } else if (policy().switches_choose()) {
     tables_->loads.add(path);
   }
   return found;

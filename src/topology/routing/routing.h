@@ -12,33 +12,23 @@
 // Where several next links are equally short, `EcmpHash` picks one by a hash of (flow label,
 // source, target, node, seed), as a switch does, so collisions are real; `Static` picks by the
 // target's index alone, as the destination-based forwarding tables of InfiniBand do; `Adaptive`
-// picks the link with the fewest connections so far for its rate. With `Spray` the packets of one
-// message take all of them (network/flow/spray.h); a route is then one of the paths, by its number.
+// picks the link with the fewest connections so far for its rate (dragonflies: the less loaded of
+// the minimal and Valiant's path). With `Spray` the packets of one message take all of them
+// (network/flow/spray.h); a route is then one of the paths, by its number.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "sim/ids.h"
 #include "topology/graph/fabric_shape.h"
 #include "topology/graph/path.h"
 #include "topology/graph/topology.h"
+#include "topology/routing/routing_policy.h"
 
 namespace trainyard {
-
-enum class RoutingPolicy : std::uint8_t {
-  EcmpHash,
-  Static,
-  Valiant,   // Grids and dragonflies: through a switch or group that a hash draws.
-  Adaptive,  // The least loaded of equals; dragonflies: of minimal and Valiant's path.
-  Spray,     // All of them at once.
-};
-
-// As cluster files write it.
-[[nodiscard]] std::string_view to_string(RoutingPolicy policy);
 
 struct RoutingOptions {
   RoutingPolicy policy = RoutingPolicy::EcmpHash;
@@ -80,7 +70,7 @@ class Routing {
   // The host memory nearest to a GPU, where it stages; nothing where its server has none.
   [[nodiscard]] std::optional<NodeId> host_memory(NodeId gpu) const;
   [[nodiscard]] const Topology& topology() const { return topology_; }
-  [[nodiscard]] RoutingPolicy policy() const { return options_.policy; }
+  [[nodiscard]] const PolicyTraits& policy() const { return traits(options_.policy); }
   [[nodiscard]] const RoutingOptions& options() const { return options_; }
   [[nodiscard]] FabricRouter& fabric();
 

@@ -94,13 +94,13 @@ SurvivingRoutes::Outcome SurvivingRoutes::reroute(const Flow& flow, std::vector<
   const NodeId enters = whole_.link(*first).source;
   const NodeId leaves = whole_.link(*(last - 1)).target;
   const std::uint32_t number =
-      options_.policy == RoutingPolicy::Spray ? flow.number : index_[leaves.value()];
+      traits(options_.policy).sprays ? flow.number : index_[leaves.value()];
   const Chooser chooser(options_, flow.source, flow.target, flow.flow_label, number, &loads_);
   std::vector<LinkId> way;
   if (!router_->append_route(enters, leaves, chooser, way)) {
     return Outcome::CutOff;
   }
-  if (options_.policy == RoutingPolicy::Adaptive) {
+  if (traits(options_.policy).switches_choose()) {
     loads_.add(way);
   }
   std::vector<LinkId> rerouted(path.begin(), first);

@@ -193,7 +193,7 @@ const UpDownReach::Hop& UpDownRouter::choose(std::span<const UpDownReach::Hop> h
   const auto hop = [&](std::uint32_t index) -> const UpDownReach::Hop& {
     return hops[good == nullptr ? index : (*good)[index]];
   };
-  if (chooser.policy() != RoutingPolicy::Adaptive) {
+  if (!chooser.policy().switches_choose()) {
     return hop(chooser.pick_above(at, count, below));
   }
   good_links_.clear();

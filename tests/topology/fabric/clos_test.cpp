@@ -172,7 +172,7 @@ TEST_CASE("a fabric has the nodes and links that its size says") {
       const int links = nodes * 8 + spec.leaves * spec.uplinks + spec.spines * spec.spine_uplinks;
       REQUIRE(clos.topology.node_count() == static_cast<std::uint32_t>(nodes * 8 + switches));
       REQUIRE(clos.topology.link_count() == static_cast<std::uint32_t>(2 * links));
-      REQUIRE(clos.routing.fabric.kind == FabricKind::Clos);
+      REQUIRE(clos.routing.fabric.router == &make_router<UpDownRouter>);
       REQUIRE(clos.routing.fabric.switches == static_cast<std::uint32_t>(switches));
       REQUIRE(clos.topology.node(clos.routing.fabric.first_switch).name == "leaf0");
       std::map<NodeId, int> ports;

@@ -5,6 +5,7 @@
 #include "topology/lint/metrics.h"
 
 #include "support/built_clusters.h"
+#include "topology/routing/dragonfly_router.h"
 
 namespace trainyard {
 namespace {
@@ -100,8 +101,10 @@ TEST_CASE("a dragonfly is cut between its groups") {
   }
   Cluster cluster =
       cluster_of(TestFabric{.topology = std::move(builder).build(), .hosts = std::move(hosts)});
-  cluster.routing.fabric = {
-      .kind = FabricKind::Dragonfly, .first_switch = switches[0], .switches = 8, .group_size = 2};
+  cluster.routing.fabric = {.router = make_router<DragonflyRouter>,
+                            .first_switch = switches[0],
+                            .switches = 8,
+                            .group_size = 2};
   const auto cuts = cuts_of(cluster);
   REQUIRE(cuts.size() == 2);
   // Two groups by two groups.

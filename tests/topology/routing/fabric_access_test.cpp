@@ -23,8 +23,7 @@ TEST_CASE("endpoints are found with their switch, also if they lost a direction"
   const LinkId up = builder.add_duplex_link(hosts[1], left, link);
   const LinkId only_up = builder.add_link(hosts[0], right, link);
   const Topology topology = std::move(builder).build();
-  const FabricAccess access(topology,
-                            {.kind = FabricKind::Grid, .first_switch = left, .switches = 2});
+  const FabricAccess access(topology, {.first_switch = left, .switches = 2});
 
   REQUIRE(access.endpoints() == std::vector<NodeId>{hosts[1], hosts[0]});
   REQUIRE(access.trunks() == std::vector<LinkId>{trunk, LinkId(trunk.value() + 1)});

@@ -8,6 +8,7 @@
 
 #include "support/fabrics.h"
 #include "topology/routing/layer.h"
+#include "topology/routing/up_down_router.h"
 
 namespace trainyard {
 namespace {
@@ -32,7 +33,7 @@ TEST_CASE("a fabric in tiers is routed up and down") {
   const LinkSpec link = fabric_link(gigabits_per_second(100), 1_us);
   const TestFabric fabric = clos({.leaves = 3, .hosts_per_leaf = 1, .spines = 2}, link, link);
   const RoutingOptions options{
-      .policy = RoutingPolicy::Static, .seed = 1, .fabric = {.kind = FabricKind::Clos}};
+      .policy = RoutingPolicy::Static, .seed = 1, .fabric = {.router = make_router<UpDownRouter>}};
   REQUIRE(make_fabric_router(fabric.topology, options)->diameter() == 2);
   REQUIRE_FALSE(make_fabric_router(fabric.topology, RoutingOptions{})->diameter());
 }

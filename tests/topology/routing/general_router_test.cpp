@@ -32,9 +32,9 @@ TestFabric ring(int switches) {
   return {.topology = std::move(builder).build(), .hosts = std::move(hosts)};
 }
 
-std::vector<LinkId> cycle_of(const TestFabric& fabric) {
-  GeneralRouter router(fabric.topology);
-  DependencyGraph graph(fabric.topology.link_count(), 1);
+std::vector<LinkId> cycle_of(const TestFabric& fabric, int channels = 1) {
+  GeneralRouter router(fabric.topology, {.fabric = {.virtual_channels = channels}});
+  DependencyGraph graph(fabric.topology.link_count(), channels);
   router.add_dependencies(graph);
   return graph.find_cycle();
 }
@@ -49,6 +49,23 @@ TEST_CASE("shortest paths on a ring can deadlock if some have two links in a row
     REQUIRE(fabric.topology.link(cycle[index]).target ==
             fabric.topology.link(cycle[(index + 1) % cycle.size()]).source);
   }
+}
+
+TEST_CASE("as many virtual channels as links in a row rule out a cycle") {
+  // Shortest paths on a ring of n have at most n / 2 links.
+  for (int switches = 4; switches < 10; ++switches) {
+    REQUIRE(cycle_of(ring(switches), switches / 2).empty());
+    REQUIRE_FALSE(cycle_of(ring(switches), 1).empty());
+  }
+  const TestFabric fabric = ring(6);
+  const RoutingOptions options{.fabric = {.virtual_channels = 2}};
+  GeneralRouter router(fabric.topology, options);
+  const Chooser chooser(options, fabric.hosts[0], fabric.hosts[3], 0, 3);
+  std::vector<LinkId> path;
+  REQUIRE(router.append_route(fabric.hosts[0], fabric.hosts[3], chooser, path));
+  std::vector<std::uint8_t> channels;
+  router.virtual_channels(path, channels);
+  REQUIRE(channels == std::vector<std::uint8_t>{0, 0, 0, 1, 0});
 }
 
 TEST_CASE("a tree has no cycle and uses every link") {
