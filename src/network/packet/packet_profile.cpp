@@ -30,15 +30,9 @@ class Section {
   ConfigNode node_;
 };
 
-// Those of these names are built in.
 void take_control(const ControlProfile& control, const ConfigNode& node, PacketOptions& options) {
-  const std::string name = node.as_string();
-  if (name == "none") {
-    options.control = CongestionControl::None;
-  } else if (name == "dcqcn-nic") {
-    options.control = CongestionControl::DcqcnNic;
-  } else if (name == "dcqcn-paper") {
-    options.control = CongestionControl::DcqcnPaper;
+  if (const auto built_in = built_in_control(node.as_string())) {
+    options.control = *built_in;
   } else {
     options.control = CongestionControl::Profile;
     options.profile = control;

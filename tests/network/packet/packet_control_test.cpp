@@ -127,7 +127,7 @@ TEST_CASE("one flow gets the line rate, and eta of it with HPCC", "[control]") {
         transfer_time(Bytes(engine.wire_of(4096, false)), gigabits_per_second(100));
     const SimTime at_line = full * (kPackets + 1) + 2_us;
     const double share = at_line / SimTime(completions[0].time);
-    if (options.profile->wants_int()) {
+    if (options.profile->traits().telemetry != IntFormat::None) {
       REQUIRE(full == picoseconds((4096 + 82 + 42) * 80));  // INT is on the line.
       REQUIRE(share > 0.945);
       REQUIRE(share < 0.955);
@@ -369,7 +369,7 @@ TEST_CASE("HPCC is told of each hop what the packet found there", "[control]") {
 TEST_CASE("TIMELY needs an ACK for a segment, controls with a window one for each packet",
           "[control]") {
   const auto packets = [](const char* name) {
-    return packets_per_ack(shipped_control(name), 4178);
+    return shipped_control(name).traits().packets_for_ack(Bytes(4178));
   };
   REQUIRE(packets("timely") == 4);  // 16 KiB.
   REQUIRE(packets("hpcc") == 1);
