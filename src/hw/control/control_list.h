@@ -14,6 +14,7 @@
 #include "hw/control/dctcp.h"
 #include "hw/control/hpcc.h"
 #include "hw/control/no_control.h"
+#include "hw/control/nscc.h"
 #include "hw/control/receiver_credit.h"
 #include "hw/control/swift.h"
 #include "hw/control/timely.h"
@@ -46,7 +47,7 @@ struct ControlTable : ControlEntry<Rows>... {
 };
 
 using ControlList = ControlTable<NoControl, DcqcnControl, HpccControl, SwiftControl, TimelyControl,
-                                 DctcpControl, CreditControl>;
+                                 DctcpControl, CreditControl, NsccControl>;
 
 // Calls `function` with the row that the value of one of the variants above belongs to, and with
 // the value. No virtual call: compilers make it a switch over the index.

@@ -24,7 +24,7 @@ struct EcnRow {
   Bandwidth per{};
 };
 // In the order of EcnPreset.
-constexpr std::array<EcnRow, 5> kEcnRows = {
+constexpr std::array<EcnRow, 6> kEcnRows = {
     {{.name = "off"},
      {.name = "hpcc",
       .red = {.kmin = Bytes(100'000), .kmax = Bytes(400'000), .pmax = 0.2},
@@ -33,7 +33,10 @@ constexpr std::array<EcnRow, 5> kEcnRows = {
      {.name = "sonic", .red = {.kmin = mib(1), .kmax = mib(2), .pmax = 0.05}},
      {.name = "dctcp",
       .red = {.kmin = Bytes(30'000), .kmax = Bytes(30'000), .pmax = 1.0},
-      .per = gigabits_per_second(10)}}};
+      .per = gigabits_per_second(10)},
+     {.name = "nscc",
+      .red = {.kmin = Bytes(30'000), .kmax = Bytes(120'000), .pmax = 1.0},
+      .per = gigabits_per_second(100)}}};
 
 // Sets the marking that the control is meant for.
 void set_marking(PacketOptions& options) {

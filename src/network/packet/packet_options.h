@@ -42,6 +42,7 @@ enum class EcnPreset : std::uint8_t {
   Dcqcn,  // Zhu et al., SIGCOMM 2015: 5 and 200 kB, 1 %.
   Sonic,  // sonic-buildimage, AZURE_LOSSLESS: 1 and 2 MiB, 5 %.
   Dctcp,  // The same as Hpcc, for DCTCP: all above 30 kB at 10 Gb/s.
+  Nscc,   // ultraethernet/uet-htsim: 30 and 120 kB at 100 Gb/s, 100 %.
 };
 
 // What ends of connections do about packets that are lost. None: whoever misses one takes nothing

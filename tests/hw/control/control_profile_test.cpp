@@ -110,7 +110,7 @@ TEST_CASE("each shipped control runs at ports of any speed", "[transport]") {
     }
     ++files;
   }
-  REQUIRE(files == 10);
+  REQUIRE(files == 11);
 }
 
 }  // namespace trainyard
