@@ -51,7 +51,8 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   return above.back();
 }
 
-// How many edits still look like a typo: none between "tp" and "pp", one in "gpu" or "ring".
+// Returns how many edits still look like a typo: none between "tp" and "pp", one in "gpu" or
+// "ring".
 std::size_t typo_limit(std::size_t length) {
   if (length <= 2) {
     return 0;
@@ -81,7 +82,7 @@ std::string comma_list(std::span<const std::string> words) {
   tree.fail(entry.place, path, "unknown key " + in_quotes(entry.key) + hint);
 }
 
-// At most as deep as YamlTree::kMaxDepth.
+// Recursion is at most as deep as YamlTree::kMaxDepth.
 void check_all_read(const YamlTree& tree, const YamlValue& value, const std::string& path) {
   if (value.skipped) {
     return;

@@ -41,7 +41,8 @@ class ConfigNode {
   // The value under `key` of this mapping, if it is there.
   [[nodiscard]] std::optional<ConfigNode> optional(std::string_view key) const;
 
-  // Under `key`, the index of the choice, 0 where it is missing; true or false, where it is there.
+  // Return, under `key`, the index of the choice, 0 where it is missing; true or false, where it is
+  // there.
   [[nodiscard]] std::size_t choice_or_first(std::string_view key,
                                             std::span<const std::string_view> choices) const;
   [[nodiscard]] std::optional<bool> optional_bool(std::string_view key) const;
@@ -70,7 +71,8 @@ class ConfigNode {
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const;
   // The same with free text: "FILE:LINE:COLUMN: PATH: MESSAGE".
   [[noreturn]] void fail(std::string_view message) const;
-  // What an error would call this value: its text in quotes, "a mapping", "a sequence", "nothing".
+  // Describes the value as an error would: its text in quotes, "a mapping", "a sequence",
+  // "nothing".
   [[nodiscard]] std::string found() const;
   [[nodiscard]] const std::string& path() const { return path_; }
 

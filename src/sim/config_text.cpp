@@ -51,7 +51,7 @@ bool is_leaf(const ConfigNode& node) {
   return node.is_null() || node.is_scalar();
 }
 
-// In one line; nothing for what needs several.
+// Writes a node in one line; returns nothing for what needs several.
 std::optional<std::string> line_of(const ConfigNode& node) {
   if (node.is_null()) {
     return "null";
@@ -74,7 +74,7 @@ std::optional<std::string> line_of(const ConfigNode& node) {
 
 void write_node(const ConfigNode& node, std::size_t indent, std::string& text);
 
-// After "key:" or "-".
+// Writes what stands after "key:" or "-".
 void write_below(const ConfigNode& node, std::size_t indent, std::string& text) {
   constexpr std::size_t kStep = 2;
   if (const std::optional<std::string> line = line_of(node)) {
@@ -85,7 +85,7 @@ void write_below(const ConfigNode& node, std::size_t indent, std::string& text) 
   }
 }
 
-// What needs several lines.
+// Writes a node that needs several lines.
 void write_node(const ConfigNode& node, std::size_t indent, std::string& text) {
   const std::string margin(indent, ' ');
   if (node.is_map()) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where something stands in a text file.
+// Names a place in a text file.
 #pragma once
 
 namespace trainyard {
 
-// Both from 1.
+// Line and column both count from 1.
 struct FilePlace {
   int line = 0;
   int column = 0;

@@ -69,7 +69,7 @@ double RandomStream::uniform() {
 }
 
 double RandomStream::exponential() {
-  return std::max(0.0, -log_by_series(1.0 - uniform()));  // Of 1 the series leaves a rounding.
+  return std::max(0.0, -log_by_series(1.0 - uniform()));  // The series of 1 leaves a rounding.
 }
 
 }  // namespace trainyard

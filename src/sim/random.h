@@ -37,7 +37,7 @@ class RandomStream {
   std::uint64_t below(std::uint64_t bound);
   // A multiple of 2^-53 in [0, 1).
   double uniform();
-  // Exponentially distributed with mean 1, at most 36.8. By additions, multiplications and one
+  // Exponentially distributed with mean 1, at most 36.8. It uses additions, multiplications and one
   // division alone, whose bits IEEE 754 fixes; std::log differs between libraries in the last one.
   double exponential();
 

@@ -32,19 +32,19 @@ class Samples {
 };
 
 // The average over time of a value that changes in steps, such as a link's utilisation or the depth
-// of a queue. Times must not decrease. Of several values set at one instant the last one counts for
-// the average, while max() sees each.
+// of a queue. Times must not decrease. If several values are set at one instant, the last one
+// counts for the average, while max() sees each.
 class TimeWeightedAverage {
  public:
   explicit TimeWeightedAverage(SimTime start, double value = 0.0);
 
-  // From `now` on the value is `value`, which must be finite.
+  // Sets the value from `now` on to `value`, which must be finite.
   void set(SimTime now, double value);
   void add(SimTime now, double change) { set(now, value_ + change); }
 
   [[nodiscard]] double value() const { return value_; }
   [[nodiscard]] double max() const { return max_; }
-  // From the start to `now`; at the start itself, the value.
+  // Returns the average from the start to `now`; at the start itself, the value.
   [[nodiscard]] double average(SimTime now) const;
 
  private:

@@ -66,7 +66,7 @@ class TraceRecorder {
   void add_flow(const TraceFlow& flow);
 
   [[nodiscard]] std::span<const TraceTrack> tracks() const { return tracks_; }
-  // In the order of recording.
+  // Returns the spans in the order of recording.
   [[nodiscard]] std::span<const TraceSpan> spans() const { return spans_; }
   [[nodiscard]] std::span<const TraceFlow> flows() const { return flows_; }
   [[nodiscard]] const std::string& name(TraceNameId id) const;

@@ -24,7 +24,7 @@ struct Unit {
   std::int64_t factor;  // In base units.
 };
 
-// What a kind of quantity is called and looks like.
+// The name and the form of a kind of quantity.
 struct Kind {
   std::string_view noun;
   std::string_view example;        // With its quotes.
@@ -103,8 +103,8 @@ constexpr Kind kFlopRate = {.noun = "a rate",
                             .most = kInt64Max,
                             .most_text = "9223 PFLOP/s"};
 
-// More decimals than any quantity needs, and few enough that digits times factor fit 128 bits:
-// 2 x 10^24 x 8 x 10^12 < 2^127.
+// Limit of decimals: more than any quantity needs, and few enough that digits times factor fit 128
+// bits: 2 x 10^24 x 8 x 10^12 < 2^127.
 constexpr std::size_t kMaxDecimals = 24;
 
 // "12.5 us" in its parts: whole "12", decimals "5", unit "us".
@@ -236,7 +236,7 @@ std::int64_t parse_exact(const Kind& kind, std::string_view text) {
   return to_base_units(kind, parts, unit_factor(kind, parts, text), text);
 }
 
-// To the nearest byte, but no half of a byte in so many words.
+// Rounds to the nearest byte, but refuses half of a byte in so many words.
 Bytes to_bytes(const Kind& kind, const Parts& parts, std::int64_t factor, std::string_view text) {
   if (factor == 1 && parts.decimals.find_first_not_of('0') != std::string_view::npos) {
     refuse("a whole number of bytes", text);
@@ -261,8 +261,8 @@ std::optional<std::string> format_in(std::uint64_t magnitude, const Unit& unit) 
   return text + std::string(unit.name);
 }
 
-// In the largest of `units` that is not above the value and takes at most three decimals; `units`
-// go from large to small and end with the base unit. Zero is written in the base unit.
+// Formats in the largest of `units` that is not above the value and takes at most three decimals;
+// `units` go from large to small and end with the base unit. Zero is written in the base unit.
 std::string format(std::int64_t value, std::span<const Unit> units) {
   const std::uint64_t magnitude =
       value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);

@@ -26,7 +26,7 @@ class SimTime {
     return SimTime(std::numeric_limits<std::int64_t>::max());
   }
   [[nodiscard]] constexpr std::int64_t picoseconds() const { return picoseconds_; }
-  // For models that calculate in floating point.
+  // Serves models that calculate in floating point.
   [[nodiscard]] constexpr double real_picoseconds() const {
     return static_cast<double>(picoseconds_);
   }

@@ -39,7 +39,7 @@ class XmlFile {
                          std::string_view message) const {
     fail(offset_of(node), path, message);
   }
-  // With the message "expected ..., found "..."".
+  // Throws with the message "expected ..., found "..."".
   [[noreturn]] void fail_value(std::size_t offset, std::string_view path, std::string_view expected,
                                std::string_view found) const;
 

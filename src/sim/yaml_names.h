@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a folder of YAML files offers by name.
+// Lists what a folder of YAML files offers by name.
 #pragma once
 
 #include <filesystem>

@@ -36,7 +36,7 @@ namespace {
 // Open brackets before parsing, counted without regard to quotes and comments and therefore with
 // room to spare; the exact limit is checked on the events.
 constexpr std::size_t kMaxOpenBrackets = 1000;
-// Of the characters that make tokens; each value of a flow collection comes with one or two.
+// Characters that make tokens; each value of a flow collection comes with one or two.
 constexpr std::string_view kIndicators = "[{,:?&*!";
 constexpr std::size_t kMaxIndicators = 3 * YamlTree::kMaxValues;
 
@@ -131,7 +131,7 @@ void check_flow(const YamlTree& tree, std::string_view text, std::size_t origin)
 
 // --- Events to tree --------------------------------------------------------------------------
 
-// How large a value is with everything below it.
+// The size of a value with everything below it.
 struct Extent {
   std::size_t values = 1;
   std::size_t depth = 0;  // Levels of collections.
@@ -139,7 +139,7 @@ struct Extent {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  // Of `text`, which must outlive it.
+  // Builds the tree of `text`, which must outlive it.
   TreeBuilder(YamlTree& tree, std::string_view text, std::size_t origin)
       : tree_(tree), text_(text), origin_(origin) {}
 
@@ -220,7 +220,7 @@ class TreeBuilder : public YAML::EventHandler {
     YAML::anchor_t anchor;
     Extent extent;
     std::optional<Key> key = {};            // In a mapping, the key whose value comes next.
-    std::map<std::string, int> lines = {};  // Of the keys so far.
+    std::map<std::string, int> lines = {};  // Lines of the keys so far.
   };
 
   [[nodiscard]] Place place(const YAML::Mark& mark) const {
@@ -368,7 +368,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlValue* root_ = nullptr;
 };
 
-// Not beyond the end of `text`, to which `parse` adds a comment.
+// The place is not beyond the end of `text`, to which `parse` adds a comment.
 Place syntax_error_place(const YamlTree& tree, const YAML::Exception& error, std::string_view text,
                          std::size_t origin) {
   if (tree.file_name(origin).empty() || error.mark.is_null()) {
@@ -380,7 +380,7 @@ Place syntax_error_place(const YamlTree& tree, const YAML::Exception& error, std
   return {origin, error.mark.line + 1, error.mark.column + 1};
 }
 
-// What yaml-cpp says, with the cause that it does not see.
+// Returns the error of yaml-cpp, with the cause that it does not see.
 std::string syntax_error(const YAML::Exception& error, std::string_view text) {
   std::string message =
       "not valid YAML: " +

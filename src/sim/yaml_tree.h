@@ -17,8 +17,8 @@
 
 namespace trainyard {
 
-// Where a value was written: an origin of the tree and, in a file, line and column from 1 (0 where
-// only the origin is known).
+// The place where a value was written: an origin of the tree and, in a file, line and column from 1
+// (0 where only the origin is known).
 struct Place {
   std::size_t origin = 0;
   int line = 0;
@@ -29,7 +29,7 @@ struct YamlValue;
 
 struct YamlEntry {
   std::string key;
-  Place place;  // Of the key.
+  Place place;  // Place of the key.
   YamlValue* value = nullptr;
 };
 
@@ -38,13 +38,13 @@ struct YamlValue {
 
   Kind kind = Kind::Null;
   Place place;
-  std::string text = {};                // Of a scalar.
-  std::vector<YamlValue*> items = {};   // Of a sequence.
-  std::vector<YamlEntry> entries = {};  // Of a mapping, in file order; no key twice.
+  std::string text = {};                // Text of a scalar.
+  std::vector<YamlValue*> items = {};   // Items of a sequence.
+  std::vector<YamlEntry> entries = {};  // Entries of a mapping, in file order; no key twice.
 
   bool composed = false;  // The base of this mapping is in it already.
 
-  // What readers asked of this value so far.
+  // Keys that readers asked of this value so far.
   std::vector<std::string> asked_keys = {};
   bool all_keys_asked = false;
   bool skipped = false;

@@ -26,7 +26,7 @@ struct DoctorRun {
   std::vector<DoctorPoint> points;  // At least one.
 };
 
-// What the healthy machine would print for a row, and why.
+// The row that the healthy machine would print, and why.
 struct HealthyRow {
   std::size_t run = 0;
   Bytes size;
@@ -36,10 +36,10 @@ struct HealthyRow {
 };
 
 struct Hypotheses {
-  // Of those that could not be simulated, left_out says why.
+  // The faults that were simulated; left_out says why others could not be.
   std::vector<MachineFault> faults;
   std::vector<Candidate> candidates;
-  std::vector<std::size_t> variants;  // By candidate: which one of its fault.
+  std::vector<std::size_t> variants;  // Index of each candidate among the variants of its fault.
   std::vector<HealthyRow> rows;       // Run by run.
   nccl::MachineKind machine;
 };

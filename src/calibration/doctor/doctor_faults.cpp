@@ -57,7 +57,7 @@ class FaultList {
                        .left_out = std::string(why)});
   }
 
-  // Of a variable that the user set nothing else is tried.
+  // Adds what-ifs of a variable of NCCL; one that the user set is left out.
   void add_setting(std::string code, std::string title, const std::string& variable,
                    const std::vector<std::string>& values) {
     if (const std::string* const value = job_.item.variable(variable)) {
@@ -79,7 +79,7 @@ class FaultList {
     });
   }
 
-  // Those of the last rank: all are alike as far as anybody knows.
+  // Adds the faults of the last rank's NIC: all are alike as far as anybody knows.
   void add_nic_faults() {
     const auto nic = nic_of_rank(job_.cluster, last_rank());
     if (job_.communicator.nodes == 1 || !nic) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be wrong with a machine, each as a what-if: the same job on a changed machine, or with
-// changed settings of NCCL (docs/commands/doctor.md).
+// Lists what may be wrong with a machine, each as a what-if: the same job on a changed machine, or
+// with changed settings of NCCL (docs/commands/doctor.md).
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@
 
 namespace trainyard {
 
-// One degree or place of a fault. What is empty stays as it is.
+// One degree or place of a fault. Empty fields stay as they are.
 struct FaultVariant {
-  std::string change;  // What was changed for the simulation: "NCCL_MAX_NCHANNELS=4".
+  std::string change;  // The change for the simulation: "NCCL_MAX_NCHANNELS=4".
   std::vector<std::pair<std::string, std::string>> environment = {};
   // Throws ConfigError where the machine does not work without what is lost.
   std::function<Cluster(const Cluster&)> machine = {};
-  double gpu_speed = 1.0;  // Of thread blocks.
+  double gpu_speed = 1.0;  // Speed of thread blocks.
 };
 
 struct MachineFault {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bounds a predicted time.
+// Names what bounds a predicted time.
 //
 // A time t of the event model is of first degree in all of its times and inverse rates u, so that
 // by Euler's theorem the shares u_k / t dt/du_k of all constants add up to one. The share of a
@@ -28,7 +28,7 @@ inline constexpr std::array kTimeLimits{TimeLimit::Launch,  TimeLimit::Latency, 
 
 struct LimitShare {
   TimeLimit limit = TimeLimit::Links;
-  double share = 0.0;  // Of the time, 0 to 1.
+  double share = 0.0;  // Share of the time, 0 to 1.
 };
 
 // The largest share for each row of the session, which is left with `profile`.

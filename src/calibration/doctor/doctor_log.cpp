@@ -18,7 +18,7 @@ namespace {
 
 struct Segment {
   std::size_t first_line = 1;
-  std::size_t header_line = 0;  // That begins its table; 0 without one.
+  std::size_t header_line = 0;  // Line that begins its table; 0 without one.
   std::string_view text;
 };
 
@@ -36,7 +36,7 @@ bool ends_run(std::string_view line) {
 std::vector<Segment> split_runs(std::string_view text) {
   std::vector<Segment> segments{{.text = text}};
   std::size_t number = 1;
-  std::size_t begin = 0;  // Of the last segment.
+  std::size_t begin = 0;  // Begin of the last segment.
   const auto cut = [&](std::size_t at, std::size_t line) {
     segments.back().text = text.substr(begin, at - begin);
     segments.push_back({.first_line = line, .text = text.substr(at)});

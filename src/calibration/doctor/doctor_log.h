@@ -26,7 +26,7 @@ struct LogRun {
 
 struct DoctorLog {
   std::vector<LogRun> runs;  // At least one.
-  // What they say, or are told, alike.
+  // The numbers that all of them state, or are told, alike.
   std::optional<int> ranks = {};
   std::optional<int> nodes = {};
   std::optional<int> gpus_per_node = {};

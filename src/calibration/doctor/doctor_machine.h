@@ -15,13 +15,14 @@ namespace trainyard {
 // The same nodes, with these links instead; a link of which `change` gives nothing is gone.
 using LinkChange = std::function<std::optional<Link>(const Link&)>;
 [[nodiscard]] Cluster with_links(const Cluster& cluster, const LinkChange& change);
-// What the software of every server allows.
+// Changes what the software of every server allows.
 [[nodiscard]] Cluster with_traits(const Cluster& cluster,
                                   const std::function<void(ServerTraits&)>& change);
 
 // The NIC that a rank uses first for the fabric; none where it has none, or its own links there.
 [[nodiscard]] std::optional<NodeId> nic_of_rank(const Cluster& cluster, std::size_t rank);
-// Those that stand where the NIC of `rank` does, one for each server with that many GPUs in use.
+// Returns the NICs that stand where the NIC of `rank` does, one for each server with that many GPUs
+// in use.
 [[nodiscard]] std::vector<NodeId> nics_of_rail(const Cluster& cluster, std::size_t rank);
 
 // All links of these nodes are gone.

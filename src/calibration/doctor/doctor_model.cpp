@@ -30,7 +30,7 @@ struct FamilyErrors {
 constexpr std::array kFamilies{FamilyErrors{"nvswitch", 0.11}, FamilyErrors{"pcie", 0.17},
                                FamilyErrors{"rdma", 0.145}, FamilyErrors{"other-network", 0.195},
                                FamilyErrors{"unlike-any", 0.22}};
-// Of `local`: means of tables of one system have a correlation of 0.23.
+// Share of `local`: means of tables of one system have a correlation of 0.23.
 constexpr double kCommonShare = 0.58;
 constexpr double kLength = 19.0;
 constexpr double kNoise = 0.015;  // At least: the ledger's rows of small sizes have less.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How likely a log is under each explanation of it (docs/commands/doctor.md).
+// Computes how likely a log is under each explanation of it (docs/commands/doctor.md).
 //
 // An explanation predicts all rows. With r_i = ln(measured_i / predicted_i) and x_i the base-two
 // logarithm of the size, errors of machines that no constant was fitted to have the covariance
@@ -21,8 +21,8 @@
 
 namespace trainyard {
 
-// Of one family of machines (intervals.h). All are of ln(time), but for `length`, in doublings of
-// the size, and `degrees` of freedom.
+// The error model of one family of machines (intervals.h). All are of ln(time), but for `length`,
+// in doublings of the size, and `degrees` of freedom.
 struct ErrorModel {
   double common = 0.0;
   double local = 0.0;
@@ -44,11 +44,11 @@ struct LogPoint {
 // The errors of all rows of a log at once.
 class ErrorDistribution {
  public:
-  // At least one point.
+  // `points` has at least one point.
   ErrorDistribution(const ErrorModel& model, std::span<const LogPoint> points);
   // ln of the density of these residuals, one for each point.
   [[nodiscard]] double log_density(std::span<const double> residuals) const;
-  // How often residuals of such machines are further off than these: 1 for none at all.
+  // Returns how often residuals of such machines are further off than these: 1 for none at all.
   [[nodiscard]] double tail(std::span<const double> residuals) const;
 
  private:
@@ -56,8 +56,8 @@ class ErrorDistribution {
 
   std::size_t size_;
   double degrees_;
-  std::vector<double> factor_;  // Of Cholesky, column by column.
-  double constant_ = 0.0;       // Of log_density.
+  std::vector<double> factor_;  // Factor of Cholesky, column by column.
+  double constant_ = 0.0;       // Constant of log_density.
 };
 
 // One way in which the log may have come about.
@@ -69,10 +69,10 @@ struct Candidate {
 // Faults that this log cannot tell apart, as they predict the same times.
 struct Explanation {
   std::vector<std::size_t> faults;
-  double probability = 0.0;    // Of all of them together.
+  double probability = 0.0;    // Probability of all of them together.
   std::size_t candidate = 0;   // The most likely one of theirs.
   double tail = 0.0;           // How often such a machine would be further off from it.
-  double mean_residual = 0.0;  // Of ln(measured / predicted).
+  double mean_residual = 0.0;  // Mean of ln(measured / predicted).
 };
 
 struct Diagnosis {
@@ -85,8 +85,8 @@ struct Diagnosis {
 
 // Predictions nearer than this in ln(time), at every size, are the same.
 inline constexpr double kSamePrediction = 0.005;
-// Before the log was seen: that the machine is healthy. All faults that were tried share the rest
-// evenly, and so do the candidates of a fault.
+// The probability, before the log was seen, that the machine is healthy. All faults that were tried
+// share the rest evenly, and so do the candidates of a fault.
 inline constexpr double kPriorOfHealth = 0.5;
 // A tail below which an explanation does not fit.
 inline constexpr double kLeastTail = 0.01;
@@ -107,7 +107,7 @@ class Diagnoser {
   ErrorDistribution errors_;
   std::vector<Candidate> candidates_;
   std::vector<double> log_priors_;
-  std::vector<bool> shows_;  // By candidate: it differs from the healthy one.
+  std::vector<bool> shows_;  // Indexed by candidate: it differs from the healthy one.
   std::size_t faults_ = 0;   // Numbers of faults, 0 included.
 };
 

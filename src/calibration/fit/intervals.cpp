@@ -16,12 +16,12 @@
 namespace trainyard {
 namespace {
 
-// Outside on each side of an interval of 90 %.
+// The share that lies outside on each side of an interval of 90 %.
 constexpr double kTail = 0.05;
 // Systems that those of other families count as, together: a group of its own is as small as three,
 // which know little of their 5 %.
 constexpr double kOthers = 2.0;
-// What a file may say, and the digits that it has.
+// Limits of what a file may say, and the digits that it has.
 constexpr double kLeastFactor = 1e-3;
 constexpr double kMostFactor = 1e3;
 constexpr std::int64_t kMostRows = 1'000'000'000;
@@ -50,7 +50,7 @@ double weighted_quantile(const std::vector<WeightedError>& ascending, double sha
 
 using LedgerRows = std::vector<const LedgerRow*>;
 
-// As many systems as `weight` says, which all weigh the same. Returns how many there are.
+// Counts as many systems as `weight` says, which all weigh the same. Returns how many there are.
 std::size_t add_errors(const LedgerRows& rows, std::optional<double> weight,
                        std::vector<WeightedError>& errors) {
   std::map<std::string, std::size_t> rows_of;

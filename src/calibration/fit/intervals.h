@@ -24,7 +24,7 @@
 
 namespace trainyard {
 
-// What decides about a time: launch and latency, both, or bandwidth.
+// The regimes in which launch and latency, both, or bandwidth decide about a time.
 enum class SizeRegime { Latency, Between, Bandwidth };
 inline constexpr std::array kSizeRegimes{SizeRegime::Latency, SizeRegime::Between,
                                          SizeRegime::Bandwidth};
@@ -36,7 +36,7 @@ inline constexpr std::array kSizeRegimes{SizeRegime::Latency, SizeRegime::Betwee
 // Machines whose errors have the same causes: "nvswitch", "pcie" (and bridges and meshes) on one
 // node; "rdma", "other-network" on several.
 [[nodiscard]] std::string family_of(const nccl::MachineKind& machine);
-// Of machines that no table shows.
+// The family of machines that no table shows.
 inline constexpr std::string_view kUnlikeAny = "unlike-any";
 
 // Measured over predicted.
@@ -53,18 +53,19 @@ struct TimeInterval {
   [[nodiscard]] bool holds(SimTime time) const { return low <= time && time <= high; }
 };
 
-// Whether each regime has rows of two systems at least, without which there are no intervals.
+// Returns whether each regime has rows of two systems at least, without which there are no
+// intervals.
 [[nodiscard]] bool gives_intervals(std::span<const LedgerRow> ledger);
 
 class Intervals {
  public:
-  // Of these rows, which give intervals, but for those of one system ("" leaves none out).
+  // Makes the intervals from these rows, but for those of one system ("" leaves none out).
   [[nodiscard]] static Intervals of(std::span<const LedgerRow> ledger, std::string_view without);
   // Throws ConfigError.
   [[nodiscard]] static Intervals load(const std::filesystem::path& file);
   [[nodiscard]] std::string to_yaml() const;
 
-  // Whether a table shows such a machine.
+  // Returns whether a table shows such a machine.
   [[nodiscard]] bool is_known(const nccl::MachineKind& machine) const {
     return known_.contains(machine);
   }
@@ -74,21 +75,21 @@ class Intervals {
 
  private:
   std::set<nccl::MachineKind> known_;
-  std::map<std::pair<std::string, SizeRegime>, TimeBand> bands_;  // By family.
+  std::map<std::pair<std::string, SizeRegime>, TimeBand> bands_;  // Bands by family.
 };
 
 // The interval of each row that the rows of all other systems give.
 class IntervalsOfOthers {
  public:
   explicit IntervalsOfOthers(std::span<const LedgerRow> ledger);
-  // Of a row of that ledger.
+  // Returns the interval of a row of that ledger.
   [[nodiscard]] TimeInterval of(const LedgerRow& row) const;
 
  private:
-  std::map<std::string, Intervals> without_;  // By system.
+  std::map<std::string, Intervals> without_;  // Intervals by system.
 };
 
-// How many rows of each class lie in the intervals that rows of other systems give.
+// Counts how many rows of each class lie in the intervals that rows of other systems give.
 struct Coverage {
   std::size_t rows = 0;
   std::size_t inside = 0;
@@ -96,9 +97,9 @@ struct Coverage {
     return rows == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(rows);
   }
 };
-// Of the rows that count, with the intervals around what was predicted of them.
+// Counts the coverage of the rows that count, with the intervals around what was predicted of them.
 [[nodiscard]] Coverage coverage_of(const Validation& validation, const Intervals& intervals);
-// By class, and of "all".
+// Returns the coverage by class, and that of "all".
 [[nodiscard]] std::map<std::string, Coverage> coverage_of(std::span<const LedgerRow> ledger);
 
 }  // namespace trainyard

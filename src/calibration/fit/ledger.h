@@ -15,7 +15,7 @@
 namespace trainyard {
 
 struct LedgerRow {
-  std::string name;  // Of the case.
+  std::string name;  // Name of the case.
   std::string system_class;
   std::string system;
   nccl::MachineKind machine;
@@ -23,7 +23,7 @@ struct LedgerRow {
   Bytes size;
   SimTime measured;
   SimTime predicted;  // With the profile.
-  SimTime foreseen;   // By a fit that has not seen the system.
+  SimTime foreseen;   // Time predicted by a fit that has not seen the system.
   // Rests on constants that no other system shows: a network or generation of its own.
   bool is_alone = false;
 

@@ -41,13 +41,13 @@ class NcclFit {
   NcclFit& operator=(const NcclFit&) = delete;
   ~NcclFit();
 
-  // To all tables.
+  // The fit to all tables.
   [[nodiscard]] const Fit& all() const { return all_; }
   // The same with a search that begins at these values instead of those that are assumed: how much
   // the result depends on it.
   [[nodiscard]] Fit all_from(std::span<const double> values);
   [[nodiscard]] LeftOut leave_out(const std::string& system);
-  // Of the tables that are fitted to, by name.
+  // Returns the tables that are fitted to, by name.
   [[nodiscard]] std::vector<std::string> systems() const;
   [[nodiscard]] nccl::Profile profile(const Fit& fit) const;
 

@@ -24,7 +24,7 @@ class NcclFitModel : public FitModel {
   void set_points(std::span<const std::vector<double>> points) override;
   void log_times(std::size_t table, std::size_t point, std::span<const std::size_t> rows,
                  std::span<double> times) override;
-  // Of a row, with any profile. Not for several threads at once.
+  // Returns the time of a row, with any profile. Only one thread may call it at a time.
   [[nodiscard]] SimTime time(std::size_t table, std::size_t row, const nccl::Profile& profile);
 
  private:
@@ -33,7 +33,7 @@ class NcclFitModel : public FitModel {
   std::vector<nccl::Profile> profiles_;
 };
 
-// What is assumed of each constant (profile-priors.yaml), in logarithms.
+// Returns what is assumed of each constant (profile-priors.yaml), in logarithms.
 [[nodiscard]] std::vector<FitParameter> fit_parameters(std::span<const ProfileConstant> constants);
 
 // Constants of their logarithms.

@@ -46,7 +46,7 @@ Refit refit(const RefitRequest& request, const ProfileConstants& constants,
   if (request.leave_one_out == LeaveOneOut::No) {
     return result;
   }
-  std::map<std::string, nccl::Profile> without;  // By system.
+  std::map<std::string, nccl::Profile> without;  // Profiles by system.
   for (const std::string& system : fit.systems()) {
     const bool is_shown = std::any_of(cases.begin(), cases.end(), [&](const LoadedCase* one) {
       return one->item.system == system;

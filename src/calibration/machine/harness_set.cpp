@@ -136,7 +136,7 @@ void add_variables(const HarnessSample& sample, CalibrationTable& table) {
   }
 }
 
-// Of pinned memory and the most bytes.
+// Adds copies of pinned memory and the most bytes.
 void add_host_copies(const HarnessSet& set, PastedOutput& output) {
   for (const auto& [direction, test] : {std::pair{"to GPU", "host_to_device_memcpy_ce"},
                                         {"from GPU", "device_to_host_memcpy_ce"}}) {

@@ -15,7 +15,7 @@
 namespace trainyard {
 
 struct HarnessSample {
-  std::string id;        // Of the measurement: "gpu.memory".
+  std::string id;        // Id of the measurement: "gpu.memory".
   std::string quantity;  // "copy bandwidth".
   std::string unit;      // "us", "GB/s", "TFLOP/s", ...
   std::map<std::string, std::variant<double, std::string>> parameters;
@@ -23,7 +23,7 @@ struct HarnessSample {
   double p10 = 0.0;
   double p90 = 0.0;
 
-  // Nothing of that name and kind: 0, or "".
+  // These return 0 or "" where nothing has that name and kind.
   [[nodiscard]] double number(const std::string& name) const;
   [[nodiscard]] std::string text(const std::string& name) const;
 };
@@ -35,7 +35,7 @@ struct HarnessSet {
   std::vector<std::string> warnings;  // "NAME: ID: ...": what failed, and what is of no use here.
 };
 
-// Whether the text is such a set, by its format.
+// Returns whether the text is such a set, by its format.
 [[nodiscard]] bool is_harness_set(std::string_view text);
 // Throws ConfigError for JSON that is not whole or lacks what is needed.
 [[nodiscard]] HarnessSet parse_harness_set(const std::string& text, const std::string& name);

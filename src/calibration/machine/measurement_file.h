@@ -19,7 +19,7 @@ struct MeasurementFile {
   std::string_view kind;  // "nccl-tests", "YAML table", "measurement set", "nvbandwidth", ...
   std::vector<CalibrationTable> tables = {};
   std::optional<PastedOutput> links = {};
-  std::vector<RateTable> rates = {};  // Of the first GPU,
+  std::vector<RateTable> rates = {};  // Rates of the first GPU,
   std::string gpu = {};               // which has this name.
   // A line for each thing that is wrong, with its place.
   std::vector<std::string> warnings = {};

@@ -24,8 +24,8 @@
 namespace trainyard {
 namespace {
 
-// Of a normal distribution: 90 % are within so many standard deviations.
-// Times of one machine repeat better than this.
+// Quantile of a normal distribution: 90 % are within so many standard deviations. Times of one
+// machine repeat better than this.
 constexpr double kMuchNoise = 0.15;
 // Digits of a constant in the profile.
 constexpr int kDigits = 4;
@@ -162,7 +162,7 @@ FittedText text_of(const CalibratedConstant& one) {
           .files = one.files};
 }
 
-// What is fitted to, by operation and ranks.
+// Returns what is fitted to, by operation and ranks.
 nccl::ProfileBasis basis_of(const std::vector<CalibratedTable>& tables,
                             const nccl::MachineKind& machine) {
   std::map<std::pair<Operation, int>, nccl::ProfileBasis::Rows> all;

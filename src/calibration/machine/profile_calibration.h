@@ -27,7 +27,7 @@ struct CalibrationTable {
   MeasuredTable table;  // Sizes in rising order, each once.
   // NCCL's variables beside those of the request: what was forced.
   std::vector<std::pair<std::string, std::string>> environment = {};
-  std::string part = {};  // Of the file, where it holds many: "nccl.processes.default".
+  std::string part = {};  // Part of the file, where it holds many: "nccl.processes.default".
   std::optional<std::string> nccl_version = {};  // Otherwise that of the request.
 };
 
@@ -36,7 +36,7 @@ struct CalibrationRequest {
   std::filesystem::path cluster;
   std::string cluster_name;                 // As the user names it.
   std::vector<std::string> settings;        // As --set takes them.
-  std::optional<int> nodes = {};            // Of tables that do not say it.
+  std::optional<int> nodes = {};            // Nodes of tables that do not say it.
   std::optional<Operation> operation = {};  // The same.
   std::vector<std::pair<std::string, std::string>> environment = {};
   std::optional<std::string> nccl_version = {};
@@ -53,17 +53,18 @@ struct CalibratedConstant {
   ProfileConstant constant;
   ConstantMark mark = ConstantMark::Guess;
   double value = 0.0;  // In the unit of the constant; that of the file if it is not fitted.
-  double low = 0.0;    // Of 90 %; of what is fitted.
+  double low = 0.0;    // Lower end of the 90 % interval of what is fitted.
   double high = 0.0;
   std::size_t rows = 0;
   std::vector<std::string> files = {};
-  std::string reason = {};    // Why it is not fitted.
-  std::string rests_on = {};  // What its interval is mostly from, of constants that are not fitted.
+  std::string reason = {};  // Why it is not fitted.
+  // The origin of most of its interval, for constants that are not fitted.
+  std::string rests_on = {};
 };
 
 struct CalibratedRow {
   Bytes size;
-  std::size_t line = 0;  // Of the file; 0: none.
+  std::size_t line = 0;  // Line of the file; 0: none.
   SimTime measured;
   SimTime shipped = {};  // Predicted with the constants as shipped,
   SimTime fitted = {};   // and with the result as it is written.
@@ -79,7 +80,7 @@ struct CalibratedTable {
   std::vector<CalibratedRow> rows;
 };
 
-// Of |ln(predicted / measured)| of some rows, by nearest rank.
+// Errors |ln(predicted / measured)| of some rows, by nearest rank.
 struct CalibrationError {
   std::size_t rows = 0;
   double median_shipped = 0.0;
@@ -98,8 +99,9 @@ struct ProfileCalibration {
   std::vector<std::string> warnings;  // Tables that are left out, outliers.
 };
 
-// Which rows are not fitted to: of each table the third of each four, in rising order of sizes, but
-// for the largest; of three or more collectives all tables of the one whose name is last.
+// Returns which rows are not fitted to: of each table the third of each four, in rising order of
+// sizes, but for the largest; of three or more collectives all tables of the one whose name is
+// last.
 [[nodiscard]] std::vector<std::vector<bool>> kept_out_rows(std::span<const CalibratedTable> tables);
 
 // Throws ConfigError where no table can be used.

@@ -23,9 +23,9 @@ namespace {
 // The harness asks cuDNN for attention.
 constexpr const char* kKernel = "cudnn";
 
-// What a rate is called, what it may be, and by how much machines differ in it: best shapes reach
-// 0.78 to 0.87 of the peak (gpu-rates-priors.yaml, mamf), memory 0.8 to 0.95 of its rate; the
-// others are estimates.
+// The name of a rate, its limits, and by how much machines differ in it: best shapes reach 0.78 to
+// 0.87 of the peak (gpu-rates-priors.yaml, mamf), memory 0.8 to 0.95 of its rate; the others are
+// estimates.
 struct Kind {
   const char* name;
   double least;
@@ -53,7 +53,7 @@ enum Rate : std::size_t {
 };
 using Values = std::array<double, kKinds.size()>;
 
-// Those of the generation: the factor of the device (`devices`) stays what it is.
+// Returns the values of the generation: the factor of the device (`devices`) stays what it is.
 Values values_of(const GenerationRates& rates) {
   const auto kernel = rates.attention.find(kKernel);
   const AttentionRates attention = kernel != rates.attention.end() ? kernel->second
@@ -252,7 +252,7 @@ class RatesWriter {
         write(below, name, indent + 2, text);
       }
     }
-    // What the file did not have comes last in its mapping.
+    // Entries that the file did not have come last in its mapping.
     const auto left = entries_.find(path + "." + kKernel);
     if (left != entries_.end()) {
       text += fmt::format("{:{}}{}: {}\n", "", indent, kKernel, left->second);
@@ -260,7 +260,7 @@ class RatesWriter {
     }
   }
 
-  std::map<std::string, std::string> entries_;  // By path.
+  std::map<std::string, std::string> entries_;  // Entries by path.
 };
 
 std::string document_of(const RateCalibration& made, const GpuModel& gpu,

@@ -22,7 +22,7 @@ struct CalibratedRate {
   bool is_time = false;  // In seconds; otherwise a share, or elements of K.
   double shipped = 0.0;
   double value = 0.0;  // As shipped, if it is not fitted.
-  double low = 0.0;    // Of 90 %; of what is fitted.
+  double low = 0.0;    // Lower end of the 90 % interval of what is fitted.
   double high = 0.0;
   bool is_fitted = false;
   std::size_t rows = 0;
@@ -30,7 +30,7 @@ struct CalibratedRate {
 };
 
 struct RateCalibration {
-  std::string gpu;  // Of the catalogue.
+  std::string gpu;  // GPU of the catalogue.
   std::vector<CalibratedRate> rates;
   std::vector<RateTable> tables;
   ConstantFit fit;       // Its tables are those above, row by row.
@@ -44,7 +44,7 @@ struct RateCalibration {
     double median_fitted = 0.0;
     double p90_fitted = 0.0;
   };
-  // Of all tables, or of the one with this number.
+  // Returns the error of all tables, or of the one with this number.
   [[nodiscard]] Error error(RowUse use, std::optional<std::size_t> table = std::nullopt) const;
 };
 

@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 constexpr double kMostMicroseconds = 1e9;
-// What bandwidths are turned into times of.
+// The bytes that turn bandwidths into times.
 constexpr double kBytes = 1e9;
 
 SimTime microseconds_of(double value) {

@@ -20,11 +20,11 @@ struct RateRow {
   std::string text;  // "m 8192, n 8192, k 8192".
   Gemm product = {};
   AttentionShape attention = {};
-  double bytes = 0.0;  // That pass memory.
+  double bytes = 0.0;  // Bytes that pass memory.
   SimTime measured;
 };
 
-// Of one measurement, such as gpu.gemm.fp8. Its rows rise in time.
+// The rows of one measurement, such as gpu.gemm.fp8. Its rows rise in time.
 struct RateTable {
   std::string id;
   Precision precision = Precision::Bf16;

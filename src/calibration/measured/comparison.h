@@ -37,8 +37,8 @@ struct Comparison {
   std::vector<Bytes> measured_not_predicted;
 };
 
-// The measured row of exactly this size. Of several, the one with the median time (the lower of the
-// middle two); nullptr if there is none.
+// The measured row of exactly this size. Among several it is the one with the median time (the
+// lower of the middle two); nullptr if there is none.
 [[nodiscard]] const MeasuredRow* find_row(const MeasuredTable& table, Bytes size);
 
 // Matches by exact size.
@@ -47,13 +47,13 @@ struct Comparison {
 
 struct RegimeError {
   std::size_t rows = 0;
-  // Of |ln(predicted / measured)|, by nearest rank: the smallest value that at least half (90 %) of
-  // the rows do not exceed. 0 without rows.
+  // Quantiles of |ln(predicted / measured)|, by nearest rank: the smallest value that at least half
+  // (90 %) of the rows do not exceed. 0 without rows.
   double median = 0.0;
   double p90 = 0.0;
 };
 
-// Of these values of |ln(predicted / measured)|.
+// Summarises these values of |ln(predicted / measured)|.
 [[nodiscard]] RegimeError regime_error(std::vector<double> errors);
 
 struct ComparisonSummary {

@@ -22,7 +22,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// What is measured of a pair of devices.
+// The tests of a pair of devices.
 enum class Ways { One, FirstOfBoth, Both };
 enum class Ends { ToGpu, FromGpu, Peers, Servers };
 struct Meaning {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tools measured of the links of a machine (pasted_output.h) beside what the simulator says of
-// the same transfers on its cluster file.
+// Compares what tools measured of the links of a machine (pasted_output.h) with what the simulator
+// says of the same transfers on its cluster file.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace trainyard {
 struct LinkComparison {
   std::string file;
   std::string test;
-  Bytes size;              // Of perftest.
-  std::size_t values = 0;  // That `measured` is the median of.
+  Bytes size;              // Size, for perftest.
+  std::size_t values = 0;  // Number of values that `measured` is the median of.
   bool is_latency = false;
   double measured = 0.0;  // GB/s, or us.
   double least = 0.0;

@@ -12,8 +12,8 @@
 namespace trainyard {
 namespace {
 
-// What printed digits leave open: nccl-tests prints three to five of a time and two decimals of a
-// bandwidth.
+// Range that printed digits leave open: nccl-tests prints three to five of a time and two decimals
+// of a bandwidth.
 constexpr double kDigits = 0.02;
 constexpr double kDecimals = 0.006;
 

@@ -97,8 +97,8 @@ bool usable(const PrintedTime& row, std::optional<double> factor) {
   return algbw_of(row, factor).has_value();
 }
 
-// Whether the time is missing and the bandwidth rounded too much to compute it from; 0.00 always
-// is.
+// Returns whether the time is missing and the bandwidth rounded too much to compute it from; 0.00
+// always is.
 bool is_coarse(const PrintedTime& row, std::optional<double> factor) {
   if (row.time_us) {
     return false;

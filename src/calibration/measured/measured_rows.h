@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both readers of measured tables share: printed numbers, and the step from what a row says to
-// what a table holds, with remarks on what had to be computed or does not fit together.
+// Shares what both readers of measured tables need: printed numbers, and the step from what a row
+// says to what a table holds, with remarks on what had to be computed or does not fit together.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +34,11 @@ struct PrintedRow {
   Bytes size;
   PrintedTime out_of_place;
   std::optional<PrintedTime> in_place;
-  std::size_t line = 0;  // Of the log; 0 if it is of no log.
+  std::size_t line = 0;  // Line of the log; 0 if it is of no log.
 };
 
-// Why a row cannot be used, for the reader to report with its place; nothing if it can: the time
-// must be positive and printed or computable. The factor is busbw over algbw, where known.
+// Returns why a row cannot be used, for the reader to report with its place; nothing if it can: the
+// time must be positive and printed or computable. The factor is busbw over algbw, where known.
 [[nodiscard]] std::optional<std::string_view> unusable(const PrintedRow& row,
                                                        std::optional<double> factor);
 

@@ -30,12 +30,13 @@ struct MeasuredRow {
   double algbw_gbps = 0.0;
   double busbw_gbps = 0.0;
   std::optional<MeasuredTime> in_place;
-  std::size_t line = 0;  // Of the log; 0 if it is of no log.
+  std::size_t line = 0;  // Line of the log; 0 if it is of no log.
 };
 
 struct MeasuredTable {
-  std::string name;    // The file's name without folder and ending.
-  std::string source;  // Who measured and where it is published, on one line; or "nccl-tests log".
+  std::string name;  // The file's name without folder and ending.
+  // Author and publication of the measurement, on one line; or "nccl-tests log".
+  std::string source;
   // Unknown where a log does not say it.
   std::optional<Operation> operation;
   std::optional<int> ranks;
@@ -43,14 +44,14 @@ struct MeasuredTable {
   std::optional<int> gpus_per_node;
   std::optional<int> gpus_per_process = {};
   bool cuda_graph = false;
-  std::string system;              // What was measured; empty if unknown.
+  std::string system;              // The measured machine; empty if unknown.
   std::string algorithm_protocol;  // "default", "Ring (forced)"; empty if unknown.
   std::vector<MeasuredRow> rows;   // In the file's order; never empty.
-  // What a reader of these numbers should know: recomputed values, rows that contradict themselves.
+  // Notes for readers of these numbers: recomputed values, rows that contradict themselves.
   std::vector<std::string> remarks;
 };
 
-// Whether the text looks like a YAML table.
+// Returns whether the text looks like a YAML table.
 [[nodiscard]] bool is_measured_yaml(std::string_view text);
 // Reads a table; YAML or log is decided by content. Throws ConfigError for anything else, with the
 // line where there is one. A row is never skipped without a remark.

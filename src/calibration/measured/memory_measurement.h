@@ -24,7 +24,7 @@ enum class MemoryLevel : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(MemoryLevel level);
 
-// At that level.
+// Returns the use at that level.
 [[nodiscard]] Bytes at_level(const MemoryUse& use, MemoryLevel level);
 
 struct MeasuredMemory {
@@ -33,7 +33,7 @@ struct MeasuredMemory {
   ParallelPlan plan;
   std::vector<int> stage_layers;
   std::string settings;  // A name that memory_settings() knows.
-  Bytes measured;        // Of the fullest rank.
+  Bytes measured;        // Memory of the fullest rank.
 };
 
 struct MemoryMeasurements {
@@ -45,7 +45,7 @@ struct MemoryMeasurements {
 // Throws ConfigError with file, line and column.
 [[nodiscard]] MemoryMeasurements load_memory_measurements(const std::filesystem::path& file);
 
-// Of the fullest rank.
+// Returns the memory of the fullest rank.
 [[nodiscard]] Bytes predicted_memory(const MeasuredMemory& row, MemoryLevel level);
 
 // Natural logarithms of predicted over measured.

@@ -116,7 +116,7 @@ std::optional<Header> parse_header(std::string_view line) {
   return header;
 }
 
-// How many of the leading characters of `text` satisfy `is_member`.
+// Returns how many of the leading characters of `text` satisfy `is_member`.
 template <typename Predicate>
 std::size_t run_length(std::string_view text, Predicate is_member) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_member);
@@ -154,7 +154,7 @@ bool looks_like_row(const Words& words) {
   return words.size() == 1 || is_digit(words[1].front());
 }
 
-// What the lines around the table say about the run.
+// Reads what the lines around the table say about the run.
 class Surroundings {
  public:
   void read(std::string_view line) {
@@ -343,7 +343,7 @@ class LogReader {
     return table();
   }
 
-  // Of what was read.
+  // Returns the wrong results of what was read.
   [[nodiscard]] std::vector<WrongResult> wrong_results() const {
     return wrong_.empty() && surroundings_.failed()
                ? std::vector<WrongResult>{{.what = "\"Out of bounds values\" are FAILED"}}
@@ -462,7 +462,7 @@ class LogReader {
   const std::string& name_;
   std::vector<std::string>* damage_;  // None: what is wrong is an error.
   std::optional<Header> header_;
-  bool stopped_ = false;  // What follows is of another run.
+  bool stopped_ = false;  // Set when what follows is of another run.
   Surroundings surroundings_;
   std::vector<PrintedRow> rows_;
   std::size_t empty_rows_ = 0;

@@ -11,13 +11,13 @@
 
 namespace trainyard {
 
-// What nccl-tests says of data that came out wrong.
+// A message of nccl-tests about data that came out wrong.
 struct WrongResult {
-  std::size_t line = 0;  // Of the log; 0 if it is said of the whole.
+  std::size_t line = 0;  // Line of the log; 0 if it is about the whole log.
   std::string what;      // "#wrong is 17 at 1048576 B"
 };
 
-// Whether the text holds the header of an nccl-tests table.
+// Returns whether the text holds the header of an nccl-tests table.
 [[nodiscard]] bool is_nccl_log(std::string_view text);
 
 // Reads one table; throws ConfigError naming `name` and the line. With `damage`, a row that is
@@ -25,7 +25,8 @@ struct WrongResult {
 // it still throws where no row is left.
 [[nodiscard]] MeasuredTable parse_nccl_log(std::string_view text, const std::string& name,
                                            std::vector<std::string>* damage = nullptr);
-// Of the same table: its rows, or what is said of the whole if it names none.
+// Returns the wrong results of the same table: its rows, or what is said of the whole if it names
+// none.
 [[nodiscard]] std::vector<WrongResult> wrong_results_of(std::string_view text,
                                                         const std::string& name);
 

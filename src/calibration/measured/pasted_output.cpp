@@ -252,12 +252,12 @@ class PastedReader {
   PastedOutput output_;
   std::size_t line_ = 0;
   std::string test_;
-  std::string part_;  // Of a test with several matrices.
+  std::string part_;  // Name in a test with several matrices.
   bool is_latency_ = false;
   bool wants_head_ = false;
-  std::size_t columns_ = 0;  // Of the table that is open; 0: none.
+  std::size_t columns_ = 0;  // Columns of the table that is open; 0: none.
   std::int64_t next_row_ = 0;
-  std::size_t place_ = 0;  // Of perftest's column.
+  std::size_t place_ = 0;  // Place of perftest's column.
   double scale_ = 1.0;
 };
 

@@ -29,10 +29,10 @@ enum class PastedTool { NvBandwidth, PeerToPeerTest, Perftest };
 struct PastedValue {
   std::string test;      // "host_to_device_memcpy_ce"; "Unidirectional P2P=Enabled Bandwidth
                          // (P2P Writes)"; "RDMA_Write BW".
-  std::size_t line = 0;  // Of the file.
-  int row = 0;           // Of a matrix.
+  std::size_t line = 0;  // Line of the file.
+  int row = 0;           // Row of a matrix.
   int column = 0;
-  Bytes size;               // Of perftest.
+  Bytes size;               // Size, for perftest.
   bool is_latency = false;  // `value` is in us, otherwise in GB/s.
   double value = 0.0;
 };
@@ -43,7 +43,7 @@ struct PastedOutput {
   std::vector<std::string> warnings;  // Lines that are wrong, "NAME:LINE: ...".
 };
 
-// Which tool the text is of, by its headers.
+// Returns which tool the text is of, by its headers.
 [[nodiscard]] std::optional<PastedTool> pasted_tool(std::string_view text);
 
 // `name` stands for the file. Throws ConfigError where no value is left.

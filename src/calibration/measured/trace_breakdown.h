@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measured step was spent on, from a trace of its GPU: computation, traffic that shows, and
-// nothing at all. Parts add up to the time exactly.
+// Divides the time of a measured step, from a trace of its GPU: computation, traffic that shows,
+// and nothing at all. Parts add up to the time exactly.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ struct TraceBreakdown {
     std::string operation;
     SimTime time;
   };
-  std::vector<Traffic> traffic;  // By name.
+  std::vector<Traffic> traffic;  // Traffic by name.
   SimTime idle;                  // No kernel runs.
 
   [[nodiscard]] SimTime shown_traffic() const;
 };
 
-// Of a trace over `steps` equal steps, 1 or more: what their number does not divide is idle. Throws
-// ConfigError where the trace has no operation of a GPU.
+// Returns the breakdown of a trace over `steps` equal steps, 1 or more: what their number does not
+// divide is idle. Throws ConfigError where the trace has no operation of a GPU.
 [[nodiscard]] TraceBreakdown breakdown_of(const KinetoTrace& trace, int steps = 1);
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-// Which transfers of a row run at once.
+// Selects which transfers of a row run at once.
 enum class TransferSet {
   Pair,  // `from` to `to`.
   PeerToPeer,
@@ -38,7 +38,7 @@ struct MeasuredTransfer {
   double budget_percent = 0.0;
   std::string remark;  // Why the error is what it is; may be empty.
 
-  // From the nearer end of the range; zero inside it.
+  // Returns the error from the nearer end of the range; zero inside it.
   [[nodiscard]] double error_percent(double predicted) const;
 };
 
@@ -50,7 +50,8 @@ struct TransferMeasurements {
 // Throws ConfigError with file, line and column. A cluster that is a file is relative to `file`.
 [[nodiscard]] TransferMeasurements load_transfers(const std::filesystem::path& file);
 
-// What the flow engine says, in the unit of the row. `clusters` is the folder of shipped clusters.
+// Returns the prediction of the flow engine, in the unit of the row. `clusters` is the folder of
+// shipped clusters.
 [[nodiscard]] double predict(const MeasuredTransfer& row, const std::filesystem::path& clusters,
                              const Catalogue& catalogue);
 

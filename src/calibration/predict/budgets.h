@@ -22,7 +22,7 @@ struct Budget {
 };
 
 struct Budgets {
-  std::map<std::string, Budget> groups;  // By class, and "all".
+  std::map<std::string, Budget> groups;  // Budgets by class, and "all".
 };
 
 [[nodiscard]] Budgets load_budgets(const std::filesystem::path& file);
@@ -32,7 +32,8 @@ struct Budgets {
 [[nodiscard]] std::vector<std::string> exceeded_budgets(const Validation& validation,
                                                         const Budgets& budgets);
 
-// What was seen, rounded up to three decimals, wherever it is lower than before or new.
+// Returns the errors that were seen, rounded up to three decimals, wherever they are lower than
+// before or new.
 [[nodiscard]] Budgets lowered(const Validation& validation, const Budgets& before);
 
 }  // namespace trainyard

@@ -16,7 +16,7 @@
 namespace trainyard {
 
 // The rows of one case with all that does not depend on the profile worked out once: graphs, rings
-// and plans. What is left for each profile is the event model itself.
+// and plans. The event model itself is all that is left to run for each profile.
 class NcclSession {
  public:
   // The cluster must outlive it; the profile need not. Throws ConfigError for what NCCL or the
@@ -32,9 +32,9 @@ class NcclSession {
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] nccl::MachineKind machine() const;
   [[nodiscard]] const nccl::Communicator& communicator() const;
-  // What nccl-tests would print for a row. Not for several threads at once.
+  // Returns the time that nccl-tests would print for a row. Only one thread may call it at a time.
   [[nodiscard]] SimTime time(std::size_t row);
-  // What runs, in a few words.
+  // Describes what runs, in a few words.
   [[nodiscard]] std::string how(std::size_t row) const;
 
  private:

@@ -49,7 +49,7 @@ ConstantKind kind_of(const std::string& text) {
 
 // A fitted value of the profile, or one of the three of a list.
 struct Leaf {
-  std::string name;  // Of the value: "networks.rdma.latency".
+  std::string name;  // Name of the value: "networks.rdma.latency".
   std::optional<std::size_t> item;
   ConfigNode node;
   bool is_estimate = false;
@@ -181,7 +181,7 @@ class Priors {
     return std::find(counts_.begin(), counts_.end(), leaf.name) != counts_.end();
   }
 
-  // Of the generation before, if `constant` is of one.
+  // Ties `constant` to that of the generation before, if it is of a generation.
   void tie(ProfileConstant& constant, const std::vector<ProfileConstant>& all) const {
     std::vector<std::string> parts = parts_of(constant.name);
     const auto place =
@@ -214,7 +214,7 @@ std::string read_text(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// As exact as the profile can have it.
+// Writes a value as exactly as the profile can have it.
 std::string exact_text(ConstantKind kind, double value) {
   switch (kind) {
     case ConstantKind::Time:

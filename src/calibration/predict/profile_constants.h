@@ -23,11 +23,11 @@ enum class ConstantKind { Time, Rate, Share };
 // Values are seconds, bits per second, or shares.
 struct ProfileConstant {
   std::string name;  // "gpus.hopper.ll_cost"; of lists "networks.rdma.latency.Simple".
-  std::string path;  // Of its value in the document.
+  std::string path;  // Path of its value in the document.
   ConstantKind kind = ConstantKind::Time;
   double in_file = 0.0;      // May be zero.
-  bool is_estimate = false;  // By its evidence; otherwise it was measured somewhere.
-  double start = 0.0;        // What is assumed; positive, as all that follow.
+  bool is_estimate = false;  // True by its evidence; otherwise it was measured somewhere.
+  double start = 0.0;        // Assumed value; positive, as all that follow.
   double least = 0.0;
   double most = 0.0;
   double spread = 1.0;  // A factor above one.

@@ -13,9 +13,9 @@ namespace trainyard {
 
 // A constant that was fitted; texts as constant_text() makes them.
 struct FittedText {
-  std::string name;  // Of the ProfileConstant.
+  std::string name;  // Name of the ProfileConstant.
   std::string value;
-  std::string low;  // Of 90 %.
+  std::string low;  // Lower end of the 90 % interval.
   std::string high;
   std::size_t rows = 0;
   std::vector<std::string> files = {};
@@ -30,9 +30,9 @@ struct ProfileOrigin {
 // The text as a scalar of YAML, plain where it may be, also within braces.
 [[nodiscard]] std::string yaml_scalar(const std::string& text);
 
-// The document of `constants` in its order, without its comments. What is not fitted keeps value,
-// evidence and source; what is has `evidence: measured`, `source: calibration` and its interval,
-// rows and files under `fit`. nccl::Profile reads it.
+// The document of `constants` in its order, without its comments. A constant that is not fitted
+// keeps value, evidence and source; one that is has `evidence: measured`, `source: calibration` and
+// its interval, rows and files under `fit`. nccl::Profile reads it.
 [[nodiscard]] std::string calibrated_profile(const ProfileConstants& constants,
                                              const std::vector<FittedText>& fitted,
                                              const ProfileOrigin& origin);

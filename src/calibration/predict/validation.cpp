@@ -46,7 +46,8 @@ double time_per_byte(const ValidationRow& row) {
   return row.measured.seconds() / static_cast<double>(row.size.count());
 }
 
-// Of the rows whose sizes round to the same power of two, that with the median time per byte.
+// Returns, of the rows whose sizes round to the same power of two, that with the median time per
+// byte.
 std::vector<ValidationRow> one_per_doubling(const std::vector<ValidationRow>& rows) {
   std::map<long, std::vector<ValidationRow>> groups;
   for (const ValidationRow& row : rows) {
@@ -123,7 +124,7 @@ void predict_rows(CaseResult& result, const Catalogue& catalogue, const Predicto
   }
 }
 
-// Where a size belongs in kSizeRanges.
+// Returns where a size belongs in kSizeRanges.
 std::size_t range_of(Bytes size) {
   std::size_t range = 0;
   while (range + 1 < kSizeRanges.size() && kSizeRanges[range + 1] <= size) {

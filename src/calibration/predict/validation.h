@@ -32,8 +32,9 @@ namespace trainyard {
 
 struct PredictedTime {
   SimTime time;
-  std::string how = {};  // What ran, in a few words: "Ring LL128, 24 channels". May be empty.
-  nccl::MachineKind machine = {};  // Whose constants it rests on; of predictors of NCCL.
+  // Description of what ran, in a few words: "Ring LL128, 24 channels". May be empty.
+  std::string how = {};
+  nccl::MachineKind machine = {};  // Machine whose constants it rests on; for predictors of NCCL.
 };
 
 // The times of the operation with these sizes, in their order, all positive. May throw ConfigError:
@@ -55,7 +56,8 @@ struct ValidationRow {
   [[nodiscard]] double log_ratio() const;
 };
 
-// Over rows; bias is the mean of ln(predicted / measured), positive where predictions are too slow.
+// Errors over rows; bias is the mean of ln(predicted / measured), positive where predictions are
+// too slow.
 struct ErrorFigures {
   RegimeError large;
   RegimeError small;
@@ -72,8 +74,8 @@ struct CaseResult {
   std::vector<ValidationRow> rows;
   std::string not_covered;  // Why it was not predicted; empty if it was.
   ErrorFigures errors;
-  // Of the rows that count, the one with the largest error. None if the case excludes all: it is
-  // covered, but not scored.
+  // Index of the row with the largest error among the rows that count. None if the case excludes
+  // all: it is covered, but not scored.
   std::optional<std::size_t> worst = {};
   // Median of |ln(in place / out of place)| of the rows of 64 KiB and up that have both: how well
   // the measurement agrees with itself.
@@ -92,8 +94,8 @@ struct CaseResult {
                                   const Predictor& predict);
 
 struct TableFigures {
-  std::size_t tables = 0;  // That have rows of the regime.
-  double median = 0.0;     // Of the tables' medians.
+  std::size_t tables = 0;  // Number of tables that have rows of the regime.
+  double median = 0.0;     // Median of the tables' medians.
   double p90 = 0.0;        // Median of the tables' 90th percentiles.
   double bias = 0.0;       // Mean of the tables' biases.
 };
@@ -110,7 +112,7 @@ struct GroupResult {
   std::string name;
   int cases = 0;
   int covered = 0;  // Predicted.
-  int scored = 0;   // Of these, those that have rows that count.
+  int scored = 0;   // Number of these that have rows that count.
   TableFigures large;
   TableFigures small;
   ErrorFigures rows;                    // Over the rows that count.

@@ -49,14 +49,15 @@ struct ValidationCase {
   std::optional<std::filesystem::path> graph_file = {};  // NCCL_GRAPH_FILE of the run.
   std::optional<std::filesystem::path> tuner_csv = {};   // Choices of a tuner plugin.
   bool in_place = false;                                 // The in-place column counts.
-  bool one_row_per_doubling = false;                     // Of a linear sweep; see validation.h.
+  // Set for a linear sweep; see validation.h.
+  bool one_row_per_doubling = false;
   std::vector<ExcludedRows> excluded;
   std::optional<std::string> not_covered = {};  // Why it cannot be predicted yet.
   std::string note;
 
   // The value of a variable; nullptr if it was not set.
   [[nodiscard]] const std::string* variable(std::string_view variable_name) const;
-  // Why rows of this size do not count; nullptr if they do.
+  // Returns why rows of this size do not count; nullptr if they do.
   [[nodiscard]] const std::string* exclusion(Bytes size) const;
   [[nodiscard]] ClusterOverrides overrides() const;
 };

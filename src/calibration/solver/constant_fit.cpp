@@ -17,18 +17,19 @@ constexpr double kFarOff = 5.0;
 constexpr double kLeastOutlier = 0.1;
 constexpr double kMostOutliers = 0.2;
 constexpr int kOutlierRounds = 4;
-// What times are not better known than: the tangents of fit_rows.h are as exact.
+// Limits of what times are known to: the tangents of fit_rows.h are as exact.
 constexpr double kLeastNoise = 0.003;
 constexpr double kMostNoise = 0.5;
 // Beyond two standard deviations a row counts by its size and no longer by its square.
 constexpr double kLossScale = 2.0;
-// What data must add to what is assumed: the standard error is at most this part of the prior's.
+// Limit of what data must add to what is assumed: the standard error is at most this part of the
+// prior's.
 constexpr double kOfPrior = 0.5;
 // The spread of a constant that stays where it is.
 constexpr double kHeld = 1e-4;
-// Of the largest eigenvalue: below, a combination of constants is not shown.
+// Part of the largest eigenvalue: below, a combination of constants is not shown.
 constexpr double kRank = 1e-8;
-// Of a normal distribution: 90 % are within so many standard deviations.
+// Quantile of a normal distribution: 90 % are within so many standard deviations.
 constexpr double k90Percent = 1.645;
 
 double median_of(std::vector<double> values) {
@@ -51,8 +52,8 @@ double noise_of(const std::vector<RobustFitRow>& rows, const std::vector<double>
   return std::clamp(1.4826 * median_of(std::move(sizes)), kLeastNoise, kMostNoise);
 }
 
-// What a row of this misfit counts like in the sums, and the square of its pull
-// (rho of robust_fit.h): rho' + 2 z rho'', and z rho'^2, of one half of rho.
+// The weight of a row of this misfit in the sums, and the square of its pull (rho of robust_fit.h):
+// rho' + 2 z rho'', and z rho'^2, of one half of rho.
 struct Pull {
   double curvature = 0.0;
   double square = 0.0;
@@ -62,17 +63,17 @@ Pull pull_of(double misfit, double scale) {
   return {.curvature = std::pow(1.0 + z, -1.5), .square = z / (1.0 + z)};
 }
 
-// What rows say of the constants that any of them moves with (knowledge_of).
+// The information of rows about the constants that any of them moves with (knowledge_of).
 struct Knowledge {
   std::vector<std::size_t> moving;
   Eigen::MatrixXd slopes;  // J' diag(curvature) J / scale^2
   Eigen::MatrixXd pulls;   // J' diag(square) J / scale^2
   Eigen::VectorXd spreads;
-  double rows = 0.0;  // That count.
+  double rows = 0.0;  // Number of rows that count.
   std::size_t rank = 0;
 };
 
-// By the place of a constant in Knowledge::moving.
+// Places of constants in Knowledge::moving.
 using Places = std::vector<Eigen::Index>;
 
 class Estimator {
@@ -99,7 +100,7 @@ class Estimator {
 
   ConstantFit estimate() {
     Fit fit = fit_.fit(change_, start_);
-    // What seemed far off may not be where the others lead without it.
+    // A row that seemed far off may not be where the others lead without it.
     bool changed = true;
     for (int round = 0; changed && round < kOutlierRounds; ++round) {
       const std::vector<RobustFitRow> rows = fit_.rows_at(values_of(fit));
@@ -122,7 +123,7 @@ class Estimator {
     return values;
   }
 
-  // Those that are not determined where they were.
+  // Returns the values with those that are not determined where they were.
   [[nodiscard]] std::vector<double> held(std::vector<double> values) const {
     for (std::size_t k = 0; k < values.size(); ++k) {
       if (!result_.constants[k].is_determined) {
@@ -399,8 +400,8 @@ class Estimator {
   ConstantFitOptions options_;
   RobustFit fit_;
   std::vector<double> start_;
-  std::vector<bool> kept_out_;  // By row.
-  std::vector<RowUse> uses_;    // By row.
+  std::vector<bool> kept_out_;  // Indexed by row.
+  std::vector<RowUse> uses_;    // Indexed by row.
   FitChange change_;
   ConstantFit result_;
 };

@@ -36,10 +36,10 @@ struct ConstantEstimate {
   bool is_determined = false;
   double value = 0.0;           // As shipped, if it is not determined.
   double standard_error = 0.0;  // With what others that are not determined may be off by.
-  std::size_t rows = 0;         // That were fitted to and move with it.
+  std::size_t rows = 0;         // Number of rows that were fitted to and move with it.
   std::vector<std::string> tables = {};
   std::string reason = {};  // Why it is not determined.
-  // Of those that are not determined the one that its standard error is mostly from; often none.
+  // The undetermined constant that its standard error is mostly from; often none.
   std::string rests_on = {};
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 // Points that differ by no more than this in any ln(constant) are the same for a row.
 constexpr double kNear = 0.08;
-// What may be off, in ln(time), without a new tangent.
+// Limit of an error in ln(time), without a new tangent.
 constexpr double kOff = 0.005;
 // The step of a derivative. Times are not smooth: units that meet at a port may swap places, which
 // a step of this size looks past.
@@ -261,7 +261,7 @@ void FitRows::ask(const std::vector<double>& point, TableNews& news) {
       news.open.push_back(i);
       continue;
     }
-    // What was known leads here: its slopes are right.
+    // The known tangent leads here: its slopes are right.
     for (std::size_t p = 0; p < derivatives.size(); ++p) {
       tangent.shares.push_back(derivatives[p] * tangent.time *
                                parameters_[rows_[number].parameters[p]].slower);

@@ -23,8 +23,8 @@ class FitRows {
   FitRows(FitModel& model, const std::vector<FitParameter>& parameters,
           const std::vector<FitTable>& tables, const TaskRunner& run_tasks);
 
-  // Finds out which parameters change a row: at `point`, each is made four times slower. Of a table
-  // only those are tried that change one of four of its rows, groups of them at a time.
+  // Finds out which parameters change a row: at `point`, each is made four times slower. Only those
+  // of a table are tried that change one of four of its rows, groups of them at a time.
   void find_influences(const std::vector<double>& point);
 
   // Asks the model for the rows of these tables at `point`, unless it was asked close to it, and
@@ -41,32 +41,34 @@ class FitRows {
     std::size_t table = 0;
     std::size_t index = 0;  // Within its table.
     double log_measured = 0.0;
-    double weight = 0.0;                         // Those of a table add up to one.
-    std::vector<std::uint32_t> parameters = {};  // That change it, in order.
+    // Weight of the row; those of a table add up to one.
+    double weight = 0.0;
+    std::vector<std::uint32_t> parameters = {};  // Parameters that change it, in order.
   };
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   // The first row of each table, and the number of all.
   [[nodiscard]] const std::vector<std::size_t>& first_rows() const { return first_rows_; }
 
-  // What is known so far is kept by forget(), which drops what came after.
+  // keep() keeps what is known so far; forget() drops what came after.
   void keep();
   void forget();
 
  private:
-  // By the entries of `parameters` of the row.
+  // Slopes by the entries of `parameters` of the row.
   struct Tangent {
     std::vector<double> at;      // ln(constant).
     double time = 0.0;           // In seconds.
     std::vector<double> shares;  // d time / d ln u.
     bool only_near = false;      // Above the time of another point.
   };
-  struct TableNews {  // What is learned of a table at a point.
+  struct TableNews {  // Knowledge gained of a table at a point.
     std::size_t table = 0;
     std::vector<std::size_t> asked;  // Rows within the table.
-    std::vector<std::size_t> open;   // Of `asked`: those that need slopes.
-    std::vector<Tangent> tangents;   // Of `asked`.
+    std::vector<std::size_t> open;   // Rows of `asked` that need slopes.
+    std::vector<Tangent> tangents;   // Tangents of `asked`.
   };
-  struct Group {  // Of parameters that are next to each other and share the front of their names.
+  // A run of parameters that are next to each other and share the front of their names.
+  struct Group {
     std::size_t first = 0;
     std::size_t last = 0;  // Behind the last.
     std::vector<std::size_t> below;
@@ -95,7 +97,7 @@ class FitRows {
   const TaskRunner& run_tasks_;
   std::vector<Group> groups_;
   std::vector<Row> rows_;
-  std::vector<std::vector<Tangent>> known_;  // By row.
+  std::vector<std::vector<Tangent>> known_;  // Indexed by row.
   std::vector<std::vector<Tangent>> kept_;
   std::vector<std::size_t> first_rows_;
 };

@@ -23,10 +23,10 @@ namespace {
 
 // A row moves with a constant if its time changes by this part of what the constant changes by.
 constexpr double kMoves = 0.05;
-// How far a round may go from the last, in ln(constant): beyond, little is known.
+// A round may go so far from the last, in ln(constant): beyond, little is known.
 constexpr double kRoom = 1.5;
 constexpr double kAnywhere = 100.0;
-// What the sum may differ from what was expected, as a part of it.
+// Limit of the difference of the sum from what was expected, as a part of it.
 constexpr double kGap = 0.005;
 
 // The rows at a point: what a cost function looks up.
@@ -135,7 +135,7 @@ struct RobustFit::State {
   FitOptions options;
   TaskRunner run_tasks;
   FitRows rows;
-  std::vector<double> weights;  // Of rows.
+  std::vector<double> weights;  // Weights of rows.
   std::optional<Fit> all = {};  // To all tables.
 
   // A step of all rounds: the best point by what is known of the rows of these tables. Returns the
@@ -337,7 +337,7 @@ Fit RobustFit::fit(const std::optional<std::string>& without,
   }
   if (!state.all) {
     state.rows.find_influences(point);
-    // What is learned on the way to where all tables lead serves every other fit.
+    // Results on the way to where all tables lead serve every other fit.
     state.all = state.solve(point, all);
     state.rows.keep();
   }

@@ -28,7 +28,7 @@
 
 namespace trainyard {
 
-// What predicts. Points are sets of ln(constant).
+// The model that predicts. Points are sets of ln(constant).
 class FitModel {
  public:
   FitModel() = default;
@@ -65,12 +65,13 @@ struct FitTable {
 
 struct FittedParameter {
   double value = 0.0;  // ln(constant).
-  // Of `value`, from the curvature of the sums above, as if each table were one measurement with
-  // the misfit that tables have on average.
+  // Standard error of `value`, from the curvature of the sums above, as if each table were one
+  // measurement with the misfit that tables have on average.
   double standard_error = 0.0;
-  // That change by at least a twentieth of what the constant changes by; none: only the prior.
+  // Number of rows that change by at least a twentieth of what the constant changes by; none: only
+  // the prior.
   std::size_t rows = 0;
-  std::vector<std::string> tables = {};  // Of these rows; in the order of their names.
+  std::vector<std::string> tables = {};  // Tables of these rows; in the order of their names.
   std::vector<std::string> systems = {};
 };
 
@@ -91,17 +92,17 @@ struct FitOptions {
   bool standard_errors = true;
 };
 
-// What another fit to the same rows counts otherwise.
+// The differences of another fit to the same rows.
 struct FitChange {
-  std::vector<double> weights;  // Of each row, table by table; 0: not fitted to.
-  std::vector<double> spreads;  // Of each parameter.
+  std::vector<double> weights;  // Weight of each row, table by table; 0: not fitted to.
+  std::vector<double> spreads;  // Spread of each parameter.
   double scale = 0.05;
 };
 
 // A row where a fit ended.
 struct RobustFitRow {
   double misfit = 0.0;                         // ln(predicted) - ln(measured).
-  std::vector<std::uint32_t> parameters = {};  // That change it, in order.
+  std::vector<std::uint32_t> parameters = {};  // Parameters that change it, in order.
   std::vector<double> derivatives = {};        // d ln(predicted) / d x of these.
 };
 
@@ -114,13 +115,13 @@ class RobustFit {
   RobustFit& operator=(const RobustFit&) = delete;
   ~RobustFit();
 
-  // To the tables of all systems but this one. `begin` is where the search begins instead of at the
-  // starts of the parameters; what they assume stays. Does not depend on the fits before, except
-  // that the first one, to all tables, finds out what the model says on the way.
+  // Fits to the tables of all systems but this one. `begin` is where the search begins instead of
+  // at the starts of the parameters; what they assume stays. Does not depend on the fits before,
+  // except that the first one, to all tables, finds out what the model says on the way.
   [[nodiscard]] Fit fit(const std::optional<std::string>& without = std::nullopt,
                         const std::optional<std::vector<double>>& begin = std::nullopt);
 
-  // To all tables with other weights, spreads and scale, from `begin`.
+  // Fits to all tables with other weights, spreads and scale, from `begin`.
   [[nodiscard]] Fit fit(const FitChange& change, const std::vector<double>& begin);
   // All rows, table by table, as the model has them at a point.
   [[nodiscard]] std::vector<RobustFitRow> rows_at(const std::vector<double>& point);

@@ -19,11 +19,11 @@
 namespace trainyard {
 namespace {
 
-constexpr double kScale = 0.05;         // Of a misfit: below, it counts by its square.
-constexpr double kStep = 0.01;          // Of ln(constant), for slopes.
+constexpr double kScale = 0.05;         // Limit of a misfit: below, it counts by its square.
+constexpr double kStep = 0.01;          // Step of ln(constant), for slopes.
 constexpr double kMoves = 0.05;         // Slopes below are none.
 constexpr double kReach = 4.0;          // Spreads that a constant may go from its start.
-constexpr std::size_t kMostRows = 100;  // Of a source.
+constexpr std::size_t kMostRows = 100;  // Rows of a source.
 
 struct FittedRow {
   const TrainingCase* item = nullptr;
@@ -255,7 +255,7 @@ StepValues values_of(const GenerationFit& fit, const StepPriors& priors) {
     const auto found = std::find_if(
         fit.constants.begin(), fit.constants.end(),
         [&](const FittedStepConstant& one) { return one.constant.name == priors.all()[k].name; });
-    // What no row of the fit shows is what was assumed.
+    // Constants that no row of the fit shows keep what was assumed.
     which.push_back(k);
     values.push_back(found == fit.constants.end() ? priors.all()[k].start : found->value);
   }

@@ -34,7 +34,8 @@ struct FittedStepConstant {
 
 struct GenerationFit {
   std::string generation;
-  std::vector<std::string> sources = {};  // That it is fitted to; in the order of their names.
+  // Sources that it is fitted to; in the order of their names.
+  std::vector<std::string> sources = {};
   std::vector<FittedStepConstant> constants = {};
   double cost_before = 0.0;  // The sums above at the start, and where it ends.
   double cost = 0.0;
@@ -63,10 +64,10 @@ class CasePredictions {
   const StepConstants& constants_;
   StepMethod method_;
   std::mutex mutex_;
-  std::map<std::string, Guarded> cases_;  // By name.
+  std::map<std::string, Guarded> cases_;  // Cases by name.
 };
 
-// Of the constants, those that change any row. Rows beyond a hundred of a source stand for others.
+// Fits those constants that change any row. Rows beyond a hundred of a source stand for others.
 [[nodiscard]] GenerationFit fit_steps(std::span<const LoadedTrainingCase* const> cases,
                                       const StepPriors& priors, CasePredictions& predictions,
                                       const TaskRunner& run_tasks);

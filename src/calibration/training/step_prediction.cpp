@@ -29,7 +29,7 @@ Precision precision_of(const TrainingRun& run) {
   return Precision::Bf16;
 }
 
-// Of the GPUs that are there, the first ones.
+// Uses the first ones of the GPUs that are there.
 void use_gpus(Cluster& cluster, const TrainingRun& run) {
   const auto gpus = static_cast<std::size_t>(run.gpus);
   if (cluster.gpus.size() < gpus) {

@@ -31,10 +31,10 @@ struct StepConstants {
   const Catalogue& catalogue;
   nccl::Profile profile;
   GpuRates rates;
-  std::unique_ptr<nccl::SearchMemory> searches;  // What nodes were found to be.
+  std::unique_ptr<nccl::SearchMemory> searches;  // Searches of nodes.
 };
 
-// For one thread: it keeps clusters and the times of collectives that it has seen.
+// Serves one thread: it keeps clusters and the times of collectives that it has seen.
 class StepPrediction {
  public:
   explicit StepPrediction(const StepConstants& constants,
@@ -43,12 +43,12 @@ class StepPrediction {
 
   // Throws ConfigError for what is not modelled, or has no rates.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run);
-  // With these rates in the place of those of the files.
+  // Predicts with these rates in the place of those of the files.
   [[nodiscard]] StepTime predict(const TrainingCase& item, const TrainingRun& run,
                                  const StepValues& values);
 
  private:
-  // Of which the times refer to the cluster: it stays where it is.
+  // A machine whose cluster the times refer to: it stays where it is.
   struct Machine {
     Machine(Cluster built, const StepConstants& constants);
     Cluster cluster;
@@ -59,7 +59,7 @@ class StepPrediction {
 
   const StepConstants& constants_;
   StepMethod method_;
-  // By case, kind of GPU, number of GPUs and of those in a node.
+  // Machines by case, kind of GPU, number of GPUs and of those in a node.
   std::map<std::tuple<std::string, std::string, int, int>, std::unique_ptr<Machine>> machines_;
   std::map<std::string, SoftwareProfile> software_;
 };

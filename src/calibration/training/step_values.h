@@ -20,15 +20,15 @@ struct StepConstant {
   // "hopper.attention.cudnn.forward", "devices.GB300", "software.host_expert_sync": a key of
   // gpu-rates.yaml; times in seconds.
   std::string name;
-  double in_file = 0.0;  // What gpu-rates.yaml says; of software.*, `start`.
-  double start = 0.0;    // What is assumed.
+  double in_file = 0.0;  // Value in gpu-rates.yaml; for software.*, `start`.
+  double start = 0.0;    // Assumed value.
   double spread = 1.0;   // A factor above one: one standard deviation of ln(value).
 };
 
-// What a prediction is made with.
+// The values that a prediction is made with.
 struct StepValues {
   GpuRates rates;
-  // In the place of what each profile of software says that is not zero.
+  // Replaces what each profile of software says that is not zero.
   std::optional<double> host_expert_sync = {};
 
   // `software` with what is said above.

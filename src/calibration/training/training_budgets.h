@@ -12,8 +12,8 @@
 
 namespace trainyard {
 
-// By group ("all", "dgxc h100", "memory simumax-b200") and figure ("median_error_dense", ...):
-// |ln(predicted / measured)|; and the number of rows that are predicted, at least.
+// Budgets by group ("all", "dgxc h100", "memory simumax-b200") and figure ("median_error_dense",
+// ...): |ln(predicted / measured)|; and the number of rows that are predicted, at least.
 struct TrainingBudgets {
   std::map<std::string, std::map<std::string, double>> groups;
 };
@@ -21,12 +21,13 @@ struct TrainingBudgets {
 [[nodiscard]] TrainingBudgets load_training_budgets(const std::filesystem::path& file);
 [[nodiscard]] std::string to_yaml(const TrainingBudgets& budgets);
 
-// What was seen.
+// Returns the errors that were seen.
 [[nodiscard]] TrainingBudgets seen_budgets(const TrainingScore& score);
 // One line for each budget that is exceeded, and for each that nothing was seen of.
 [[nodiscard]] std::vector<std::string> exceeded_budgets(const TrainingBudgets& seen,
                                                         const TrainingBudgets& budgets);
-// What was seen, rounded up to three decimals, wherever it is better than before or new.
+// Returns the errors that were seen, rounded up to three decimals, wherever they are better than
+// before or new.
 [[nodiscard]] TrainingBudgets lowered(const TrainingBudgets& seen, const TrainingBudgets& before);
 
 }  // namespace trainyard

@@ -46,7 +46,7 @@ struct Exclusion {
   ConfigNode node;
 };
 
-// What the rows of a case go through.
+// The rules that the rows of a case go through.
 struct CaseRules {
   std::vector<NamedModel> models;
   std::vector<Assumption> assumptions;

@@ -20,16 +20,17 @@ namespace trainyard {
 enum class TrainingHalf : std::uint8_t { None, A, B };
 
 struct TrainingCase {
-  std::string name;        // Of the file.
+  std::string name;        // Name of the file.
   std::string source;      // Cases of one source are scored as one. The table's name if not said.
-  std::string generation;  // Of GPUs: "a100". "other" if the case does not say.
+  std::string generation;  // Generation of GPUs: "a100".
   TrainingHalf half = TrainingHalf::None;
   std::filesystem::path reference;
   std::filesystem::path cluster;
-  std::vector<std::string> settings;  // Of the cluster, "key.path=value" as --set takes them.
+  // Settings of the cluster, "key.path=value" as --set takes them.
+  std::vector<std::string> settings;
   std::string note;
 
-  // For a run on that many GPUs.
+  // Returns the overrides for a run on that many GPUs.
   [[nodiscard]] ClusterOverrides overrides(const TrainingRun& run) const;
 };
 
@@ -38,7 +39,7 @@ enum class TrainingRowStatus : std::uint8_t {
   Assumed,   // The case says the rest.
   Missing,   // Something is said nowhere.
   Clash,     // Numbers of the plan do not fit together.
-  Excluded,  // By the case.
+  Excluded,  // Excluded by the case.
   NoStep,    // Something else was measured.
 };
 
@@ -46,12 +47,13 @@ enum class TrainingRowStatus : std::uint8_t {
 
 struct TrainingCaseRow {
   std::string id;
-  std::string release;  // Of the software; may be empty.
+  std::string release;  // Release of the software; may be empty.
   TrainingRowStatus status = TrainingRowStatus::Complete;
   std::vector<std::string> assumed = {};  // Keys of fields that the case gave.
   std::vector<std::string> missing = {};
-  std::string reason = {};              // Of an exclusion, a clash, or what else was measured.
-  std::optional<TrainingRun> run = {};  // Of complete and assumed rows.
+  // Reason of an exclusion or a clash, or what else was measured.
+  std::string reason = {};
+  std::optional<TrainingRun> run = {};  // Run of complete and assumed rows.
 };
 
 struct LoadedTrainingCase {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a source says about one training run: model, machine, plan and software, as far as it says
-// it. A field that is not said is absent; nothing is guessed here.
+// Describes what a source says about one training run: model, machine, plan and software, as far as
+// it says it. A field that is not said is absent; nothing is guessed here.
 //
 // Tables (training_rows.h) and the assumptions of cases (training_case.h) are written with the same
 // keys. docs/accuracy/training-validation.md lists them.
@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// What a family of transformers has in common, where a source gives no more than sizes.
+// The common form of a family of transformers, where a source gives no more than sizes.
 enum class ModelForm : std::uint8_t {
   Gpt,    // Learned positions, layer norms, biases, plain feed-forward, the head tied.
   Bloom,  // As Gpt with ALiBi instead of positions and a norm behind the embedding.
@@ -53,7 +53,7 @@ struct MachineFields {
   std::optional<std::string> network = {};  // In the words of the source.
 };
 
-// Of the linear layers.
+// Precision of the linear layers.
 enum class RowPrecision : std::uint8_t { Bf16, Fp16, Fp8, Mxfp8, Nvfp4 };
 
 [[nodiscard]] std::string_view to_string(RowPrecision precision);
@@ -73,9 +73,9 @@ struct PlanFields {
   std::optional<bool> shards_within_node = {};  // HSDP: the group is the node.
   std::optional<std::int64_t> micro_batch = {};
   std::optional<std::int64_t> global_batch = {};
-  std::optional<std::int64_t> micro_batches = {};  // Of a data rank in a step.
+  std::optional<std::int64_t> micro_batches = {};  // Micro-batches of a data rank in a step.
   std::optional<Recompute> recompute = {};
-  std::optional<std::string> other_recompute = {};    // What no Recompute stands for.
+  std::optional<std::string> other_recompute = {};    // Text that no Recompute stands for.
   std::optional<std::vector<int>> stage_layers = {};  // As the source counts them.
 };
 
@@ -84,7 +84,7 @@ struct SoftwareFields {
   std::optional<RowPrecision> precision = {};
   std::optional<bool> compiled = {};
   std::optional<bool> overlaps_tensor = {};    // Collectives of tensor ranks beside GEMMs.
-  std::optional<bool> overlaps_data = {};      // Of gradients and weights beside passes.
+  std::optional<bool> overlaps_data = {};      // Overlap of gradients and weights with passes.
   std::optional<bool> overlaps_pipeline = {};  // Transfers between stages.
   std::optional<bool> overlaps_experts = {};   // Tokens to experts and back.
 };
@@ -99,8 +99,8 @@ struct TrainingFields {
 // Reads the keys model, cluster and parallel of `node`, which may have others. Throws ConfigError.
 [[nodiscard]] TrainingFields read_training_fields(const ConfigNode& node);
 
-// Where `fields` lacks something that `assumed` has, takes it. Returns the names of what was taken,
-// such as "parallel.cp".
+// Fills in what `fields` lacks and `assumed` has. Returns the names of what was taken, such as
+// "parallel.cp".
 std::vector<std::string> fill_missing(TrainingFields& fields, const TrainingFields& assumed);
 // Takes everything that `corrected` has. Returns the names of what was changed.
 std::vector<std::string> replace_with(TrainingFields& fields, const TrainingFields& corrected);

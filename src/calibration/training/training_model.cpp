@@ -102,7 +102,7 @@ class FormModel {
   std::vector<std::string> missing_;
 };
 
-// What a file says where a row says something too.
+// Names a difference between a file and a row that says something too.
 std::string difference(const ModelFields& fields, const Model& model) {
   std::string found;
   const auto compare = [&](std::string_view name, const std::optional<std::int64_t>& row,

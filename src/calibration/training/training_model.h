@@ -19,8 +19,8 @@ struct ModelResolution {
   std::string clash = {};                 // Where the row and the file of its model differ.
 };
 
-// Of a file, the row may cut the layers (the first ones stay, or as many without experts as it
-// says) and change the vocabulary; its other sizes must be those of the file.
+// Returns the model of a file, of which the row may cut the layers (the first ones stay, or as many
+// without experts as it says) and change the vocabulary; its other sizes must be those of the file.
 [[nodiscard]] ModelResolution model_of(const ModelFields& fields, ModelFolder& models);
 
 }  // namespace trainyard

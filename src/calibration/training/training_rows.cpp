@@ -11,7 +11,7 @@ namespace {
 constexpr double kMost = 1e15;
 constexpr double kLeast = 1e-12;
 
-// What a table says beside the fields that are read, for people.
+// Keys that a table says beside the fields that are read, for people.
 constexpr std::array<std::string_view, 17> kRemarks{"note",
                                                     "section",
                                                     "flops_era",

@@ -15,32 +15,35 @@
 
 namespace trainyard {
 
-// As printed; several of them may be, and may differ by their rounding. All are positive.
+// The figures as printed; several of them may be, and may differ by their rounding. All are
+// positive.
 struct TrainingMeasurement {
   std::optional<double> step_time_s = {};
-  std::optional<double> tokens_per_s = {};  // Of the whole cluster.
+  std::optional<double> tokens_per_s = {};  // Tokens of the whole cluster.
   std::optional<double> tokens_per_s_per_gpu = {};
   std::optional<double> samples_per_s_per_gpu = {};
   std::optional<double> tflops_per_gpu = {};
   std::optional<double> mfu_percent = {};
   std::optional<double> hfu_percent = {};
-  std::optional<double> peak_tflops = {};          // That a utilisation is relative to.
-  std::optional<FlopsConvention> convention = {};  // Of the last four.
-  std::optional<Bytes> memory = {};                // Of the GPU with most, as the source counts.
+  std::optional<double> peak_tflops = {};          // Peak that a utilisation is relative to.
+  std::optional<FlopsConvention> convention = {};  // Convention of the last four.
+  // Memory of the GPU with most, as the source counts.
+  std::optional<Bytes> memory = {};
   bool out_of_memory = false;
 };
 
 struct TrainingRow {
   std::string id;
-  std::optional<std::string> kind = {};  // What else than a step was measured; then only its GPU.
-  std::optional<std::string> task = {};  // "pretrain", "sft", "lora".
-  std::optional<std::string> release = {};  // Of the software.
+  // Kind of measurement other than a step; then only its GPU is measured.
+  std::optional<std::string> kind = {};
+  std::optional<std::string> task = {};     // "pretrain", "sft", "lora".
+  std::optional<std::string> release = {};  // Release of the software.
   TrainingFields fields;
   TrainingMeasurement measured;
 };
 
 struct TrainingTable {
-  std::string name;  // Of the file, without folder and ending.
+  std::string name;  // Name of the file, without folder and ending.
   std::string title;
   std::string url;
   std::vector<TrainingRow> rows;  // No id twice.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a row says to what ran: a model, a checked plan and the time of a step, or the list of
-// what is missing. Nothing is guessed; what follows from other fields is computed:
+// Leads from what a row says to what ran: a model, a checked plan and the time of a step, or the
+// list of what is missing. Nothing is guessed; what follows from other fields is computed:
 //
 //   data ranks         GPUs / (tensor x context x pipeline)
 //   one of the three   global batch = micro-batch x data ranks x micro-batches
@@ -23,7 +23,7 @@
 
 namespace trainyard {
 
-// What the time of a step was computed from.
+// The figure from which the time of a step was computed.
 enum class StepTimeOrigin : std::uint8_t {
   StepTime,
   Tokens,

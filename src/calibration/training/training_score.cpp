@@ -19,7 +19,7 @@
 namespace trainyard {
 namespace {
 
-// By nearest rank, as the medians of comparison.h.
+// Returns the median by nearest rank, as the medians of comparison.h.
 double median_of(std::vector<double> values) {
   if (values.empty()) {
     return 0.0;

@@ -74,7 +74,7 @@ struct ErrorMeans {
 
 // Measured memory of one source, ln(predicted / measured) of the fullest rank.
 struct MemoryScore {
-  std::string name;  // Of the table.
+  std::string name;  // Name of the table.
   StepErrors errors = {};
 };
 
@@ -95,13 +95,14 @@ struct TrainingScore {
   [[nodiscard]] std::size_t predicted() const;
 };
 
-// Of one case. Without a prediction only its coverage.
+// Scores one case. Without a prediction only its coverage.
 [[nodiscard]] SourceScore score_case(const LoadedTrainingCase& loaded,
                                      const StepPredictor& predict);
 // Cases of one source and one generation become one; in the order of their names.
 [[nodiscard]] TrainingScore score_of(std::vector<SourceScore> cases);
 
-// Of each table of `folder`, in the order of their names; and their means. Throws ConfigError.
+// Adds the score of each table of `folder`, in the order of their names; and their means. Throws
+// ConfigError.
 void add_memory_score(const std::filesystem::path& folder, TrainingScore& score);
 
 // Each case with the constants of the other half of its generation. Cases without a half, and

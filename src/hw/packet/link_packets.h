@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links inside a server leave of their rate: packets of NVLink and of PCI Express. Shares
-// of the raw rate per direction, as real numbers.
+// Computes the share of their rate that packets of NVLink and PCI Express leave of links in a
+// server. Shares of the raw rate per direction, as real numbers.
 //
 // The catalogue's pcie_efficiency() is another thing: the model by which UCX says what a transfer
 // reaches. Here are the bounds by the specification alone.
@@ -27,8 +27,8 @@ inline constexpr Bytes kPcieReadBoundary{64};  // RCB: root complexes may answer
 // Bytes of transactions between two ACKs, and between two updates of credits, that the
 // specification recommends for this largest payload; absent for what its tables do not hold.
 [[nodiscard]] std::optional<std::int64_t> pcie_control_interval(int lanes, Bytes max_payload);
-// What ACKs and updates at that interval and skip ordered sets (4 of 1538 symbols) leave: a lower
-// bound, as real devices send fewer.
+// Returns the share that ACKs and updates at that interval and skip ordered sets (4 of 1538
+// symbols) leave: a lower bound, as real devices send fewer.
 [[nodiscard]] double pcie_control_share(std::int64_t interval);
 // The bound on reads by the requests that may be open: tags x request size / latency.
 [[nodiscard]] Bandwidth pcie_read_bound(int tags, Bytes request, SimTime latency);
@@ -37,9 +37,9 @@ inline constexpr Bytes kPcieReadBoundary{64};  // RCB: root complexes may answer
 // flits of 16 B, a header flit for each packet of at most 256 B of payload.
 inline constexpr std::int64_t kNvlinkFlitBytes = 16;
 inline constexpr std::int64_t kNvlinkMostPayload = 256;
-// For packets of `payload` bytes, 1 ... 256, with `extra` flits (byte enables, address extension);
-// `answers` are flits of responses to equal traffic the other way, which go the same way as the
-// data.
+// Returns the share for packets of `payload` bytes, 1 ... 256, with `extra` flits (byte enables,
+// address extension); `answers` are flits of responses to equal traffic the other way, which go the
+// same way as the data.
 [[nodiscard]] double nvlink_share(Bytes payload, int extra = 0, int answers = 0);
 
 }  // namespace trainyard

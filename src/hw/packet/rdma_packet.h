@@ -43,7 +43,7 @@ enum class RdmaVerb : std::uint8_t { Send, SendImmediate, Write, WriteImmediate,
 
 enum class RdmaLink : std::uint8_t { RoceV2, InfiniBand };
 
-// What stands around the transport header of each packet of a network.
+// Describes the framing around the transport header of each packet of a network.
 struct RdmaFraming {
   RdmaLink link = RdmaLink::RoceV2;
   bool vlan = false;        // RoCEv2: an 802.1Q tag.
@@ -183,7 +183,7 @@ class MessagePackets {
   [[nodiscard]] constexpr std::int64_t count() const { return count_; }
   [[nodiscard]] constexpr Bytes size() const { return size_; }
 
-  // Of packet `index`, from 0.
+  // Returns the payload of packet `index`, counted from 0.
   [[nodiscard]] constexpr Bytes payload(std::int64_t index) const {
     return index + 1 < count_ ? mtu_ : size_ - mtu_ * (count_ - 1);
   }
@@ -195,7 +195,7 @@ class MessagePackets {
   }
   [[nodiscard]] constexpr RdmaOpcode opcode(std::int64_t index) const;
 
-  // Of all packets together.
+  // Returns the bytes of all packets together on the wire.
   [[nodiscard]] constexpr Bytes wire_bytes() const {
     if (count_ == 1) {
       return first_wire_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ECMP sees of a RoCEv2 queue pair, and how often few flows meet on one link.
+// Models the entropy that ECMP sees of a RoCEv2 queue pair, and how often few flows meet on one
+// link.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,9 @@ namespace trainyard {
 // Equal flows that a hash spreads over equal links, each link as likely for each flow.
 struct EcmpCollisions {
   std::vector<double> most;  // Element k - 1: the chance that the fullest link has k flows.
-  double mean_most = 0.0;    // Of flows on the fullest link.
+  double mean_most = 0.0;    // Mean number of flows on the fullest link.
   double slowest_share =
-      0.0;  // Of the ideal rate, that the slowest flow has: mean of flows / links
-            // over the fullest.
+      0.0;  // Share of the ideal rate of the slowest flow: mean of flows / links / fullest.
 };
 
 // Exact but for rounding. `flows` and `links` must be positive.

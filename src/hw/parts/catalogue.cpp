@@ -19,7 +19,7 @@
 namespace trainyard {
 namespace {
 
-// In the order of the enumerations.
+// The names are in the order of the enumerations.
 constexpr std::array<std::string_view, 5> kEvidences{"datasheet", "measured", "shipped",
                                                      "secondary", "estimate"};
 constexpr auto kFamilies =
@@ -37,8 +37,8 @@ bool starts_like(std::string_view name, std::string_view word) {
   return name.size() >= word.size() && std::equal(word.begin(), word.end(), name.begin(), equal);
 }
 
-// What an error says after an unknown name: the shortest name that starts like it ("H100" is nearer
-// to "H100-SXM" than to "H20"), else the nearest by spelling, else all of them.
+// Returns the hint of an error after an unknown name: the shortest name that starts like it ("H100"
+// is nearer to "H100-SXM" than to "H20"), else the nearest by spelling, else all of them.
 std::string advice(std::string_view word, const std::vector<std::string>& names) {
   std::optional<std::string> best;
   for (const std::string& name : names) {
@@ -184,7 +184,8 @@ std::string link_name(const ConfigNode& node, const Links& links,
   return link.name;
 }
 
-// From `efficiency`, or from `max_payload` for a PCIe link that gives it instead.
+// Reads the efficiency from `efficiency`, or from `max_payload` for a PCIe link that gives it
+// instead.
 void read_efficiency(const PartReader& reader, const ConfigNode& node, LinkModel& link) {
   link.max_payload = reader.optional(node, "max_payload", payload);
   if (!link.max_payload) {

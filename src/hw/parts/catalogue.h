@@ -16,7 +16,7 @@
 
 namespace trainyard {
 
-// How a value is known.
+// Tells how a value is known.
 enum class Evidence : std::uint8_t {
   Datasheet,  // The vendor's datasheet or manual.
   Measured,   // Measured; the source says on what and with which tool.
@@ -48,7 +48,7 @@ struct LinkModel {
   // part gives `max_payload` (PCIe) it is pcie_efficiency of that.
   Sourced<double> efficiency;
   std::optional<Sourced<Bytes>> max_payload;
-  // From one end of the link to the other.
+  // The time from one end of the link to the other.
   Sourced<SimTime> latency;
   // Added at an end where a GPU stands: the way between an SM and the port. Absent where `latency`
   // holds it already (NVLink).
@@ -71,7 +71,7 @@ struct GpuModel {
   std::optional<Sourced<std::vector<std::string>>> pci_ids;
   std::optional<Sourced<int>> multiprocessors;
   std::map<std::string, Sourced<FlopRate>>
-      peak;  // By data type: "fp32", "tf32", "bf16", ... dense.
+      peak;  // Dense rates by data type: "fp32", "tf32", "bf16", ...
   Sourced<Bytes> memory;
   Sourced<Bandwidth> memory_bandwidth;
   std::optional<Sourced<double>> memory_efficiency;
@@ -102,8 +102,8 @@ struct NicModel {
   std::string pcie;  // Name of a LinkModel of family Pcie.
   Sourced<int> pcie_lanes;
   Sourced<double> efficiency;  // Payload over line rate for large messages.
-  Sourced<SimTime> latency;    // Of the NIC alone, for a message that leaves or arrives.
-  // Whether its NCCL plugin gives those nearest to a GPU to NCCL as one.
+  Sourced<SimTime> latency;    // Latency of the NIC alone, for a message that leaves or arrives.
+  // True if its NCCL plugin gives those nearest to a GPU to NCCL as one.
   std::optional<Sourced<bool>> grouped;
 };
 
@@ -111,15 +111,15 @@ struct SwitchModel {
   std::string name;
   std::string title;
   Sourced<int> ports;
-  Sourced<Bandwidth> speed;  // Of one port.
+  Sourced<Bandwidth> speed;  // Speed of one port.
   Sourced<SimTime> latency;
   std::optional<Sourced<Bytes>> buffer;
-  // Whether it adds up and multicasts what passes through it (SHARP).
+  // True if it adds up and multicasts what passes through it (SHARP).
   std::optional<Sourced<bool>> in_network_reduction;
 };
 
-// What CPUID tells of a processor, in the form that NCCL prints it: the extended family as the high
-// digit, so that AMD's family 25 is 175 (15 + 16 x 10).
+// Identifies a processor as CPUID does, in the form that NCCL prints: the extended family as the
+// high digit, so that AMD's family 25 is 175 (15 + 16 x 10).
 struct CpuIdentity {
   std::string vendor;  // "GenuineIntel"
   Sourced<int> family;
@@ -136,7 +136,7 @@ struct CpuModel {
   Sourced<Bandwidth> memory_bandwidth;
   Sourced<SimTime> memory_latency;  // From where its links end to the memory behind it.
   std::string socket_link;          // Name of a LinkModel of family Socket, or empty.
-  // What one PCIe root complex carries in one direction, where it is less than its links.
+  // Rate of one PCIe root complex in one direction, where it is less than its links.
   std::optional<Sourced<Bandwidth>> root_bandwidth;
 };
 
@@ -146,7 +146,7 @@ class Catalogue {
   // `folder`. Throws ConfigError.
   [[nodiscard]] static Catalogue load(const std::filesystem::path& folder);
 
-  // Where it was read from.
+  // Returns the folder that it was read from.
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
 
   // Look-ups for the value of a key in a cluster file: an unknown name is an error at that place

@@ -16,9 +16,9 @@ class SourcedReader {
   // `root` is the mapping with the key `sources`.
   explicit SourcedReader(const ConfigNode& root);
 
-  // What stands under `value` of the entry `key` of `parent`. Throws ConfigError where the entry,
-  // its evidence (datasheet, measured, shipped, secondary, estimate) or its source is missing or
-  // unknown.
+  // Returns the node under `value` of the entry `key` of `parent`. Throws ConfigError where the
+  // entry, its evidence (datasheet, measured, shipped, secondary, estimate) or its source is
+  // missing or unknown.
   [[nodiscard]] ConfigNode value(const ConfigNode& parent, std::string_view key) const;
   // The same check for a mapping that has `evidence` and `source` beside its values.
   void check(const ConfigNode& entry) const;
@@ -31,7 +31,7 @@ class SourcedReader {
 [[nodiscard]] Bytes some_bytes(const ConfigNode& value);
 [[nodiscard]] SimTime some_time(const ConfigNode& value);
 
-// Whether the value is the word "off".
+// Returns whether the value is the word "off".
 [[nodiscard]] bool is_off(const ConfigNode& value);
 
 }  // namespace trainyard

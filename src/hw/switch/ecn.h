@@ -25,7 +25,7 @@ struct RedProfile {
   Bytes kmax{};  // At least kmin; equal to it for a step, as DCTCP wants it.
   double pmax = 1.0;
 
-  // For a link that is `rate` over `reference` as fast.
+  // Returns the profile for a link that is `rate` over `reference` as fast.
   [[nodiscard]] RedProfile scaled(Bandwidth rate, Bandwidth reference) const {
     const double factor = static_cast<double>(rate.bits_per_second()) /
                           static_cast<double>(reference.bits_per_second());
@@ -47,7 +47,7 @@ class RedMarker {
     pmax_ = static_cast<std::uint64_t>(std::llround(profile.pmax * kOne));
   }
 
-  // Whether marks() looks at its draw: the others need none.
+  // Returns whether marks() looks at its draw: the others need none.
   [[nodiscard]] bool is_chance(Bytes queue) const {
     return queue.count() > kmin_ && queue.count() <= kmax_;
   }

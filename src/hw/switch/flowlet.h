@@ -20,7 +20,8 @@ namespace trainyard {
 // One entry.
 class Flowlet {
  public:
-  // Whether a packet at `now` begins a flowlet: it is the first, or more than `gap` after the last.
+  // Returns whether a packet at `now` begins a flowlet: it is the first, or more than `gap` after
+  // the last.
   bool begins(SimTime now, SimTime gap) {
     const bool is_new = !is_used_ || now - last_ > gap;
     is_used_ = true;

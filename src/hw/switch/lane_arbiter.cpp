@@ -70,7 +70,7 @@ int PriorityScheduler::pick(std::uint8_t ready) {
   }
   const auto is_ready = [&](std::size_t i) { return (ready >> i & 1U) != 0; };
   while (!is_ready(current_) || surplus_[current_] <= 0) {
-    // Who has nothing to send saves nothing.
+    // A lane that has nothing to send saves nothing.
     surplus_[current_] =
         is_ready(current_) ? surplus_[current_] : std::min<std::int64_t>(surplus_[current_], 0);
     current_ = (current_ + 1) % kQueues;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose packet leaves a port next.
+// Chooses the lane whose packet leaves a port next.
 //
 // `LaneArbiter` is InfiniBand's (Architecture Specification 1.4, section 7.6.9): two tables of
 // lanes with weights in units of 64 B. An entry may send while any of its weight is left, the last
@@ -43,7 +43,7 @@ class LaneArbiter {
   struct Table {
     std::vector<Entry> entries;
     std::size_t current = 0;
-    std::int64_t left = 0;  // Of the weight of `current`.
+    std::int64_t left = 0;  // Rest of the weight of `current`.
 
     // The lane whose turn it is, which keeps the turn; kNoLane if none of them is ready.
     int turn(std::uint32_t ready);
@@ -74,7 +74,7 @@ class PriorityScheduler {
  private:
   std::uint8_t strict_;
   Sizes quanta_;
-  Sizes surplus_{};  // Of its quantum; what was sent too much is negative.
+  Sizes surplus_{};  // Rest of each lane's quantum; what was sent too much is negative.
   std::size_t current_ = 0;
 };
 

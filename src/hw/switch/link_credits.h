@@ -24,7 +24,7 @@ inline constexpr std::int64_t kMostCredits = 2048;
 // A flow control packet with its CRC and delimiters.
 inline constexpr Bytes kCreditPacketBytes{8};
 
-// What a flow control packet says of one lane.
+// The content of a flow control packet about one lane.
 struct CreditUpdate {
   std::uint16_t total_sent = 0;  // FCTBS, by the sender of this packet in its own direction.
   std::uint16_t limit = 0;       // FCCL: up to where the other side may send.
@@ -71,7 +71,7 @@ class LaneReceiver {
   // The other side has sent `total` blocks in all; those of packets lost on the line never come.
   void on_total_sent(std::uint16_t total) { received_ = total; }
 
-  // What to tell the sender: FCCL.
+  // Returns the limit for the sender: FCCL.
   [[nodiscard]] std::uint16_t limit() const {
     return static_cast<std::uint16_t>((received_ + std::min(free_, kMostCredits)) & kCreditMask);
   }

@@ -18,7 +18,7 @@ inline constexpr Bytes kPfcWireBytes{84};
 inline constexpr std::int64_t kQuantumBytes = 64;
 inline constexpr std::uint16_t kMaxQuanta = 0xFFFF;
 
-// For how long `quanta` stop a port of this rate.
+// Returns for how long `quanta` stop a port of this rate.
 [[nodiscard]] SimTime pause_time(std::int64_t quanta, Bandwidth rate);
 
 // Quanta that a port may let pass between a pause frame and the last start of a frame of its own:
@@ -29,7 +29,7 @@ inline constexpr std::uint16_t kMaxQuanta = 0xFFFF;
 // The time that they take: from the last bit of the pause frame.
 [[nodiscard]] SimTime reaction_time(Bandwidth rate);
 
-// What one frame says: quanta for each priority whose bit is set in `enabled`. Zero is XON.
+// The content of one frame: quanta for each priority whose bit is set in `enabled`. Zero is XON.
 struct PfcFrame {
   std::uint8_t enabled = 0;
   std::array<std::uint16_t, kPriorities> quanta{};
@@ -48,7 +48,7 @@ class PauseState {
   [[nodiscard]] bool is_paused(int priority, SimTime now) const {
     return now < lanes_[static_cast<std::size_t>(priority)].until;
   }
-  // When `priority` may send again; not after `now` if it may already.
+  // Returns the time at which `priority` may send again; not after `now` if it may already.
   [[nodiscard]] SimTime resume_time(int priority) const {
     return lanes_[static_cast<std::size_t>(priority)].until;
   }
@@ -57,7 +57,7 @@ class PauseState {
 
  private:
   struct Lane {
-    SimTime since;  // Of the pause that `until` ends.
+    SimTime since;  // Start of the pause that `until` ends.
     SimTime until;
     SimTime before;  // Paused in all before `since`.
   };
@@ -73,7 +73,7 @@ class PauseRefresh {
   // XOFF was sent at `now`.
   void xoff(SimTime now) { due_ = now + period_; }
   void xon() { due_ = SimTime::max(); }
-  // When the next frame is due; SimTime::max() while nothing is paused.
+  // Returns the time at which the next frame is due; SimTime::max() while nothing is paused.
   [[nodiscard]] SimTime deadline() const { return due_; }
   [[nodiscard]] std::uint16_t quanta() const { return quanta_; }
 
@@ -111,7 +111,7 @@ struct SonicHeadroomTerms {
 // where the other side stops in no time.
 [[nodiscard]] Bytes ns3_headroom(Bandwidth rate, SimTime delay);
 
-// By any of them.
+// The rules of headroom; headroom_by() applies one of them.
 enum class HeadroomRule : std::uint8_t { Standard, Sonic, Ns3 };
 [[nodiscard]] Bytes headroom_by(HeadroomRule rule, const HeadroomTerms& terms);
 
@@ -125,7 +125,7 @@ struct WatchdogSettings {
   SimTime detection = milliseconds(200);
   SimTime restoration = milliseconds(200);
   SimTime poll = milliseconds(200);
-  double paused_share = 0.99;  // Of a poll interval.
+  double paused_share = 0.99;  // Share of a poll interval.
   StormAction action = StormAction::Drop;
 
   // SONiC's for a switch of `ports` ports: all times for every 32 of them, polls at most 1 s.
@@ -136,14 +136,14 @@ class PauseWatchdog {
  public:
   enum class Verdict : std::uint8_t { Nothing, Storm, Restored };
 
-  // What a poll of one queue sees, for the time since the poll before.
+  // The observations of one poll of one queue, for the time since the poll before.
   struct Sample {
     bool has_packets = false;
     bool sent = false;
     SimTime paused{};
   };
 
-  // To be called every `settings.poll`.
+  // Must be called every `settings.poll`.
   Verdict poll(const WatchdogSettings& settings, const Sample& sample);
   [[nodiscard]] bool in_storm() const { return in_storm_; }
 

@@ -16,7 +16,7 @@
 namespace trainyard {
 
 struct GradeRule {
-  Bytes step{16'384};        // Of one grade.
+  Bytes step{16'384};        // Width of one grade.
   std::int64_t grades = 64;  // All that is longer has the last one.
   std::int64_t slack = 0;
 

@@ -14,22 +14,22 @@
 namespace trainyard {
 
 struct AdaptiveOptions {
-  // For what a choice is made. Connection: once, when it begins, and not by queues but by the
-  // connections of each link, as engines without queues do (topology/graph/link_loads.h).
+  // The traffic for which a choice is made. Connection: once, when it begins, and not by queues but
+  // by the connections of each link, as engines without queues do (topology/graph/link_loads.h).
   enum class Unit : std::uint8_t { Connection, Flowlet, Packet };
   Unit unit = Unit::Packet;
   GradeRule grades = {};
-  // Of flowlets. Sources: Junos OS, "inactivity-interval", 16 us unless set; "Configure Flowset
-  // Table Size in DLB Flowlet Mode", 32,768 entries in all. Entries are a power of two.
+  // Settings of flowlets. Sources: Junos OS, "inactivity-interval", 16 us unless set; "Configure
+  // Flowset Table Size in DLB Flowlet Mode", 32,768 entries in all. Entries are a power of two.
   SimTime gap = microseconds(16);
   std::uint32_t entries = 32'768;
 };
 
-// What the switch remembers. A flowlet keeps its port; the next one keeps it too if no other port
-// has a better grade, but for the slack of the grades.
+// Remembers the port of each flowlet. A flowlet keeps its port; the next one keeps it too if no
+// other port has a better grade, but for the slack of the grades.
 class PortChooser {
  public:
-  // Not for Unit::Connection. Each switch has a seed of its own.
+  // Unit::Connection has no chooser. Each switch has a seed of its own.
   PortChooser(const AdaptiveOptions& options, std::uint64_t seed);
 
   // The position of the port that a packet of this flow takes at `now`, which must not fall, by the

@@ -53,7 +53,7 @@ void SharedBuffer::set_egress(std::uint32_t port, std::uint32_t priority,
   queues_[index(port, priority)].threshold = threshold;
 }
 
-// What the groups do not own is shared.
+// Shares out the space that the groups do not own.
 void SharedBuffer::share_out() {
   std::int64_t reserves = 0;
   std::int64_t headroom = 0;

@@ -51,7 +51,7 @@ struct BufferThreshold {
   }
 };
 
-// Of one ingress group.
+// The limits of one ingress group.
 struct IngressLimits {
   bool lossless = false;  // Sends XOFF, and may use the headroom.
   bool exempt = false;    // Neither counted nor limited: ACKs, CNPs and PFC of some models.
@@ -66,10 +66,10 @@ enum class AdmissionRule : std::uint8_t { Guaranteed, Ns3 };
 struct SharedBufferSettings {
   Bytes size;
   Bytes cell{1};  // Packets take whole cells of this size; 1 counts bytes.
-  // Where positive, the headroom of all groups together, which may then be less than their sum
+  // If positive, the headroom of all groups together, which may then be less than their sum
   // (SONiC's shared headroom pool). Otherwise each group owns its own.
   Bytes headroom_pool{};
-  // What egress queues with a threshold share; 0 takes the size of the shared part.
+  // The space that egress queues with a threshold share; 0 takes the size of the shared part.
   Bytes egress_pool{};
   AdmissionRule rule = AdmissionRule::Guaranteed;
 };
@@ -82,7 +82,7 @@ struct Admission {
   [[nodiscard]] bool accepted() const { return loss == Loss::None; }
 };
 
-// What a packet is charged to.
+// The place that a packet is charged to.
 struct BufferPlace {
   std::uint32_t in_port = 0;
   std::uint32_t out_port = 0;
@@ -93,8 +93,9 @@ class SharedBuffer {
  public:
   SharedBuffer(const SharedBufferSettings& settings, std::uint32_t ports, std::uint32_t priorities);
 
-  // Before the first packet. A group that is not set is lossy without limits of its own, a queue
-  // that is not set unlimited. The reserves and the headroom must leave something to share.
+  // Must be called before the first packet. A group that is not set is lossy without limits of its
+  // own, a queue that is not set unlimited. The reserves and the headroom must leave something to
+  // share.
   void set_ingress(std::uint32_t port, std::uint32_t priority, const IngressLimits& limits);
   void set_egress(std::uint32_t port, std::uint32_t priority, const BufferThreshold& threshold);
 
@@ -113,7 +114,7 @@ class SharedBuffer {
   [[nodiscard]] Bytes stored() const { return Bytes(stored_); }
   [[nodiscard]] Bytes peak() const { return Bytes(peak_); }
 
-  // Whether the sums over groups and queues agree with one another and fit into the buffer.
+  // Returns whether the sums over groups and queues agree with one another and fit into the buffer.
   [[nodiscard]] bool is_consistent() const;
 
  private:
@@ -172,7 +173,7 @@ class SharedBuffer {
   std::int64_t egress_size_ = 0;
   std::int64_t shared_used_ = 0;
   std::int64_t headroom_used_ = 0;
-  std::int64_t egress_used_ = 0;  // By queues with a threshold.
+  std::int64_t egress_used_ = 0;  // Used by queues with a threshold.
   std::int64_t stored_ = 0;
   std::int64_t peak_ = 0;
   std::vector<Group> groups_;

@@ -40,15 +40,15 @@ class SlowReceiver {
     is_paused_ = true;
     return true;
   }
-  // When to tell it to go on if nothing more comes: at once if that is over. SimTime::max() while
-  // it is not stopped.
+  // Returns the time to tell it to go on if nothing more comes: at once if that is over.
+  // SimTime::max() while it is not stopped.
   [[nodiscard]] SimTime resume_time() const {
     return is_paused_ ? empty_at_ - below_ : SimTime::max();
   }
   void resume() { is_paused_ = false; }
 
   [[nodiscard]] bool is_paused() const { return is_paused_; }
-  // For how long what waits at `now` will keep it busy.
+  // Returns for how long what waits at `now` will keep it busy.
   [[nodiscard]] SimTime backlog(SimTime now) const {
     return empty_at_ < now ? SimTime() : empty_at_ - now;
   }

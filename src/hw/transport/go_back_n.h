@@ -17,7 +17,7 @@ namespace trainyard {
 using Psn = std::uint64_t;
 
 inline constexpr int kPsnBits = 24;
-// Of the 2^24 numbers, only half may be on their way.
+// Only half of the 2^24 numbers may be on their way.
 inline constexpr std::int64_t kMostOutstanding = std::int64_t{1} << (kPsnBits - 1);
 
 [[nodiscard]] constexpr std::uint32_t wire_psn(Psn psn) {
@@ -83,11 +83,11 @@ class GoBackNSender {
   // The other side expects `expected` and has seen a later one. Counts as a try if nothing came.
   Outcome on_nak(const RetrySettings& settings, Psn expected, SimTime now) {
     if (expected < oldest_ || expected > highest_) {
-      return Outcome::Resend;  // Of a time before: nothing to do.
+      return Outcome::Resend;  // An older position: nothing to do.
     }
     return on_ack(settings, expected, now) > 0 ? resend() : retry(settings);
   }
-  // To be called when deadline() has come.
+  // Must be called when deadline() has come.
   Outcome on_timeout(const RetrySettings& settings) { return retry(settings); }
   [[nodiscard]] SimTime deadline() const { return deadline_; }
 
@@ -122,7 +122,7 @@ class GoBackNSender {
 
   Psn oldest_ = 0;   // Without an ACK.
   Psn next_ = 0;     // To be sent.
-  Psn end_ = 0;      // Of what is posted.
+  Psn end_ = 0;      // End of the posted packets.
   Psn highest_ = 0;  // One beyond the highest ever sent.
   SimTime deadline_ = SimTime::max();
   std::int64_t resent_ = 0;
@@ -130,12 +130,12 @@ class GoBackNSender {
   bool has_failed_ = false;
 };
 
-// What a receiver does about a packet.
+// The receiver's reaction to a packet.
 struct Receipt {
   enum class Reply : std::uint8_t { None, Ack, Nak };
   bool is_new = false;  // Its data is delivered now.
   Reply reply = Reply::None;
-  Psn expected = 0;  // What the reply says: everything before has come.
+  Psn expected = 0;  // The next number that the reply asks for: everything before has come.
 };
 
 // The responder.

@@ -2,7 +2,7 @@
 // Reliable delivery that repeats only what is missing, as IRN has it (Mittal et al., SIGCOMM 2018):
 // the receiver takes packets in any order and names with each the next one that it lacks and the
 // one that has just come; the sender remembers that in a bitmap and sends the holes below the
-// highest one first. What is in flight is bounded by the bandwidth-delay product of the network.
+// highest one first. The bandwidth-delay product of the network bounds what is in flight.
 //
 // A timeout makes every packet without an acknowledgement a hole: the paper leaves open what
 // follows the first one, and this ends in one round trip more. The timer runs again from the first
@@ -23,7 +23,8 @@ struct SelectiveSettings {
   SimTime long_timeout = microseconds(320);
   std::int64_t few = 3;
   int retries = 7;
-  // Where packets overtake each other: so many later ones may come before one counts as lost.
+  // Number of later packets that may come before one counts as lost, where packets overtake each
+  // other.
   std::int64_t reorder = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How RDMA runs over a fabric, as configs/transport/default.yaml and files like it state it:
-// congestion control, marking, flow control, buffers of switches, recovery from loss.
+// Describes how RDMA runs over a fabric, as configs/transport/default.yaml and files like it state
+// it: congestion control, marking, flow control, buffers of switches, recovery from loss.
 // docs/models/transport.md explains the keys.
 #pragma once
 
@@ -35,11 +35,11 @@ struct MarkingPreset {
   MarkAt mark_at = MarkAt::Dequeue;
   std::vector<Row> rows;
 
-  // Of the file of presets. Throws ConfigError; an unknown name is one at `name`.
+  // Loads a preset of the file of presets. Throws ConfigError; an unknown name is one at `name`.
   [[nodiscard]] static MarkingPreset load(const std::filesystem::path& file,
                                           const ConfigNode& name);
-  // For a port of this rate; absent if a table has no row within a millionth of it, which is what
-  // rates without and with headers lose by rounding.
+  // Returns the profile for a port of this rate; absent if a table has no row within a millionth of
+  // it, which is what rates without and with headers lose by rounding.
   [[nodiscard]] std::optional<RedProfile> at(Bandwidth rate) const;
 };
 
@@ -57,7 +57,7 @@ struct BufferProfile {
   Bytes size{};
   Bytes cell{};
   AdmissionRule admission = AdmissionRule::Guaranteed;
-  Bytes reserve{};  // Of a lossless group.
+  Bytes reserve{};  // Reserve of a lossless group.
   Bytes resume_offset{};
   int lossless_alpha = 0;  // Exponents of 2.
   int lossy_alpha = 0;
@@ -65,10 +65,10 @@ struct BufferProfile {
 
 enum class Recovery : std::uint8_t { GoBackN, Selective, None };
 
-// Where each port has a queue for each priority.
+// Settings of ports with a queue for each priority.
 struct QueueProfile {
   std::vector<int> strict;   // Priorities that go before all others, the highest first.
-  std::vector<int> weights;  // By priority: full packets that the others send in a turn.
+  std::vector<int> weights;  // Weights by priority: full packets that the others send in a turn.
 };
 
 struct RdmaProfile {
@@ -113,10 +113,10 @@ struct TransportProfile {
                                              const std::filesystem::path& folder,
                                              const ConfigSets& sets = {});
 
-  // Of the group that stores what comes over `link` with this priority. The headroom holds what the
-  // rule says and the packet that triggers XOFF.
+  // Returns the limits of the group that stores what comes over `link` with this priority. The
+  // headroom holds what the rule says and the packet that triggers XOFF.
   [[nodiscard]] IngressLimits ingress_limits(int priority, const LinkTerms& link) const;
-  // Of the egress queues of this priority.
+  // Returns the threshold of the egress queues of this priority.
   [[nodiscard]] BufferThreshold egress_threshold(int priority) const;
   [[nodiscard]] SharedBufferSettings buffer_settings(std::optional<Bytes> size) const;
 };

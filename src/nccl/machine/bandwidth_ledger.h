@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the channels of a search leave of the bandwidth of every link.
+// Keeps what the channels of a search leave of the bandwidth of every link.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,18 @@ class BandwidthLedger {
   // Undoes it.
   void give_back(const Path& path, float bandwidth, bool from_gpu);
 
-  // Of the slower direction of the GPU's PCIe link; -1 without one.
+  // Returns the rest of the slower direction of the GPU's PCIe link; -1 without one.
   [[nodiscard]] float pci_bandwidth(int gpu) const;
   [[nodiscard]] float left(int edge) const { return left_[static_cast<std::size_t>(edge)]; }
 
  private:
   [[nodiscard]] bool passes_intel(const Path& path) const;
-  // Of the first `links` links; how many had it.
+  // Takes the bandwidth from the first `links` links; returns how many had it.
   std::size_t follow(const Path& path, std::size_t links, float bandwidth, bool from_gpu);
 
   const System& system_;
-  std::vector<float> left_;          // By edge.
-  std::vector<bool> before_ampere_;  // By vertex.
+  std::vector<float> left_;          // Indexed by edge.
+  std::vector<bool> before_ampere_;  // Indexed by vertex.
 };
 
 }  // namespace trainyard::nccl

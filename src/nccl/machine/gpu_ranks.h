@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU of a topology file is which rank.
+// Maps which GPU of a topology file is which rank.
 #pragma once
 
 #include <map>
@@ -9,9 +9,9 @@
 
 namespace trainyard::nccl {
 
-// From zero, host by host; on a host in the order of the attribute `rank` where every GPU has one
-// of its own, else in the order of the file. The map is for look-ups: its order is that of
-// addresses.
+// Numbers GPUs from zero, host by host; on a host in the order of the attribute `rank` where every
+// GPU has one of its own, else in the order of the file. The map is for look-ups: its order is that
+// of addresses.
 [[nodiscard]] std::map<const NcclGpu*, int> number_gpus(const std::vector<NcclSystem>& servers);
 
 }  // namespace trainyard::nccl

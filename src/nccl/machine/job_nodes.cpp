@@ -53,7 +53,7 @@ NcclSystem first_gpus(const NcclSystem& system, int count) {
   return std::move(servers.front());
 }
 
-// Whether all switches that its NICs are plugged into add up (SHARP).
+// Returns whether all switches that its NICs are plugged into add up (SHARP).
 bool fabric_reduces(const Topology& topology) {
   bool any = false;
   for (std::uint32_t id = 0; id < topology.node_count(); ++id) {
@@ -94,7 +94,8 @@ JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue, Domains d
   const ClusterSystems systems = import_systems(cluster, catalogue);
   JobNodes nodes;
   int ranks = 0;
-  std::vector<std::size_t> first_kind;  // By kind of `systems`, where hosts stand apart.
+  // First kind of `systems` for each host, where hosts stand apart.
+  std::vector<std::size_t> first_kind;
   for (const std::vector<NcclSystem>& files : systems.kinds) {
     first_kind.push_back(nodes.kinds.size());
     if (domains == Domains::Joined) {

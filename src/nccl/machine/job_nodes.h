@@ -14,14 +14,14 @@ namespace trainyard::nccl {
 struct JobNodes {
   // The topology files of the hosts of one node: several where an NVLink domain joins them.
   std::vector<std::vector<NcclSystem>> kinds = {};
-  std::vector<int> kind = {};        // By node.
-  std::vector<int> first_rank = {};  // By node, and the number of ranks at the end.
+  std::vector<int> kind = {};        // Indexed by node.
+  std::vector<int> first_rank = {};  // Indexed by node, with the number of ranks at the end.
 };
 
 enum class Domains { Joined, Apart };  // Whether hosts of one NVLink domain are one node.
 
-// Those of the GPUs of a cluster that ranks use. Throws ConfigError for servers that NCCL's file
-// cannot describe.
+// Returns the nodes of the GPUs of a cluster that ranks use. Throws ConfigError for servers that
+// NCCL's file cannot describe.
 [[nodiscard]] JobNodes job_nodes(const Cluster& cluster, const Catalogue& catalogue,
                                  Domains domains);
 

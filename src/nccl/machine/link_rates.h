@@ -12,7 +12,7 @@ namespace trainyard::nccl {
 enum class CpuArch : std::uint8_t { Unknown, X86, Arm, Power };
 enum class CpuVendor : std::uint8_t { Unknown, Intel, Amd, Zhaoxin };
 
-// Within one device, and what stands for "no limit".
+// The rate within one device, and the number that means "no limit".
 inline constexpr float kLocalBandwidth = 5000.0F;
 
 [[nodiscard]] CpuArch arch_of(const NcclCpu& cpu);

@@ -44,7 +44,8 @@ int mirrored(int value, int size) {
   return result;
 }
 
-// What a path is that goes on as another one. From C2C to PCIe at a CPU, or back, is P2C.
+// Returns the type of a path that another one continues. From C2C to PCIe at a CPU, or back, is
+// P2C.
 PathType merged(PathType first, PathType second) {
   const PathType worse = std::max(first, second);
   const bool is_p2c = worse == PathType::Phb && std::min(first, second) == PathType::C2c;
@@ -72,7 +73,7 @@ void Machine::divert(Path& path, const Path& first, const Path& second) {
   path = std::move(way);
 }
 
-// By fewest links; the first of equally near ones.
+// Chooses by fewest links; the first of equally near ones.
 int Machine::nearest_cpu(int gpu) const {
   int nearest = -1;
   std::size_t least = 0;
@@ -87,7 +88,7 @@ int Machine::nearest_cpu(int gpu) const {
   return nearest;
 }
 
-// paths.cc: ncclTopoCheckP2p. That the driver allows it is assumed.
+// paths.cc: ncclTopoCheckP2p. It is assumed that the driver allows it.
 bool Machine::may_access_peer(int from, int to) const {
   const SystemCpu& cpu = system_.cpus.front();
   constexpr std::size_t kPair = 2;
@@ -163,7 +164,7 @@ bool Machine::may_relay(int relay, int gpu, int net) const {
          (relayed.bandwidth > own.bandwidth || own.type > PathType::Pxn);
 }
 
-// What is nearest to whom is asked anew each time, as NCCL does, while paths change.
+// Asks anew each time what is nearest to what, as NCCL does, while paths change.
 void Machine::adjust_to_nets() {
   for (int net = 0; net < net_count(); ++net) {
     for (int gpu = 0; gpu < gpu_count(); ++gpu) {

@@ -54,20 +54,20 @@ class Machine {
   [[nodiscard]] int gpu_count() const { return static_cast<int>(system_.gpus.size()); }
   [[nodiscard]] int net_count() const { return static_cast<int>(system_.nets.size()); }
 
-  // Whether two GPUs access each other's memory; through host memory otherwise.
+  // Returns whether two GPUs access each other's memory; through host memory otherwise.
   [[nodiscard]] bool has_peer_access(int from, int to) const {
     return peer_access_[position(from, to)];
   }
   // The GPU in the middle of an NVB path.
   [[nodiscard]] std::optional<int> nvlink_relay(int from, int to) const;
-  // Whether the receiver pulls what it gets over this path (Ampere over NVLink) and the sender does
-  // not push.
+  // Returns whether the receiver pulls what it gets over this path (Ampere over NVLink) and the
+  // sender does not push.
   [[nodiscard]] bool reads_from_peer(int from, int to) const;
-  // Whether the NIC reads (a send) or writes (a receive) the memory of the GPU; of the GPU that
-  // hands over where there is one.
+  // Returns whether the NIC reads (a send) or writes (a receive) the memory of the GPU; of the GPU
+  // that hands over where there is one.
   [[nodiscard]] bool has_gpudirect(int gpu, int net, bool is_send) const;
-  // Whether a receive into the GPU must be followed by a read of it, so that the data are there
-  // when the flag is: before Hopper, and where a GPU on C2C has its NIC on PCIe.
+  // Returns whether a receive into the GPU must be followed by a read of it, so that the data are
+  // there when the flag is: before Hopper, and where a GPU on C2C has its NIC on PCIe.
   [[nodiscard]] bool needs_flush(int gpu, int net) const;
   // The GPU through which this one sends over the NIC (PXN), if the path is of that type.
   [[nodiscard]] std::optional<int> pxn_gpu(int gpu, int net) const;
@@ -75,19 +75,20 @@ class Machine {
   // Nearest by bandwidth, then by type, in order of index.
   [[nodiscard]] std::vector<int> nearest_nets(int gpu) const;
   [[nodiscard]] std::vector<int> nearest_gpus(int net) const;
-  // Of its nearest NICs, how many the GPU takes in turns.
+  // Returns how many of its nearest NICs the GPU takes in turns.
   [[nodiscard]] int nets_per_gpu(int gpu) const;
   // The GPU's own NIC for a channel; nothing where there are no NICs.
   [[nodiscard]] std::optional<int> net_of(int gpu, int channel) const;
   // The GPU whose own NIC this is.
   [[nodiscard]] std::optional<int> gpu_of(int net) const;
 
-  // How a GPU sends to one of another node outside of collectives: by the NIC of the rail of the
-  // receiver, whose NVML index on its host is `peer_dev`, where a GPU of the host can hand over to
-  // it; else by its own. Receives always use the receiver's own NIC. Nothing without NICs.
+  // The path by which a GPU sends to one of another node outside of collectives: by the NIC of the
+  // rail of the receiver, whose NVML index on its host is `peer_dev`, where a GPU of the host can
+  // hand over to it; else by its own. Receives always use the receiver's own NIC. Nothing without
+  // NICs.
   struct SendWay {
     int net = 0;
-    int gpu = 0;  // Whose proxy sends; the sender's own or the one that hands over.
+    int gpu = 0;  // GPU whose proxy sends; the sender's own or the one that hands over.
     [[nodiscard]] bool operator==(const SendWay&) const = default;
   };
   [[nodiscard]] std::optional<SendWay> send_way(int gpu, int channel, int peer_dev) const;

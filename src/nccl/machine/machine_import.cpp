@@ -63,7 +63,7 @@ class Grouping {
     pcis = std::move(kept);
   }
 
-  // Whether it is the first of its group, and if so makes it all of it.
+  // Returns whether it is the first of its group, and if so makes it all of it.
   bool joins(NcclNic& nic) {
     const int index = nics_++;
     const auto group = std::find_if(groups_.begin(), groups_.end(),

@@ -12,8 +12,8 @@
 
 namespace trainyard::nccl {
 
-// What ranks use of one server, or of all servers of one NVLink domain: what NCCL makes one node
-// of, unless NICs divide it (make_machines).
+// The part of one server, or of all servers of one NVLink domain, that ranks use: NCCL makes one
+// node of it, unless NICs divide it (make_machines).
 struct ClusterNode {
   std::vector<ServerId> servers;
   std::size_t kind = 0;  // Index into ClusterSystems::kinds.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which constants of the event model the times of a machine rest on: those of a generation of GPUs,
-// of the links inside a server and of a network.
+// Names which constants of the event model the times of a machine rest on: those of a generation of
+// GPUs, of the links inside a server and of a network.
 #pragma once
 
 #include <compare>

@@ -28,7 +28,7 @@ NicDevices::NicDevices(const Topology& topology, const std::vector<std::vector<S
       live[node.server->value()].push_back(NodeId(id));
     }
   }
-  // By kind of node and server in it.
+  // Known by kind of node and server in it.
   std::map<std::pair<int, std::size_t>, std::vector<std::vector<int>>> known;
   for (std::size_t node = 0; node < servers.size(); ++node) {
     for (std::size_t place = 0; place < servers[node].size(); ++place) {

@@ -25,7 +25,7 @@ namespace trainyard::nccl {
 // Ports of one adapter that are used as one NIC (src/transport/net_ib: NCCL_IB_MAX_DEVS_PER_NIC).
 inline constexpr int kMostMergedPorts = 4;
 
-// What NCCL sees as one NIC: some ports of an adapter, or the first of a group that it stands for.
+// One NIC as NCCL sees it: some ports of an adapter, or the first of a group that it represents.
 struct NicDevice {
   NodeId nic{};
   int first_port = 0;
@@ -33,7 +33,7 @@ struct NicDevice {
   [[nodiscard]] bool operator==(const NicDevice&) const = default;
 };
 
-// Whether the ports of an adapter are one NIC. Sockets cannot be merged.
+// Returns whether the ports of an adapter are one NIC. Sockets cannot be merged.
 [[nodiscard]] bool merges_ports(const Environment& environment);
 
 class NicDevices {
@@ -45,7 +45,7 @@ class NicDevices {
 
   // The device of this number, which must be that of one.
   [[nodiscard]] const NicDevice& device(int node, int number) const;
-  // Those that a NIC is, or is part of.
+  // Returns the devices that a NIC is, or is part of.
   [[nodiscard]] std::vector<NicDevice> devices_of(NodeId nic) const;
   // NICs that NCCL sees as one. The first stands for all.
   [[nodiscard]] std::vector<NodeId> group_of(NodeId nic) const;
@@ -57,7 +57,7 @@ class NicDevices {
  private:
   struct Lane {
     NodeId nic{};
-    std::optional<std::uint32_t> cable = {};  // Of a NIC of several ports: as NicTurns count.
+    std::optional<std::uint32_t> cable = {};  // Cable of a NIC of several ports: as NicTurns count.
   };
 
   void add(const std::vector<NodeId>& nics, const std::vector<std::vector<int>>* groups, int node);
@@ -66,8 +66,8 @@ class NicDevices {
 
   const Topology& topology_;
   bool merges_;
-  std::vector<std::vector<std::optional<NicDevice>>> numbers_;  // By node.
-  std::map<NodeId, std::vector<NodeId>> groups_;                // By each of them.
+  std::vector<std::vector<std::optional<NicDevice>>> numbers_;  // Indexed by node.
+  std::map<NodeId, std::vector<NodeId>> groups_;                // Groups by each of their NICs.
 };
 
 }  // namespace trainyard::nccl

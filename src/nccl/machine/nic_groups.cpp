@@ -7,7 +7,7 @@
 namespace trainyard::nccl {
 namespace {
 
-// What a part of the server leaves to what is above it.
+// The GPUs and NICs that a part of the server leaves to what is above it.
 struct Rest {
   int gpus = 0;  // Without a NIC so far.
   std::vector<int> nics = {};

@@ -23,7 +23,7 @@ PathType type_of(EdgeKind kind) {
   return PathType::Loc;
 }
 
-// Whether a way may go on over `edge` from a device that it has reached by `path`.
+// Returns whether a way may go on over `edge` from a device that it has reached by `path`.
 bool may_cross(const System& system, const Path& path, const Edge& edge, bool nvb) {
   const VertexKind from = system.vertices[static_cast<std::size_t>(edge.from)].kind;
   const VertexKind to = system.vertices[static_cast<std::size_t>(edge.to)].kind;

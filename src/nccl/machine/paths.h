@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How every GPU reaches every GPU, NIC and CPU of a System: type, bandwidth and links, before any
-// policy (machine.h) changes them.
+// Describes how every GPU reaches every GPU, NIC and CPU of a System: type, bandwidth and links,
+// before any policy (machine.h) changes them.
 //
 // A breadth-first search from each destination. A way beats another by type, then by bandwidth,
 // then by fewer links. Nothing is routed through a GPU but NVLink to NVLink, and that once (NVB).
@@ -43,7 +43,7 @@ class PathTable {
   std::vector<Path> paths_;
 };
 
-// By indices into the lists of System; the NVSwitch is 0.
+// Paths by indices into the lists of System; the NVSwitch is 0.
 struct Paths {
   PathTable gpu_gpu;
   PathTable gpu_net;
@@ -56,7 +56,7 @@ struct Paths {
   PathTable nvs_gpu;
 };
 
-// From every vertex to `target`, by vertex.
+// Returns the path from every vertex to `target`, by vertex.
 [[nodiscard]] std::vector<Path> paths_to(const System& system, int target, bool nvb);
 
 [[nodiscard]] Paths find_paths(const System& system, bool nvb);

@@ -344,7 +344,7 @@ class SystemBuilder {
     }
   }
 
-  // What one chip shows as bridges below a bridge becomes one switch.
+  // Makes one switch of what one chip shows as bridges below a bridge.
   void flatten_switches() {
     for (std::size_t top = 0; top < system_.vertices.size(); ++top) {
       const std::uint64_t id = system_.vertices[top].pci_id;
@@ -352,7 +352,7 @@ class SystemBuilder {
       if (generation == 0) {
         continue;
       }
-      // Those that were lifted are not looked into again: a bridge keeps its own below it.
+      // Bridges that were lifted are not looked into again: a bridge keeps its own below it.
       const std::vector<int> before = system_.vertices[top].edges;
       for (const int down : before) {
         const int sub = edge(down).to;

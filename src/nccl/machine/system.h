@@ -33,8 +33,9 @@ struct Edge {
 struct Vertex {
   VertexKind kind = VertexKind::Pci;
   int host = 0;
-  int index = -1;               // Into the list of its kind below, if it has one.
-  std::uint64_t pci_id = 0;     // Of a PCIe switch: vendor, device, and both of the subsystem.
+  int index = -1;  // Into the list of its kind below, if it has one.
+  // Identity of a PCIe switch: vendor, device, and both of the subsystem.
+  std::uint64_t pci_id = 0;
   std::vector<int> edges = {};  // From here; by falling bandwidth, PCIe upwards last.
 };
 
@@ -51,9 +52,10 @@ struct SystemGpu {
 struct SystemNet {
   int vertex = 0;
   int host = 0;
-  // As in the file; those of a further host are counted on. Of merged ports, the first.
+  // The number in the file; those of a further host are counted on. For merged ports it is the
+  // first.
   int dev = 0;
-  int ports = 1;  // That are used as one.
+  int ports = 1;  // Ports that are used as one.
   std::uint64_t asic = 0;
   int port = 0;
   float bandwidth = 0.0F;
@@ -74,7 +76,7 @@ struct SystemCpu {
 struct System {
   std::vector<Vertex> vertices;
   std::vector<Edge> edges;
-  // In the order of the files, which is what NCCL calls the PCI order.
+  // The devices in the order of the files, which is what NCCL calls the PCI order.
   std::vector<SystemGpu> gpus;
   std::vector<SystemNet> nets;
   std::vector<SystemCpu> cpus;
@@ -86,7 +88,7 @@ struct System {
   [[nodiscard]] int gpu_of_rank(int rank) const;  // Index into gpus.
 };
 
-// What of the servers takes part.
+// The part of the servers that takes part.
 struct SystemSelection {
   std::optional<std::vector<int>> ranks = {};  // All if absent; they are numbered anew, in order.
   bool nets = true;

@@ -101,7 +101,7 @@ std::size_t ChannelSearch::slot(int position) const {
          static_cast<std::size_t>(position);
 }
 
-// What stands at a position of the previous channel.
+// Returns the GPU at a position of the previous channel.
 int ChannelSearch::previous_gpu(int position) const {
   CHECK(now_.channels > 0, "there is a channel to repeat");
   return now_.gpus[slot(position) - static_cast<std::size_t>(gpus_)];
@@ -179,7 +179,8 @@ void ChannelSearch::start_at_nets() {
   }
 }
 
-// Whether no other NIC needs to be tried: heads are not searched for, the first that goes is taken.
+// Returns whether no other NIC needs to be tried: heads are not searched for, the first that goes
+// is taken.
 bool ChannelSearch::start_at(int net) {
   if (now_.pattern == GraphPattern::Nvls || now_.pattern == GraphPattern::CollNetDirect) {
     // A GPU is head of one channel.
@@ -303,7 +304,7 @@ bool ChannelSearch::is_better() const {
          now_.hops < best_->hops;
 }
 
-// Whether a channel that entered by NIC `first` may leave by `net`.
+// Returns whether a channel that entered by NIC `first` may leave by `net`.
 bool ChannelSearch::may_leave(int net, int first) const {
   const SystemNet& in = system_.nets[static_cast<std::size_t>(first)];
   const SystemNet& out = system_.nets[static_cast<std::size_t>(net)];

@@ -21,8 +21,8 @@
 
 namespace trainyard::nccl {
 
-// What is tried, and what was found by it (struct ncclTopoGraph). Bandwidths are GB/s of one
-// channel.
+// The settings that are tried, and what was found with them (struct ncclTopoGraph). Bandwidths are
+// GB/s of one channel.
 struct Candidate {
   GraphPattern pattern = GraphPattern::Ring;
   bool collnet = false;
@@ -38,7 +38,7 @@ struct Candidate {
   int channels = 0;
   int hops = 0;
   std::vector<int> gpus = {};                 // [channel * GPUs + position], indices.
-  std::vector<std::array<int, 2>> nets = {};  // By channel, indices; in and out.
+  std::vector<std::array<int, 2>> nets = {};  // NICs by channel, as indices; in and out.
 };
 
 class ChannelSearch {
@@ -93,8 +93,8 @@ class ChannelSearch {
   const System& system_;
   int gpus_;
   BandwidthLedger ledger_;
-  std::vector<float> net_free_;      // By NIC.
-  std::vector<std::uint64_t> used_;  // By GPU: a bit for each channel that it is in.
+  std::vector<float> net_free_;      // Indexed by NIC.
+  std::vector<std::uint64_t> used_;  // Indexed by GPU: a bit for each channel that it is in.
   std::map<std::pair<PathType, int>, std::vector<int>> selected_nets_;
   std::vector<std::optional<int>> gpu_of_net_;
   Candidate now_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's search finds on one node: for each pattern, channels with an order of GPUs and a NIC
-// at each end (NVIDIA/nccl, src/graph/search.cc, struct ncclTopoGraph).
+// Describes what NCCL's search finds on one node: for each pattern, channels with an order of GPUs
+// and a NIC at each end (NVIDIA/nccl, src/graph/search.cc, struct ncclTopoGraph).
 #pragma once
 
 #include <optional>

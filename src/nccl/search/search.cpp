@@ -53,7 +53,7 @@ struct TypeRange {
   PathType most;
 };
 
-// Of the paths from every GPU to every other one, or to every NIC.
+// Returns the range of the paths from every GPU to every other one, or to every NIC.
 TypeRange type_range(const PathTable& table, int gpus, bool skip_self) {
   TypeRange range{PathType::Sys, PathType::Loc};
   for (int gpu = 0; gpu < gpus; ++gpu) {
@@ -93,8 +93,8 @@ bool is_split_nvlink(const Machine& machine) {
 
 // Bandwidths that bound the search (ncclTopoSearchInit).
 struct Bounds {
-  float one = 0.0F;    // Of one channel.
-  float total = 0.0F;  // Of all channels of one GPU.
+  float one = 0.0F;    // Bandwidth of one channel.
+  float total = 0.0F;  // Bandwidth of all channels of one GPU.
 };
 
 Bounds find_bounds(const Machine& machine) {
@@ -125,7 +125,7 @@ Bounds find_bounds(const Machine& machine) {
   return bounds;
 }
 
-// What one search asks for.
+// The request of one search.
 struct Request {
   GraphPattern pattern = GraphPattern::Ring;
   int least_channels = 1;
@@ -266,7 +266,7 @@ class GraphSearch {
     return false;
   }
 
-  // The pattern to go back to. What was found as a simple tree is not looked for otherwise again.
+  // The pattern to go back to. A simple tree that was found is not looked for in another way again.
   [[nodiscard]] GraphPattern request_pattern() const { return best_.pattern; }
 
   bool relax_types() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What searches found, for many communicators: the same files of hosts, with the same options, are
-// searched once. The search is what costs most of a communicator.
+// Keeps what searches found, for many communicators: the same files of hosts, with the same
+// options, are searched once. The search is what costs most of a communicator.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct SearchedNode {
 
 class SearchMemory {
  public:
-  // As search_nodes(). From any thread; two that ask for the same at once may both search.
+  // Returns what search_nodes() returns. Any thread may call it; two that ask for the same at once
+  // may both search.
   [[nodiscard]] std::vector<SearchedNode> nodes(const std::vector<NcclSystem>& files,
                                                 const SearchOptions& options);
   // Different ones.
@@ -41,7 +42,7 @@ class SearchMemory {
   [[nodiscard]] const Entry* find(const std::vector<NcclSystem>& files,
                                   const SearchOptions& options) const;
 
-  mutable std::mutex mutex_;  // Of the entries.
+  mutable std::mutex mutex_;  // Guards the entries.
   std::vector<Entry> entries_;
 };
 

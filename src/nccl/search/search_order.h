@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order the search tries NICs and GPUs. Its budget is short, so the order decides what it
-// finds.
+// Decides the order in which the search tries NICs and GPUs. Its budget is short, so the order
+// decides what it finds.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ namespace trainyard::nccl {
 // would do there, and few different peers are better than many.
 [[nodiscard]] std::vector<int> neighbours(int gpu, int gpus, GraphPattern pattern);
 
-// What counts for a channel that will leave to a NIC: the one that it came from. `is_last`: the
+// The preferences for a channel that will leave to a NIC: the one that it came from. `is_last`: the
 // next GPU is the one that leaves.
 struct NetPreference {
   std::optional<int> net = {};

@@ -10,7 +10,7 @@
 namespace trainyard::nccl {
 namespace {
 
-// Between the replay and an engine, on one clock. Tokens of the replay's own events and of the
+// Connects the replay and an engine, on one clock. Tokens of the replay's own events and of the
 // engine's completions go to handlers of their own.
 class EngineDriver final : private EventHandler {
  public:
@@ -95,8 +95,9 @@ class EngineDriver final : private EventHandler {
   const ReplayNetwork& network_;
   Completions completions_;
   ReplayCore<EngineDriver>* core_ = nullptr;
-  std::vector<std::uint32_t> first_pair_;  // By connection of the replay, and all of them.
-  std::vector<std::uint64_t> arrived_;     // Messages, the same.
+  // First pair of each connection of the replay, and the number of all pairs.
+  std::vector<std::uint32_t> first_pair_;
+  std::vector<std::uint64_t> arrived_;  // Messages, the same.
   std::vector<QueuePair> pairs_;
 };
 

@@ -22,24 +22,25 @@
 
 namespace trainyard::nccl {
 
-// Which engine stands between the nodes.
+// The engine that stands between the nodes.
 struct EngineSettings {
   Fidelity fidelity = Fidelity::Flow;
-  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
-  bool keeps_counters = false;            // Of ports, for the outcome; and samples.
+  PacketOptions packet = roce_options();  // For Fidelity::Packet.
+  bool keeps_counters = false;            // Keeps counters of ports, for the outcome; and samples.
 };
 
-// What the engine saw, of all runs so far; statistics, counters and samples of the longest alone.
+// The report of the engine on all runs so far; statistics, counters and samples of the longest
+// alone.
 struct EngineOutcome {
   std::uint64_t fingerprint = 0;
   NetworkStats network = {};
-  // Of Network: why a run never was complete. Its time says nothing.
+  // Reports of Network: why a run never was complete. Its time says nothing.
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
 };
 
-// As replay(), over an engine of its own. The outcome grows. Zero where there is a complaint.
+// Runs replay() over an engine of its own. The outcome grows. Zero where there is a complaint.
 // Throws ConfigError for NICs without a path.
 [[nodiscard]] SimTime replay_over(const EngineSettings& settings, Routing& routing,
                                   const ReplayNetwork& network, std::span<const ReplayLane> lanes,

@@ -31,7 +31,7 @@ class Reader {
       static_cast<void>(note->as_string());
     }
     if (const auto fit = node.optional("fit")) {
-      fit->skip();  // What `trainyard calibrate` says of it.
+      fit->skip();  // The report of `trainyard calibrate` on it.
     }
     return node.required("value");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast NCCL's kernels and its threads on the host are: the constants of the event model, read
-// from configs/nccl/profile.yaml, each with its source (docs/models/nccl-timing.md).
+// States how fast NCCL's kernels and its threads on the host are: the constants of the event model,
+// read from configs/nccl/profile.yaml, each with its source (docs/models/nccl-timing.md).
 #pragma once
 
 #include <array>
@@ -34,17 +34,17 @@ struct ProtocolTimes {
 // Collectives in the NVSwitch.
 struct NvlsProfile {
   double link = 1.0;       // Share of the rate that Simple gets on the links.
-  SimTime head_cost;       // Of each head in a loop, for the warps that copy.
-  SimTime symmetric_base;  // Of AllReduce in symmetric memory beside its bytes.
+  SimTime head_cost;       // Cost of each head in a loop, for the warps that copy.
+  SimTime symmetric_base;  // Time of AllReduce in symmetric memory beside its bytes.
 };
 
 // The thread blocks of one generation of GPUs. Rates are of one block (channel).
 struct GpuProfile {
   Bandwidth simple_rate;  // Copy or reduce, 512 threads.
-  SimTime simple_cost;    // Of each slice: waiting, barriers, fence, post.
+  SimTime simple_cost;    // Cost of each slice: waiting, barriers, fence, post.
   Bandwidth ll128_rate;   // 640 threads.
-  SimTime ll128_cost;     // Of each chunk.
-  SimTime ll_cost;        // Of each pass, however few bytes.
+  SimTime ll128_cost;     // Cost of each chunk.
+  SimTime ll_cost;        // Cost of each pass, however few bytes.
   SimTime ll_pass;  // A pass in which each of the threads has its 8 bytes takes this much more.
   // Shares of the rate that Simple gets on the links of this generation.
   double ll128_link = 1.0;
@@ -52,7 +52,7 @@ struct GpuProfile {
   std::optional<NvlsProfile> nvls = {};  // From Hopper on.
 };
 
-// Beside what the receiver's block costs, until it sees a unit.
+// The costs beside those of the receiver's block, until it sees a unit.
 struct TransportProfile {
   ProtocolTimes latency;
 };
@@ -60,9 +60,9 @@ struct TransportProfile {
 // A network plugin with its NICs.
 struct NetworkProfile {
   ProtocolTimes latency;  // From the sender's block to the receiver's, without the wire.
-  SimTime host_cost;      // Of each message for the thread that posts or completes it.
+  SimTime host_cost;      // Cost of each message for the thread that posts or completes it.
   double rate = 1.0;      // Share of the NIC's payload rate.
-  Bandwidth connection_rate = kMaxBandwidth;  // Of one channel: of its thread that copies.
+  Bandwidth connection_rate = kMaxBandwidth;  // Rate of one channel: of its thread that copies.
 };
 
 struct LaunchProfile {
@@ -80,23 +80,27 @@ struct Profile {
   SimTime per_channel;  // Later start of the blocks of a kernel, for each of them.
   SimTime pat_base;
   SimTime nvls_tree_sync;
-  SimTime collnet_extra;  // Of a way through the switches that reduce, more than a hop of a ring.
-  ProtocolTimes tree_network_extra;  // Of a tree's hop over the network, more than that of a ring.
-  std::map<std::string, GpuProfile> gpus;  // By architecture, as in configs/hardware/gpus.yaml.
+  // Extra time of a path through the switches that reduce, above a hop of a ring.
+  SimTime collnet_extra;
+  // Extra time of a tree's hop over the network, above that of a ring.
+  ProtocolTimes tree_network_extra;
+  // GPUs by architecture, as in configs/hardware/gpus.yaml.
+  std::map<std::string, GpuProfile> gpus;
   TransportProfile nvlink;
   SimTime nvswitch;       // Latency of an NVSwitch on the way.
   int units_in_step = 0;  // Until blocks that read over NVLink have come apart.
   TransportProfile pcie;
   TransportProfile host;
-  SimTime staged_ll_pass;         // Of each pass of LL through host memory, more than elsewhere.
+  SimTime staged_ll_pass;         // Extra time of each pass of LL through host memory.
   double pcie_rate = 1.0;         // Share of a PCIe link that kernels get with both ways in use.
   double pcie_ll_rate = 0.5;      // Data of LL over the rate of a PCIe link.
   double staging_rate = 1.0;      // Share of what copies through host memory get (ServerTraits).
   double host_bridge_rate = 1.0;  // Share of the path between GPU and NIC across a host bridge.
-  std::map<std::string, NetworkProfile> networks;     // By name: "rdma", "socket", ...
-  std::map<std::string, std::string> network_of_nic;  // By NIC of the catalogue; others: "rdma".
+  std::map<std::string, NetworkProfile> networks;  // Networks by name: "rdma", "socket", ...
+  // Network of each NIC of the catalogue; others: "rdma".
+  std::map<std::string, std::string> network_of_nic;
   LaunchProfile launch;
-  std::optional<ProfileBasis> basis = {};  // Of profiles that `trainyard calibrate` wrote.
+  std::optional<ProfileBasis> basis = {};  // Basis of profiles that `trainyard calibrate` wrote.
 
   [[nodiscard]] static Profile load(const std::filesystem::path& file);
   // The same of a document that is there, which may have other values than its file.

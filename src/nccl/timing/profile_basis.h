@@ -31,8 +31,8 @@ struct ProfileBasis {
   // Strictly; throws ConfigError.
   [[nodiscard]] static ProfileBasis read(const ConfigNode& node);
 
-  // In what it is beyond the rows: "no row of alltoall", "rows of all_reduce with 8 ranks, not 16",
-  // "rows of all_reduce from 1KiB to 64MiB"; nothing if it is not.
+  // Names what is beyond the rows: "no row of alltoall", "rows of all_reduce with 8 ranks, not 16",
+  // "rows of all_reduce from 1KiB to 64MiB"; nothing if all is within.
   [[nodiscard]] std::optional<std::string> beyond(const MachineKind& of, Operation operation,
                                                   int ranks, Bytes size) const;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's kernels do in one channel, as lanes for replay.h (NVIDIA/nccl, src/device:
+// Writes what NCCL's kernels do in one channel as lanes for replay.h (NVIDIA/nccl, src/device:
 // all_reduce.h, all_gather.h, reduce_scatter.h, broadcast.h, reduce.h).
 #pragma once
 
@@ -14,24 +14,24 @@
 
 namespace trainyard::nccl {
 
-// How a chunk is cut into units.
+// The rule by which a chunk is cut into units.
 struct UnitRule {
   Protocol protocol = Protocol::Simple;
   // LL, LL128: bytes that the threads hold at once. Simple: the least size of a slice.
   Bytes quantum;
   int slices = 1;      // Simple: units of each chunk, the later ones perhaps empty.
-  SimTime unit_cost;   // Of each unit beside its bytes.
-  SimTime chunk_cost;  // Of each chunk, with its first unit.
+  SimTime unit_cost;   // Cost of each unit beside its bytes.
+  SimTime chunk_cost;  // Cost of each chunk, with its first unit.
 
   [[nodiscard]] std::uint64_t units(Bytes chunk) const;
   [[nodiscard]] Bytes bytes(Bytes chunk, std::uint64_t unit) const;
 };
 
-// What one channel does with its part of the data: chunks of equal size, then a smaller one.
+// The part of the data that one channel works on: chunks of equal size, then a smaller one.
 struct ChunkLoops {
   std::uint64_t full = 0;  // Chunks of `chunk` bytes.
   Bytes chunk;
-  Bytes rest;  // Of the last; zero if there is none.
+  Bytes rest;  // Bytes of the last; zero if there is none.
 };
 
 // A ring of `ranks` lets `bytes` (of all ranks together) go round in loops of ranks * chunk. The
@@ -57,12 +57,13 @@ struct TransferJob {
   Bytes bytes = {};
   Bytes message = {};
   Bytes unit;                      // Divides the message.
-  SimTime cost = {};               // Of each unit beside its bytes.
-  Bandwidth rate = kMaxBandwidth;  // Of its copies.
+  SimTime cost = {};               // Cost of each unit beside its bytes.
+  Bandwidth rate = kMaxBandwidth;  // Rate of its copies.
   [[nodiscard]] std::uint64_t units() const;
 };
 
-// What a group of warps does of the sends or receives of its block, one after the other.
+// Returns the program of a group of warps that runs the sends or receives of its block, one after
+// the other.
 [[nodiscard]] std::unique_ptr<LaneProgram> transfer_program(std::vector<TransferJob> jobs,
                                                             bool sends);
 

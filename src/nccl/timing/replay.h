@@ -37,8 +37,8 @@ namespace trainyard::nccl {
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 struct ReplayConnection {
-  std::vector<std::uint32_t> ports = {};  // That its bytes pass.
-  // Until the receiver sees what has left.
+  std::vector<std::uint32_t> ports = {};  // Ports that its bytes pass.
+  // The time until the receiver sees what has left.
   SimTime latency = {};
   // The receiver sees flags in each line and need not wait for the last one (LL, LL128). Otherwise
   // it is told when all of the unit is there.
@@ -54,11 +54,12 @@ struct ReplayConnection {
   std::uint32_t sending_host = kNone;
   std::uint32_t receiving_host = kNone;
   SimTime host_cost = {};
-  // Where a Network carries the messages from NIC to NIC (network_replay.h; a replay on ports alone
-  // does not look at them): queue pairs, each with an equal part of every message.
+  // Queue pairs that carry the messages from NIC to NIC, where a Network does (network_replay.h; a
+  // replay on ports alone does not look at them), each with an equal part of every message.
   std::vector<ConnectionSpec> queue_pairs = {};
   std::uint32_t receiving_ports = 0;  // The last of `ports`: behind the network.
-  SimTime path_latency = {};          // Of the network, for which `latency` does not account.
+  // Latency of the network, for which `latency` does not account.
+  SimTime path_latency = {};
   // Bytes on the wire for so many of data.
   std::int64_t wire_bytes = 1;
   std::int64_t data_bytes = 1;
@@ -68,13 +69,14 @@ struct ReplayUnit {
   std::array<std::uint32_t, 3> receives = {kNone, kNone, kNone};
   std::array<std::uint32_t, 3> sends = {kNone, kNone, kNone};
   Bytes bytes;
-  SimTime cost = {};               // Beside its bytes: waiting, barriers, fences.
-  bool ends_message = true;        // What a proxy posts: this unit and those before it.
-  Bandwidth rate = kMaxBandwidth;  // Of its copy, where that is below the lane's.
+  SimTime cost = {};  // Beside its bytes: waiting, barriers, fences.
+  // Ends a message that a proxy posts: this unit and those before it.
+  bool ends_message = true;
+  Bandwidth rate = kMaxBandwidth;  // Rate of its copy, where that is below the lane's.
 };
 
-// What a lane does. Unit i of a connection's sender is received as unit i of its receiver, counting
-// those that name it.
+// The program of a lane. Unit i of a connection's sender is received as unit i of its receiver,
+// counting those that name it.
 class LaneProgram {
  public:
   virtual ~LaneProgram() = default;
@@ -83,7 +85,7 @@ class LaneProgram {
 };
 
 struct ReplayLane {
-  Bandwidth rate;  // Of the block's copies.
+  Bandwidth rate;  // Rate of the block's copies.
   std::unique_ptr<LaneProgram> program;
 };
 
@@ -93,8 +95,8 @@ struct ReplayNetwork {
   std::uint32_t hosts = 0;
 };
 
-// How long the lanes take for the first `most_units` of each. All lanes that share a connection
-// must name it as often as each other. CHECKs that no lane waits for ever.
+// Returns the time that the lanes take for the first `most_units` of each. All lanes that share a
+// connection must name it as often as each other. CHECKs that no lane waits for ever.
 [[nodiscard]] SimTime replay(const ReplayNetwork& network, std::span<const ReplayLane> lanes,
                              std::uint64_t most_units);
 

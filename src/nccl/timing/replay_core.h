@@ -39,7 +39,7 @@ class ReplayWindow {
   std::uint64_t count_ = 0;
 };
 
-// What a block has filled and a proxy is to post.
+// A message that a block has filled and a proxy is to post.
 struct ReplayMessage {
   Bytes bytes;
   std::uint32_t units = 0;
@@ -58,8 +58,8 @@ struct ReplayState {
   ReplayMessage filling = {};
   std::deque<ReplayMessage> to_post = {};
   std::deque<ReplayMessage> under_way = {};
-  // Of those under way, where a network carries them: how many it was given, and how many it has
-  // brought.
+  // Counts of the messages under way, where a network carries them: how many it was given, and how
+  // many it has brought.
   std::uint32_t entered = 0;
   std::uint32_t arrived = 0;
 };
@@ -134,7 +134,7 @@ class ReplayCore {
     push(last + connection.latency.picoseconds(), index, ReplayEvent::Deliver);
   }
 
-  // Whether all lanes have done what they should, and when the last of them had.
+  // Returns whether all lanes have done what they should, and when the last of them had.
   [[nodiscard]] bool finished() const {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
       if (next_[lane] != wanted(lane)) {
@@ -161,7 +161,8 @@ class ReplayCore {
     driver_.push(time, replay_token(subject, kind));
   }
 
-  // When the lane can begin the unit; nothing, and the lane waits, where that is not known yet.
+  // Returns the time at which the lane can begin the unit; nothing, and the lane waits, where that
+  // is not known yet.
   [[nodiscard]] bool ready(std::uint32_t lane, const ReplayUnit& unit, std::int64_t& time) {
     for (const std::uint32_t index : unit.receives) {
       if (index == kNone) {
@@ -209,7 +210,7 @@ class ReplayCore {
     ++next_[lane];
     free_[lane] = end;
     take_from(unit, end);
-    // Where the replay is cut off, so is the message.
+    // A replay that is cut off cuts off the message as well.
     hand_on(unit, unit.ends_message || next_[lane] == wanted(lane), end);
     push(end, lane, ReplayEvent::Lane);
   }
@@ -238,7 +239,8 @@ class ReplayCore {
     return end;
   }
 
-  // When the first byte enters the last port to take it, and when the last byte has passed all.
+  // The times when the first byte enters the last port to take it, and when the last byte has
+  // passed all.
   struct Passage {
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -373,14 +375,14 @@ class ReplayCore {
   const ReplayNetwork& network_;
   std::span<const ReplayLane> lanes_;
   std::uint64_t most_units_;
-  std::vector<std::uint64_t> next_;  // By lane: the unit to run.
-  std::vector<std::int64_t> free_;   // By lane: when it ended the last.
+  std::vector<std::uint64_t> next_;  // Next unit of each lane.
+  std::vector<std::int64_t> free_;   // Time when each lane ended its last unit.
   std::vector<std::int64_t> ports_;  // When each has passed on all that came.
   std::vector<std::int64_t> loads_;  // Connections of each port.
   std::vector<std::int64_t> hosts_;  // As ports.
   std::vector<ReplayState> connections_;
   std::int64_t entered_ = 0;  // When the unit that runs entered the links.
-  std::int64_t clock_ = 0;    // Of the event that runs.
+  std::int64_t clock_ = 0;    // Time of the event that runs.
 };
 
 }  // namespace trainyard::nccl

@@ -48,9 +48,9 @@ const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
   return entry->second;
 }
 
-// What fewer threads than a whole block get of its rate: each has more bytes under way when there
-// are fewer of them, so it is more than their number (a group of 192 of 640 threads broadcasts
-// LL128 at more than half of the rate of a block: all_reduce by Tree between two GPUs).
+// Returns the share of a whole block's rate that fewer threads get: each has more bytes under way
+// when there are fewer of them, so it is more than their number (a group of 192 of 640 threads
+// broadcasts LL128 at more than half of the rate of a block: all_reduce by Tree between two GPUs).
 double thread_share(int threads, int all) {
   return std::min(1.0, std::sqrt(static_cast<double>(threads) / all));
 }
@@ -123,7 +123,7 @@ const NetworkProfile& Timer::State::network(NodeId nic) const {
 }
 
 std::string Timer::State::network_name(NodeId nic) const {
-  // What the user says of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
+  // The user's choice of the plugin comes first; "AWS Libfabric" serves several kinds of NICs.
   const std::string& plugin = environment.network;
   if (plugin == "Socket" || (plugin.empty() && environment.ib_disable)) {
     return "socket";
@@ -233,7 +233,7 @@ std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire
   }
   connection.ports = wire.ports;
   if (own_rate < kMaxBandwidth) {
-    // Of the sender, so before those of the receiver.
+    // Ports of the sender, so before those of the receiver.
     connection.ports.insert(connection.ports.begin(),
                             static_cast<std::uint32_t>(made.ports.size()));
     made.ports.push_back(own_rate);

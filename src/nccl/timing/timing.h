@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long NCCL's collectives take: the event model (docs/models/nccl-timing.md).
+// Predicts how long NCCL's collectives take: the event model (docs/models/nccl-timing.md).
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@
 
 namespace trainyard::nccl {
 
-// How the program that calls NCCL runs it.
+// The settings of the program that calls NCCL.
 struct LaunchMode {
   int gpus_per_process = 1;
   bool cuda_graph = false;
@@ -30,19 +30,19 @@ struct LaunchMode {
 };
 
 struct Timing {
-  SimTime time;    // What nccl-tests would print.
-  SimTime device;  // Of the kernel, from its start on the first rank to its end on the last.
-  SimTime host;    // That launching takes, which back to back runs beside the kernel.
-  // Where an engine stood between the nodes and carried anything.
+  SimTime time;    // Time that nccl-tests would print.
+  SimTime device;  // Time of the kernel, from its start on the first rank to its end on the last.
+  SimTime host;    // Time of launching, which back to back runs beside the kernel.
+  // Set where an engine stood between the nodes and carried anything.
   std::optional<EngineOutcome> engine = {};
 };
 
-// What calls of other communicators, at the same time, leave those of this one.
+// The rates that calls of other communicators, at the same time, leave those of this one.
 struct CallLimits {
-  // Of rings and trees: the rate of each connection of a channel; bits of the link in a second,
+  // For rings and trees: the rate of each connection of a channel; bits of the link in a second,
   // infinite where nobody takes anything.
   std::vector<double> channels = {};
-  // Of what else goes between nodes: the share of the rate that it has alone.
+  // For what else goes between nodes: the share of the rate that it has alone.
   double share = 1.0;
 };
 
@@ -67,22 +67,24 @@ class Timer {
 
   [[nodiscard]] MachineKind machine() const;
 
-  // What a call puts on links: of each channel of rings and trees, as many as the communicator has,
-  // or of all together. Links between GPUs are left out, as are the switches of CollNet.
+  // Returns what a call puts on links: a load for each channel of rings and trees, as many as the
+  // communicator has, or one for all together. Links between GPUs are left out, as are the switches
+  // of CollNet.
   [[nodiscard]] std::vector<Load> loads(const CallPlan& plan, ConnectionLoads& connections);
-  // Of point_to_point().
+  // Returns the loads of point_to_point().
   [[nodiscard]] std::vector<Load> loads(Operation operation, ConnectionLoads& connections);
-  // From now on, without an engine. For calls of the kind that the loads were those of.
+  // Limits calls from now on; there must be no engine. For calls of the kind that the loads were
+  // those of.
   void limit(const CallLimits& limits);
 
-  // Of a collective. Throws ConfigError for an algorithm that the event model does not have, or not
-  // over an engine, and for jobs that are too large for one. A run that never was complete has a
-  // complaint in Timing::engine.
+  // Times a collective. Throws ConfigError for an algorithm that the event model does not have, or
+  // not over an engine, and for jobs that are too large for one. A run that never was complete has
+  // a complaint in Timing::engine.
   [[nodiscard]] Timing collective(const CallPlan& plan);
-  // Of AllReduce in symmetric memory, by the kernel that reduces and multicasts in the NVSwitch.
+  // Times AllReduce in symmetric memory, by the kernel that reduces and multicasts in the NVSwitch.
   // Throws ConfigError without NVLS or on several nodes.
   [[nodiscard]] Timing symmetric(Bytes size);
-  // Of the operation of this size in the sense of nccl-tests, made of sends and receives.
+  // Times the operation of this size in the sense of nccl-tests, made of sends and receives.
   [[nodiscard]] Timing point_to_point(Operation operation, Bytes size);
 
   struct State;  // timing_state.h; public for tests.

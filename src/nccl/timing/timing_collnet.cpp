@@ -51,7 +51,7 @@ SimTime Timer::State::collnet_direct(const CallPlan& plan) {
   struct Stages {
     SimTime copy;    // Scatter, broadcast and gather take this each.
     SimTime reduce;  // At a head: its chunk of every rank.
-    SimTime link;    // Of a rank to the heads and back.
+    SimTime link;    // Time of a rank to the heads and back.
     SimTime between;
   };
   const auto stages = [&](std::int64_t loop) {
@@ -96,7 +96,7 @@ SimTime Timer::State::collnet_chain(const CallPlan& plan) {
   const UnitRule rule = unit_rule(plan, reducing, {});
   // One direction of the NIC is sent on by this node, the other received by the next.
   Wiring wiring(cluster, communicator, environment);
-  std::vector<std::vector<Wire>> wires;  // By channel: up the chain, to the network, down.
+  std::vector<std::vector<Wire>> wires;  // Wires by channel: up the chain, to the network, down.
   for (int c = 0; c < plan.channels; ++c) {
     const GraphChannel& channel = graph[as_index(c) % graph.size()];
     const std::vector<int>& gpus = channel.gpus;

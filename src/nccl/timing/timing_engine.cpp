@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replay runs: on the ports of servers alone, or with an engine between nodes.
+// Chooses the replay that runs: on the ports of servers alone, or with an engine between nodes.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>

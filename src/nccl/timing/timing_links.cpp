@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What links let through of calls in closed form, which know them as a rate of all NICs or of a
-// port: the others on the way, which several ranks share, and those of other ranks.
+// Computes what links let through of calls in closed form, which know them as a rate of all NICs or
+// of a port: the others on the way, which several ranks share, and those of other ranks.
 //
 //     rate of a call = min over links (rate of the link / bytes on it for each of the call)
 //
@@ -78,8 +78,8 @@ Timer::State::NodeNetwork Timer::State::node_network() {
       node = other;
     }
   }
-  const int peer = begins[node == 0 ? 1 : 0];  // Of a node that has at least as many ranks.
-  constexpr int kTurns = 8;                    // Of the NICs of a rank.
+  const int peer = begins[node == 0 ? 1 : 0];  // A peer of a node that has at least as many ranks.
+  constexpr int kTurns = 8;                    // Turns of the NICs of a rank.
   std::vector<Wire> wires;
   for (int rank = 0; rank < begins[node + 1] - begins[node]; ++rank) {
     for (int turn = 0; turn < kTurns; ++turn) {

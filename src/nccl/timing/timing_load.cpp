@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call puts on links that others may use as well: all but those between GPUs. Channels of
-// rings and trees are loads of their own, as the data of one go at one rate all the way; what else
-// is one load, whose messages all end together.
+// Counts what a call puts on links that others may use as well: all but those between GPUs.
+// Channels of rings and trees are loads of their own, as the data of one go at one rate all the
+// way; what else is one load, whose messages all end together.
 //
 // Links that do not carry their whole rate (NICs, PCIe, host bridges, staging) count as if more
 // crossed them.
@@ -20,7 +20,7 @@
 namespace trainyard::nccl {
 namespace {
 
-// Of an exchange between many ranks: so many peers of each, spread evenly, stand for all.
+// Limit of an exchange between many ranks: so many peers of each, spread evenly, represent all.
 constexpr int kMostPeers = 64;
 
 }  // namespace
@@ -44,7 +44,7 @@ Wire Timer::State::limited(const Wire& wire, std::size_t channel) const {
   return made;
 }
 
-// On the way between two devices of a server.
+// Adds the load of the path between two devices of a server.
 void Timer::State::add_server_load(std::span<const LinkId> path, bool to_nic, double weight,
                                    Load& load) const {
   const Topology& topology = cluster.topology;
@@ -149,7 +149,7 @@ std::vector<Load> Timer::State::loads(const std::vector<std::vector<NodeFlow>>& 
   for (const std::vector<NodeFlow>& of_channel : flows) {
     Load& load = loads.emplace_back();
     for (const NodeFlow& flow : of_channel) {
-      // What goes at one rate in all, or so many bytes each.
+      // The weight of what goes at one rate in all, or so many bytes each.
       const double weight = flow.bytes.count() > 0 ? static_cast<double>(flow.bytes.count()) : 1.0;
       add_load(flow, weight, connections, load);
     }
@@ -184,7 +184,7 @@ void Timer::State::visit_exchange(Operation operation, int most_peers, const Vis
   const int all = operation == Operation::SendReceive ? 1 : ranks - 1;
   const int peers = is_rooted ? all : std::min(all, most_peers);
   const int channels = std::max(1, communicator.p2p_channels);
-  std::vector<int> nics;  // By rank.
+  std::vector<int> nics;  // Indexed by rank.
   for (int rank = 0; rank < ranks; ++rank) {
     nics.push_back(static_cast<int>(complete.routing().nics(cluster.gpus[as_index(rank)]).size()));
   }
@@ -211,7 +211,7 @@ void Timer::State::visit_exchange(Operation operation, int most_peers, const Vis
   }
 }
 
-// What every rank sends to each peer in turn, with the weight of one pair each.
+// Adds what every rank sends to each peer in turn, with the weight of one pair each.
 Load Timer::State::exchange_load(Operation operation, int most_peers,
                                  ConnectionLoads& connections) {
   LoadSum sum(cluster.topology);

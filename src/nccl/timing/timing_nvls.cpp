@@ -14,8 +14,8 @@ SimTime scaled(SimTime time, double factor) {
   return SimTime(static_cast<std::int64_t>(static_cast<double>(time.picoseconds()) * factor));
 }
 
-// What the switch makes each GPU send and receive for a byte that it reduces or gathers: all of it
-// one way, and the share of one of `heads` the other.
+// Returns what the switch makes each GPU send and receive for a byte that it reduces or gathers:
+// all of it one way, and the share of one of `heads` the other.
 double nvls_traffic(Function function, int heads) {
   return function == Function::AllReduce ? 1.0 + 1.0 / heads : 1.0;
 }
@@ -31,10 +31,10 @@ Bytes first_chunk(const CallPlan& plan) {
   return plan.parts.empty() ? Bytes(1) : std::max(Bytes(1), plan.parts.front().chunk);
 }
 
-// What one channel does: loops over a chunk of each head.
+// The loops of one channel over a chunk of each head.
 struct NvlsLoops {
-  std::int64_t bytes = 0;  // Of the channel, as the operation counts them.
-  std::int64_t loop = 0;   // Of one loop.
+  std::int64_t bytes = 0;  // Bytes of the channel, as the operation counts them.
+  std::int64_t loop = 0;   // Bytes of one loop.
 };
 
 NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
@@ -48,7 +48,7 @@ NvlsLoops nvls_loops(const CallPlan& plan, int heads) {
           .loop = std::max<std::int64_t>(1, heads * chunk)};
 }
 
-// What one loop takes in each stage of the pipeline.
+// The time of one loop in each stage of the pipeline.
 struct NvlsStages {
   SimTime copy;     // Between the user's buffer and those that the switch works on.
   SimTime link;     // Through the switch, all channels at once.
@@ -127,9 +127,9 @@ SimTime Timer::State::nvls_tree(const CallPlan& plan) {
         .link = scaled(transfer_time(all, rate), traffic),
         .between = scaled(transfer_time(all, node.rate), crossings) + profile.nvls_tree_sync};
   };
-  // Up and down the levels of the tree, with a block at both ends of each that waits and posts.
-  // Channels send their first chunks through the same NICs at once: on two nodes half of them up
-  // and half down, on more all of them into those that have two children.
+  // Data go up and down the levels of the tree, with a block at both ends of each that waits and
+  // posts. Channels send their first chunks through the same NICs at once: on two nodes half of
+  // them up and half down, on more all of them into those that have two children.
   const auto levels =
       static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(communicator.nodes - 1)));
   const Bytes first(std::min(loops.bytes, loops.loop) * plan.channels);

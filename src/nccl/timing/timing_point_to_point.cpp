@@ -12,15 +12,15 @@
 namespace trainyard::nccl {
 namespace {
 
-// What one rank sends to one peer and receives from another, and how many such peers it has in its
-// own node and in others.
+// The bytes that one rank sends to one peer and receives from another, and how many such peers it
+// has in its own node and in others.
 struct Exchange {
   Bytes bytes;
   int near_peers = 0;
   int far_peers = 0;
 };
 
-// Of the rank with most to do.
+// Returns the exchange of the rank with most to do.
 Exchange busiest(const Communicator& communicator, Operation operation, Bytes size) {
   const int ranks = communicator.ranks;
   const int local = communicator.most_ranks_per_node();

@@ -26,7 +26,7 @@ namespace {
 
 // An engine has a connection for each, with a few KiB of state.
 constexpr std::size_t kMostParts = 300'000;
-constexpr std::uint64_t kUnits = 400'000;        // Of all groups of warps in one run,
+constexpr std::uint64_t kUnits = 400'000;        // Units of all groups of warps in one run,
 constexpr std::uint64_t kPacketUnits = 100'000;  // which are up to 64 packets each,
 constexpr std::uint64_t kLeastUnits = 16;        // but so many of each at least: twice its FIFO.
 constexpr std::uint64_t kMostUnits = 256;
@@ -63,7 +63,7 @@ struct RoundExchange {
   PointToPointPlan near;  // Inside nodes.
   PointToPointPlan far;
   std::vector<Part> parts;  // Round after round.
-  // By rank and round: channels that it works on.
+  // Channels that each rank works on, by rank and round.
   std::vector<std::vector<int>> widths;
   int group_size = 1;
 
@@ -79,13 +79,13 @@ struct RoundExchange {
   }
 };
 
-// Where a round of a rank stands in the block of a channel: which group of warps of its batch works
+// The place of a round of a rank in the block of a channel: which group of warps of its batch works
 // on it, and how many there are.
 struct Place {
   std::size_t group = 0;
   std::size_t of = 1;
 };
-using Block = std::map<int, Place>;  // By round.
+using Block = std::map<int, Place>;  // Places by round.
 
 // The lanes of one exchange, with every send cut to `most` bytes a part.
 class RoundsBuilder {
@@ -116,7 +116,7 @@ class RoundsBuilder {
     ReplayNetwork network;
     network.hosts = static_cast<std::uint32_t>(state_.communicator.ranks);
     network.ports = ports_;
-    // By (rank, channel, group of warps, whether it sends): its jobs.
+    // Jobs by (rank, channel, group of warps, whether it sends).
     std::map<std::tuple<int, int, std::size_t, bool>, std::vector<TransferJob>> groups;
     for (std::size_t index = 0; index < exchange_.parts.size(); ++index) {
       const Part& part = exchange_.parts[index];
@@ -185,8 +185,8 @@ class RoundsBuilder {
 
   Timer::State& state_;
   const RoundExchange& exchange_;
-  std::vector<Block> blocks_;  // By rank and channel.
-  std::vector<Wire> wires_;    // By part.
+  std::vector<Block> blocks_;  // Blocks by rank and channel.
+  std::vector<Wire> wires_;    // Wires by part.
   std::vector<Bandwidth> ports_;
 };
 

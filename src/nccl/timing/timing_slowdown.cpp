@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLSTree and PAT over an engine. Their closed forms know the network as the rate of all NICs of a
-// node. What goes between nodes in one call is sent on its own, as fast as eight steps of each
+// node. The traffic between nodes of one call is sent on its own, as fast as eight steps of each
 // connection allow, over the engine and over ports; if the engine takes longer, NICs are slower in
 // the closed form by as much.
 #include <algorithm>

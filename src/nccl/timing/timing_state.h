@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the event model share: inside of timing.h, for timing*.cpp and their tests
-// alone.
+// Declares what the parts of the event model share: inside of timing.h, for timing*.cpp and their
+// tests alone.
 #pragma once
 
 #include <array>
@@ -39,12 +39,12 @@ struct ChannelShare {
   Bytes chunk;
 };
 
-// What one rank sends to one of another node in a call.
+// The traffic that one rank sends to one of another node in a call.
 struct NodeFlow {
   int from = 0;
   int to = 0;
   int channel = 0;
-  std::optional<int> nic_out = {};  // By their numbers in the nodes.
+  std::optional<int> nic_out = {};  // NICs by their numbers in the nodes.
   std::optional<int> nic_in = {};
   Bytes bytes = {};
 };
@@ -53,7 +53,7 @@ struct NodeFlow {
 struct OwnWays {
   OwnWays(const Topology& topology, Routing& routing);
 
-  std::optional<Routing> one_way;  // Of all, where switches choose by themselves.
+  std::optional<Routing> one_way;  // One path for all, where switches choose by themselves.
   ConnectionLoads loads;
   FabricCuts cuts;
 };
@@ -69,15 +69,15 @@ struct Timer::State {
   const Environment& environment;
   LaunchMode mode;
   GpuProfile gpu;
-  std::optional<NodeId> first_nic;  // Of the first node, towards the next; none on one node.
+  std::optional<NodeId> first_nic;  // NIC of the first node, towards the next; none on one node.
   double network_rate = 1.0;        // Share of the NICs' payload rate that the plugin gets.
   Wiring folded;                    // For rings.
   Wiring complete;                  // For what has a beginning and an end.
-  std::vector<RingWires> rings;     // By channel, of the folded nodes; made at first use.
+  std::vector<RingWires> rings;     // Wires by channel, of the folded nodes; made at first use.
   std::vector<RingWires> chains;    // The same of all nodes.
   std::vector<TreeWires> trees;
   std::optional<EngineSettings> engine;  // Between nodes, of which there are several.
-  EngineOutcome outcome;                 // Of the runs over it, of one call.
+  EngineOutcome outcome;                 // Outcome of the runs over it, in one call.
   CallLimits limits;
   std::optional<OwnWays> own_ways;  // Made at first use.
   // Rates over links, by the call; they do not depend on sizes.
@@ -103,44 +103,45 @@ struct Timer::State {
   // Over NVLink, the receiver reads what the sender has in its own memory, instead of being written
   // to.
   [[nodiscard]] bool reads_from_peers(Protocol protocol) const;
-  // How a block of `threads` walks through chunks, over these wires.
+  // Returns how a block of `threads` walks through chunks, over these wires.
   [[nodiscard]] UnitRule unit_rule(const CallPlan& plan, int threads,
                                    const std::vector<const Wire*>& wires) const;
   [[nodiscard]] Bandwidth block_rate(const CallPlan& plan, int threads) const;
   [[nodiscard]] std::uint32_t slots(const CallPlan& plan, const UnitRule& rule, Bytes chunk) const;
 
-  // On ports alone, or over the engine, with all units or the first so many. Throws ConfigError
-  // where the engine would have too much to do.
+  // Runs on ports alone, or over the engine, with all units or the first so many. Throws
+  // ConfigError where the engine would have too much to do.
   [[nodiscard]] SimTime run(const ReplayNetwork& made, std::span<const ReplayLane> lanes);
   [[nodiscard]] SimTime run_first(const ReplayNetwork& made, std::span<const ReplayLane> lanes,
                                   std::uint64_t most_units);
   // Units of each lane that run() takes one by one.
   [[nodiscard]] std::uint64_t units_one_by_one(std::size_t lanes) const;
 
-  // How many times as long these flows take over the engine as over ports; at least 1.
+  // Returns how many times as long these flows take over the engine as over ports; at least 1.
   [[nodiscard]] double slowdown(const std::vector<NodeFlow>& flows, Bytes chunk);
   [[nodiscard]] std::vector<NodeFlow> nvls_tree_flows(const CallPlan& plan) const;
   [[nodiscard]] std::vector<NodeFlow> pat_flows(const CallPlan& plan) const;
-  // For Timer::loads().
+  // Serves Timer::loads().
   void add_server_load(std::span<const LinkId> path, bool to_nic, double weight, Load& load) const;
   void add_load(const NetworkEnds& ends, int channel, double weight, ConnectionLoads& connections,
                 Load& load) const;
   void add_load(const NodeFlow& flow, double weight, ConnectionLoads& connections, Load& load);
-  [[nodiscard]] std::vector<std::vector<NodeFlow>> ring_flows() const;  // By channel.
+  // Returns the flows by channel.
+  [[nodiscard]] std::vector<std::vector<NodeFlow>> ring_flows() const;
   [[nodiscard]] std::vector<std::vector<NodeFlow>> tree_flows() const;
   [[nodiscard]] std::vector<Load> loads(const std::vector<std::vector<NodeFlow>>& flows,
                                         ConnectionLoads& connections);
   [[nodiscard]] const NodeNics& nics_of(int rank) const;
-  // What others leave a wire of this channel, of a ring or tree.
+  // Returns what others leave a wire of this channel, of a ring or tree.
   [[nodiscard]] Wire limited(const Wire& wire, std::size_t channel) const;
   // Throws the ConfigError for what has no way over an engine.
   void refuse_engine(std::string_view what) const;
 
-  // Of the kernel, without its base.
+  // Time of the kernel, without its base.
   [[nodiscard]] SimTime ring(const CallPlan& plan);
   [[nodiscard]] SimTime chain(const CallPlan& plan);
   [[nodiscard]] SimTime tree(const CallPlan& plan);
-  // With it.
+  // Time of the kernel, with its base.
   [[nodiscard]] SimTime nvls(const CallPlan& plan);
   [[nodiscard]] SimTime symmetric(Bytes size);
   [[nodiscard]] SimTime nvls_tree(const CallPlan& plan);
@@ -149,9 +150,9 @@ struct Timer::State {
   [[nodiscard]] SimTime collnet_direct(const CallPlan& plan);
   [[nodiscard]] SimTime collnet_chain(const CallPlan& plan);
 
-  // From the time of the device to that of a call.
+  // Turns the time of the device into that of a call.
   void finish(Timing& timing, int channels) const;
-  // Of sends and receives, with the base of the kernel.
+  // Time of sends and receives, with the base of the kernel.
   [[nodiscard]] SimTime exchange(Operation operation, Bytes size);
   // The same over an engine: all rounds of all ranks.
   [[nodiscard]] SimTime rounds(Operation operation, Bytes size);
@@ -172,15 +173,16 @@ struct Timer::State {
   // The same for a call of NVLSTree or PAT, which sends its bytes so many times by these NICs: less
   // where the way of any of it, in this node or another or between them, is full before.
   [[nodiscard]] NodeNetwork node_network(const CallPlan& plan, double times);
-  // What ports let through of these wires, all of which send at once.
+  // Returns the rate that ports let through of these wires, all of which send at once.
   [[nodiscard]] Bandwidth rate_together(const std::vector<Wire>& wires) const;
-  // Of what each pair of an exchange sends; nothing where no link is in the way that counts.
+  // Returns the rate of each pair of an exchange; nothing where no link is in the way that counts.
   [[nodiscard]] std::optional<Bandwidth> rate_of_pairs(Operation operation);
-  // How fast all of a load of own_connections() goes, in bit/s for each unit of its weights;
-  // infinite if it is empty. `is_whole`: no connection stands for several.
+  // Returns how fast all of a load of own_connections() goes, in bit/s for each unit of its
+  // weights; infinite if it is empty. `is_whole`: no connection stands for several.
   [[nodiscard]] double rate_over_links(const Load& load, bool is_whole) const;
-  // What every rank sends to each peer in turn, or to `most_peers` of them, and for how many sends
-  // each part stands: those to other nodes are parts, which take turns by the NICs of their ends.
+  // Visits what every rank sends to each peer in turn, or to `most_peers` of them, with the number
+  // of sends that each part represents: those to other nodes are parts, which take turns by the
+  // NICs of their ends.
   using VisitPart = std::function<void(const NodeFlow& part, double stands_for)>;
   void visit_exchange(Operation operation, int most_peers, const VisitPart& visit);
   [[nodiscard]] Load exchange_load(Operation operation, int most_peers,

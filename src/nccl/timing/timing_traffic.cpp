@@ -67,7 +67,7 @@ class TrafficSum {
   std::vector<LinkId> path_;
 };
 
-// Of a channel of `share` bytes, what each connection of its ring carries.
+// Returns what each connection of the ring of a channel of `share` bytes carries.
 double ring_bytes(Function function, double share, int ranks) {
   switch (function) {
     case Function::AllReduce:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call puts on each link, by the ways that the event model takes: all cables of an adapter,
-// the GPU that hands data to a NIC (PXN), host memory where it stages.
+// Counts what a call puts on each link, by the paths that the event model takes: all cables of an
+// adapter, the GPU that hands data to a NIC (PXN), host memory where it stages.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,12 @@ class CallTraffic {
   CallTraffic& operator=(const CallTraffic&) = delete;
   ~CallTraffic();
 
-  // Bytes on the wire of each link, with the flags of LL and LL128. Of NVLSTree what goes between
-  // nodes; nothing of NVLS and CollNet, whose switches add up. `root`: of Broadcast and Reduce.
+  // Bytes on the wire of each link, with the flags of LL and LL128. For NVLSTree it is what goes
+  // between nodes; nothing for NVLS and CollNet, whose switches add up. `root`: of Broadcast and
+  // Reduce.
   [[nodiscard]] Load of(const CallPlan& plan, int root = 0);
-  // Of an operation of this size in the sense of nccl-tests, made of sends and receives: of each
-  // rank to all others, or to 64 of them that stand for all.
+  // Returns the load of an operation of this size in the sense of nccl-tests, made of sends and
+  // receives: from each rank to all others, or to 64 of them that represent all.
   [[nodiscard]] Load of(Operation operation, Bytes size);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 // Lanes that are replayed at most, but for two channels.
 constexpr std::size_t kMostLanes = 8'192;
 
-// Of the threads of a block, those that reduce; the others broadcast (NVIDIA/nccl,
+// Returns how many of the threads of a block reduce; the others broadcast (NVIDIA/nccl,
 // src/device/all_reduce.h: runTreeSplit, of 640).
 int reducing_threads(Protocol protocol, int threads) {
   return protocol == Protocol::Simple ? threads * 3 / 5 : threads * 7 / 10;
@@ -41,7 +41,7 @@ void limit_by_fabric(std::vector<TreeWires>& trees, Wiring& wiring) {
   }
 }
 
-// How many connections of these channels cross each port.
+// Returns how many connections of these channels cross each port.
 std::vector<int> port_loads(const std::vector<TreeWires>& trees,
                             const std::vector<std::size_t>& channels, std::size_t ports) {
   std::vector<int> loads(ports, 0);
@@ -59,7 +59,7 @@ std::vector<int> port_loads(const std::vector<TreeWires>& trees,
   return loads;
 }
 
-// Of the channels in use, equally many of each tree: channel c and its copy c + half.
+// Returns equally many of the channels in use of each tree: channel c and its copy c + half.
 std::vector<std::size_t> replayed_channels(std::size_t in_use, std::size_t all, std::size_t ranks) {
   const std::size_t most = std::max<std::size_t>(2, kMostLanes / (2 * ranks));
   std::vector<std::size_t> chosen;

@@ -131,7 +131,7 @@ int Wiring::find_ring_period() const {
     }
   }
   for (const int period : {1, 2}) {
-    // Of an odd number of nodes no two follow one another all the way round.
+    // In an odd number of nodes no two follow one another all the way round.
     bool repeats = period < nodes && nodes % period == 0;
     for (int node = period; node < nodes && repeats; ++node) {
       repeats = orders[as_index(node)] == orders[as_index(node - period)] &&
@@ -422,7 +422,7 @@ std::vector<Bandwidth> Wiring::fabric_shares(std::span<const Wire> wires) {
     return std::vector<Bandwidth>(wires.size(), kMaxBandwidth);
   }
   std::vector<Bandwidth> capacities;
-  std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // By LinkId.
+  std::map<std::uint32_t, MaxMinSolver::LinkIndex> indices;  // Indices by LinkId.
   std::vector<std::vector<MaxMinSolver::LinkIndex>> paths;
   std::vector<LinkId> path;
   const auto add_path = [&](const ConnectionSpec& pair) {

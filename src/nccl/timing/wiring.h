@@ -24,15 +24,15 @@
 
 namespace trainyard::nccl {
 
-// What carries the data of a connection (NVIDIA/nccl, src/transport): the block's own stores into
-// the memory of another GPU over NVLink and the like, or over PCIe; buffers in host memory; NICs.
+// The carrier of a connection's data (NVIDIA/nccl, src/transport): the block's own stores into the
+// memory of another GPU over NVLink and the like, or over PCIe; buffers in host memory; NICs.
 enum class Transport : std::uint8_t { NvLink, Pcie, Host, Network };
 
 struct Wire {
   Transport transport = Transport::NvLink;
   std::vector<std::uint32_t> ports = {};
-  Bandwidth cap = kMaxBandwidth;  // What the fabric leaves it (fabric_shares).
-  SimTime latency;                // Of links and switches.
+  Bandwidth cap = kMaxBandwidth;  // Rate that the fabric leaves it (fabric_shares).
+  SimTime latency;                // Latency of links and switches.
   int switches = 0;               // NVSwitches on the way.
   // Network only.
   NicDevice sender = {};
@@ -54,7 +54,8 @@ struct Port {
   Bandwidth rate;
   LinkKind kind = LinkKind::NvLink;
   bool crosses_host_bridge = false;  // PCIe, on the way between a GPU and its NIC.
-  double staging_share = 1.0;        // What copies through host memory get of it (ServerTraits).
+  // Share that copies through host memory get of it (ServerTraits).
+  double staging_share = 1.0;
 };
 
 class Wiring {
@@ -77,36 +78,37 @@ class Wiring {
   // GPUs take turns by channel.
   [[nodiscard]] Wire connect(int from, int to, int channel, std::optional<int> nic_out,
                              std::optional<int> nic_in);
-  // Of sends and receives: leaves the node by the NICs of sending_rank().
+  // Returns the wire of sends and receives, which leaves the node by the NICs of sending_rank().
   [[nodiscard]] Wire connect_pair(int from, int to, int channel);
-  // Of the wires that connect() and connect_pair() would give between two nodes.
+  // Returns the ends of the wires that connect() and connect_pair() would give between two nodes.
   [[nodiscard]] NetworkEnds ends(int from, int to, int channel, std::optional<int> nic_out,
                                  std::optional<int> nic_in);
   [[nodiscard]] NetworkEnds pair_ends(int from, int to, int channel);
-  // Whose NICs, and whose proxy, send from one rank to another of another node: the rank of the
-  // sender's node that stands where the receiver does in its own, if the sender reaches it over
-  // NVLink (PXN; NVIDIA/nccl, src/graph/search.cc: ncclTopoGetNetDev); otherwise the sender.
+  // Returns the rank whose NICs, and whose proxy, send from one rank to another of another node:
+  // the rank of the sender's node that stands where the receiver does in its own, if the sender
+  // reaches it over NVLink (PXN; NVIDIA/nccl, src/graph/search.cc: ncclTopoGetNetDev); otherwise
+  // the sender.
   [[nodiscard]] int sending_rank(int from, int to);
   [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
 
-  // What each of these connections between nodes gets of the links between switches when all of
-  // them send at once, with max-min fairness; kMaxBandwidth where there is no such link on the way,
-  // or the fabric spreads the load (adaptive routing, spraying): no way is then a bottleneck alone,
-  // and an oversubscribed fabric of this kind comes out too fast.
+  // Returns the rate that each of these connections between nodes gets of the links between
+  // switches when all of them send at once, with max-min fairness; kMaxBandwidth where there is no
+  // such link on the way, or the fabric spreads the load (adaptive routing, spraying): no path is
+  // then a bottleneck alone, and an oversubscribed fabric of this kind comes out too fast.
   [[nodiscard]] std::vector<Bandwidth> fabric_shares(std::span<const Wire> wires);
-  // What carries such a connection where an engine stands between the nodes: from NIC to NIC, one
-  // for each cable, or NIC of a group.
+  // Returns the queue pairs that carry such a connection where an engine stands between the nodes:
+  // from NIC to NIC, one for each cable, or NIC of a group.
   [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const Wire& wire) const;
   [[nodiscard]] std::vector<ConnectionSpec> queue_pairs(const NicDevice& from, const NicDevice& to,
                                                         std::uint32_t label) const {
     return devices_->queue_pairs(from, to, label);
   }
   [[nodiscard]] Routing& routing() { return routing_; }
-  // How many connections cross each port, of those made since fold().
+  // Returns how many connections cross each port, of those made since fold().
   [[nodiscard]] const std::vector<int>& loads() const { return loads_; }
 
  private:
-  // Of cables that stand for all that a NIC of several ports uses: the rate of these.
+  // Rates of cables that represent all that a NIC of several ports uses.
   using JointRates = std::map<LinkId, Bandwidth>;
 
   [[nodiscard]] std::optional<std::uint32_t> port(LinkId link, const JointRates& joint);
@@ -131,7 +133,7 @@ class Wiring {
     NodeId to{};
     std::vector<LinkId> links = {};
   };
-  struct Place {     // Of a device of a server.
+  struct Place {     // Place of a device of a server.
     int node = -1;   // NCCL's node; -1: of no rank.
     int server = 0;  // Among the servers of the node.
     int index = 0;   // Among the devices of the server.
@@ -142,18 +144,20 @@ class Wiring {
   const Environment& environment_;
   std::optional<Routing> own_routing_;
   Routing& routing_;
-  std::vector<int> node_of_;   // By rank.
-  std::vector<Place> places_;  // By NodeId.
+  std::vector<int> node_of_;   // Indexed by rank.
+  std::vector<Place> places_;  // Indexed by NodeId.
   // The first NIC of a group, and the first cable of an adapter, stand for all, with ports of their
   // summed rate: what is sent is divided evenly.
   std::optional<NicDevices> devices_;
-  std::vector<std::vector<NicDevice>> own_nics_;          // By rank; made at first use.
-  std::vector<std::vector<std::optional<int>>> sending_;  // By sender, then place of the receiver.
-  std::vector<std::vector<ServerWay>> ways_;              // To and from NICs, by the first device.
+  std::vector<std::vector<NicDevice>> own_nics_;  // Indexed by rank; made at first use.
+  // Indexed by sender, then place of the receiver.
+  std::vector<std::vector<std::optional<int>>> sending_;
+  std::vector<std::vector<ServerWay>> ways_;  // To and from NICs, by the first device.
   std::vector<std::vector<NodeId>> gpus_of_server_;
   int ring_period_ = 1;
   int period_ = 1;
-  // By (node in the period, server, device, its link): the port of that link, and of the opposite.
+  // Numbers by (node in the period, server, device, its link): the port of that link, and of the
+  // opposite.
   std::map<std::vector<std::int64_t>, std::uint32_t> port_numbers_;
   std::vector<Port> ports_;
   std::vector<int> loads_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL decides for one call: algorithm, protocol, channels, threads, and how the bytes are
-// cut.
+// Describes what NCCL decides for one call: algorithm, protocol, channels, threads, and how the
+// bytes are cut.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace trainyard::nccl {
 // One consecutive part of the payload and how a channel walks through it. `chunk` counts bytes of
 // user data of one step of the algorithm: of a ring the part of one rank in one loop.
 struct ChannelPart {
-  int channels = 0;  // That have a part of this size, one behind the other.
-  Bytes bytes;       // Of one channel, in terms of `CallPlan::bytes` (AllGather and ReduceScatter:
-                     // per rank).
+  int channels = 0;  // Channels that have a part of this size, one behind the other.
+  // Bytes of one channel, in terms of `CallPlan::bytes` (AllGather and ReduceScatter: per rank).
+  Bytes bytes;
   Bytes chunk;
 };
 
@@ -34,8 +34,8 @@ struct CallPlan {
   Protocol protocol = Protocol::Simple;
   double time_us = 0.0;  // NCCL's own estimate: for choosing, never a prediction.
   Bytes bytes;           // count * size of an element; AllGather and ReduceScatter: of one rank.
-  int channels = 0;      // That carry data.
-  int threads = 0;       // Of one channel's block.
+  int channels = 0;      // Channels that carry data.
+  int threads = 0;       // Threads of one channel's block.
   int slices = 1;        // Parts of a chunk that are signalled one by one.
   Bytes step;            // Data bytes of one of the eight steps of a connection's FIFO.
   int chunk_steps = 1;   // Steps that a chunk takes.

@@ -30,7 +30,7 @@ std::string microseconds_text(double time) {
   return text.data();
 }
 
-// Whether data type and operation rule an algorithm out.
+// Returns whether data type and operation rule an algorithm out.
 bool excluded(Function function, Algorithm algorithm, const CallOptions& options) {
   const bool nvls = algorithm == Algorithm::Nvls || algorithm == Algorithm::NvlsTree;
   return (nvls && !options.nvls_reducible && function != Function::AllGather) ||
@@ -181,7 +181,7 @@ void set_parts(const Communicator& communicator, const Environment& environment,
   }
 }
 
-// What the tuner's table says, if one of its rows fits and is possible; that row.
+// Returns the row of the tuner's table, if one of its rows fits and is possible.
 const TunerRow* override_choice(const Communicator& communicator, const CallOptions& options,
                                 Bytes total, CallPlan& plan) {
   const TunerRow* const row = options.tuner == nullptr

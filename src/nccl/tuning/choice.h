@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL does with one call: the cheapest algorithm and protocol of its table, how many channels
-// and threads, and which bytes each channel works on in which chunks (NVIDIA/nccl, src/enqueue.cc:
-// topoGetAlgoInfo, scheduleCollTasksToPlan, calcCollChunking).
+// Chooses what NCCL does with one call: the cheapest algorithm and protocol of its table, how many
+// channels and threads, and which bytes each channel works on in which chunks (NVIDIA/nccl,
+// src/enqueue.cc: topoGetAlgoInfo, scheduleCollTasksToPlan, calcCollChunking).
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct CallOptions {
   int operations = 1;
   // NVSwitch can add up this data type with this operation.
   bool nvls_reducible = true;
-  // Whether ReduceScatter may use PAT: not with an average or a scaled sum.
+  // True if ReduceScatter may use PAT: not with an average or a scaled sum.
   bool pat_reducible = true;
   // FP8 loses too much precision in rings over more than eight ranks.
   bool fp8 = false;

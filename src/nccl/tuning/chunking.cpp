@@ -11,7 +11,7 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Of a channel, MinTrafficPerChannel.
+constexpr std::int64_t kLeastTraffic = 32 * 1024;  // Minimum of a channel, MinTrafficPerChannel.
 constexpr std::int64_t kKib = 1024;
 
 std::int64_t align_up(std::int64_t value, std::int64_t multiple) {
@@ -22,7 +22,8 @@ bool gathers_or_scatters(Function function) {
   return function == Function::AllGather || function == Function::ReduceScatter;
 }
 
-// How often a byte passes a wire of a channel, roughly (ncclFuncTrafficPerByte); LL sends flags.
+// Returns how often a byte passes a wire of a channel, roughly (ncclFuncTrafficPerByte); LL sends
+// flags.
 std::int64_t traffic_per_byte(Function function, Protocol protocol, int ranks) {
   const std::int64_t passes = function == Function::AllReduce ? 2
                               : gathers_or_scatters(function) ? ranks

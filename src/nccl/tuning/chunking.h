@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the bytes of one call are cut into channels and chunks (NVIDIA/nccl, src/enqueue.cc,
+// Decides how the bytes of one call are cut into channels and chunks (NVIDIA/nccl, src/enqueue.cc,
 // scheduleCollTasksToPlan and calcCollChunking; src/include/collectives.h, device.h).
 #pragma once
 
@@ -48,7 +48,7 @@ struct ChunkShape {
                                 Bytes bytes, int channels, const Communicator& communicator,
                                 const Environment& environment);
 
-// Whether all channels share one loop over the whole payload.
+// Returns whether all channels share one loop over the whole payload.
 [[nodiscard]] bool shares_loop(Algorithm algorithm, int nodes);
 
 }  // namespace trainyard::nccl

@@ -41,7 +41,7 @@ bool are_alike(const GraphSet& a, const GraphSet& b) {
          are_alike(a.collnet_direct, b.collnet_direct);
 }
 
-// All but graphs and NICs.
+// Returns all fields but graphs and NICs.
 auto fields_of(const Communicator& of) {
   return std::tie(of.version, of.ranks, of.nodes, of.first_rank, of.node_kind,
                   of.least_compute_capability, of.cpu, of.channels, of.rings, of.trees,

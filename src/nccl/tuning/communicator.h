@@ -26,7 +26,7 @@ struct RingChannel {
   [[nodiscard]] bool operator==(const RingChannel&) const = default;
 };
 
-// One channel of the trees. By rank; kNoRank where there is none.
+// One channel of the trees. Indexed by rank; kNoRank where there is none.
 struct TreeChannel {
   std::vector<int> up;
   std::vector<std::array<int, 3>> down;
@@ -39,10 +39,10 @@ struct NodeNics {
   std::vector<int> ring_in;
   std::vector<int> ring_out;
   std::vector<int> tree;
-  std::vector<int> nvls;  // By head.
+  std::vector<int> nvls;  // Indexed by head.
 };
 
-// How the tuner sees one (function, algorithm, protocol). `bandwidth` is algorithm bandwidth in
+// One (function, algorithm, protocol) as the tuner sees it. `bandwidth` is algorithm bandwidth in
 // GB/s, 0 where it is not available; `latency` microseconds.
 struct TuningCell {
   double latency = 0.0;
@@ -70,25 +70,25 @@ struct Communicator {
   Version version = kNewestVersion;
   int ranks = 0;
   int nodes = 0;                     // NVLink domains, as NCCL counts: an MNNVL rack is one.
-  std::vector<int> first_rank;       // By node, and the number of ranks at the end.
-  std::vector<int> node_kind;        // By node: index into graphs and nics.
-  std::vector<GraphSet> graphs;      // By kind of node, as its own search found them.
-  std::vector<NodeNics> nics;        // By kind of node.
+  std::vector<int> first_rank;       // Indexed by node, with the number of ranks at the end.
+  std::vector<int> node_kind;        // Indexed by node: index into graphs and nics.
+  std::vector<GraphSet> graphs;      // Graphs by kind of node, as its own search found them.
+  std::vector<NodeNics> nics;        // NICs by kind of node.
   GraphSet aligned;                  // The least over all ranks, without orders of GPUs.
   int least_compute_capability = 0;  // 70, 80, 90, ...
   CpuKind cpu = CpuKind::Intel;
-  int channels = 0;                  // Of collectives.
-  std::vector<RingChannel> rings;    // By channel.
-  std::vector<TreeChannel> trees;    // By channel.
+  int channels = 0;                  // Channels of collectives.
+  std::vector<RingChannel> rings;    // Indexed by channel.
+  std::vector<TreeChannel> trees;    // Indexed by channel.
   int nvls_channels = 0;             // 0 without NVLS.
-  int nvls_heads = 0;                // Of one node.
+  int nvls_heads = 0;                // Heads of one node.
   Bytes nvls_chunk = kib(128);       // At most, and a step of its buffers.
   Bytes nvls_tree_chunk = kib(128);  // At most, where trees join the nodes.
   int p2p_channels = 0;
   int p2p_channels_per_peer = 0;
   Bytes p2p_chunk = kib(128);  // A step of sends and receives with Simple.
   TuningTable tuning;
-  std::vector<std::string> remarks;  // What the twin is not sure about.
+  std::vector<std::string> remarks;  // Facts that the twin is not sure about.
 
   [[nodiscard]] int most_ranks_per_node() const {
     int most = 0;
@@ -99,7 +99,8 @@ struct Communicator {
   }
 };
 
-// Whether the two decide the same, on NICs that may have other numbers. Remarks do not count.
+// Returns whether the two decide the same, on NICs that may have other numbers. Remarks do not
+// count.
 [[nodiscard]] bool differ_in_nics_alone(const Communicator& a, const Communicator& b);
 
 }  // namespace trainyard::nccl

@@ -43,7 +43,7 @@ void drop_orders(std::optional<Graph>& graph) {
 
 // --- Steps 2 and 3 -----------------------------------------------------------------------------
 
-// Which GPU of a node's chain talks to the parent's node and to those of the two children.
+// The GPUs of a node's chain that talk to the parent's node and to those of the two children.
 struct ChainEnds {
   int parent = kNoRank;
   std::array<int, 2> children = {kNoRank, kNoRank};
@@ -68,13 +68,13 @@ class Connector {
         }
       }
       CHECK(order.size() == as_index(communicator_.ranks), "a ring visits every rank once");
-      // As NCCL prints it: from rank 0 on.
+      // NCCL prints it from rank 0 on.
       std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
     }
     return rings;
   }
 
-  // For each searched channel the first tree, then for each the second one.
+  // Returns for each searched channel the first tree, then for each the second one.
   [[nodiscard]] std::vector<TreeChannel> trees() const {
     TreeChannel none;
     none.up.assign(as_index(communicator_.ranks), kNoRank);
@@ -162,8 +162,8 @@ class Connector {
     }
   }
 
-  // How NCCL finds the NIC of a rank in a graph (src/graph/search.cc: ncclTopoGetNetDev): the first
-  // one of the channel for the GPU at its front, the second one for any other.
+  // Returns the NIC of a rank in a graph as NCCL finds it (src/graph/search.cc: ncclTopoGetNetDev):
+  // the first one of the channel for the GPU at its front, the second one for any other.
   [[nodiscard]] int nic_of(const Graph& graph, int channel, int gpu) const {
     const GraphChannel& searched = graph.channels[as_index(channel % searched_)];
     const std::optional<int>& nic =
@@ -178,13 +178,13 @@ class Connector {
 
 // --- Steps 4 to 6 ------------------------------------------------------------------------------
 
-// Which of the searched channels, counted on by the copies that carry the second tree, each channel
-// of the communicator is.
+// Maps each channel of the communicator to one of the searched channels, counted on by the copies
+// that carry the second tree.
 class Channels {
  public:
   explicit Channels(int searched) { extend_to(searched, 0); }
 
-  // Those from `count` on go; those that are missing are copies from the first one on.
+  // limit() drops channels from `count` on; copy_up_to() adds copies from the first one on.
   void limit(int count) { bases_.resize(std::min(bases_.size(), as_index(count))); }
   void copy_up_to(int count) {
     const std::size_t own = bases_.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what the search found on each node to the channels of a communicator: rings and trees over
-// all ranks (NVIDIA/nccl, src/graph/connect.cc: ncclTopoPreset, ncclTopoPostset; src/init.cc).
+// Leads from what the search found on each node to the channels of a communicator: rings and trees
+// over all ranks (NVIDIA/nccl, src/graph/connect.cc: ncclTopoPreset, ncclTopoPostset; src/init.cc).
 //
 // 1. All ranks take the least of what any found: number of channels, bandwidth, same channels; and
 //    the worst path type, crossNic and tree pattern.
@@ -20,7 +20,8 @@ namespace trainyard::nccl {
 
 inline constexpr int kMostChannels = 64;  // src/include/device.h: MAXCHANNELS.
 
-// What the user allows. First `most` cuts, then copies of what is left make up for `least`.
+// The limits that the user sets. First `most` cuts, then copies of what is left make up for
+// `least`.
 struct ChannelLimits {
   int least = 0;             // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS.
   int most = kMostChannels;  // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS.
@@ -32,7 +33,7 @@ struct ChannelLimits {
 // kinds of their own: nodes of one kind have the same graphs and the same NICs.
 void connect(Communicator& communicator, const ChannelLimits& limits);
 
-// What all ranks agree on: step 1 of the above.
+// Returns the graphs that all ranks agree on: step 1 of the above.
 [[nodiscard]] GraphSet aligned_graphs(const std::vector<GraphSet>& graphs);
 
 }  // namespace trainyard::nccl

@@ -31,7 +31,8 @@ struct Kind {
   bool heads_only;  // A channel may name its first GPU alone.
   std::optional<Graph> GraphFile::*graph;
 };
-// In the order in which NCCL writes them (src/init.cc: initTransportsRank, dumpGraphs).
+// The kinds are in the order in which NCCL writes them (src/init.cc: initTransportsRank,
+// dumpGraphs).
 constexpr std::array kKinds{
     Kind{0, "ring", 4, 4, false, &GraphFile::ring},
     Kind{1, "tree", 1, 3, false, &GraphFile::tree},
@@ -40,7 +41,7 @@ constexpr std::array kKinds{
     Kind{3, "NVLS", 5, 5, true, &GraphFile::nvls},
 };
 
-// What stands in the file.
+// An attribute in the file.
 struct Attribute {
   std::string_view text;
   std::string path;
@@ -79,7 +80,7 @@ class GraphReader {
       file_.fail(node, path, fmt::format("expected each id once, found {} again", id));
     }
     const int channels = integer(node, path, "nchannels", 0, kMostChannels / 2);
-    // What NCCL did not search it writes with zeros everywhere.
+    // NCCL writes zeros everywhere for graphs that it did not search.
     const int least_pattern = channels == 0 ? 0 : kind->least_pattern;
     Graph graph;
     graph.pattern = static_cast<GraphPattern>(

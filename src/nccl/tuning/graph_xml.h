@@ -25,11 +25,11 @@ struct GraphFile {
   std::optional<Graph> collnet_direct = {};  // id 4
 };
 
-// How a file names the devices of a node: index of the host in the node in the upper 8 of 64 bits,
-// below it the NVML index of a GPU or the index of a NIC.
+// The names that a file gives the devices of a node: index of the host in the node in the upper 8
+// of 64 bits, below it the NVML index of a GPU or the index of a NIC.
 struct GraphNames {
-  std::vector<std::uint64_t> gpus = {};    // By local rank.
-  std::map<int, std::uint64_t> nics = {};  // By the number that GraphChannel has.
+  std::vector<std::uint64_t> gpus = {};    // Indexed by local rank.
+  std::map<int, std::uint64_t> nics = {};  // NICs by the number that GraphChannel has.
   int first_rank = 0;
   bool several_nodes = true;  // Each channel has a NIC at both ends.
 };

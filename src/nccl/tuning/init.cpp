@@ -280,7 +280,7 @@ class Init {
     made_.tuning = make_tuning_table(input, options_.environment);
   }
 
-  // What no topology file tells.
+  // Notes the assumptions about what no topology file tells.
   void remark_assumptions() {
     if (made_.aligned.nvls && options_.environment.nvls_enable == 2) {
       remark(
@@ -379,7 +379,7 @@ class Init {
   const JobNodes& nodes_;
   const InitOptions& options_;
   SearchMemory* searches_;
-  std::vector<std::vector<SearchedNode>> parts_;  // By kind of JobNodes.
+  std::vector<std::vector<SearchedNode>> parts_;  // Parts by kind of JobNodes.
   Communicator made_;
   int greatest_compute_capability_ = 0;
 };

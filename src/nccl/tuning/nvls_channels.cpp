@@ -6,7 +6,7 @@
 namespace trainyard::nccl {
 namespace {
 
-// What the newest release does on several nodes from compute capability 100 on
+// Applies the newest release's tuning on several nodes from compute capability 100 on
 // (ncclNvlsTreeSm100Tuning). A tree chunk of zero stands for the general rule.
 void tune_blackwell_nodes(const NvlsInput& input, NvlsSetup& setup) {
   constexpr double kNic400 = 48.0;  // GB/s that the search finds for a NIC of 400 Gb/s

@@ -21,7 +21,8 @@ int power_of_two_up(int value) {
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(value)));
 }
 
-// Up to 2.28: two channels, fewer where many peers share them, at least one for each NIC.
+// Releases up to 2.28 take two channels, fewer where many peers share them, at least one for each
+// NIC.
 int network_channels_old(const PointToPointInput& input, const PeerPath& peer, int channels) {
   int per_peer = 2;
   while (per_peer > 1 && per_peer * input.ranks > 4 * channels) {
@@ -73,7 +74,7 @@ int reversed_bits(int value, int bits) {
   return result;
 }
 
-// How many channels a send of `bytes` takes.
+// Returns how many channels a send of `bytes` takes.
 int parts_for(const Communicator& communicator, std::int64_t bytes) {
   const int most = communicator.p2p_channels_per_peer;
   int least = most;

@@ -14,7 +14,7 @@
 
 namespace trainyard::nccl {
 
-// How one rank reaches one peer.
+// The path of one rank to one peer.
 struct PeerPath {
   enum class Kind : std::uint8_t { NvLink, Pcie, Network };
   Kind kind = Kind::NvLink;
@@ -27,7 +27,7 @@ struct PointToPointInput {
   Version version = kNewestVersion;
   int ranks = 2;
   int nodes = 1;
-  int channels = 1;                  // Of collectives.
+  int channels = 1;                  // Channels of collectives.
   std::vector<PeerPath> peers = {};  // Each kind of pair that occurs at least once.
 };
 
@@ -68,7 +68,7 @@ struct PointToPointRound {
 struct PointToPointPlan {
   Protocol protocol = Protocol::Simple;
   int parts = 1;  // Each on a channel of its own.
-  Bytes part;     // Of all parts but the last ones, which have what is left, or nothing.
+  Bytes part;     // Size of all parts but the last ones, which have what is left, or nothing.
   Bytes chunk;    // Data of one step.
   [[nodiscard]] Bytes bytes_of_part(int index, Bytes bytes) const;
 };
@@ -78,8 +78,8 @@ struct PointToPointPlan {
                                                    const Environment& environment, Bytes bytes,
                                                    bool network);
 
-// What one channel does one after the other; the pairs of one batch run side by side in one block
-// of threads.
+// The rounds that one channel runs one after the other; the pairs of one batch run side by side in
+// one block of threads.
 struct PointToPointBatch {
   std::vector<int> rounds;  // At most eight.
 };

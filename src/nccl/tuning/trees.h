@@ -11,18 +11,18 @@ namespace trainyard::nccl {
 
 struct TreePlace {
   std::optional<int> parent = {};
-  // Which of the parent's children this is: index into `children` there.
+  // Place among the parent's children: index into `children` there.
   int child_index = 0;
   std::array<std::optional<int>, 2> children = {};
 };
 
-// Where `position` of 0 .. count - 1 stands in one binary tree whose inner places are the even
-// ones: with b the lowest set bit of p, the parent of p is p with that bit cleared and the next one
-// set, or only cleared where there is no such place; the children are p - b/2 and p + b/2, the
-// second one nearer where there is none. Place 0 is the root and has one child, its second.
+// Returns the place of `position` of 0 .. count - 1 in one binary tree whose inner places are the
+// even ones: with b the lowest set bit of p, the parent of p is p with that bit cleared and the
+// next one set, or only cleared where there is no such place; the children are p - b/2 and p + b/2,
+// the second one nearer where there is none. Place 0 is the root and has one child, its second.
 [[nodiscard]] TreePlace binary_tree(int count, int position);
 
-// Where `position` stands in both trees. The second is the first one mirrored for an even count,
+// The places of `position` in both trees. The second is the first one mirrored for an even count,
 // shifted by one for an odd one, so that a place that forwards in one is a leaf in the other (of an
 // odd count all but one place).
 struct DoubleTreePlace {

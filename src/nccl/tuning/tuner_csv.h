@@ -27,7 +27,7 @@ struct TunerRow {
   std::int64_t most_bytes = 0;
   Algorithm algorithm = Algorithm::Ring;
   Protocol protocol = Protocol::Simple;
-  // Nothing: any, and for `channels` as NCCL would take.
+  // Nothing means any, and for `channels` as NCCL would take.
   std::optional<int> channels = {};
   std::optional<int> nodes = {};
   std::optional<int> ranks = {};
@@ -38,7 +38,7 @@ struct TunerRow {
 
 struct TunerCall {
   Function function = Function::AllReduce;
-  Bytes bytes;  // Of all ranks together, as NCCL's model counts.
+  Bytes bytes;  // Bytes of all ranks together, as NCCL's model counts.
   int nodes = 1;
   int ranks = 1;
   int operations = 1;

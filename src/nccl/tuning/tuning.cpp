@@ -56,7 +56,7 @@ class Model {
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
 
-  // What is switched off keeps its latency, as NCCL prints it, and loses its bandwidth.
+  // A cell that is switched off keeps its latency, as NCCL prints it, and loses its bandwidth.
   [[nodiscard]] TuningCell cell(Function function, Algorithm algorithm, Protocol protocol) const {
     const Graph& graph = graph_of(algorithm);
     if (!exists(function, algorithm, protocol, graph)) {
@@ -105,7 +105,7 @@ class Model {
     return found(input_.graphs.nvls);
   }
 
-  // What NCCL passes over, so that its latency too is zero.
+  // Returns false for what NCCL passes over, so that its latency too is zero.
   [[nodiscard]] bool exists(Function function, Algorithm algorithm, Protocol protocol,
                             const Graph& graph) const {
     if (algorithm == Algorithm::Ring) {
@@ -138,7 +138,8 @@ class Model {
     return input_.nodes == input_.ranks && input_.host_network;
   }
 
-  // What NCCL switches off although the graph would allow it, and what the user does.
+  // Returns false for what NCCL switches off although the graph would allow it, or what the user
+  // switches off.
   [[nodiscard]] bool enabled(Function function, Algorithm algorithm, Protocol protocol,
                              const Graph& graph) const {
     const SelectionFilter& selection = environment_.selection;
@@ -262,7 +263,7 @@ class Model {
     return constants_.ll_max[input_.nodes == 1 ? generation_ : second ? 1 : 0][scale_];
   }
 
-  // From bandwidth on the wires to that of the payload.
+  // Returns the ratio of the payload's bandwidth to that on the wires.
   [[nodiscard]] float ratio(Function function, Algorithm algorithm) const {
     if (algorithm == Algorithm::Ring || (uses_nvls(algorithm) && !gathers_or_scatters(function))) {
       return narrow(1.0 * input_.ranks / steps(function));
@@ -387,7 +388,7 @@ void set_thresholds(const TuningInput& input, const Environment& environment, Tu
   }
 }
 
-// Which factor by size the bandwidth takes, if any.
+// Returns whether a factor by size corrects the bandwidth.
 bool corrected(const TimeQuery& query, int log_size) {
   if (query.function != Function::AllReduce || log_size < 0) {
     return false;

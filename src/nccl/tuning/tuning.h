@@ -26,7 +26,7 @@ struct TuningInput {
   // The least over all ranks. `tree.pattern` is Tree where any node uses it. Without `nvls` there
   // is no NVLS and no NVLSTree.
   GraphSet graphs = {};
-  int nvls_heads = 0;        // Of one node.
+  int nvls_heads = 0;        // Heads of one node.
   bool nvswitch = false;     // All GPUs of a node are on one.
   bool host_network = true;  // The network needs no code on the GPU.
   // The network adds up in its switches (SHARP); whether it also gathers and scatters.
@@ -38,7 +38,7 @@ struct TuningInput {
 [[nodiscard]] TuningTable make_tuning_table(const TuningInput& input,
                                             const Environment& environment);
 
-// What a query needs beside the table.
+// The inputs of a query beside the table.
 struct TimeQuery {
   const TuningTable* table = nullptr;
   Version version = kNewestVersion;

@@ -18,7 +18,7 @@ using ByAlgorithmAndProtocol = std::array<ByProtocol, 7>;  // [algorithm][protoc
 using ByScale = std::array<double, 3>;                     // One node, two, more.
 using ByGenerationAndScale = std::array<ByScale, 4>;       // [generation][scale]
 
-// By the least compute capability: below 80, below 90, below 100, from 100 on.
+// Generations by the least compute capability: below 80, below 90, below 100, from 100 on.
 enum class Generation { Volta, Ampere, Hopper, Blackwell };
 [[nodiscard]] Generation generation_of(int compute_capability);
 
@@ -36,14 +36,14 @@ struct TuningConstants {
   ByGenerationAndScale tree_simple_max = {};
   ByGenerationAndScale nvls_tree_max = {};     // Infinite in releases without a limit.
   std::array<double, 4> nvls_efficiency = {};  // [generation]
-  // Whether the correction by size holds for NVLSTree on x86 from compute capability 100 on.
+  // True if the correction by size holds for NVLSTree on x86 from compute capability 100 on.
   bool corrects_nvls_tree = false;
 };
 
 [[nodiscard]] const TuningConstants& tuning_constants(Version version);
 
 inline constexpr std::size_t kTreeCorrections = 24;
-// What the bandwidth of trees is multiplied with, by log2 of the size in units of 64 bytes.
+// Returns the factors of the bandwidth of trees, by log2 of the size in units of 64 bytes.
 [[nodiscard]] const std::array<float, kTreeCorrections>& tree_correction(Protocol protocol);
 
 }  // namespace trainyard::nccl

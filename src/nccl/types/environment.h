@@ -25,7 +25,7 @@ namespace trainyard::nccl {
 struct NetDevicesPolicy {
   enum class Kind : std::uint8_t { Auto, All, Max };
   Kind kind = Kind::Auto;
-  int max = 0;  // Of Kind::Max.
+  int max = 0;  // Limit of Kind::Max.
   [[nodiscard]] bool operator==(const NetDevicesPolicy&) const = default;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL_ALGO and NCCL_PROTO allow (NVIDIA/nccl, src/graph/tuning.cc, parseList).
+// Decides what NCCL_ALGO and NCCL_PROTO allow (NVIDIA/nccl, src/graph/tuning.cc, parseList).
 //
 //   Ring,Tree                     these alone, for all functions
 //   ^LL128                        all but these
@@ -25,14 +25,14 @@ class SelectionFilter {
 
   [[nodiscard]] bool allows(Function function, Algorithm algorithm) const;
   [[nodiscard]] bool allows(Function function, Protocol protocol) const;
-  // Whether NCCL_PROTO has a list for the function that allows the protocol: LL128 is then used
-  // where NCCL would not by itself. A list of what is not allowed counts, too.
+  // Returns whether NCCL_PROTO has a list for the function that allows the protocol: LL128 is then
+  // used where NCCL would not by itself. A list of what is not allowed counts, too.
   [[nodiscard]] bool forces(Function function, Protocol protocol) const;
   // "NCCL_ALGO=Ring NCCL_PROTO=LL128"; empty where nothing is set.
   [[nodiscard]] std::string text() const;
 
  private:
-  std::array<std::optional<std::array<bool, 7>>, 5> algorithms_ = {};  // By function.
+  std::array<std::optional<std::array<bool, 7>>, 5> algorithms_ = {};  // Indexed by function.
   std::array<std::optional<std::array<bool, 3>>, 5> protocols_ = {};
   std::string algorithms_text_;
   std::string protocols_text_;

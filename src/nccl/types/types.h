@@ -41,7 +41,7 @@ inline constexpr std::array kAlgorithms{
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
 inline constexpr std::array kProtocols{Protocol::LL, Protocol::LL128, Protocol::Simple};
 
-// How two devices are joined, from near to far (NCCL 2.27 and later, include/graph.h).
+// The connection of two devices, from near to far (NCCL 2.27 and later, include/graph.h).
 enum class PathType : std::uint8_t {
   Loc,  // The same device.
   Nvl,  // NVLink, directly or through NVSwitch.
@@ -77,7 +77,7 @@ enum class CpuKind : std::uint8_t { Intel, Amd, Zhaoxin, Mixed, Arm, Power };
 [[nodiscard]] std::string_view to_string(Protocol protocol);
 [[nodiscard]] std::string_view to_string(PathType type);
 
-// In any case of letters, as NCCL reads them.
+// Parses names in any case of letters, as NCCL reads them.
 [[nodiscard]] std::optional<Algorithm> parse_algorithm(std::string_view name);
 [[nodiscard]] std::optional<Protocol> parse_protocol(std::string_view name);
 [[nodiscard]] std::optional<Function> parse_function(std::string_view name);

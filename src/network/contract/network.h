@@ -36,30 +36,32 @@ namespace trainyard {
 struct ConnectionSpec {
   NodeId source;
   NodeId target;
-  // What ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
+  // The value that ECMP hashes beside the ends: the UDP source port of a RoCE queue pair.
   std::uint32_t flow_label = 0;
-  // Where an end has several NICs, or is a NIC of several cables; otherwise by the flow label.
+  // Turns for an end that has several NICs, or is a NIC of several cables; otherwise the flow label
+  // decides.
   std::optional<NicTurns> nic_turns = {};
-  // Under RoutingPolicy::Spray, which of the equally good paths: for SprayNetwork alone to set.
+  // Number of the path among the equally good ones under RoutingPolicy::Spray: for SprayNetwork
+  // alone to set.
   std::uint32_t path = 0;
   // Traffic class, 0 to 7: for engines with queues, which have a default; others ignore it.
   std::optional<std::uint8_t> priority = {};
 };
 
-// What one link carried.
+// The traffic that one link carried.
 struct LinkUse {
   LinkId link;
   Bytes bytes;
 };
 
-// What all ports and connections of the packet engine counted together.
+// Counts over all ports and connections of the packet engine together.
 struct PacketStats {
   std::uint64_t hops = 0;   // Data packets, once for each link that they crossed.
   std::uint64_t marks = 0;  // ECN: packets that were marked.
   std::uint64_t cnps = 0;   // Congestion notifications that were sent.
   std::uint64_t acks = 0;
   std::uint64_t pauses = 0;       // PFC: XOFF frames that were sent.
-  SimTime paused_time;            // Of all ports.
+  SimTime paused_time;            // Sum over all ports.
   std::uint64_t drops = 0;        // For lack of room, or for a reason of these:
   std::uint64_t bit_errors = 0;   // A bit flipped on a link.
   std::uint64_t link_down = 0;    // The link had failed.
@@ -73,7 +75,7 @@ struct PacketStats {
 };
 
 struct NetworkStats {
-  std::uint64_t messages = 0;  // Whose last byte left the source.
+  std::uint64_t messages = 0;  // Messages whose last byte left the source.
   Bytes bytes;
   std::uint64_t connections = 0;
   std::uint64_t path_classes = 0;  // Flow engine: distinct paths.
@@ -107,8 +109,8 @@ class Network {
   [[nodiscard]] virtual NetworkStats stats() const = 0;
   // Links that carried anything, by id.
   [[nodiscard]] virtual std::vector<LinkUse> link_use() const = 0;
-  // Of ports that sent, dropped or queued anything, by link; and of a connection. Nothing in
-  // engines without packets.
+  // Return the counters of ports that sent, dropped or queued anything, by link; and of a
+  // connection. Nothing in engines without packets.
   [[nodiscard]] virtual std::optional<std::vector<PortCounters>> port_counters() const {
     return std::nullopt;
   }
@@ -116,10 +118,10 @@ class Network {
       ConnectionId /*connection*/) const {
     return std::nullopt;
   }
-  // What PacketOptions::sample_every asked for.
+  // Returns the samples that PacketOptions::sample_every asked for.
   [[nodiscard]] virtual std::optional<PacketSamples> samples() const { return std::nullopt; }
-  // After the last event: why messages are not complete, such as a cycle of paused links. Nothing
-  // if all are.
+  // Returns, after the last event, why messages are not complete, such as a cycle of paused links.
+  // Nothing if all are.
   [[nodiscard]] virtual std::optional<std::string> complaint() const { return std::nullopt; }
 
  protected:

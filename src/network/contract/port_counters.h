@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators read off switches and NICs, for engines that have packets and queues.
+// Lists the counters that operators read off switches and NICs, for engines that have packets and
+// queues.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@
 
 namespace trainyard {
 
-// Of the port that sends on a directed link, at the source of the link, over all priorities.
+// Counts what the port at the source of a directed link sent, over all priorities.
 struct PortCounters {
   LinkId link = {};
-  std::uint64_t packets = 0;  // Of data, that were sent.
+  std::uint64_t packets = 0;  // Data packets that were sent.
   Bytes bytes = {};  // On the wire, with control packets and PFC frames, preambles and gaps.
   std::uint64_t ecn_marked = 0;
-  // For lack of room, by a bit error of the link, since it has failed, or in a pause storm that a
-  // watchdog has seen: all, and each of them.
+  // Packets dropped in all, and of these for lack of room, by a bit error of the link, since it has
+  // failed, or in a pause storm that a watchdog has seen.
   std::uint64_t dropped = 0;
   std::uint64_t no_room = 0;
   std::uint64_t bit_errors = 0;
@@ -26,16 +27,16 @@ struct PortCounters {
   std::uint64_t in_storms = 0;
   std::uint64_t pause_frames_sent = 0;      // To stop what the other end sends to this port.
   std::uint64_t pause_frames_received = 0;  // Each stops a priority of this port.
-  std::uint64_t storms = 0;                 // Of pauses, by its watchdog.
+  std::uint64_t storms = 0;                 // Pauses that its watchdog cut short as storms.
   SimTime paused = {};                      // While at least one priority was stopped.
   SimTime starved = {};                     // Without credits for the largest packet.
-  Bytes queue_most = {};                    // That ever waited, in bytes of packets.
-  // Over time, where that was asked for: at most a quarter too high.
+  Bytes queue_most = {};                    // Most that ever waited, in bytes of packets.
+  // Percentiles over time, where that was asked for: at most a quarter too high.
   std::optional<Bytes> queue_p50 = {};
   std::optional<Bytes> queue_p99 = {};
 };
 
-// Of one connection: its queue pair, at the end that sends.
+// Counts of one connection: its queue pair, at the end that sends.
 struct ConnectionCounters {
   std::uint64_t packets = 0;  // Sent, those that were sent again included.
   std::uint64_t retransmitted = 0;
@@ -43,21 +44,22 @@ struct ConnectionCounters {
   std::uint64_t congestion_notifications = 0;  // CNPs received.
 };
 
-// Of a port that is stopped or whose queue is not empty, or was so at the sample before.
+// A sample of a port that is stopped or whose queue is not empty, or was so at the sample before.
 struct QueueSample {
   SimTime time;
   LinkId link;
-  Bytes bytes;  // Of data frames that wait.
+  Bytes bytes;  // Bytes of data frames that wait.
   bool is_paused;
 };
 
-// Of a connection that has messages to complete, or sent something since the sample before.
+// A sample of a connection that has messages to complete, or sent something since the sample
+// before.
 struct RateSample {
   SimTime time;
   ConnectionId connection;
   NodeId source;
   NodeId target;
-  Bandwidth limit;  // By congestion control, and by its own stage of the path.
+  Bandwidth limit;  // Limit by congestion control and by the connection's own stage of the path.
   Bandwidth sent;   // Payload that left the source since the sample before.
 };
 

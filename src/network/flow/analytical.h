@@ -48,7 +48,7 @@ class AnalyticalNetwork final : public Network {
   Routing& routing_;
   std::vector<Connection> connections_;
   std::vector<LinkId> path_links_;
-  std::vector<LinkLoad> loads_;  // By link.
+  std::vector<LinkLoad> loads_;  // Indexed by link.
   std::vector<LinkId> route_;    // Scratch.
   std::uint64_t messages_ = 0;
   Bytes bytes_;

@@ -56,7 +56,7 @@ class FlowNetwork final : public Network, private EventHandler {
   };
   struct Connection {
     Work end;                // Service at which the message under way ends.
-    std::uint64_t sequence;  // Of the send() of the message under way.
+    std::uint64_t sequence;  // Order of the send() of the message under way.
     std::uint32_t path_class;
     std::uint32_t first = kNone;  // The message under way, then those that wait.
     std::uint32_t last = kNone;
@@ -69,7 +69,7 @@ class FlowNetwork final : public Network, private EventHandler {
     SimTime updated;
     FlowRate rate = 0;  // Since `updated`.
     SimTime latency;
-    Bytes bytes;  // Of all messages that have left.
+    Bytes bytes;  // Bytes of all messages that have left.
     std::uint32_t heap = kNone;
     std::uint32_t flows = 0;
     bool pending = false;  // In pending_.
@@ -92,7 +92,7 @@ class FlowNetwork final : public Network, private EventHandler {
 
   void on_event(std::uint64_t token) override;
   [[nodiscard]] std::uint32_t class_of(const std::vector<LinkId>& path);
-  // Of the topology, so without bounce buffers.
+  // Returns the links of the topology, so without bounce buffers.
   [[nodiscard]] std::span<const MaxMinSolver::LinkIndex> links_of(std::uint32_t path_class) const;
   static void make_room(PathTable& table);
   void begin_next(std::uint32_t index);
@@ -117,8 +117,8 @@ class FlowNetwork final : public Network, private EventHandler {
       classes_;  // One more than the solver's: class 0 is the path without links.
   std::vector<Message> messages_;
   std::uint32_t free_message_ = kNone;
-  EarliestTimes ends_;                  // By class.
-  std::vector<PathTable> tables_;       // By the first link of the path.
+  EarliestTimes ends_;                  // Ends by class.
+  std::vector<PathTable> tables_;       // Tables by the first link of the path.
   std::vector<LinkId> route_;           // Scratch.
   std::vector<std::uint32_t> pending_;  // Classes whose flows changed since the last solve.
   std::vector<std::uint32_t> due_;      // Scratch: classes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes, and progressive filling from scratch; the sweep is in max_min_sweep.cpp.
+// Handles changes, and progressive filling from scratch; the sweep is in max_min_sweep.cpp.
 #include "network/flow/max_min.h"
 
 #include <algorithm>

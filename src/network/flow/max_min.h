@@ -42,7 +42,7 @@
 
 namespace trainyard {
 
-// In units of 2^-16 bit/s.
+// A rate in units of 2^-16 bit/s.
 using FlowRate = std::uint64_t;
 inline constexpr int kFlowRateFractionBits = 16;
 
@@ -70,13 +70,13 @@ class MaxMinSolver {
   // number of flows than before, each once, in any order; the span holds until the next call.
   std::span<const ClassIndex> solve();
 
-  // Of each flow of the class; zero without flows.
+  // Returns the rate of each flow of the class; zero without flows.
   [[nodiscard]] FlowRate rate(ClassIndex index) const { return classes_[index].rate; }
   [[nodiscard]] std::span<const LinkIndex> path(ClassIndex index) const {
     return std::span(paths_).subspan(classes_[index].path_first, classes_[index].path_length);
   }
-  // How many classes solves gave a rate, for good or in passing, other than those alone on their
-  // links: what keeping to the changed part saves.
+  // Returns the number of classes that solves gave a rate, for good or in passing, other than those
+  // alone on their links: what keeping to the changed part saves.
   [[nodiscard]] std::uint64_t classes_visited() const { return classes_visited_; }
 
  private:
@@ -107,7 +107,7 @@ class MaxMinSolver {
     FlowRate level = kUnlimited;
     Residual residual = 0;      // The capacity less the rates below the level.
     std::uint32_t unfixed = 0;  // Flows whose rate is not below the level.
-    std::uint32_t flows = 0;    // Of all classes on the link.
+    std::uint32_t flows = 0;    // Flows of all classes on the link.
     FlowRate key = kUnlimited;  // While sweeping: its place in the queue.
     bool exact = false;         // While sweeping: the key is more than a lower bound.
     bool touched = false;       // In touched_.
@@ -131,7 +131,7 @@ class MaxMinSolver {
       touched_.push_back(index);
     }
   }
-  // Before the class gets a rate: remembers which one it had.
+  // Remembers, before the class gets a rate, which one it had.
   void note(ClassIndex index) {
     Class& item = classes_[index];
     if (!item.noted) {
@@ -177,20 +177,21 @@ class MaxMinSolver {
 
   std::vector<Class> classes_;
   std::vector<Link> links_;
-  std::vector<std::vector<Member>> members_;  // Of each link: classes with flows, in any order.
-  std::vector<LinkIndex> paths_;              // Of all classes, one after the other.
-  std::vector<std::uint32_t> positions_;      // Same layout: place of the class in members.
-  std::size_t active_ = 0;                    // Classes with flows.
-  std::vector<ClassIndex> changed_;           // Multiplicity set since the last solve.
-  std::vector<ClassIndex> joined_;            // Those of them that share links, with flows.
-  std::vector<LinkIndex> touched_;            // Links whose level is to be looked at.
-  std::vector<Note> notes_;                   // Classes that this solve gave a rate, each once.
-  std::vector<ClassIndex> rates_changed_;     // What solve() returns.
-  LevelQueue queue_;                          // Links in the order of shares or keys.
-  FlowRate now_ = 0;                          // The level that filling or sweeping has reached.
-  std::size_t waiting_ = 0;                   // While sweeping: links with a key.
-  std::vector<LinkIndex> region_;             // Scratch.
-  std::vector<LinkIndex> tied_;               // Scratch.
+  std::vector<std::vector<Member>>
+      members_;                           // Members of each link: classes with flows, in any order.
+  std::vector<LinkIndex> paths_;          // Paths of all classes, one after the other.
+  std::vector<std::uint32_t> positions_;  // Same layout: place of the class in members.
+  std::size_t active_ = 0;                // Classes with flows.
+  std::vector<ClassIndex> changed_;       // Multiplicity set since the last solve.
+  std::vector<ClassIndex> joined_;        // Classes that share links, with flows.
+  std::vector<LinkIndex> touched_;        // Links whose level is to be looked at.
+  std::vector<Note> notes_;               // Classes that this solve gave a rate, each once.
+  std::vector<ClassIndex> rates_changed_;  // The list that solve() returns.
+  LevelQueue queue_;                       // Links in the order of shares or keys.
+  FlowRate now_ = 0;                       // The level that filling or sweeping has reached.
+  std::size_t waiting_ = 0;                // While sweeping: links with a key.
+  std::vector<LinkIndex> region_;          // Scratch.
+  std::vector<LinkIndex> tied_;            // Scratch.
   std::uint64_t classes_visited_ = 0;
 };
 

@@ -60,7 +60,7 @@ void MaxMinSolver::sweep() {
   DCHECK(waiting_ == 0, "a link is left in the queue");
 }
 
-// Once for each level, after all that happens there: a link may have many members that rise.
+// Runs once for each level, after all that happens there: a link may have many members that rise.
 void MaxMinSolver::reassess_touched() {
   for (const LinkIndex index : touched_) {
     links_[index].touched = false;
@@ -192,7 +192,7 @@ FlowRate MaxMinSolver::least_level(const Class& item) const {
   return level;
 }
 
-// Not above F, and cheap.
+// The bound is not above F, and cheap.
 FlowRate MaxMinSolver::bound_of_level(const Link& link) {
   const Residual spare = link.residual - link.flows;
   if (spare < 0) {
@@ -201,8 +201,8 @@ FlowRate MaxMinSolver::bound_of_level(const Link& link) {
   return link.unfixed == 0 ? kUnlimited : static_cast<FlowRate>(spare) / link.unfixed;
 }
 
-// F, or some value between the level and F if F is above the level. What is below now_ is final and
-// the link was not saturated by it, so that F is not below now_; nor is it below an equal share.
+// F, or some value between the level and F if F is above the level. All below now_ is final and the
+// link was not saturated by it, so that F is not below now_; nor is it below an equal share.
 FlowRate MaxMinSolver::level_of(LinkIndex index) const {
   const Link& link = links_[index];
   FlowRate level = std::max(now_, link.capacity / link.flows);

@@ -72,7 +72,7 @@ class SprayNetwork final : public Network, private EventHandler {
   };
   struct Connection {
     std::vector<ConnectionId> paths;  // Connections of the engine.
-    std::uint32_t next_path = 0;      // Of the first part of the next message.
+    std::uint32_t next_path = 0;      // Path of the first part of the next message.
     std::uint64_t first = 0;          // Number of the oldest message that is not complete.
     std::deque<Message> messages;     // From that one on.
   };

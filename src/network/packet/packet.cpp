@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// By what its links are stopped.
+// Names the mechanism that stopped the links.
 std::string_view name_of_deadlock(const PacketEngine& engine, const std::vector<LinkId>& cycle) {
   const auto is_paused = [&](LinkId link) {
     return (engine.port(link)->stops & Port::kPaused) != 0;
@@ -24,7 +24,7 @@ std::string_view name_of_deadlock(const PacketEngine& engine, const std::vector<
   return std::ranges::none_of(cycle, is_paused) ? "credit deadlock" : "deadlock of PFC and credits";
 }
 
-// With switches that choose where the routing is adaptive. In dragonflies that is about ways of
+// Adds switches that choose where the routing is adaptive. In dragonflies that is about ways of
 // several lengths, and only done when a connection begins.
 PacketOptions options_for(const Routing& routing, const PacketOptions& options) {
   using Unit = AdaptiveOptions::Unit;
@@ -113,7 +113,7 @@ std::vector<PacketNetwork::Reroute> PacketNetwork::reroutes(const ConnectionSpec
   return later;
 }
 
-// Up to as many ways as are sprayed over. Connections between the same links share them.
+// Takes up to as many paths as are sprayed over. Connections between the same links share them.
 std::uint32_t PacketNetwork::connect_adaptive(const ConnectionSpec& spec) {
   const auto route = [&](std::uint32_t number) {
     return ways_->route(spec.source, spec.target, spec.flow_label, route_, number, spec.nic_turns);
@@ -182,7 +182,7 @@ void PacketNetwork::leave_out_failed(std::uint32_t id,
   const Picoseconds now = simulator_.now().picoseconds();
   std::vector<bool> is_left(paths.size(), true);
   std::size_t back = 0;
-  std::map<Picoseconds, std::size_t> backs;  // By the time from which on it is taken.
+  std::map<Picoseconds, std::size_t> backs;  // Path by the time from which on it is taken.
   for (const Convergence& convergence : convergences_) {
     std::vector<bool> works;
     for (const std::vector<LinkId>& path : paths) {

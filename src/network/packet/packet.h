@@ -39,8 +39,8 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] NetworkStats stats() const override;
   [[nodiscard]] std::vector<LinkUse> link_use() const override;
 
-  // For when nothing is left to happen: what became of the messages that are not complete, one
-  // line, with the links of a deadlock by name. Nothing if all are complete.
+  // Explains, when nothing is left to happen, what became of the messages that are not complete, in
+  // one line, with the links of a deadlock by name. Nothing if all are complete.
   [[nodiscard]] std::optional<std::string> complaint() const override;
 
   [[nodiscard]] std::optional<std::vector<PortCounters>> port_counters() const override;
@@ -66,23 +66,24 @@ class PacketNetwork final : public Network, private EventHandler {
   [[nodiscard]] std::uint32_t connect_adaptive(const ConnectionSpec& spec);
   void wake_at_border();
   void expect_failures(const PacketOptions& options);
-  // Of a connection over route_, which is replaced if its links are known to have failed already:
-  // the paths that it takes later.
+  // Returns the paths that a connection takes later. Its route_ is replaced if its links are known
+  // to have failed already.
   [[nodiscard]] std::vector<Reroute> reroutes(const ConnectionSpec& spec, std::uint32_t number);
   void route_by(const ConnectionSpec& spec, std::uint32_t number);
   [[nodiscard]] std::uint32_t connect_sprayed(const ConnectionSpec& spec,
                                               const std::vector<std::uint32_t>& numbers);
-  // Of a connection over several paths: those that are known to have failed are left out.
+  // Leaves out the failed paths of a connection over several paths.
   void leave_out_failed(std::uint32_t id, const std::vector<std::vector<LinkId>>& paths);
 
   Simulator& simulator_;
   Routing& routing_;
   PacketEngine engine_;
-  // Where switches choose: all paths of a pair, and its first connection by the ends of its ways.
+  // Paths of a pair where switches choose: all of them, and its first connection by the ends of its
+  // paths.
   std::unique_ptr<Routing> ways_;
   std::map<std::vector<LinkId>, std::uint32_t> first_of_;
   SprayPaths paths_;
-  std::vector<std::uint32_t> connections_;  // Of the engine; kNoIndex for a node to itself.
+  std::vector<std::uint32_t> connections_;  // Number in the engine; kNoIndex for a node to itself.
   std::vector<Convergence> convergences_;   // In order of time.
   std::vector<LinkId> route_;               // Scratch.
   std::vector<PacketEngine::Completion> completions_;  // Scratch.

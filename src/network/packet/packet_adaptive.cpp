@@ -69,7 +69,7 @@ void PacketFans::add(const Ways& ways, std::span<const std::uint32_t> positions,
       continue;
     }
     const std::uint32_t here = group.firsts.front() + group.hop;
-    std::vector<std::pair<std::uint32_t, Group>> parts;  // By port.
+    std::vector<std::pair<std::uint32_t, Group>> parts;  // Groups by port.
     for (const std::uint32_t first : group.firsts) {
       const std::uint32_t port = positions[first + group.hop];
       auto part = std::find_if(parts.begin(), parts.end(),
@@ -211,7 +211,7 @@ void PacketTargets::share_ways(std::uint32_t id, std::uint32_t twin) {
   }
 }
 
-// By which of its ways the packet, which is at the end of it, has come.
+// Counts by which of its ways the packet, which is at the end of it, has come.
 void PacketTargets::count_way(const ReceivingEnd& end, const Packet& packet) {
   AdaptiveWays& ways = ways_[end.ways];
   const std::uint32_t first = packet.position - end.hops;

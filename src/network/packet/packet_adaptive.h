@@ -24,17 +24,17 @@ struct PacketOptions;
 // Throws ConfigError for choices that make no sense, or do not go with the other options.
 void check_adaptive(const PacketOptions& options);
 
-// Of the draws of a switch.
+// Returns the seed of the draws of a switch.
 [[nodiscard]] std::uint64_t chooser_seed(std::uint64_t seed, NodeId node);
 
-// Where the ways of connections part.
+// Finds the switches where the paths of connections part.
 class PacketFans {
  public:
   struct Branch {
     std::uint32_t port;
-    std::uint32_t position;  // Of that port on a path that goes this way.
+    std::uint32_t position;  // Position of that port on a path that goes this way.
   };
-  // Of the fabric's list of all paths: that of the first link of each path, and how many links each
+  // Ranges of the fabric's list of all paths: the first link of each path, and how many links each
   // has.
   struct Ways {
     std::vector<std::uint32_t> firsts;
@@ -47,11 +47,12 @@ class PacketFans {
   // first.
   void add(const Ways& ways, std::span<const std::uint32_t> positions, std::span<const Port> ports,
            const CanChoose& can_choose);
-  // Whether several ports lead on from here. Positions of control packets are never in a fan.
+  // Returns whether several ports lead on from here. Positions of control packets are never in a
+  // fan.
   [[nodiscard]] bool has(std::uint32_t position) const {
     return position < fan_of_.size() && fan_of_[position] != kNoIndex;
   }
-  // Of those that it has, in order of the links.
+  // Returns the branches of a position, in order of the links.
   [[nodiscard]] std::span<const Branch> at(std::uint32_t position) const {
     const Fan& fan = fans_[fan_of_[position]];
     return std::span(branches_).subspan(fan.first, fan.count);
@@ -62,7 +63,7 @@ class PacketFans {
     std::uint32_t first;
     std::uint32_t count;
   };
-  std::vector<std::uint32_t> fan_of_;  // By position, up to the last one in a fan.
+  std::vector<std::uint32_t> fan_of_;  // Indexed by position, up to the last one in a fan.
   std::vector<Fan> fans_;
   std::vector<Branch> branches_;
 };

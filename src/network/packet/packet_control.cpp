@@ -111,7 +111,7 @@ void PacketControl::on_sent(std::uint32_t connection, const Departure& departure
               .is_again = is_again};
     sender.sent += was_under_way ? 0U : static_cast<std::uint64_t>(departure.wire);
   }
-  static_cast<void>(sender.control.rate(now));  // What has expired comes before.
+  static_cast<void>(sender.control.rate(now));  // Settles first what has expired.
   if (!is_again || !traits_.is_receiver_driven) {
     sender.control.on_sent(now, Bytes(departure.wire));
   }
@@ -142,7 +142,8 @@ PacketControl::IntPath PacketControl::path_of(const Way& way, std::uint32_t sequ
   for (std::uint32_t i = 0; i < way.hops; ++i) {
     Trail& trail = hops_[way.first_hop + i];
     Stamped written = trail.stamps.pop();
-    while (written.sequence != sequence) {  // Of packets that were lost, or sent again.
+    // Skips stamps of packets that were lost, or sent again.
+    while (written.sequence != sequence) {
       written = trail.stamps.pop();
     }
     const Stamp& stamp = written.stamp;
@@ -186,7 +187,7 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   }
   if (static_cast<std::int32_t>(receipt.next - sender.oldest) > 0 &&
       static_cast<std::int32_t>(sender.highest - receipt.next) >= 0) {
-    sender.oldest = receipt.next;  // Of before going back: those need not be sent again.
+    sender.oldest = receipt.next;  // An ACK from before going back: these stay sent.
     sender.next = receipt.next;
   }
   sender.acked += static_cast<std::uint64_t>(size);
@@ -285,7 +286,7 @@ bool PacketSenders::has_room(std::uint32_t number, Picoseconds start) {
     const std::uint32_t id = source.first(start);
     const bool has_nothing = !reliable_.empty() && !reliable_[id].can_send();
     if (has_nothing || fits(id, start)) {
-      return true;  // Who takes the turn looks once more whether there is anything.
+      return true;  // The caller that takes the turn looks once more whether there is anything.
     }
     static_cast<void>(source.take(start));
     put_aside(id);
@@ -315,9 +316,10 @@ void PacketSenders::pace_controlled(const Port& port, const Packet& packet, Pico
   }
 }
 
-// Where the window is below one packet, or was: when the next packet may begin, by the window of
-// now. A packet in line keeps the time that it was told, unless the window is one packet again. A
-// message that is only sent later is not in line yet: whether it is known must not matter.
+// Sets the time at which the next packet may begin, by the window of now, where the window is below
+// one packet, or was. A packet in line keeps the time that it was told, unless the window is one
+// packet again. A message that is only sent later is not in line yet: whether it is known must not
+// matter.
 void PacketSenders::repace(std::uint32_t id, Picoseconds time) {
   const bool pauses = control_->pauses(id);
   if (!pauses && !control_->was_pausing(id)) {

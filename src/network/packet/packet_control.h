@@ -33,7 +33,7 @@ class PacketControl {
     std::uint32_t link = 0;
     std::uint32_t position = 0;  // In the list of all paths.
   };
-  // What it writes: when the packet began there, and what it had sent and still held.
+  // The stamp that a port writes: when the packet began there, and what it had sent and still held.
   struct Stamp {
     Picoseconds time = 0;
     std::uint64_t sent_bytes = 0;
@@ -47,11 +47,11 @@ class PacketControl {
     std::uint32_t position = 0;
     Picoseconds time = 0;
   };
-  // What an ACK says: all packets before `next` have come, and this one.
+  // The content of an ACK: all packets before `next` have come, and this one.
   struct Receipt {
     std::uint32_t next = 0;
     std::uint32_t number = 0;
-    bool is_marked = false;  // That packet was.
+    bool is_marked = false;  // Whether that packet was marked.
     Picoseconds time = 0;
   };
 
@@ -70,38 +70,38 @@ class PacketControl {
     return senders_[connection].is_spread;
   }
 
-  // Whether this packet, next in its connection or sent again, may begin at `now`: the window or
-  // the credit has room for it, or nothing is under way, or it is under way already.
+  // Returns whether this packet, next in its connection or sent again, may begin at `now`: the
+  // window or the credit has room for it, or nothing is under way, or it is under way already.
   [[nodiscard]] bool fits(std::uint32_t connection, std::uint32_t number, std::int64_t wire,
                           Picoseconds now);
   void on_sent(std::uint32_t connection, const Departure& departure);
-  // Of ACKs for nothing new nothing is taken but that they came.
+  // Takes an ACK; from one for nothing new it takes only that the ACK came.
   void on_ack(std::uint32_t connection, const Receipt& receipt);
-  // That all packets before `next` have come.
+  // Takes the news that all packets before `next` have come.
   void on_ack(std::uint32_t connection, std::uint32_t next, bool is_marked, Picoseconds now);
   // All packets from `number` on are sent again: none of them is under way.
   void go_back(std::uint32_t connection, std::uint32_t number);
   void on_loss(std::uint32_t connection, Picoseconds now);
   void on_timeout(std::uint32_t connection, Picoseconds now);
   void on_cnp(std::uint32_t connection, Picoseconds now);
-  // Of receiver credits: there is more to send, and more was granted.
+  // Receiver credits report that there is more to send, and that more was granted.
   void add_backlog(std::uint32_t connection, std::int64_t wire);
   void on_credit(std::uint32_t connection, std::int64_t bytes);
   // The packet `sequence` begins at the port that is at `position` of the path.
   void stamp(std::uint32_t connection, std::uint32_t sequence, std::uint32_t position,
              const Stamp& stamp);
 
-  // In bits per second, as of `now`.
+  // Returns the rate in bits per second, as of `now`.
   [[nodiscard]] std::uint64_t rate(std::uint32_t connection, Picoseconds now);
-  // Of a window below one packet the pause behind a packet is as long as the last ACK makes it, and
-  // is over once the window is one packet again.
+  // In a window below one packet, the pause behind a packet is as long as the last ACK makes it,
+  // and is over once the window is one packet again.
   [[nodiscard]] bool pauses(std::uint32_t connection) const {
     return senders_[connection].control.pauses();
   }
   [[nodiscard]] bool was_pausing(std::uint32_t connection) const {
     return senders_[connection].was_pausing;
   }
-  // Of the packet that began last.
+  // The packet that began last.
   struct Last {
     Picoseconds start = 0;
     std::int64_t wire = 0;
@@ -141,7 +141,7 @@ class PacketControl {
     bool is_under_way = false;
     bool is_again = false;
   };
-  // Of a connection, from the port at which it begins.
+  // The path of a connection, from the port at which it begins.
   struct Way {
     std::uint32_t position = 0;
     std::uint32_t first_hop = 0;  // In the list of all hops.
@@ -152,16 +152,16 @@ class PacketControl {
     const ControlSettings* settings;
     SenderControl control;
     std::uint64_t sent = 0;     // Bytes since the start, without those that were taken back.
-    std::uint64_t acked = 0;    // Of them.
+    std::uint64_t acked = 0;    // Bytes of these that were acknowledged.
     std::uint32_t oldest = 0;   // Packets from here on may be under way,
     std::uint32_t next = 0;     // up to this one.
-    std::uint32_t highest = 0;  // Those before were sent, once at least.
+    std::uint32_t highest = 0;  // Packets before this one were sent, once at least.
     Last last = {};
     std::uint16_t hops = 0;
     bool is_blocked = false;
     bool was_pausing = false;
     bool is_spread = false;
-    std::vector<Sent> flight;  // By the number of the packet, modulo a power of two.
+    std::vector<Sent> flight;  // Indexed by the number of the packet, modulo a power of two.
     std::vector<Way> ways;     // HPCC; by position.
   };
   struct Stamped {
@@ -185,14 +185,15 @@ class PacketControl {
   // Takes the packet out of what is under way; its bytes.
   static std::int64_t settle(Sender& sender, std::uint32_t number);
   [[nodiscard]] static Way& way_at(Sender& sender, std::uint32_t position);
-  // What the ACK for packet `sequence` brings of each hop: as many as there are.
+  // The stamps of each hop that the ACK for packet `sequence` brings: as many as there are.
   using IntPath = std::array<IntHop, kMostIntHops>;
   [[nodiscard]] IntPath path_of(const Way& way, std::uint32_t sequence);
 
   ControlProfile profile_;
   ControlTraits traits_;
   std::int64_t full_wire_;
-  std::map<std::pair<std::int64_t, Picoseconds>, ControlSettings> settings_;  // By rate and RTT.
+  // Settings by rate and RTT.
+  std::map<std::pair<std::int64_t, Picoseconds>, ControlSettings> settings_;
   std::vector<Trail> hops_;
   std::vector<Sender> senders_;
 };

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// What a port gets when credits for so many bytes are back.
+// Returns the packet that a port gets when credits for so many bytes are back.
 Packet credit_of(std::int64_t bytes) {
   return {.connection = kNoIndex,
           .position = 0,

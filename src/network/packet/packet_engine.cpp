@@ -88,7 +88,7 @@ void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const L
   shorten_window(least);
 }
 
-// What is kept of ports beside the fabric.
+// Sets up what is kept of ports beside the fabric.
 void PacketEngine::set_up_ports() {
   for (const auto& worker : workers_) {
     worker->look_up();
@@ -196,7 +196,7 @@ void PacketEngine::run_workers(std::uint64_t number) {
       &round);
 }
 
-// What was noted in the window, in an order that no way of working through it changes.
+// Collects what was noted in the window, in an order that no way of working through it changes.
 void PacketEngine::collect(std::vector<Completion>& completions) {
   const auto before = static_cast<std::ptrdiff_t>(completions.size());
   const auto failed_before = static_cast<std::ptrdiff_t>(failures_.size());

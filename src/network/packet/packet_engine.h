@@ -62,16 +62,16 @@ class PacketEngine {
   // its path: its packets take turns over all, and what comes out of order waits at the target.
   void add_alternative(std::uint32_t connection, std::span<const LinkId> path);
   // A connection of which the switches choose each packet's way, if they do at all: its paths have
-  // as many links each, and begin and end alike. Control packets go back by the first. What comes
-  // out of order waits at the target, or is a loss to retransmission.
+  // as many links each, and begin and end alike. Control packets go back by the first. A packet out
+  // of order waits at the target, or is a loss to retransmission.
   std::uint32_t add_adaptive(std::span<const std::vector<LinkId>> paths,
                              std::optional<std::uint8_t> lane = std::nullopt);
   // Another connection over the ways of `twin`, which add_adaptive() gave.
   std::uint32_t add_twin(std::uint32_t twin, std::optional<std::uint8_t> lane = std::nullopt);
-  // What begins from `time` on, and its answers, take this path, which must begin and end with the
-  // same links; of a connection with alternatives its answers and requests for credit only. Times
-  // of one connection rise, and must not be before the end of the last window.
-  // Only where packets are sent again: others would be overtaken.
+  // Gives packets that begin from `time` on, and their answers, this path, which must begin and end
+  // with the same links; of a connection with alternatives only its answers and requests for
+  // credit. Times of one connection rise, and must not be before the end of the last window. Only
+  // where packets are sent again: others would be overtaken.
   void reroute(std::uint32_t connection, Picoseconds time, std::span<const LinkId> path);
   // No packet of a connection with alternatives begins by this one of its paths from `time` on. One
   // path must be left. Only where packets are sent again.
@@ -79,7 +79,7 @@ class PacketEngine {
     senders_.retire(connection, time, path);
   }
   // From `time` on nothing arrives by this link nor, if there is one, by the link back: a cable
-  // fails as a whole. What is on it then, and all that is sent there later, is lost. To be said
+  // fails as a whole. Everything on it then, and all that is sent there later, is lost. To be said
   // before the first window.
   void fail_link(LinkId link, Picoseconds time);
   // Instead of the rate of the options; from 0 to less than 1. To be said before the first window.
@@ -94,7 +94,8 @@ class PacketEngine {
   // then of send().
   void run_window(std::vector<Completion>& completions);
 
-  // As they were given, but with as many packets for an ACK as the control asks for.
+  // Returns the options as they were given, but with as many packets for an ACK as the control asks
+  // for.
   [[nodiscard]] const PacketOptions& options() const { return fabric_.options(); }
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] PacketStats stats() const;
@@ -107,7 +108,7 @@ class PacketEngine {
   [[nodiscard]] std::uint64_t storms(const Port& port) const {
     return port.guard == kNoIndex ? 0 : fabric_.guards()[port.guard].storms;
   }
-  // For which it had no credits for the largest packet.
+  // Returns the time for which it had no credits for the largest packet.
   [[nodiscard]] Picoseconds starved_time(const Port& port) const;
   // Payload that left on each link in use, of messages whose last packet has left the source.
   [[nodiscard]] std::vector<std::pair<LinkId, std::int64_t>> payload_by_link() const;
@@ -117,14 +118,14 @@ class PacketEngine {
   [[nodiscard]] double rate(std::uint32_t connection) const {
     return senders_.rate(connection, begin_time_);
   }
-  // That a connection has sent, modulo 2^32, and the CNPs that were sent back to it.
+  // Packets that a connection has sent, modulo 2^32, and the CNPs that were sent back to it.
   [[nodiscard]] std::uint32_t packets(std::uint32_t connection) const {
     return senders_.packets(connection);
   }
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return targets_.cnps(connection);
   }
-  // Of them, those that were sent again, and timeouts.
+  // Packets of a connection that were sent again, and its timeouts.
   [[nodiscard]] std::uint64_t resent(std::uint32_t connection) const {
     return reliable_.empty() ? 0 : reliable_[connection].resent();
   }
@@ -133,10 +134,10 @@ class PacketEngine {
   }
   // The nodes at which it begins and ends.
   [[nodiscard]] std::pair<NodeId, NodeId> ends_of(std::uint32_t connection) const;
-  // By time, then connection.
+  // Failures by time, then connection.
   [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
-  // What samples are taken of: ports in use, payload that a connection has sent, whether it has
-  // messages to complete, where it leads, and its rate at `time`, not before the last window.
+  // Sources of samples: ports in use, payload that a connection has sent, whether it has messages
+  // to complete, where it leads, and its rate at `time`, not before the last window.
   [[nodiscard]] const std::vector<Port>& ports() const { return fabric_.ports(); }
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const {
     return senders_.payload_sent(connection);
@@ -147,11 +148,11 @@ class PacketEngine {
   [[nodiscard]] double rate_at(std::uint32_t connection, SimTime time) const {
     return senders_.rate_at(connection, time.picoseconds());
   }
-  // Those that the options asked for, with connections as they are numbered here; the last one at
-  // the end of the last window.
+  // Returns the samples that the options asked for, with connections as they are numbered here; the
+  // last one at the end of the last window.
   [[nodiscard]] std::optional<PacketSamples> samples() const;
-  // Of the queue of a port, over time up to the end of the last window; absent if the options did
-  // not ask for it.
+  // Returns a percentile of the queue of a port, over time up to the end of the last window; absent
+  // if the options did not ask for it.
   [[nodiscard]] std::optional<Bytes> queue_percentile(const Port& port, int percent) const;
   // The senders, if what controls them is a profile.
   [[nodiscard]] const PacketControl* control() const { return senders_.control(); }
@@ -195,8 +196,9 @@ class PacketEngine {
 
   PacketFabric fabric_;
   PacketMessages messages_;
-  std::vector<ReliableConnection> reliable_;  // By connection, where packets are sent again.
-  PacketGrants grants_;                       // Of receiver credits.
+  std::vector<ReliableConnection>
+      reliable_;         // Indexed by connection, where packets are sent again.
+  PacketGrants grants_;  // State of receiver credits.
   PacketSenders senders_;
   PacketTargets targets_;
   PacketWatch watch_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packets move through: ports of links, switches with buffers, credits, and the paths of
-// connections. What is here is laid out while connections are set up. In a run only the state
-// inside a port, a switch, its load or the credits of a link changes, and only by whoever works
-// for the node that sends from there.
+// Owns what packets move through: ports of links, switches with buffers, credits, and the paths of
+// connections. It is laid out while connections are set up. In a run only the state inside a port,
+// a switch, its load or the credits of a link changes, and only by whoever works for the node that
+// sends from there.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,12 @@ namespace trainyard {
 
 // Bytes on the line.
 struct PacketSizes {
-  std::int64_t full = 0;          // Of a full packet;
+  std::int64_t full = 0;          // Bytes of a full packet;
   std::int64_t largest = 0;       // the first of a message has more headers.
-  std::int64_t around_frame = 0;  // Of a packet, that no switch stores.
+  std::int64_t around_frame = 0;  // Bytes of a packet that no switch stores.
   std::int64_t ack = 0;
   std::int64_t cnp = 0;
-  std::int64_t stamps = 0;  // That HPCC adds to data and ACKs.
+  std::int64_t stamps = 0;  // Bytes that HPCC adds to data and ACKs.
 };
 
 class PacketFabric {
@@ -43,14 +43,15 @@ class PacketFabric {
   PacketFabric(const Topology& topology, const PacketOptions& options);
 
   [[nodiscard]] const Topology& topology() const { return topology_; }
-  // As they were given, but with as many packets for an ACK as the control asks for.
+  // Returns the options as they were given, but with as many packets for an ACK as the control asks
+  // for.
   [[nodiscard]] const PacketOptions& options() const { return options_; }
   [[nodiscard]] const PacketSizes& sizes() const { return sizes_; }
   // Bytes on the line of a packet with this payload; the first of a message has more headers.
   [[nodiscard]] std::int64_t wire_of(std::int64_t payload, bool first) const;
   // ACKs or CNPs go back to the source.
   [[nodiscard]] bool has_way_back() const;
-  // Of the line of a link of this kind, whose LinkSpec states `rate`.
+  // Returns the line rate of a link of this kind, whose LinkSpec states `rate`.
   [[nodiscard]] Bandwidth line_rate(Bandwidth rate, LinkKind kind) const;
   [[nodiscard]] std::optional<LinkId> opposite_of(LinkId link) const;
 
@@ -59,10 +60,10 @@ class PacketFabric {
   Picoseconds add_path(std::span<const LinkId> path);
   // The same for the links back.
   Picoseconds add_way_back(std::span<const LinkId> path);
-  // What the stage of the path that belongs to the sender carries, bits per second.
+  // Returns the rate of the stage of the path that belongs to the sender, bits per second.
   [[nodiscard]] std::uint64_t own_rate(std::span<const LinkId> path) const;
 
-  // Of links in use, in order of first use.
+  // The ports of links in use, in order of first use.
   [[nodiscard]] std::vector<Port>& ports() { return ports_; }
   [[nodiscard]] const std::vector<Port>& ports() const { return ports_; }
   [[nodiscard]] std::uint32_t port_index(LinkId link) const { return port_index_[link.value()]; }
@@ -71,26 +72,29 @@ class PacketFabric {
   [[nodiscard]] const std::vector<std::uint16_t>& entries() const { return entries_; }
   [[nodiscard]] std::vector<PacketSwitch>& switches() { return switches_; }
   [[nodiscard]] const std::vector<PacketSwitch>& switches() const { return switches_; }
-  [[nodiscard]] std::vector<SwitchLoad>& loads() { return loads_; }  // By switch.
+  [[nodiscard]] std::vector<SwitchLoad>& loads() { return loads_; }  // Loads by switch.
   [[nodiscard]] const std::vector<SwitchLoad>& loads() const { return loads_; }
-  [[nodiscard]] std::vector<LinkCredits>& credits() { return credits_; }  // Of links with them.
+  [[nodiscard]] std::vector<LinkCredits>& credits() {
+    return credits_;
+  }  // Credits of the links that have them.
   [[nodiscard]] const std::vector<LinkCredits>& credits() const { return credits_; }
-  // Of connections whose path changes.
+  // The routes of connections whose path changes.
   [[nodiscard]] PacketRoutes& routes() { return routes_; }
   [[nodiscard]] const PacketRoutes& routes() const { return routes_; }
-  // Of ports with lanes, and the lane of a connection: 0 where there is one class of data.
+  // The queues of ports with lanes, and the lane of a connection: 0 where there is one class of
+  // data.
   [[nodiscard]] std::vector<LaneQueues>& lanes() { return lanes_; }
   [[nodiscard]] const std::vector<LaneQueues>& lanes() const { return lanes_; }
   [[nodiscard]] std::uint32_t lane_of(std::uint32_t connection) const {
     return options_.lanes ? lane_of_[connection] : 0;
   }
-  // Of the next connection.
+  // Sets the lane of the next connection.
   void add_lane(std::optional<std::uint8_t> lane) {
     if (options_.lanes) {
       lane_of_.push_back(lane.value_or(options_.lanes->usual));
     }
   }
-  // Whether switches choose ports, and among which.
+  // Returns whether switches choose ports, and among which.
   [[nodiscard]] bool chooses() const {
     return options_.adaptive && options_.adaptive->unit != AdaptiveOptions::Unit::Connection;
   }
@@ -101,15 +105,15 @@ class PacketFabric {
   [[nodiscard]] const std::vector<PortGuard>& guards() const { return guards_; }
   // packet_adaptive.cpp. Throws ConfigError for rates among which nothing can choose.
   void add_fans(const PacketFans::Ways& ways);
-  // Whether buffers are told of every packet from the start.
+  // Returns whether buffers are told of every packet from the start.
   [[nodiscard]] bool is_never_open() const {
     return options_.always_exact || chooses() || options_.watchdog;
   }
-  // Whether switches have a buffer that may be full.
+  // Returns whether switches have a buffer that may be full.
   [[nodiscard]] bool has_bounds() const { return options_.pfc || options_.buffer > Bytes(0); }
   // The number of the source of this connection at its first port.
   [[nodiscard]] std::uint32_t& source_of(Port& port, std::uint32_t connection);
-  // Whether some class of data is lost rather than stopped.
+  // Returns whether some class of data is lost rather than stopped.
   [[nodiscard]] bool has_lossy_lane() const {
     return !options_.pfc || (options_.lanes && options_.lanes->lossless != 0xFF);
   }
@@ -118,15 +122,15 @@ class PacketFabric {
   [[nodiscard]] const RedMarker& marker(std::uint32_t number) const { return markers_[number]; }
   // Into which the fabric is cut (packet_partition.h), one for each thread.
   [[nodiscard]] std::uint32_t parts() const { return static_cast<std::uint32_t>(options_.threads); }
-  // Whether a switch of the fabric sends on it.
+  // Returns whether a switch of the fabric sends on it.
   [[nodiscard]] bool is_of_fabric(const Link& link) const;
 
   [[nodiscard]] Picoseconds time_on_line(const Port& port, std::int64_t wire) const;
-  // When the next port has a packet that is on the line from `start` to `end`.
+  // Returns the time at which the next port has a packet that is on the line from `start` to `end`.
   [[nodiscard]] Picoseconds handed_on(const Port& port, const Packet& packet, Picoseconds start,
                                       Picoseconds end) const;
-  // When a packet that begins at 0 is at the end of the path, with nothing else under way; and the
-  // same if every node stores it as a whole.
+  // Returns the time at which a packet that begins at 0 is at the end of the path, with nothing
+  // else under way; and the same if every node stores it as a whole.
   [[nodiscard]] Picoseconds idle_time(std::uint32_t first, std::uint8_t hops,
                                       std::int64_t wire) const;
   [[nodiscard]] Picoseconds stored_time(std::uint32_t first, std::uint8_t hops,
@@ -157,28 +161,28 @@ class PacketFabric {
   PacketOptions options_;
   PacketSizes sizes_;
   std::vector<Port> ports_;
-  std::vector<std::uint32_t> port_index_;  // By link.
+  std::vector<std::uint32_t> port_index_;  // Indexed by link.
   std::vector<PacketSwitch> switches_;
   std::vector<SwitchLoad> loads_;
-  std::vector<std::uint32_t> switch_index_;  // By node.
-  std::vector<std::uint32_t> part_;          // By node; empty if there is one part only.
+  std::vector<std::uint32_t> switch_index_;  // Indexed by node.
+  std::vector<std::uint32_t> part_;          // Indexed by node; empty if there is one part only.
   std::vector<LinkCredits> credits_;
   std::vector<std::uint32_t> positions_;
   std::vector<std::uint16_t> entries_;
-  std::vector<RedMarker> markers_;                       // By rate of the port.
-  std::map<std::uint64_t, std::uint32_t> marker_index_;  // By rate.
+  std::vector<RedMarker> markers_;                       // Markers by rate of the port.
+  std::map<std::uint64_t, std::uint32_t> marker_index_;  // Index of the marker for each rate.
   PacketLosses losses_;
   PacketRoutes routes_;
   PacketFans fans_;
   std::vector<PausingHost> hosts_;
   std::vector<PortGuard> guards_;
   std::vector<LaneQueues> lanes_;
-  std::vector<std::uint8_t> lane_of_;  // By connection, where there are several.
+  std::vector<std::uint8_t> lane_of_;  // Indexed by connection, where there are several lanes.
 };
 
 // The time of these bytes at this rate.
 [[nodiscard]] inline Picoseconds time_at(std::uint64_t bits_per_second, std::int64_t wire) {
-  // At most 65,535 B: 5.3e17.
+  // A packet has at most 65,535 B: 5.3e17.
   constexpr std::uint64_t kBitPicoseconds = 8'000'000'000'000;
   const auto bits = static_cast<std::uint64_t>(wire) * kBitPicoseconds;
   return static_cast<Picoseconds>((bits + bits_per_second - 1) / bits_per_second);

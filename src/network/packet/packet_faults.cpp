@@ -39,7 +39,7 @@ void PacketEngine::watch_link(LinkId link) {
   }
 }
 
-// Of a link that got its port.
+// Sets up the losses of a link that got its port.
 void PacketEngine::set_up_losses(LinkId link) {
   PacketLosses& losses = fabric_.losses();
   const double rate = fabric_.options().bit_error_rate;
@@ -52,8 +52,8 @@ void PacketEngine::set_up_losses(LinkId link) {
   }
 }
 
-// Of the packet that the port begins to send: for tests, and for HPCC, which has the port write
-// into it. Whether it arrives; if not, it takes its time on the line all the same.
+// Observes the packet that the port begins to send: for tests, and for HPCC, which has the port
+// write into it. Whether it arrives; if not, it takes its time on the line all the same.
 bool PacketWorker::observe(Port& port, std::uint32_t index, Packet packet, Picoseconds start) {
   if (watch_.is_traced) {
     notes_.starts.push_back({.time = start,

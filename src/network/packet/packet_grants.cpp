@@ -215,7 +215,7 @@ void PacketSenders::on_grant(const Packet& packet, Picoseconds time) {
   resume(id, time);
 }
 
-// As set_timer().
+// Sets the timer as set_timer() does.
 void PacketSenders::set_ask_timer(std::uint32_t id, PacketNotes& notes) {
   const Picoseconds deadline = grants_.deadline(id, credit_of(id));
   if (deadline < grants_.timer(id)) {

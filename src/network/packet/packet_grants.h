@@ -22,8 +22,9 @@ namespace trainyard {
 
 class PacketGrants {
  public:
-  // A connection, numbered from 0, whose data come by the link of this port. Of several with other
-  // settings at one port the largest window holds, from when the pacer first hears of it.
+  // A connection, numbered from 0, whose data come by the link of this port. Where several with
+  // other settings meet at one port, the largest window holds, from when the pacer first hears of
+  // it.
   void add(Port& last, const CreditSettings& settings);
   [[nodiscard]] bool empty() const { return sources_.empty(); }
 
@@ -34,7 +35,7 @@ class PacketGrants {
   }
   // The bytes of those up to `now`, once each.
   [[nodiscard]] std::int64_t take_posted(std::uint32_t connection, Picoseconds now);
-  // Whether a request is due for what the sender lacks and has not asked for.
+  // Returns whether a request is due for what the sender lacks and has not asked for.
   [[nodiscard]] bool must_ask(std::uint32_t connection, const CreditSender& sender) const {
     return sender.asked() > sources_[connection].said;
   }
@@ -44,28 +45,30 @@ class PacketGrants {
   // A grant has come: how many bytes it brings.
   [[nodiscard]] std::int64_t take_grant(std::uint32_t connection, std::uint32_t sum,
                                         const CreditSender& sender, Picoseconds now);
-  // When the request is repeated if nothing is heard; kNeverTime for a sender that lacks nothing.
+  // Returns the time at which the request is repeated if nothing is heard; kNeverTime for a sender
+  // that lacks nothing.
   [[nodiscard]] Picoseconds deadline(std::uint32_t connection, const CreditSender& sender) const;
-  // Of the alarm for that; kNeverTime if there is none.
+  // The time of the alarm for that; kNeverTime if there is none.
   [[nodiscard]] Picoseconds& timer(std::uint32_t connection) { return sources_[connection].timer; }
   // The deadline has come. Whether to ask again, or to give up.
   [[nodiscard]] bool retry(std::uint32_t connection);
 
   // --- Of the target. A request has come. Whether to say once more what has been granted.
   [[nodiscard]] bool take_request(std::uint32_t connection, std::uint32_t number, Picoseconds time);
-  // So many bytes on the line of data that had not come.
+  // Takes so many bytes on the line of data that had not come.
   void on_received(std::uint32_t connection, std::int64_t wire, Picoseconds time);
   // All that was granted to it, modulo 2^32.
   [[nodiscard]] std::uint32_t granted(std::uint32_t connection) const {
     return static_cast<std::uint32_t>(targets_[connection].granted);
   }
-  // By the number in Port::grants: what happens at the end of its link is known up to `time`.
+  // Advances the pacer with the number in Port::grants: what happens at the end of its link is
+  // known up to `time`.
   void advance(std::uint32_t pacer, Picoseconds time) { pacers_[pacer]->now = time; }
-  // When its next grant is due; kNeverTime while nobody asks.
+  // Returns the time at which its next grant is due; kNeverTime while nobody asks.
   [[nodiscard]] Picoseconds deadline(std::uint32_t pacer) const;
   // Makes it. The connection; none if those that ask have fallen silent.
   [[nodiscard]] std::optional<std::uint32_t> grant(std::uint32_t pacer, Picoseconds time);
-  // Of the window for which the port is in the calendar on its behalf.
+  // The start of the window for which the port is in the calendar on the pacer's behalf.
   [[nodiscard]] Picoseconds& noted(std::uint32_t pacer) { return pacers_[pacer]->noted; }
 
  private:
@@ -102,7 +105,7 @@ class PacketGrants {
 
     CreditSettings settings;
     CreditPacer credit;
-    std::vector<std::uint32_t> connections;  // By flow.
+    std::vector<std::uint32_t> connections;  // Indexed by flow.
     Picoseconds now = 0;
     Picoseconds noted = kNeverTime;
   };

@@ -14,8 +14,8 @@ namespace trainyard {
 struct LaneQueues {
   struct Lane {
     Ring<Packet> queue;
-    std::int64_t queued_bytes = 0;    // Of frames.
-    std::uint32_t source = kNoIndex;  // Of its own connections.
+    std::int64_t queued_bytes = 0;    // Bytes of frames.
+    std::uint32_t source = kNoIndex;  // Source of its own connections.
     bool own_turn = false;            // As of a port without lanes.
   };
 
@@ -25,7 +25,7 @@ struct LaneQueues {
   std::uint8_t leaving = 0;  // The lane of Port::leaving.
 
   [[nodiscard]] bool is_paused(std::uint32_t lane) const { return (paused >> lane & 1U) != 0; }
-  // Of one lane, or of all for LaneOptions::kLanes.
+  // Pauses or resumes one lane, or all for LaneOptions::kLanes.
   void set_paused(std::uint32_t lane, bool stop) {
     const unsigned bits = lane == LaneOptions::kLanes ? 0xFFU : 1U << lane;
     paused = static_cast<std::uint8_t>(stop ? paused | bits : paused & ~bits);

@@ -45,7 +45,7 @@ std::uint32_t& PacketFabric::source_of(Port& port, std::uint32_t connection) {
                                 : lanes_[port.lanes].lanes.at(lane_of(connection)).source;
 }
 
-// As next_start() of a port without lanes.
+// Does what next_start() does for a port without lanes.
 Picoseconds PacketWorker::next_lane_start(const Port& port) const {
   const LaneQueues& queues = lanes_[port.lanes];
   Picoseconds earliest = kNeverTime;

@@ -18,7 +18,7 @@ struct LaneOptions {
   std::uint8_t usual = 3;     // The class of connections that name none.
   std::uint8_t lossless = 0;  // Bit i: PFC, where it is on, stops class i. Others may lose packets.
   std::uint8_t strict = 0;    // Bit i: class i goes before all that are not strict.
-  // Of the others: full packets that they may send in a turn. At least 1.
+  // Weights of the other lanes: full packets that they may send in a turn. At least 1.
   std::array<int, kLanes> weights{1, 1, 1, 1, 1, 1, 1, 1};
 
   [[nodiscard]] bool is_lossless(std::uint32_t lane) const { return (lossless >> lane & 1U) != 0; }

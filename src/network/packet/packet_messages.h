@@ -18,9 +18,9 @@
 namespace trainyard {
 
 struct PacketMessage {
-  Picoseconds time = 0;  // Of send().
+  Picoseconds time = 0;  // Time of send().
   std::int64_t size = 0;
-  std::uint64_t order = 0;  // Of send().
+  std::uint64_t order = 0;  // Order of send().
   EventHandler* done = nullptr;
   std::uint64_t token = 0;
   std::uint32_t next = kNoIndex;  // Behind it on the connection, or in the list of free slots.
@@ -59,12 +59,12 @@ class PacketMessages {
 };
 
 struct PacketCounts {
-  std::uint64_t messages = 0;  // Whose last packet left the source.
+  std::uint64_t messages = 0;  // Messages whose last packet left the source.
   std::uint64_t completed = 0;
-  std::int64_t bytes = 0;         // Of messages that left.
+  std::int64_t bytes = 0;         // Bytes of messages that left.
   std::uint64_t packet_hops = 0;  // Data packets.
   std::uint64_t windows = 0;
-  std::uint64_t exact_windows = 0;  // Of single switches.
+  std::uint64_t exact_windows = 0;  // Windows of single switches.
   std::uint64_t acks = 0;
   std::uint64_t cnps = 0;
   std::uint64_t reordered = 0;  // Packets that came before one with a lower number.
@@ -90,8 +90,8 @@ struct PacketFailure {
   friend auto operator<=>(const PacketFailure&, const PacketFailure&) = default;
 };
 
-// What whoever works in windows notes for all: counters are summed when they are asked for, the
-// rest is taken at the end of the window; alarms are those of its own ports.
+// Notes of a worker for all: counters are summed when they are asked for, the rest is taken at the
+// end of the window; alarms are those of its own ports.
 struct PacketNotes {
   struct Whole {
     Picoseconds time;

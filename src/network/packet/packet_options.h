@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the packet engine is told beside the topology. docs/models/packet.md says what each means.
+// Holds the settings of the packet engine beside the topology.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@
 
 namespace trainyard {
 
-// When a switch of the fabric hands a packet to its next port: once it has all of it, or once it
-// has the header and the next port cannot run out of bytes.
+// The moment at which a switch of the fabric hands a packet to its next port: once it has all of
+// it, or once it has the header and the next port cannot run out of bytes.
 enum class Forwarding : std::uint8_t { StoreAndForward, CutThrough };
 
-// What the bandwidth of a link in the topology is: what a long transfer of full packets gets, as
-// LinkSpec says it, or the rate of the line, of which headers take their part.
+// The meaning of a link's bandwidth in the topology: the rate of a long transfer of full packets,
+// as LinkSpec says it, or the rate of the line, of which headers take their part.
 enum class RateMeaning : std::uint8_t { Payload, Line };
 
 // Built in, or as a file states it (PacketOptions::profile).
@@ -45,8 +45,8 @@ enum class EcnPreset : std::uint8_t {
   Nscc,   // ultraethernet/uet-htsim: 30 and 120 kB at 100 Gb/s, 100 %.
 };
 
-// What ends of connections do about packets that are lost. None: whoever misses one takes nothing
-// more of the connection.
+// The reaction of a connection's ends to lost packets. None: whoever misses one takes nothing more
+// of the connection.
 enum class Retransmission : std::uint8_t {
   None,
   GoBackN,          // RoCE and InfiniBand (hw/transport/go_back_n.h).
@@ -63,7 +63,7 @@ struct LinkFailure {
 // (hw/switch/slow_receiver.h): what arrives at its adapter from `from` on and before `until`. From
 // then on it has room for everything again.
 struct SlowHost {
-  NodeId node;  // That links of the fabric lead to.
+  NodeId node;  // Node that links of the fabric lead to.
   SlowReceiverSettings receiver;
   SimTime from{};
   SimTime until = SimTime::max();
@@ -77,31 +77,32 @@ struct PacketOptions {
   Forwarding forwarding = Forwarding::StoreAndForward;
 
   CongestionControl control = CongestionControl::None;
-  std::optional<ControlProfile> profile{};  // Of CongestionControl::Profile, and of no other.
+  std::optional<ControlProfile> profile{};  // Set for CongestionControl::Profile, and for no other.
   EcnPreset ecn = EcnPreset::Off;
-  std::optional<MarkingPreset> marking = {};  // Of a file, instead of `ecn`.
+  std::optional<MarkingPreset> marking = {};  // Preset of a file, instead of `ecn`.
   bool pfc = false;
   // Several classes of data, each with queues and pauses of its own; without them there is one.
   std::optional<LaneOptions> lanes = {};
   // Switches of the fabric choose the ports of data. PacketNetwork has them do so where the routing
   // is adaptive, and refuses this where it is not.
   std::optional<AdaptiveOptions> adaptive = {};
-  // Of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve where
-  // that is more; without PFC queues have no limit.
+  // Buffer of each switch of the fabric. 0: with PFC 32 MiB, or four times what its ports reserve
+  // where that is more; without PFC queues have no limit.
   Bytes buffer{};
-  // Credits from hop to hop: a link's sender sends no more than its far end has room for. Of each
-  // link of the fabric, as InfiniBand has them (0: none; not with PFC), and of each one inside
-  // servers, where it comes on top of what keeps the link busy (0: adapters take everything).
+  // Credits from hop to hop: a link's sender sends no more than its far end has room for. The
+  // credits of each link of the fabric, as InfiniBand has them (0: none; not with PFC), and of each
+  // one inside servers, where it comes on top of what keeps the link busy (0: adapters take
+  // everything).
   Bytes fabric_credits{};
   Bytes server_credits{};
-  // Of the threshold of an ingress group with PFC: 2^this of what is free; and without PFC of an
-  // egress queue.
+  // Threshold of an ingress group with PFC: 2^this of what is free; and without PFC of an egress
+  // queue.
   int alpha_exponent = -3;
   int lossy_alpha_exponent = 0;
   AdmissionRule admission = AdmissionRule::Guaranteed;
-  // With PFC, what a group owns beside the shared part and its headroom, and how far below its
-  // threshold it must be to let the sender go on.
-  // Source: alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
+  // Bytes that a group owns with PFC beside the shared part and its headroom, and how far below its
+  // threshold it must be to let the sender go on. Source:
+  // alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc.
   Bytes reserve{4096};
   Bytes resume_offset{3072};
   HeadroomRule headroom = HeadroomRule::Standard;
@@ -111,17 +112,18 @@ struct PacketOptions {
   int packets_per_ack = 0;
 
   Retransmission retransmission = Retransmission::None;
-  RetrySettings retry = {};  // Of GoBackN.
-  // Of SelectiveRepeat. Window 0: as many packets as the path holds, its rate times the time of a
+  RetrySettings retry = {};  // For GoBackN.
+  // For SelectiveRepeat. Window 0: as many packets as the path holds, its rate times the time of a
   // full packet to the target and of its ACK back on idle links.
   SelectiveSettings selective = {.window = 0};
-  // Of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
+  // Bit error rate of links of the fabric: a packet of n bits is lost with 1 - (1 - rate)^n.
   double bit_error_rate = 0.0;
-  std::vector<SlowHost> slow_hosts{};             // With PFC only.
-  std::optional<WatchdogSettings> watchdog = {};  // Of the ports of switches; with PFC only.
-  std::vector<LinkFailure> failures{};            // PacketEngine::fail_link() for each.
-  // So long after a failure connections over it take another one of the paths that are left. Only
-  // with retransmission; without a time they stay where they are.
+  std::vector<SlowHost> slow_hosts{};  // With PFC only.
+  std::optional<WatchdogSettings> watchdog =
+      {};                               // Watchdog of the ports of switches; with PFC only.
+  std::vector<LinkFailure> failures{};  // PacketEngine::fail_link() for each.
+  // Time after a failure at which connections over it take another one of the paths that are left.
+  // Only with retransmission; without a time they stay where they are.
   std::optional<SimTime> convergence = {};
   std::uint64_t seed = 1;
   // The fabric is cut into as many parts, which are worked through side by side. From 1 to
@@ -134,21 +136,22 @@ struct PacketOptions {
   // Instead of what the profiles, the preset and 802.1Qbb say, where they are given: for studies of
   // parameters. The line rate of `dcqcn` is not looked at.
   std::optional<DcqcnSettings> dcqcn = {};
-  std::optional<RedProfile> red = {};        // Of all ports, whatever `ecn` and `marking` say.
-  std::optional<Bytes> fixed_headroom = {};  // Of an ingress group.
-  // What is observed beside counters, which costs time and memory and changes nothing: for how long
+  std::optional<RedProfile> red = {};  // Profile of all ports, whatever `ecn` and `marking` say.
+  std::optional<Bytes> fixed_headroom = {};  // Headroom of an ingress group.
+  // Observations beside counters, which cost time and memory and change nothing: for how long
   // queues had how many bytes; queues and rates at multiples of an interval, never if it is 0.
   bool queue_times = false;
   SimTime sample_every{};
 
-  // For tests that neither changes anything: every switch is worked through event by event, also
-  // where nothing can reach a threshold; and windows are no longer than this (0: as the links
+  // Settings of tests that neither changes anything: every switch is worked through event by event,
+  // also where nothing can reach a threshold; and windows are no longer than this (0: as the links
   // allow).
   bool always_exact = false;
   SimTime longest_window{};
 };
 
-// What a RoCE fabric has that is set up as vendors advise: DCQCN as NICs do it, marking, PFC.
+// Returns the options of a RoCE fabric that is set up as vendors advise: DCQCN as NICs do it,
+// marking, PFC.
 [[nodiscard]] PacketOptions roce_options();
 
 // The control of this name that is built in, if there is one: the others are files.
@@ -170,8 +173,8 @@ void check_control(const PacketOptions& options);
 [[nodiscard]] std::vector<std::string_view> ecn_names();
 // The thresholds of a preset that marks, at a port of this rate.
 [[nodiscard]] RedProfile red_profile(EcnPreset preset, Bandwidth rate);
-// What marks at a port of this rate, if anything does. Throws ConfigError if the marking is a table
-// without this rate.
+// Returns the profile that marks at a port of this rate, if any does. Throws ConfigError if the
+// marking is a table without this rate.
 [[nodiscard]] std::optional<RedProfile> red_profile(const PacketOptions& options, Bandwidth rate);
 
 // Bytes that a switch or adapter reads of a packet before it can send it on.

@@ -14,7 +14,7 @@
 namespace trainyard {
 
 void check_pauses(const PacketOptions& options) {
-  // At less a large buffer would take longer than time has picoseconds.
+  // A slower drain would take longer for a large buffer than time has picoseconds.
   constexpr Bandwidth kLeastDrain(1'000'000);
   constexpr Bytes kMostBuffer = mib(64);
   if (!options.pfc && (options.watchdog || !options.slow_hosts.empty())) {
@@ -94,7 +94,8 @@ Picoseconds PortGuard::next_poll(Picoseconds now) const {
 
 // From here on: what the engine does with them.
 
-// Where a link leads from a host that pauses into the fabric, and where a switch sends.
+// Sets up pauses where a link leads from a host that pauses into the fabric, and where a switch
+// sends.
 void PacketFabric::set_up_pauses(Port& port, const Link& link) {
   const auto found = std::ranges::find_if(options_.slow_hosts, [&](const SlowHost& host) {
     return host.node == link.source && link.spec.kind == LinkKind::Network;
@@ -116,7 +117,7 @@ void PacketFabric::set_up_pauses(Port& port, const Link& link) {
   }
 }
 
-// Before any path, so that each has a position of its own.
+// Adds hosts before any path, so that each has a position of its own.
 void PacketFabric::add_hosts() {
   for (const SlowHost& host : options_.slow_hosts) {
     const std::size_t before = hosts_.size();
@@ -181,7 +182,7 @@ void PacketWorker::let_go_on(Port& port, Picoseconds start) {
   }
 }
 
-// As next_start(), of a port that something stops, or whose host pauses.
+// Does what next_start() does for a port that something stops, or whose host pauses.
 Picoseconds PacketWorker::next_stopped_start(const Port& port) const {
   Picoseconds start = kNeverTime;
   if (port.lanes != kNoIndex) {
@@ -251,7 +252,7 @@ void PacketWorker::drop_queue(Port& port, std::uint32_t index, Picoseconds now,
   note_queue(port, index, now);
 }
 
-// Whether a storm loses the packet: what leaves by a port in one, and what has come by it.
+// Returns whether a storm loses the packet: what leaves by a port in one, and what has come by it.
 bool PacketWorker::loses_in_storm(Port& port, const Packet& packet, const PacketSwitch& node) {
   const auto is_dropping = [&](std::uint32_t number) {
     return number < node.dropping.size() && node.dropping[number];

@@ -21,21 +21,23 @@ struct PacketOptions;
 // Throws ConfigError for hosts and watchdogs that make no sense, or do not go with other options.
 void check_pauses(const PacketOptions& options);
 
-// At the port that leads from the host into the fabric.
+// The state at the port that leads from the host into the fabric.
 struct PausingHost {
   SlowReceiver receiver;
   Picoseconds from = 0;
   Picoseconds until = kNeverTime;
-  std::uint32_t position = 0;  // Of the port in the list of all paths: packets find it by that.
+  // Place of the port in the list of all paths: packets find it by that.
+  std::uint32_t position = 0;
 
   [[nodiscard]] bool counts(Picoseconds arrival) const {
     return arrival >= from && arrival < until;
   }
-  // When it lets the switch go on if nothing more arrives; kNeverTime if it does not stop it.
+  // Returns the time at which it lets the switch go on if nothing more arrives; kNeverTime if it
+  // does not stop it.
   [[nodiscard]] Picoseconds resume_time() const;
 };
 
-// Of a port of a switch: for how long it has been paused in each poll interval.
+// Records for how long a port of a switch has been paused in each poll interval.
 class PortGuard {
  public:
   explicit PortGuard(const WatchdogSettings& settings) : settings_(settings) {}
@@ -45,17 +47,18 @@ class PortGuard {
   void on_pause(Picoseconds now, std::uint64_t packets);
   void on_resume(Picoseconds now, Picoseconds since, std::uint64_t packets);
 
-  // What is so when the port is polled.
+  // The state of the port when it is polled.
   struct Polled {
     bool is_paused = false;
     Picoseconds since = 0;  // If it is.
     std::uint64_t packets = 0;
     bool has_packets = false;
   };
-  // At `now`, the end of an interval.
+  // Polls at `now`, the end of an interval.
   PauseWatchdog::Verdict poll(Picoseconds now, const Polled& polled);
 
-  // Whether polling it could change anything, for a port that is paused or has packets, or not.
+  // Returns whether polling it could change anything, for a port that is paused or has packets, or
+  // not.
   [[nodiscard]] bool is_of_interest(bool is_paused, bool has_packets) const {
     return dog_.in_storm() ? !is_paused : is_paused && has_packets;
   }
@@ -72,7 +75,7 @@ class PortGuard {
 
   WatchdogSettings settings_;
   PauseWatchdog dog_;
-  // Of the interval in which something has changed last.
+  // The interval in which something has changed last.
   Picoseconds interval_ = -1;
   bool began_paused_ = false;
   std::uint64_t packets_ = 0;  // When it began, if it began paused.

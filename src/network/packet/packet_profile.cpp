@@ -30,6 +30,7 @@ class Section {
   ConfigNode node_;
 };
 
+// Takes a control that is built in by its name, or that of the profile.
 void take_control(const ControlProfile& control, const ConfigNode& node, PacketOptions& options) {
   if (const auto built_in = built_in_control(node.as_string())) {
     options.control = *built_in;
@@ -130,7 +131,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   options.retransmission = retransmission_of(transport.rdma.recovery);
   options.retry = transport.rdma.retry;
   options.selective = transport.rdma.selective;
-  options.selective.window = 0;  // By the path of each connection.
+  options.selective.window = 0;  // Sized by the path of each connection.
   take_control(transport.control, root.required("control"), options);
   if (transport.adaptive) {
     try {

@@ -220,8 +220,9 @@ void check_retransmission(const PacketOptions& options) {
 
 // From here on: what the ends of the engine's connections do with it.
 
-// Of selective repeat on this path. Where packets overtake each other as many of them may be under
-// way once more as the path holds, and so many may come before one counts as lost.
+// Returns the settings of selective repeat on this path. Where packets overtake each other as many
+// of them may be under way once more as the path holds, and so many may come before one counts as
+// lost.
 SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint64_t rate,
                                                bool is_spread) const {
   SelectiveSettings settings = fabric_.options().selective;
@@ -239,7 +240,7 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
   return settings;
 }
 
-// How long a window may be, so that no timeout is shorter.
+// Adds both ends; returns how long a window may be, so that no timeout is shorter.
 Picoseconds PacketSenders::add_reliable(const PacketPath& path, std::uint64_t rate) {
   const PacketOptions& options = fabric_.options();
   const bool is_repeat = options.retransmission == Retransmission::SelectiveRepeat;

@@ -40,15 +40,15 @@ class ReliableConnection {
     bool ends_message = false;
     bool is_again = false;
   };
-  // What the target says to a packet.
+  // The target's answer to a packet.
   struct Answer {
     bool is_new = false;  // The packet had not come before.
     bool is_sent = false;
     bool is_nak = false;
-    std::uint32_t number = 0;  // That it carries.
+    std::uint32_t number = 0;  // Number that it carries.
   };
 
-  // What an ACK has told: all packets before `next` have come, and this one.
+  // The news of an ACK: all packets before `next` have come, and this one.
   struct Heard {
     bool is_new = false;
     Psn next = 0;
@@ -60,9 +60,10 @@ class ReliableConnection {
   // None.
   ReliableConnection(const PacketOptions& options, const SelectiveSettings& selective);
 
-  // Of both ends, between windows. Adds a message, to be sent from `time` on, which must not fall.
+  // The next functions serve both ends, between windows. Adds a message, to be sent from `time` on,
+  // which must not fall.
   void add(std::int64_t size, Picoseconds time, std::uint64_t order);
-  // Of the source. Messages of times up to `now` may be sent.
+  // The next functions serve the source. Messages of times up to `now` may be sent.
   void post_due(Picoseconds now);
   [[nodiscard]] bool can_send() const;
   // The packet that send() would send.
@@ -72,19 +73,19 @@ class ReliableConnection {
   Heard on_answer(std::uint32_t number, bool is_nak, Picoseconds now);
   // Go-back-N goes on with the packet next().number, and waits for no other one.
   [[nodiscard]] std::optional<Psn> goes_back_to() const;
-  // To be called when deadline() has come; kNeverTime if nothing is waited for.
+  // on_timeout() must be called when deadline() has come; kNeverTime if nothing is waited for.
   void on_timeout();
   [[nodiscard]] Picoseconds deadline() const;
   // There were too many retries in a row: nothing is sent any more.
   [[nodiscard]] bool has_failed() const;
-  // Of the message whose packets go out for the first time, or of the last one.
+  // Returns the order of the message whose packets go out for the first time, or of the last one.
   [[nodiscard]] std::uint64_t order() const;
   // Payload of that message that went out so far, once; nothing between messages.
   [[nodiscard]] std::int64_t begun() const;
   // Everything before this has come, as far as the source knows.
   [[nodiscard]] Psn acked() const { return source_.acked; }
 
-  // Of the target. A packet with this number has come.
+  // Takes a packet with this number at the target. A packet with this number has come.
   [[nodiscard]] Answer on_packet(std::uint32_t lower, bool ends_message, int packets_per_ack);
   // Messages of which all packets have come, since the last call.
   [[nodiscard]] std::uint32_t take_completed();
@@ -114,16 +115,16 @@ class ReliableConnection {
   };
   struct alignas(64) Source {
     std::variant<GoBackNSource, SelectiveSource> rules;
-    Ring<Span> spans = {};     // Of messages that are not acknowledged as a whole.
+    Ring<Span> spans = {};     // Spans of messages that are not acknowledged as a whole.
     std::uint32_t posted = 0;  // So many of them may be sent.
-    Psn end = 0;               // Of all messages.
+    Psn end = 0;               // End of all messages.
     Psn sent = 0;              // One beyond the highest that was ever sent.
     Psn acked = 0;
     std::uint64_t timeouts = 0;
   };
   struct alignas(64) Target {
     std::variant<GoBackNReceiver, SelectiveReceiver> rules;
-    Ring<Psn> ends = {};          // Of messages that are not complete.
+    Ring<Psn> ends = {};          // Ends of messages that are not complete.
     std::uint32_t next_said = 0;  // SelectiveRepeat: the number of the next ACK.
   };
 
@@ -134,13 +135,13 @@ class ReliableConnection {
   [[nodiscard]] Piece piece_of(Psn number) const;
   [[nodiscard]] Psn packets_of(std::int64_t size) const;
   [[nodiscard]] Psn end_of(const Span& span) const { return span.first + packets_of(span.size); }
-  // Of the message that the packet belongs to, among the spans.
+  // Returns the place of the message that the packet belongs to, among the spans.
   [[nodiscard]] std::uint32_t place_of(Psn number) const;
 
   std::int64_t mtu_;
   Source source_;
   Target target_;
-  Handover<Statement> said_;  // By ACKs that have not come yet.
+  Handover<Statement> said_;  // Statements of ACKs that have not come yet.
 };
 
 // Something that a port is told at a time of its own, after all that arrives at that instant.

@@ -19,13 +19,13 @@ namespace trainyard {
 
 class PacketEngine;
 
-// Of queues and of rates together: half a gigabyte while the file is made.
+// Limit for samples of queues and of rates together: half a gigabyte while the file is made.
 inline constexpr std::size_t kMostSamples = 5'000'000;
 
-// What the engine asks after each window.
+// Takes samples when the engine asks after each window.
 class PacketSampler {
  public:
-  // At multiples of `interval`; never if that is zero.
+  // Samples at multiples of `interval`; never if that is zero.
   explicit PacketSampler(SimTime interval)
       : interval_(interval.picoseconds()), due_(interval_ > 0 ? interval_ : kNeverTime) {}
 
@@ -33,7 +33,7 @@ class PacketSampler {
   // The border at the end of a window. This and the others throw ConfigError for more samples than
   // kMostSamples.
   void take_at(const PacketEngine& engine, Picoseconds border);
-  // Nothing happened up to `border`.
+  // Takes the samples up to `border`, until which nothing happened.
   void take_until(const PacketEngine& engine, Picoseconds border);
 
   [[nodiscard]] bool is_on() const { return interval_ > 0; }
@@ -41,14 +41,14 @@ class PacketSampler {
   [[nodiscard]] PacketSamples samples(const PacketEngine& engine, Picoseconds end) const;
 
  private:
-  // Whether there was anything to see.
+  // Returns whether there was anything to see.
   bool take(const PacketEngine& engine, Picoseconds time);
 
   Picoseconds interval_;
   Picoseconds due_;
   Picoseconds before_ = 0;
-  std::vector<bool> was_seen_;      // By port: at the sample before.
-  std::vector<std::int64_t> sent_;  // By connection: payload up to then.
+  std::vector<bool> was_seen_;      // Indexed by port: seen at the sample before.
+  std::vector<std::int64_t> sent_;  // Payload by connection up to the sample before.
   PacketSamples samples_;
 };
 

@@ -78,7 +78,7 @@ std::uint32_t PacketFabric::switch_of(NodeId node) {
   const auto is_lossless = [&](std::uint32_t lane) {
     return options_.pfc && (!options_.lanes || options_.lanes->is_lossless(lane));
   };
-  std::vector<IngressLimits> limits;  // Of each port, in each of its lanes that have any.
+  std::vector<IngressLimits> limits;  // Limits of each port, in each of its lanes that have any.
   Bytes owned;
   for (const LinkId out : links) {
     limits.push_back(options_.pfc ? ingress_limits(topology_.link(link_back(out)))
@@ -152,7 +152,7 @@ void PacketFabric::set_up_switch(Port& port, const Link& link) {
   }
 }
 
-// That every port that marks has thresholds, before anything runs.
+// Checks that every port that marks has thresholds, before anything runs.
 void PacketFabric::check_marking() const {
   for (std::uint32_t number = 0; options_.marking && number < topology_.link_count(); ++number) {
     const Link& link = topology_.link(LinkId(number));
@@ -182,8 +182,8 @@ void PacketWorker::run_switch(std::uint32_t number) {
   }
 }
 
-// Whether no group reaches its threshold in this window, whatever the order of arrivals and even if
-// nothing left: all that comes is taken from what is free first.
+// Returns whether no group reaches its threshold in this window, whatever the order of arrivals and
+// even if nothing left: all that comes is taken from what is free first.
 bool PacketWorker::is_calm(const PacketSwitch& node) {
   if (!fabric_.has_bounds() || fabric_.has_lossy_lane()) {
     return !fabric_.has_bounds();
@@ -224,7 +224,7 @@ bool PacketWorker::is_calm(const PacketSwitch& node) {
   return true;
 }
 
-// What a packet that waits at the port, or leaves it, is charged to.
+// Returns the place that a packet is charged to which waits at the port, or leaves it.
 BufferPlace PacketWorker::place_of(const Port& port, const Packet& packet) const {
   return {.in_port = entries_[packet.position],
           .out_port = port.out,
@@ -323,7 +323,7 @@ void PacketWorker::run_exactly(PacketSwitch& node) {
   }
 }
 
-// What happens in this window as far as it is known when it begins.
+// Collects what happens in this window as far as it is known when it begins.
 void PacketWorker::collect(PacketSwitch& node) {
   exact_arrivals_.clear();
   events_.clear();

@@ -25,27 +25,28 @@ namespace trainyard {
 
 struct PacketSwitch {
   SharedBuffer buffer;
-  std::vector<std::uint32_t> ports;   // That send from here, in use.
+  std::vector<std::uint32_t> ports;   // Ports that send from here, in use.
   std::int64_t open_limit = 0;        // SwitchLoad::limit as long as it is open.
   std::uint64_t visited = kNoWindow;  // The window in which it was last not open.
   std::uint32_t stopped = 0;          // Groups whose sender was told to stop.
   std::uint32_t to_send = 0;          // PFC frames that wait for their port.
-  // Of watchdogs: ports whose packets are lost, by number and how many; the last window in which
-  // one of them is polled.
+  // State of watchdogs: ports whose packets are lost, by number and how many; the last window in
+  // which one of them is polled.
   std::vector<bool> dropping = {};
   std::uint32_t storms = 0;
   std::uint64_t polled = kNoWindow;
-  // Where it chooses ports: what it gets in this window and has not chosen one for.
+  // Chooser of a switch that chooses ports, and what it gets in this window and has not chosen one
+  // for.
   std::optional<PortChooser> chooser = {};
   std::vector<Due> undecided = {};
 };
 
-// What is looked at for every packet, apart from the rest, and from those of other workers.
+// Keeps what is read for every packet apart from the rest, and from that of other workers.
 struct alignas(64) SwitchLoad {
   // Bytes in its queues and on their way into them in this window.
   std::int64_t held = 0;
-  // As long as it holds no more than this, no group can reach its threshold. Negative once the
-  // buffer is counted.
+  // As long as the switch holds no more than this, no group can reach its threshold. Negative once
+  // the buffer is counted.
   std::int64_t limit = 0;
 
   [[nodiscard]] bool is_open() const { return held <= limit; }

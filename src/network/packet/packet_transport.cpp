@@ -165,7 +165,7 @@ Packet PacketSenders::next_of(std::uint32_t id, PacketNotes& notes) {
           .flags = ends_message ? Packet::kEndsMessage : std::uint8_t{0}};
 }
 
-// After a packet began at `start`: when the next one may.
+// Sets when the next packet may begin, after one began at `start`.
 void PacketSenders::pace(SendingEnd& end, const Packet& packet, Picoseconds start) {
   if (end.is_paced || end.was_cut) {
     std::uint64_t rate = end.rate;
@@ -273,7 +273,7 @@ double PacketSenders::rate_at(std::uint32_t id, Picoseconds time) const {
   if (control_ || !ends_[id].was_cut) {
     return std::min(rate(id, time), line);
   }
-  DcqcnReaction reaction = reactions_[id].dcqcn;  // Who looks must not change anything.
+  DcqcnReaction reaction = reactions_[id].dcqcn;  // An observer must not change anything.
   reaction.advance(SimTime(time));
   return std::min(reaction.current(), line);
 }
@@ -402,7 +402,7 @@ PacketPath PacketTargets::way_back(const ReceivingEnd& end, std::uint32_t id,
   return {.reverse = end.reverse, .hops = end.hops};
 }
 
-// What is said to a packet: a CNP if it is marked,
+// Answers a packet: a CNP if it is marked,
 void PacketTargets::answer_mark(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                 PacketAnswers& answers, PacketNotes& notes) const {
   if (packet.has(Packet::kMarked) && sends_cnps_ &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of connections. What an end knows is written by whoever works for the port at which
-// it is: the source's at the first port of the path, the target's at the last one, whose link is a
+// The two ends of connections. The state of an end is written by the worker of the port at which it
+// is: the source's at the first port of the path, the target's at the last one, whose link is a
 // FIFO, so that what comes at its end is known when a packet begins there. One end knows of the
 // other only by packets, and by the list of messages, which changes between windows only.
 #pragma once
@@ -26,8 +26,8 @@ namespace trainyard {
 // Cutting messages into packets, pacing, and what ACKs and CNPs change.
 class PacketSenders {
  public:
-  // Of what is sent again `reliable` has both ends, by connection; empty without retransmission.
-  // So has `grants` of receiver credits; empty without them.
+  // Takes `reliable`, which has both ends of each connection, by connection; empty without
+  // retransmission. So has `grants` of receiver credits; empty without them.
   PacketSenders(PacketFabric& fabric, const PacketMessages& messages,
                 std::vector<ReliableConnection>& reliable, PacketGrants& grants);
 
@@ -46,28 +46,29 @@ class PacketSenders {
       control_->spread(connection);
     }
   }
-  // Of a message that was sent now, behind all others of the connection. Whether the port where it
-  // begins may have something to send that it had not.
+  // Posts a message that was sent now, behind all others of the connection. Whether the port where
+  // it begins may have something to send that it had not.
   [[nodiscard]] bool post(std::uint32_t connection, std::uint32_t slot, PacketNotes& notes);
 
-  // When one of the connections that begin at a port may send; kNeverTime if none has anything.
+  // Returns the time at which one of the connections that begin at a port may send; kNeverTime if
+  // none has anything.
   [[nodiscard]] Picoseconds earliest(std::uint32_t source) const {
     return sources_[source].earliest();
   }
-  // Whether the connection whose turn it is has room in its window; those that do not leave the
-  // line. True under controls that have none.
+  // Returns whether the connection whose turn it is has room in its window; those that do not leave
+  // the line. True under controls that have none.
   [[nodiscard]] bool has_turn(std::uint32_t source, Picoseconds start) {
     return !control_ || has_room(source, start);
   }
   // The next packet of the connection whose turn it is. Nothing if an ACK has come since.
   [[nodiscard]] std::optional<Packet> take(std::uint32_t source, Picoseconds start,
                                            PacketNotes& notes);
-  // After it began at `start`: the connection takes its next turn when it may.
+  // Lets the connection take its next turn when it may, after a packet began at `start`.
   void go_on(const Port& port, const Packet& packet, Picoseconds start, PacketNotes& notes);
   // An ACK, a CNP, a grant or an alarm has come. A control packet that it makes the source send.
   [[nodiscard]] std::optional<Packet> on_notice(const Packet& packet, Picoseconds time,
                                                 PacketNotes& notes);
-  // Whether ACKs are listened to.
+  // Returns whether ACKs are listened to.
   [[nodiscard]] bool hears_acks() const;
   // Drops the alarms at the head that are void, so that the next one is something to wait for.
   void settle(PacketNotes& notes);
@@ -91,17 +92,18 @@ class PacketSenders {
   [[nodiscard]] std::uint32_t packets(std::uint32_t connection) const {
     return ends_[connection].sequence;
   }
-  // Of messages that have left, and of the one that leaves.
+  // Returns the payload of messages that have left, and of the one that leaves.
   [[nodiscard]] std::int64_t payload_sent(std::uint32_t connection) const;
-  // To which it is limited: as of its last packet, or at `time`, and not above its line.
+  // Returns the rate to which it is limited: as of its last packet, or at `time`, and not above its
+  // line.
   [[nodiscard]] double rate(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] double rate_at(std::uint32_t connection, Picoseconds time) const;
-  // Of messages that left, and by port.
+  // Returns the payload of messages that left, in all and by port.
   [[nodiscard]] std::int64_t payload_left(std::uint32_t connection) const {
     return ends_[connection].sent_bytes;
   }
   void add_payload(std::uint32_t connection, std::vector<std::int64_t>& bytes) const;
-  // If what controls the senders is a profile.
+  // Returns the control of the senders if it is a profile.
   [[nodiscard]] PacketControl* control() { return control_ ? &*control_ : nullptr; }
   [[nodiscard]] const PacketControl* control() const { return control_ ? &*control_ : nullptr; }
 
@@ -109,18 +111,18 @@ class PacketSenders {
   struct alignas(64) SendingEnd {
     std::int64_t unsent = 0;     // Bytes of the message `sending`.
     Picoseconds next_start = 0;  // Pacing: the next packet begins no sooner.
-    std::uint64_t rate = 0;      // That its own stage of the path carries, bits per second.
+    std::uint64_t rate = 0;      // Rate of its own stage of the path, bits per second.
     std::uint32_t path = 0;      // First position.
     std::uint32_t port = 0;      // The first of the path.
     std::uint32_t sequence = 0;
-    std::uint32_t sending = kNoIndex;  // Of its messages.
+    std::uint32_t sending = kNoIndex;  // Message that it sends.
     std::uint32_t last = kNoIndex;
     std::uint32_t source = 0;  // In which it waits for its turn.
     std::uint8_t hops = 0;
     bool is_paced = false;
     bool was_cut = false;         // A CNP has come.
     bool is_in_line = false;      // Retransmission: at the port where it begins.
-    std::int64_t sent_bytes = 0;  // Of messages that left.
+    std::int64_t sent_bytes = 0;  // Bytes of messages that left.
   };
   static_assert(sizeof(SendingEnd) == 64);
 
@@ -171,10 +173,11 @@ class PacketSenders {
   std::vector<PacketSource> sources_;
   std::vector<SendingEnd> ends_;
   std::vector<PacketSpray> sprays_;
-  std::vector<std::uint32_t> spray_of_;  // By connection, up to the last one with several paths.
-  std::vector<Reaction> reactions_;      // By connection, if there is such control.
-  std::map<std::uint64_t, DcqcnSettings> settings_;  // By rate.
-  std::vector<Picoseconds> timers_;                  // By connection: of the alarm for its timeout.
+  // Indexed by connection, up to the last one with several paths.
+  std::vector<std::uint32_t> spray_of_;
+  std::vector<Reaction> reactions_;  // Indexed by connection, if there is such control.
+  std::map<std::uint64_t, DcqcnSettings> settings_;  // Settings by rate.
+  std::vector<Picoseconds> timers_;  // Time of the alarm for the timeout of each connection.
   std::optional<PacketControl> control_;
 };
 
@@ -192,10 +195,10 @@ struct AdaptiveWays {
   std::uint32_t first = 0;
   std::uint32_t others = 0;
   std::uint32_t count = 0;
-  std::vector<std::int64_t> packets = {};  // That came by each.
+  std::vector<std::int64_t> packets = {};  // Packets that came by each path.
 };
 
-// What has come, and what is said to it: a CNP to a marked packet, and ACKs.
+// Models the receiving end: what has come, and the answers, a CNP to a marked packet, and ACKs.
 class PacketTargets {
  public:
   PacketTargets(const PacketFabric& fabric, const PacketMessages& messages,
@@ -213,7 +216,7 @@ class PacketTargets {
   // Adds the payload that the source has sent, by port: as packets that have come share it.
   void add_payload(std::uint32_t connection, std::int64_t sent,
                    std::vector<std::int64_t>& bytes) const;
-  // Of a connection that begins at this position.
+  // Returns the path of a connection that begins at this position.
   [[nodiscard]] PacketPath path(std::uint32_t connection, std::uint32_t first) const {
     return {.first = first, .reverse = ends_[connection].reverse, .hops = ends_[connection].hops};
   }
@@ -225,21 +228,21 @@ class PacketTargets {
   // A data packet is at the end of its path at `time`.
   [[nodiscard]] PacketAnswers take(const Packet& packet, Picoseconds time, PacketNotes& notes);
 
-  // packet_grants.cpp. What is granted to the connection, as its source is told at `time`.
+  // packet_grants.cpp. Tells the source at `time` what is granted to the connection.
   [[nodiscard]] Packet grant_packet(std::uint32_t connection, Picoseconds time) const;
   [[nodiscard]] PacketGrants& grants() { return grants_; }
 
   [[nodiscard]] std::uint32_t cnps(std::uint32_t connection) const {
     return ends_[connection].cnps;
   }
-  // Whether it has messages to complete.
+  // Returns whether it has messages to complete.
   [[nodiscard]] bool is_busy(std::uint32_t connection) const {
     return ends_[connection].oldest != kNoIndex;
   }
 
  private:
   struct alignas(64) ReceivingEnd {
-    std::uint32_t oldest = kNoIndex;  // Of its messages.
+    std::uint32_t oldest = kNoIndex;  // Oldest of its messages.
     std::uint32_t reverse = 0;        // First position of the way back.
     std::uint32_t unanswered = 0;
     std::uint32_t expected = 0;  // The next packet, where packets may be lost for good.
@@ -270,7 +273,7 @@ class PacketTargets {
   bool can_lose_;
   bool has_way_back_;
   bool sends_cnps_ = false;
-  bool answers_each_ = false;  // Of packets that may overtake each other.
+  bool answers_each_ = false;  // True for packets that may overtake each other.
   Picoseconds cnp_interval_ = 0;
   std::uint32_t packets_per_ack_;
   std::vector<ReceivingEnd> ends_;

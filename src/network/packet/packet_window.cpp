@@ -54,7 +54,7 @@ void PacketWorker::run(std::uint64_t number, Workers workers, std::uint64_t roun
   senders_.settle(notes_);
 }
 
-// Those of switches that are not open are left to run_switch().
+// Runs ports; those of switches that are not open are left to run_switch().
 void PacketWorker::run_ports() {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     if (i + kAhead < active_.size()) {
@@ -83,7 +83,7 @@ void PacketWorker::run_ports() {
   }
 }
 
-// To the ports that take it: what links of this part bring.
+// Hands to ports what links of this part bring.
 void PacketWorker::hand_out() {
   const auto count = static_cast<std::uint32_t>(gets_.size());
   for (std::uint32_t slot = 0; slot < count; ++slot) {
@@ -106,7 +106,7 @@ void PacketWorker::put_in_order(Port& port, std::uint32_t slot) {
   *place = slot;
 }
 
-// To the port that takes it.
+// Hands it to the port that takes it.
 inline void PacketWorker::hand(std::uint32_t slot) {
   Due& due = gets_[slot];
   __builtin_prefetch(positions_.data() + due.packet.position);  // Behind the last at an end.
@@ -130,7 +130,7 @@ void PacketWorker::get(const Due& due) {
   get(static_cast<std::uint32_t>(gets_.size() - 1));
 }
 
-// What was sent here from other parts in the round before.
+// Takes in what was sent here from other parts in the round before.
 void PacketWorker::take_in(Workers workers, std::uint64_t round) {
   const std::size_t before = (round + 1) % 2;
   for (const std::unique_ptr<PacketWorker>& worker : workers) {
@@ -224,7 +224,7 @@ bool PacketWorker::run_plain(Port& port, std::uint32_t index) {
   }
   while (!port.queue.empty()) {
     if (port.free_at >= end_time_) {
-      // What comes later in the window is for run_port.
+      // Later arrivals of the window are for run_port.
       if (port.first != kNoIndex) {
         return false;
       }
@@ -333,7 +333,7 @@ void PacketWorker::enqueue(Port& port, std::uint32_t index, const Packet& packet
   port.counters.most_queued = std::max(port.counters.most_queued, port.queued_bytes);
 }
 
-// Whether one of the connections that begin at the port may send.
+// Returns whether one of the connections that begin at the port may send.
 bool PacketWorker::has_own(std::uint32_t source, Picoseconds start) {
   return source != kNoIndex && senders_.earliest(source) <= start &&
          senders_.has_turn(source, start);
@@ -388,7 +388,7 @@ void PacketWorker::send_next(Port& port, std::uint32_t index, Picoseconds start,
   pass_on(port, index, packet, start);
 }
 
-// So many bytes are behind the packet in its queue: more than Kmin.
+// Marks a packet with so many bytes behind it in its queue: more than Kmin.
 void PacketWorker::mark(Port& port, Packet& packet, std::int64_t behind) {
   if (packet.has(Packet::kMarked)) {
     return;

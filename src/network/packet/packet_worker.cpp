@@ -78,7 +78,8 @@ void PacketWorker::cross(std::uint32_t part, const Due& due) {
   outbox.earliest = std::min(outbox.earliest, due.time);
 }
 
-// What goes out on the link of `port` is due in another part, or in a window that is far away.
+// Stores what goes out on the link of `port` and is due in another part, or in a window that is far
+// away.
 void PacketWorker::put_afar(const Port& port, const Due& due) {
   if (port.into != kNoIndex) {
     cross(port.into, due);
@@ -132,8 +133,8 @@ void PacketWorker::notify(const Port& port, Packet packet, Picoseconds time) {
   put_on_link(port, DueKind::Notice, to, time, packet);
 }
 
-// What is no data and reaches a port: a PFC frame and the like, a control packet on its way, or one
-// at its end.
+// Admits what is no data and reaches a port: a PFC frame and the like, a control packet on its way,
+// or one at its end.
 void PacketWorker::admit_special(Port& port, std::uint32_t index, const Due& due,
                                  PacketSwitch* node) {
   const Packet& packet = due.packet;

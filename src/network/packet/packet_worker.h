@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works through windows, port by port (packet_engine.h says what windows are). What it changes is
-// the state of its ports and their switches, that of the ends of connections at these ports, and
-// its own calendar and notes.
+// Works through windows, port by port (packet_engine.h says what windows are). It changes only the
+// state of its ports and their switches, that of the ends of connections at these ports, and its
+// own calendar and notes.
 //
 // Where a fabric is cut into parts, each has a worker of its own. What a link brings into another
 // part lies in an outbox until the window is over; the other part takes it when the next one
@@ -27,10 +27,10 @@
 
 namespace trainyard {
 
-// By what a port gets something (Due::by): 4 i + what it is for link i.
+// Cause for which a port gets something (Due::by): 4 i + what it is for link i.
 enum class DueKind : std::uint8_t {
   Wire,    // A packet, for the next port of its path.
-  Notice,  // What the end of the link answers, or tells the source.
+  Notice,  // An answer of the end of the link, or news for the source.
   Pause,   // A PFC frame, for the port of the link back.
   Credit,
 };
@@ -39,11 +39,11 @@ enum class DueKind : std::uint8_t {
   return 4 * link + static_cast<std::uint32_t>(kind);
 }
 
-// What is looked at of each packet that begins, beside the packet itself.
+// Switches for what is checked at each packet that begins, beside the packet itself.
 struct PacketWatch {
   bool is_on = false;                        // Something of what follows, or HPCC.
   bool is_traced = false;                    // Starts are noted.
-  std::vector<QueueTimes> queue_times = {};  // By port, if asked for.
+  std::vector<QueueTimes> queue_times = {};  // Indexed by port, if asked for.
 };
 
 class alignas(64) PacketWorker {
@@ -51,7 +51,7 @@ class alignas(64) PacketWorker {
   PacketWorker(PacketFabric& fabric, PacketSenders& senders, PacketTargets& targets,
                PacketWatch& watch, std::uint32_t part);
 
-  // After anything was set up: where the tables of the fabric are now.
+  // Reads, after anything was set up, where the tables of the fabric are now.
   void look_up();
   // Windows of another length, from `begin` on: everything that is due is put down anew.
   void start_over(Picoseconds window, Picoseconds begin);
@@ -60,9 +60,9 @@ class alignas(64) PacketWorker {
 
   // The next window in which anything is due; kNeverWindow if nothing is.
   [[nodiscard]] std::uint64_t next_window() const;
-  // How much is due in this window: packets and ports, and what comes from other parts.
+  // Returns how much is due in this window: packets and ports, and what comes from other parts.
   [[nodiscard]] std::size_t due(std::uint64_t number) const;
-  // Works through this window. Nothing must be due in an earlier one. Of several workers each takes
+  // Works through this window. Nothing must be due in an earlier one. Each of several workers takes
   // what all have sent to it in the round before; rounds are numbered one after the other.
   using Workers = std::span<const std::unique_ptr<PacketWorker>>;
   void run(std::uint64_t number, Workers workers, std::uint64_t round);
@@ -80,7 +80,7 @@ class alignas(64) PacketWorker {
   };
 
   struct Outbox {
-    std::vector<std::vector<Due>> to = {};  // By part.
+    std::vector<std::vector<Due>> to = {};  // Indexed by part.
     Picoseconds earliest = kNeverTime;
   };
 
@@ -196,7 +196,7 @@ class alignas(64) PacketWorker {
   const std::uint32_t part_;
   const bool is_cut_;  // There are other parts.
 
-  // Of the fabric.
+  // Spans of the fabric.
   std::span<Port> ports_;
   std::span<const std::uint32_t> positions_;
   std::span<const std::uint16_t> entries_;
@@ -207,25 +207,25 @@ class alignas(64) PacketWorker {
   bool chooses_ = false;  // There are fans.
 
   Picoseconds window_ = kNeverTime;
-  std::uint64_t number_ = 0;    // Of the window that is being worked on.
+  std::uint64_t number_ = 0;    // Number of the window that is being worked on.
   Picoseconds begin_time_ = 0;  // Everything before has been done.
   Picoseconds end_time_ = 0;
-  WindowCalendar<std::uint32_t> calendar_;  // Of ports that have something to begin or to free.
-  WindowCalendar<Due> arrivals_;            // What is under way on links, by when it is due.
+  WindowCalendar<std::uint32_t> calendar_;  // Ports that have something to begin or to free.
+  WindowCalendar<Due> arrivals_;            // Packets under way on links, by when they are due.
   PacketNotes notes_;
 
-  // What is sent in this round, and what was sent in the one before: by the lowest bit of rounds.
+  // Packets that are sent in this round, and in the one before: by the lowest bit of rounds.
   std::array<Outbox, 2> outboxes_;
   std::uint32_t filled_ = 0;
 
   // Scratch.
   std::vector<std::uint32_t> due_;                             // Ports of the calendar.
   std::vector<std::uint32_t> active_;                          // Ports with work.
-  std::vector<Due> gets_;                                      // What ports get, in lists.
+  std::vector<Due> gets_;                                      // Lists of what ports get.
   std::vector<std::uint32_t> busy_;                            // Switches that are not open.
   std::vector<std::pair<Due, std::uint32_t>> exact_arrivals_;  // With their ports.
   std::vector<SwitchEvent> events_;                            // A heap.
-  std::vector<std::int64_t> incoming_;                         // By ingress port.
+  std::vector<std::int64_t> incoming_;                         // Indexed by ingress port.
   std::vector<std::int64_t> waiting_;                          // At each port of a fan.
 };
 
@@ -288,7 +288,8 @@ inline void PacketWorker::get(std::uint32_t slot) {
   }
 }
 
-// What goes out on the link of `port` is due at port `to`: here, or in another part.
+// Puts what goes out on the link of `port` in place to be due at port `to`: here, or in another
+// part.
 inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint32_t to,
                                       Picoseconds time, Packet packet) {
   const std::uint64_t window = window_of(time);
@@ -303,7 +304,8 @@ inline void PacketWorker::put_on_link(const Port& port, DueKind kind, std::uint3
   due.next = to;
 }
 
-// When the port can begin its next packet, if nothing more comes; kNeverTime if it has none.
+// Returns the time at which the port can begin its next packet, if nothing more comes; kNeverTime
+// if it has none.
 inline Picoseconds PacketWorker::next_start(const Port& port) const {
   if (port.urgent > 0) [[unlikely]] {
     return port.free_at;

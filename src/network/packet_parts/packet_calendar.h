@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is due in which window of time: a ring of lists for the windows that come next and a heap
-// for those beyond. Taking windows in rising order costs nothing for windows in which nothing is
-// due. A list that was taken is the next one to be filled, so that the same memory is used again
+// Keeps what is due in which window of time: a ring of lists for the windows that come next and a
+// heap for those beyond. Taking windows in rising order costs nothing for windows in which nothing
+// is due. A list that was taken is the next one to be filled, so that the same memory is used again
 // while a cache still has it.
 #pragma once
 
@@ -35,8 +35,9 @@ class WindowCalendar {
       far_.push({.window = window, .order = added_++, .item = item});
     }
   }
-  // Whether it is one of those that come next; then an item may be written where it will lie. Read
-  // in other pieces than it was written in just before, it would cost more than all else here.
+  // Returns whether it is one of those that come next; then an item may be written where it will
+  // lie. Read in other pieces than it was written in just before, it would cost more than all else
+  // here.
   [[nodiscard]] bool is_near(Window window) const { return window - base_ < kSlots; }
   [[nodiscard]] Item& add_near(Window window) {
     std::vector<Item>& slot = slots_[window % kSlots];
@@ -66,13 +67,13 @@ class WindowCalendar {
     return far_.empty() ? kNeverWindow : far_.top().window;
   }
 
-  // How many items are due in `window`, of those that come next.
+  // Returns how many items are due in `window`, of those that come next.
   [[nodiscard]] std::size_t due(Window window) const {
     return window - base_ < kSlots ? slots_[window % kSlots].size() : 0;
   }
 
-  // Replaces `items` by what is due in `window`, which must be next(). What is added for the same
-  // window afterwards is due again.
+  // Replaces `items` by what is due in `window`, which must be next(). An item that is added for
+  // the same window afterwards is due again.
   void take(Window window, std::vector<Item>& items) {
     base_ = window;
     while (!far_.empty() && far_.top().window - base_ < kSlots) {
@@ -119,7 +120,7 @@ class WindowCalendar {
     std::uint64_t order;
     Item item;
 
-    // Of a heap whose first comes last.
+    // Orders a heap whose first comes last.
     friend bool operator<(const Far& a, const Far& b) {
       return a.window != b.window ? a.window > b.window : a.order > b.order;
     }

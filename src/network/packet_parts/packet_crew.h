@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that do a task side by side again and again, every few microseconds: who waits looks
-// again and again, then gives way to others, and sleeps if nothing comes for long. Who calls does
+// again and again, then gives way to others, and sleeps if nothing comes for long. The caller does
 // what no thread has begun when its own part is done, so that on a busy machine, where others do
-// not run, nothing waits for them. What was written in a round is seen by all in the next one. No
+// not run, nothing waits for them. All threads see in the next round what was written in one. No
 // locks.
 #pragma once
 
@@ -36,7 +36,7 @@ class PacketCrew {
   };
 
   void stand_by(std::uint32_t number);
-  // Whether the caller is to do the task of this number in this round.
+  // Returns whether the caller is to do the task of this number in this round.
   [[nodiscard]] bool take(std::uint32_t number, std::uint32_t round);
 
   alignas(64) std::atomic<std::uint32_t> round_ = 0;
@@ -44,7 +44,7 @@ class PacketCrew {
   Task task_ = nullptr;
   void* context_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> done_ = 0;
-  alignas(64) std::vector<Claim> claims_;  // By number; not that of the caller.
+  alignas(64) std::vector<Claim> claims_;  // Indexed by number; not that of the caller.
   std::vector<std::thread> threads_;
 };
 

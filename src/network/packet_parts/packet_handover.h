@@ -54,9 +54,9 @@ class Handover {
     std::unique_ptr<Chunk> next;
   };
 
-  std::unique_ptr<Chunk> first_;  // Of the taking end; its last chunk has only been emptied.
+  std::unique_ptr<Chunk> first_;  // Chunk of the taking end; its last chunk has only been emptied.
   std::uint32_t popped_ = 0;
-  Chunk* last_ = nullptr;  // Of the pushing end.
+  Chunk* last_ = nullptr;  // Chunk of the pushing end.
   std::uint32_t pushed_ = kItems;
 };
 

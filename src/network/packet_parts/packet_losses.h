@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What links lose: packets that are on a cable when it fails or are sent there later, and packets
-// of which a bit flips.
+// Decides what links lose: packets that are on a cable when it fails or are sent there later, and
+// packets of which a bit flips.
 //
 // With a bit error rate e a packet of n bits is lost with 1 - (1 - e)^n. That is computed by
 // doubling, p(2n) = p(n) (2 - p(n)) and p(n+1) = p(n) + e - p(n) e, which keeps all digits for
@@ -30,22 +30,22 @@ class PacketLosses {
 
   explicit PacketLosses(std::uint64_t seed) : seed_(seed) {}
 
-  // At least 0 and less than 1.
+  // The rate is at least 0 and less than 1.
   void set_bit_error_rate(LinkId link, double rate);
-  // Of several times the first counts.
+  // Makes the link fail; of several times the first counts.
   void fail(LinkId link, Picoseconds time);
 
   [[nodiscard]] bool is_active() const { return !links_.empty(); }
   [[nodiscard]] bool knows(LinkId link) const { return links_.contains(link.value()); }
   [[nodiscard]] bool has_bit_error_rate(LinkId link) const;
-  // When the link fails; kNeverTime if it does not.
+  // Returns the time at which the link fails; kNeverTime if it does not.
   [[nodiscard]] Picoseconds fails_at(LinkId link) const;
-  // Whether the link loses a packet of so many bytes that can flip, the last bit of which is at its
-  // end at `arrival`. To be asked once for each packet, in the order of the link.
+  // Returns whether the link loses a packet of so many bytes that can flip, the last bit of which
+  // is at its end at `arrival`. To be asked once for each packet, in the order of the link.
   [[nodiscard]] bool loses(LinkId link, std::int64_t bytes, Picoseconds arrival);
 
   [[nodiscard]] Tally tally(LinkId link) const;
-  [[nodiscard]] Tally tally() const;  // Of all links.
+  [[nodiscard]] Tally tally() const;  // Returns the sum over all links.
 
  private:
   struct Lossy {
@@ -58,7 +58,8 @@ class PacketLosses {
   };
 
   std::uint64_t seed_;
-  std::map<std::uint32_t, Lossy> links_;  // By number. Links that lose nothing are not here.
+  // Links by number; those that lose nothing are not here.
+  std::map<std::uint32_t, Lossy> links_;
 };
 
 }  // namespace trainyard

@@ -77,7 +77,7 @@ class Cutter {
     total = std::max<std::uint64_t>(total, 1);
     std::uint64_t before = 0;
     for (const Group& group : all) {
-      // By its middle.
+      // The middle of the group decides.
       const std::uint64_t place = (2 * before + group.links) * parts_ / (2 * total);
       const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(place, parts_ - 1));
       for (const std::uint32_t number : group.nodes) {
@@ -139,7 +139,7 @@ class Cutter {
 
   const Topology& topology_;
   std::uint32_t parts_;
-  std::vector<std::uint32_t> part_;  // By node.
+  std::vector<std::uint32_t> part_;  // Indexed by node.
 };
 
 }  // namespace

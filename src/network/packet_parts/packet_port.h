@@ -27,15 +27,16 @@ struct Packet {
   static constexpr std::uint8_t kControl = 4;   // An ACK, or with kCnp a CNP; goes before data.
   static constexpr std::uint8_t kCnp = 8;       // With receiver credits a grant or a request.
   static constexpr std::uint8_t kPause = 16;    // A PFC frame, never in a queue; kMarked is XOFF.
-  static constexpr std::uint8_t kNak = 32;      // Of an ACK: packets are missing.
+  static constexpr std::uint8_t kNak = 32;      // Marks an ACK: packets are missing.
   static constexpr std::uint8_t kAlarm = 64;    // No packet: an Alarm, of the kind `sequence`.
   static constexpr std::uint8_t kCredit = 128;  // With kPause: credits for `wire` bytes instead.
 
   std::uint32_t connection;
-  std::uint32_t position;  // Of the next port that it takes, in the list of all paths.
-  std::uint32_t sequence;  // Of the packet in its connection, modulo 2^32; of an ACK, the next.
-  std::uint16_t wire;      // Bytes on the line.
-  std::uint8_t left;       // Links that it has still to take.
+  std::uint32_t position;  // Position of the next port that it takes, in the list of all paths.
+  std::uint32_t
+      sequence;        // Number of the packet in its connection, modulo 2^32; of an ACK, the next.
+  std::uint16_t wire;  // Bytes on the line.
+  std::uint8_t left;   // Links that it has still to take.
   std::uint8_t flags;
 
   [[nodiscard]] bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
@@ -56,10 +57,10 @@ struct Due {
   }
 };
 
-// What came of the packet that is being sent: the place in the buffer of the switch that it frees.
+// The place in the buffer of the switch that the packet that is being sent frees.
 struct Leaving {
-  Picoseconds time = 0;        // Of its last byte.
-  std::uint32_t position = 0;  // Of the port in the packet's path.
+  Picoseconds time = 0;        // Time of its last byte.
+  std::uint32_t position = 0;  // Position of the port in the packet's path.
   std::int32_t bytes = 0;
 };
 
@@ -72,42 +73,42 @@ struct PortTally {
   std::uint64_t pauses_received = 0;
   std::uint64_t drops = 0;
   Picoseconds paused_time = 0;
-  std::uint64_t storm_drops = 0;  // Of the drops, in pause storms.
+  std::uint64_t storm_drops = 0;  // Drops in pause storms.
 };
 
-// A directed link and what waits for it. What a packet needs comes first, by cache lines.
+// A directed link and what waits for it. The fields that a packet needs come first, by cache lines.
 struct alignas(64) Port {
   std::uint64_t visited = kNoWindow;  // The window in which it last had work.
-  std::uint32_t first = kNoIndex;     // What it gets in this window, in order.
+  std::uint32_t first = kNoIndex;     // First of what it gets in this window, in order.
   std::uint32_t last = kNoIndex;
   std::uint32_t node = kNoIndex;  // The switch with a buffer that it sends from.
   std::uint32_t link = 0;
   Picoseconds free_at = 0;  // Nothing begins before.
   Ring<Packet> queue;
-  std::int64_t queued_bytes = 0;  // Of data frames.
+  std::int64_t queued_bytes = 0;  // Bytes of data frames.
 
-  // Of `stops`.
-  static constexpr std::uint8_t kPaused = 1;   // By PFC.
+  // Bits of `stops`.
+  static constexpr std::uint8_t kPaused = 1;   // Stopped by PFC.
   static constexpr std::uint8_t kStarved = 2;  // No credits for the largest packet.
   static constexpr std::uint8_t kLanes = 4;    // For ever: its lanes say whether they may.
   static constexpr std::uint8_t kHost = 8;     // For ever: a host behind it may pause, and go on.
   static constexpr std::uint8_t kForced = 16;  // A watchdog has it send although it is paused.
   static constexpr std::uint8_t kGrants = 32;  // For ever: credits are granted to who sends by it.
 
-  // Whether it may send no data, where it has no lanes.
+  // Returns whether it may send no data, where it has no lanes.
   [[nodiscard]] bool is_stopped() const {
     return (stops & kStarved) != 0 || (stops & (kPaused | kForced)) == kPaused;
   }
 
-  Picoseconds full_time = 0;      // That a full packet takes.
+  Picoseconds full_time = 0;      // Time that a full packet takes.
   Picoseconds through_delay = 0;  // From its end to the next queue: the link, then the node.
   Picoseconds end_delay = 0;      // From its end to the target, where the path ends.
   std::int64_t mark_above = std::numeric_limits<std::int64_t>::max();  // ECN: Kmin.
   std::uint64_t due = kNoWindow;     // The window for which it is in the calendar.
-  std::uint32_t source = kNoIndex;   // Of its own connections.
+  std::uint32_t source = kNoIndex;   // Source of its own connections.
   std::uint32_t urgent = 0;          // Control packets and PFC frames that wait.
   std::uint32_t into = kNoIndex;     // The part that its link leads into, if that is another one.
-  std::uint32_t credits = kNoIndex;  // Of the list of links with credits.
+  std::uint32_t credits = kNoIndex;  // Index in the list of links with credits.
   std::uint8_t stops = 0;     // Why it may send no data, or something else is to be looked at.
   bool cuts_through = false;  // The node at the end of the link.
   bool own_turn = false;      // Own packets and those that pass through take turns.
@@ -124,12 +125,12 @@ struct alignas(64) Port {
   Picoseconds paused_since = 0;
   std::uint64_t random = 0;         // State of the draws for marks.
   std::uint16_t out = 0;            // Its number at the switch.
-  std::uint16_t marker = 0;         // Of the list of profiles.
-  std::uint32_t part = 0;           // Of the fabric, in which it is.
-  std::uint32_t lanes = kNoIndex;   // Of the list of ports with lanes.
-  std::uint32_t host = kNoIndex;    // Of the list of hosts that pause: the one that it is of.
-  std::uint32_t guard = kNoIndex;   // Of the list of watchdogs.
-  std::uint32_t grants = kNoIndex;  // Of the list of pacers of receiver credits.
+  std::uint16_t marker = 0;         // Index in the list of profiles.
+  std::uint32_t part = 0;           // Part of the fabric in which it is.
+  std::uint32_t lanes = kNoIndex;   // Index in the list of ports with lanes.
+  std::uint32_t host = kNoIndex;    // Index in the list of hosts that pause: the one that it is of.
+  std::uint32_t guard = kNoIndex;   // Index in the list of watchdogs.
+  std::uint32_t grants = kNoIndex;  // Index in the list of pacers of receiver credits.
 };
 // An odd number of cache lines: with an even one the same lines of all ports would share half of
 // the sets of a cache.

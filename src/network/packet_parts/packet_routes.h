@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other paths that connections take from some time on, such as those that are left once a cable
-// has failed and switches know it. What begins before that time, at either end, goes by the way
+// Other paths that connections take from some time on, such as those that are left once a cable has
+// failed and switches know it. Packets that begin before that time, at either end, take the path
 // before. They are known before they are needed, so that both ends look at the time and need not
 // tell each other.
 #pragma once
@@ -27,7 +27,7 @@ class PacketRoutes {
   struct Change {
     Picoseconds from;
     PacketPath path;
-    std::int64_t payload = 0;  // That took it, not counting what was sent again.
+    std::int64_t payload = 0;  // Payload that took it, not counting what was sent again.
   };
 
   [[nodiscard]] bool empty() const { return changes_.empty(); }
@@ -63,7 +63,7 @@ class PacketRoutes {
   }
 
  private:
-  std::map<std::uint32_t, std::vector<Change>> changes_;  // By connection.
+  std::map<std::uint32_t, std::vector<Change>> changes_;  // Changes by connection.
 };
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which connection sends next at a port where connections begin: those that may send take turns,
-// the others wait for their time. Idle connections cost nothing.
+// Chooses which connection sends next at a port where connections begin: those that may send take
+// turns, the others wait for their time. Idle connections cost nothing.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class alignas(64) PacketSource {
  public:
   PacketSource() { waiting_.reserve(kLeastWaiting); }
 
-  // `connection` may send from `time` on. It must not be here already. Of equal times the least
+  // `connection` may send from `time` on. It must not be here already. At equal times the least
   // `order` comes first: that of send() of the message.
   void wait(std::uint32_t connection, Picoseconds time, std::uint64_t order) {
     waiting_.push_back({.time = time, .order = order, .connection = connection});
@@ -35,7 +35,7 @@ class alignas(64) PacketSource {
     }
   }
 
-  // When one of them may send; kNeverTime if there is none.
+  // Returns the time at which one of them may send; kNeverTime if there is none.
   [[nodiscard]] Picoseconds earliest() const {
     if (!ready_.empty()) {
       return 0;
@@ -62,8 +62,8 @@ class alignas(64) PacketSource {
     }
   }
 
-  // As many as let no other source's be in the same line of a cache: ports of different workers
-  // would wait for each other.
+  // As many connections as keep those of another source out of the same line of a cache: ports of
+  // different workers would wait for each other.
   static constexpr std::size_t kLeastWaiting = 5;
 
   struct Waiting {

@@ -48,7 +48,7 @@ class SprayedArrivals {
   void grow(std::uint32_t distance);
 
   std::uint32_t expected_ = 0;
-  // By number modulo the size, a power of two: what came beyond the expected one.
+  // Packets beyond the expected one, by number modulo the size, a power of two.
   std::vector<Came> came_ = std::vector<Came>(64);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For how long a queue had how many bytes, for percentiles over time.
+// Counts for how long a queue had how many bytes, for percentiles over time.
 //
 // Lengths up to 7 bytes have a bucket each; above there are four from one power of two to the next.
 // A percentile is the end of its bucket: at most a quarter above the length itself.
@@ -40,7 +40,7 @@ class QueueTimes {
   }
 
  private:
-  // Up to 2^40 bytes, far more than any buffer.
+  // The buckets reach to 2^40 bytes, far more than any buffer.
   static constexpr std::size_t kBuckets = 160;
 
   std::array<Picoseconds, kBuckets> times_{};

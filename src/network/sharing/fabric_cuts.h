@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fabric carries at most, whatever ways its switches choose.
+// Bounds what a fabric carries at most, whatever paths its switches choose.
 //
 // A region of tier t is a set of switches of tiers up to t that are joined without others: of tier
 // 0 a leaf, of tier 1 a pod. All links that lead out of it, to tier t + 1, are one cut, as are
@@ -20,7 +20,7 @@
 namespace trainyard {
 
 [[nodiscard]] bool is_between_switches(const Topology& topology, LinkId id);
-// What the load puts on all other links.
+// Returns the part of the load on all other links.
 [[nodiscard]] Load without_fabric(const Topology& topology, const Load& load);
 
 class FabricCuts {
@@ -28,9 +28,9 @@ class FabricCuts {
   // `topology` must outlive this.
   explicit FabricCuts(const Topology& topology);
 
-  // How fast a load can go, in bit/s for each unit of weight, whichever of the equally good ways
-  // through the fabric its connections were put on: the least of all cuts and of all links inside
-  // servers. Infinite for one that is on none.
+  // Returns how fast a load can go, in bit/s for each unit of weight, whichever of the equally good
+  // ways through the fabric its connections were put on: the least of all cuts and of all links
+  // inside servers. Infinite for one that is on none.
   [[nodiscard]] double rate(const Load& load) const;
 
  private:
@@ -43,7 +43,7 @@ class FabricCuts {
 
   const Topology& topology_;
   SwitchGraph graph_;
-  std::vector<std::vector<std::uint32_t>> regions_;  // By tier, then switch.
+  std::vector<std::vector<std::uint32_t>> regions_;  // Regions by tier, then switch.
   std::map<Cut, double> bits_per_second_;
 };
 

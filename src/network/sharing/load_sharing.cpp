@@ -103,18 +103,18 @@ class Filling {
   std::vector<double> rates_;
 };
 
-// By more than rounding.
+// Compares by more than rounding.
 bool is_less(double a, double b) {
   constexpr double kRounding = 1e-9;
   return a < b * (1.0 - kRounding);
 }
 
-// Of the links of the loads from `begin` to `end` on which there are others.
+// Returns what is left of the links of the loads from `begin` to `end` on which there are others.
 std::vector<std::pair<LinkId, Bandwidth>> capacities_left(const Topology& topology,
                                                           std::span<const Load> loads,
                                                           std::span<const double> rates,
                                                           std::size_t begin, std::size_t end) {
-  std::map<LinkId, std::pair<double, double>> used;  // By its own loads, by the others.
+  std::map<LinkId, std::pair<double, double>> used;  // Use by its own loads, and by the others.
   for (std::size_t load = begin; load < end; ++load) {
     for (const LinkWeight& one : loads[load]) {
       used[one.link].first += one.weight * rates[load];
@@ -197,9 +197,9 @@ class RunningGroups {
 
   const Topology& topology_;
   std::span<const std::vector<Load>> groups_;
-  std::vector<Load> loads_;         // Of all groups.
-  std::vector<std::size_t> first_;  // By group, and the number of loads at the end.
-  std::vector<double> rates_;       // By load.
+  std::vector<Load> loads_;         // Loads of all groups.
+  std::vector<std::size_t> first_;  // First load of each group, and the number of loads at the end.
+  std::vector<double> rates_;       // Indexed by load.
 };
 
 }  // namespace

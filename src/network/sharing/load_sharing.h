@@ -37,11 +37,12 @@ using Load = std::vector<LinkWeight>;  // Each link once, in rising order, after
 // Adds up the weights of each link.
 void merge(Load& load);
 
-// By load, in bit/s; infinite for one that is on no link. Loads must be merged.
+// Returns the rate of each load, in bit/s; infinite for one that is on no link. Loads must be
+// merged.
 [[nodiscard]] std::vector<double> shared_rates(const Topology& topology,
                                                std::span<const Load> loads);
 
-// Whether what times a group alone sees that links between switches limit it.
+// Tells whether what times a group alone sees that links between switches limit it.
 enum class SeesFabric : std::uint8_t { Yes, No };
 
 // Groups that take equally long where they have equal rates.
@@ -50,26 +51,27 @@ struct GroupClass {
   SeesFabric sees_fabric = SeesFabric::Yes;
 };
 
-// What groups that do the same at the same time leave the slowest of a class.
+// The rate that groups which do the same at the same time leave the slowest of a class.
 struct GroupShare {
   std::size_t group = 0;    // The slowest, the first of several.
   bool is_limited = false;  // Others slow it down.
-  // By load of the group: its rate, or infinite where others take nothing from it.
+  // The rate of each load of the group, or infinite where others take nothing from it.
   std::vector<double> limits = {};
   double share = 1.0;  // The least of its rates, over that of the group alone.
-  // Of links that it shares: what others leave it.
+  // The rate that others leave it on each link that it shares.
   std::vector<std::pair<LinkId, Bandwidth>> left = {};
 };
 
-// By class. `groups`: the loads of each, merged; all run at the same time, whatever their class.
+// Returns the share of each class. `groups`: the loads of each, merged; all run at the same time,
+// whatever their class.
 [[nodiscard]] std::vector<GroupShare> group_shares(const Topology& topology,
                                                    std::span<const std::vector<Load>> groups,
                                                    std::span<const GroupClass> classes);
 
-// What connections put on links. Switches that send packet by packet over all equally good ways, or
-// choose the least loaded, spread a connection evenly over as many of them as SprayPaths takes; on
-// grids and dragonflies the ways that such switches take are not known, so that links between
-// switches are left out.
+// Collects the loads that connections put on links. Switches that send packet by packet over all
+// equally good ways, or choose the least loaded, spread a connection evenly over as many of them as
+// SprayPaths takes; on grids and dragonflies the ways that such switches take are not known, so
+// that links between switches are left out.
 class ConnectionLoads {
  public:
   // `routing` must outlive this.
@@ -80,8 +82,8 @@ class ConnectionLoads {
   [[nodiscard]] bool add(const ConnectionSpec& spec, double weight, Load& load);
   // Counts ways from the first one again: what is added then does not depend on what was before.
   void restart();
-  // Of the ways of the connections that were added since it was last asked, in that order; of
-  // several ways the first one's.
+  // Returns the latency of the paths of the connections that were added since the last call, in
+  // that order; of several paths the first one's.
   [[nodiscard]] std::vector<SimTime> take_latencies();
 
  private:
@@ -92,7 +94,7 @@ class ConnectionLoads {
   std::vector<SimTime> latencies_;
 };
 
-// Whether links of the fabric choose by themselves what a connection takes: see above.
+// Returns whether links of the fabric choose by themselves what a connection takes: see above.
 [[nodiscard]] bool spreads(RoutingPolicy policy);
 
 }  // namespace trainyard

@@ -9,7 +9,7 @@
 
 namespace trainyard {
 
-// What merge() makes of one load after the other, to the same bits.
+// Gives what merge() makes of one load after the other, to the same bits.
 class LoadSum {
  public:
   explicit LoadSum(const Topology& topology) : weights_(topology.link_count(), 0.0) {}
@@ -18,7 +18,7 @@ class LoadSum {
   [[nodiscard]] Load total() const;
 
  private:
-  std::vector<double> weights_;  // By LinkId; zero where nothing was added.
+  std::vector<double> weights_;  // Indexed by LinkId; zero where nothing was added.
 };
 
 }  // namespace trainyard

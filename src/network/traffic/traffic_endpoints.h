@@ -26,7 +26,7 @@ class TrafficDevices {
   [[nodiscard]] std::vector<NodeId> read(const ConfigNode& node) const;
   // One device by its name.
   [[nodiscard]] NodeId read_one(const ConfigNode& node) const;
-  // Nothing if there is no GPU or NIC of that name.
+  // Returns nothing if there is no GPU or NIC of that name.
   [[nodiscard]] std::optional<NodeId> find(std::string_view name) const;
   // The name that is most like it, as the rest of an error: "; did you mean "server0/nic1"?".
   [[nodiscard]] std::string suggestion(std::string_view name) const;
@@ -44,7 +44,7 @@ class TrafficDevices {
   std::vector<std::pair<std::string_view, NodeId>> by_name_;  // Sorted.
 };
 
-// Whether a name is one of those that a pattern means.
+// Returns whether a name is one of those that a pattern means.
 [[nodiscard]] bool matches_pattern(std::string_view name, std::string_view pattern);
 
 }  // namespace trainyard

@@ -31,7 +31,7 @@ class FlowPattern {
   FlowPattern(const FlowPattern&) = delete;
   FlowPattern& operator=(const FlowPattern&) = delete;
   virtual ~FlowPattern() = default;
-  // All but the label; starts count from that of the group and never decrease.
+  // Returns all but the label; starts count from that of the group and never decrease.
   virtual std::optional<FlowStart> next() = 0;
 };
 

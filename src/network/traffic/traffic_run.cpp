@@ -38,7 +38,7 @@ class Runner {
   }
 
   std::vector<FlowRecord> take_flows() { return std::move(flows_); }
-  // As of the end of the last flow: timers of the network may run on.
+  // Returns the time as of the end of the last flow: timers of the network may run on.
   [[nodiscard]] SimTime quiet_time() const { return quiet_time_; }
 
  private:

@@ -29,7 +29,7 @@ struct FlowRecord {
   Bytes size;
   NodeId source;
   NodeId target;
-  std::uint32_t group;  // Of the traffic file, from zero.
+  std::uint32_t group;  // Group in the traffic file, from zero.
   std::uint32_t label;
   ConnectionId connection;
 };
@@ -39,8 +39,9 @@ struct GroupPlan {
   Bytes bytes;
 };
 
-// What a run will have to carry, group by group. Throws ConfigError if there are too many flows, a
-// group has none, or no path leads from a source to its target: so nothing throws during the run.
+// Plans what a run will have to carry, group by group. Throws ConfigError if there are too many
+// flows, a group has none, or no path leads from a source to its target: so nothing throws during
+// the run.
 [[nodiscard]] std::vector<GroupPlan> plan_traffic(const Cluster& cluster, const TrafficSpec& spec);
 
 struct TrafficRun {
@@ -61,8 +62,8 @@ struct TrafficRun {
 [[nodiscard]] TrafficRun run_traffic(Simulator& simulator, Network& network, Routing& routing,
                                      const TrafficSpec& spec, std::int64_t expected_flows);
 
-// What is wrong at the end of a run: flows that were never complete, by name, and bytes that the
-// network does not account for. Empty if the run kept its promise; at most `most` lines.
+// Lists what is wrong at the end of a run: flows that were never complete, by name, and bytes that
+// the network does not account for. Empty if the run kept its promise; at most `most` lines.
 [[nodiscard]] std::vector<std::string> broken_promises(const Topology& topology,
                                                        const TrafficSpec& spec,
                                                        const TrafficRun& run, std::size_t most);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large flows are: one size, or an empirical distribution.
+// Draws sizes of flows: one size, or an empirical distribution.
 //
 // A distribution is a list of points (size, per cent of the flows that are at most so large), with
 // straight lines between them, as the generators of the HPCC and pFabric simulations read theirs
@@ -22,7 +22,7 @@
 
 namespace trainyard {
 
-// Of one flow.
+// Limit for one flow.
 inline constexpr Bytes kMostFlowSize{std::int64_t{1} << 42};
 
 struct SizePoint {
@@ -34,16 +34,16 @@ class FlowSizes {
  public:
   // All flows of one size of at least a byte.
   explicit FlowSizes(Bytes size);
-  // At least two points; sizes never decrease, per cents increase from 0 to 100.
+  // There are at least two points; sizes never decrease, per cents increase from 0 to 100.
   explicit FlowSizes(std::vector<SizePoint> points);
 
   // Draws nothing where there is one size.
   [[nodiscard]] Bytes draw(RandomStream& stream) const;
   [[nodiscard]] double mean_bytes() const;
-  // Per cent of the flows that are at most `size`, of the continuous distribution.
+  // Returns the per cent of the flows that are at most `size`, of the continuous distribution.
   [[nodiscard]] double percent_up_to(Bytes size) const;
   [[nodiscard]] bool is_fixed() const { return points_.size() == 1; }
-  // As a summary shows it: "10MB", or the name of the distribution.
+  // Returns the text of a summary: "10MB", or the name of the distribution.
   [[nodiscard]] const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 

@@ -29,7 +29,7 @@ SimTime read_time(const ConfigNode& node) {
   return time;
 }
 
-// That tables can hold.
+// Reads a name that tables can hold.
 std::string read_name(const ConfigNode& node) {
   const ConfigNode name = node.required("name");
   std::string text = name.as_string();
@@ -57,8 +57,8 @@ Rounds read_rounds(const ConfigNode& node) {
   return rounds;
 }
 
-// What the rate of a host means for `load`: a NIC its links into the fabric, a GPU those of its
-// NICs, or its own where it has none.
+// Returns the rate that `load` of a host refers to: for a NIC its links into the fabric, for a GPU
+// those of its NICs, or its own where it has none.
 Bandwidth host_rate(const Topology& topology, const Routing& routing, NodeId device) {
   std::vector<NodeId> ports{device};
   if (topology.node(device).kind == NodeKind::Gpu) {
@@ -344,7 +344,7 @@ class Reader {
     return traffic;
   }
 
-  // Of flows with a size of their own each.
+  // Reads the size of flows with a size of their own each.
   [[nodiscard]] Bytes read_size(const ConfigNode& node) const {
     const FlowSizes sizes = read_flow_sizes(node, folder_, reading_.shipped_sizes);
     if (!sizes.is_fixed()) {

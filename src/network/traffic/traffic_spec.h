@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flows a traffic file asks for (docs/commands/traffic.md): groups, each of one kind.
+// Describes the flows that a traffic file asks for (docs/commands/traffic.md): groups, each of one
+// kind.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace trainyard {
 
-// Of one run: each takes memory until the end.
+// Limit for one run: each flow takes memory until the end.
 inline constexpr std::int64_t kMostTrafficFlows = 100'000'000;
 inline constexpr int kMostTrafficSeed = 2'147'483'647;
 
@@ -72,7 +73,7 @@ struct ListedFlow {
   std::optional<std::uint8_t> priority;  // Instead of the group's.
 };
 
-// In the order of their starts.
+// Flows in the order of their starts.
 struct ListedTraffic {
   std::vector<ListedFlow> flows;
 };

@@ -58,7 +58,7 @@ std::size_t bin_of(Bytes size) {
   return static_cast<std::size_t>(above - kBinStarts.begin()) - 1;
 }
 
-// What one source sent. Flows come in the order of their starts.
+// The traffic that one source sent. Flows come in the order of their starts.
 struct Sent {
   SimTime busy;   // While a flow of it was under way.
   SimTime until;  // The last end so far.
@@ -141,7 +141,7 @@ class Collector {
   }
 
   TrafficStats stats_;
-  Bytes size_;  // Of the first flow.
+  Bytes size_;  // Size of the first flow.
   bool is_one_size_ = true;
   SimTime last_;
   SortedSamples fct_us_;

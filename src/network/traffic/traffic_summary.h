@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of a traffic file came to: completion times, slowdowns, goodput, the fullest links.
+// Summarises a run of a traffic file: completion times, slowdowns, goodput, the fullest links.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Distribution {
   double most = 0.0;
 };
 
-// Of flows whose size is at least `least` and below `below`.
+// Flows whose size is at least `least` and below `below`.
 struct SizeBin {
   Bytes least;
   std::optional<Bytes> below;  // The last bin has no end.
@@ -29,17 +29,17 @@ struct SizeBin {
   Distribution slowdown;
 };
 
-// Of a group, or of all flows; times, slowdowns and rates of those that were complete.
+// Results of a group, or of all flows; times, slowdowns and rates of those that were complete.
 struct TrafficStats {
   std::string name;
   std::size_t flows = 0;
   std::size_t unfinished = 0;
-  Bytes bytes;       // Of all flows.
+  Bytes bytes;       // Bytes of all flows.
   SimTime first;     // The first start.
   SimTime makespan;  // From there to the last end.
   std::optional<Distribution> fct_us;
   std::optional<Distribution> slowdown;
-  // What each source got through while a flow of it was under way, in Gb/s.
+  // Goodput of each source while a flow of it was under way, in Gb/s.
   double goodput_least_gbps = 0.0;
   double goodput_mean_gbps = 0.0;
   double goodput_most_gbps = 0.0;
@@ -52,13 +52,13 @@ struct TrafficStats {
 struct LinkLoad {
   LinkId link;
   Bytes bytes;
-  double utilisation = 0.0;  // Of its rate, from the first start to the end of all flows.
+  double utilisation = 0.0;  // Share of its rate, from the first start to the end of all flows.
 };
 
 struct TrafficSummary {
   std::vector<TrafficStats> groups;
   TrafficStats all;
-  SimTime makespan;             // Of all, or that of the quiet network if it is later.
+  SimTime makespan;             // End of all flows, or that of the quiet network if it is later.
   std::vector<LinkLoad> links;  // The fullest first; equal ones by id.
 };
 

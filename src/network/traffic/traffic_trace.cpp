@@ -190,7 +190,7 @@ class TraceReader {
     return value;
   }
 
-  // To the nearest picosecond.
+  // Rounds to the nearest picosecond.
   [[nodiscard]] SimTime start(std::string_view text, double picoseconds_per_unit) const {
     constexpr double kMost = 1e18;  // 11 days.
     double value = 0.0;

@@ -23,7 +23,8 @@ struct Transfer {
 // Every pair of GPUs, in both orders or in that of their ranks. Throws ConfigError for one GPU.
 enum class Pairs { Ordered, Unordered };
 [[nodiscard]] std::vector<Transfer> peer_transfers(const Cluster& cluster, Pairs pairs);
-// Between each GPU and the host memory nearest to it. Throws ConfigError where there is none.
+// Transfers between each GPU and the host memory nearest to it. Throws ConfigError where there is
+// none.
 enum class HostDirection { ToGpu, FromGpu };
 [[nodiscard]] std::vector<Transfer> host_transfers(const Cluster& cluster, HostDirection direction);
 // Each transfer, followed by its opposite.
@@ -32,12 +33,13 @@ enum class HostDirection { ToGpu, FromGpu };
 struct TransferSettings {
   Bytes size{};
   Fidelity fidelity = Fidelity::Flow;
-  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
+  PacketOptions packet = roce_options();  // For Fidelity::Packet.
 };
 
 struct TransferTimes {
   std::vector<SimTime> times;  // At which each is complete, in the order given.
-  // Of Network: why some never were, in which case the times say nothing; and of its ports.
+  // Reports of Network: why some never were complete, in which case the times say nothing; and of
+  // its ports.
   std::optional<std::string> complaint;
   std::optional<std::vector<PortCounters>> port_counters;
   std::optional<PacketSamples> samples;
@@ -52,7 +54,8 @@ struct TransferTimes {
 [[nodiscard]] std::vector<SimTime> run_transfers(const Cluster& cluster,
                                                  std::span<const Transfer> transfers, Bytes size);
 
-// In GB/s, of equal transfers that began at once: what they carried until the last was complete.
+// Returns the GB/s of equal transfers that began at once: what they carried until the last was
+// complete.
 [[nodiscard]] double total_gigabytes_per_second(std::span<const SimTime> times, Bytes size);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the host is busy with one layer of one micro-batch: kernels that it launches, and
-// collectives of tensor ranks. docs/models/step.md.
+// Computes how long the host is busy with one layer of one micro-batch: kernels that it launches,
+// and collectives of tensor ranks. docs/models/step.md.
 #pragma once
 
 #include "parallelism/model/model.h"
@@ -13,14 +13,15 @@
 namespace trainyard {
 
 struct HostLaunches {
-  SimTime all;    // A pass is no shorter.
-  SimTime shown;  // Of it, what comes on top of the pass: the host waits for the GPU first.
+  SimTime all;  // A pass is no shorter.
+  // The share of it that comes on top of the pass: the host waits for the GPU first.
+  SimTime shown;
 };
 
 [[nodiscard]] HostLaunches forward_launches(const ComputeRates& rates,
                                             const SoftwareProfile& software,
                                             const ModelLayer& layer, const PassCalls& calls);
-// Those of a full recomputation among them.
+// Returns the backward launches, with those of a full recomputation among them.
 [[nodiscard]] HostLaunches backward_launches(const ComputeRates& rates,
                                              const SoftwareProfile& software,
                                              const ModelLayer& layer, const PassCalls& calls,

@@ -251,7 +251,7 @@ PassUnit end_unit(const StepJob& job, const PassTimes& compute, const PassCalls&
   return {.sync = {}, .phases = std::move(builder).phases(), .beside = {}, .host = {}};
 }
 
-// Of a whole backward pass: what is computed again without traffic of its own.
+// Returns what a whole backward pass computes again without traffic of its own.
 SimTime recomputed(const StepJob& job, const PassTimes& compute) {
   if (job.plan.recompute != Recompute::Selective) {
     return {};
@@ -259,7 +259,7 @@ SimTime recomputed(const StepJob& job, const PassTimes& compute) {
   return recomputed_selectively(compute, job.software.recomputes_products);
 }
 
-// As step_time.cpp has them.
+// Adds the host's time as step_time.cpp does.
 void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
               const PassCalls& calls, PassKind kind, PassUnit& unit) {
   if (kind == PassKind::WeightGradient) {

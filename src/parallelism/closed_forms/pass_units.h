@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank does of one layer, or of one end of the model, in one pass: phases one after the
-// other, each of computation and of calls beside it. The same operators and calls that step_time.h
-// adds up.
+// Lists what a rank does of one layer, or of one end of the model, in one pass: phases one after
+// the other, each of computation and of calls beside it. The same operators and calls that
+// step_time.h adds up.
 //
 // A layer is two blocks, attention and feed-forward; of what it computes the core of attention, and
 // what of it is computed again, is in the first, the rest half in each, as operators are timed for
@@ -23,7 +23,8 @@
 
 namespace trainyard {
 
-// Of a group of expert ranks: all; those of the rank's NVLink domain; its like in each domain.
+// The members of a group of expert ranks: all; those of the rank's NVLink domain; its like in each
+// domain.
 enum class ExpertPath : std::uint8_t { Group, Domain, Rail };
 
 struct UnitCall {
@@ -35,14 +36,14 @@ struct UnitCall {
 
 struct UnitPhase {
   StepParts compute;            // Nothing: none.
-  std::vector<UnitCall> calls;  // Those of one group one after the other.
+  std::vector<UnitCall> calls;  // Calls of one group, one after the other.
 };
 
 struct PassUnit {
-  // Before anything runs: the host waits for counts of tokens.
+  // Time before anything runs: the host waits for counts of tokens.
   SimTime sync;
   std::vector<UnitPhase> phases;
-  // Beside all of them: tokens of another micro-batch.
+  // Calls beside all of them: tokens of another micro-batch.
   std::vector<UnitCall> beside;
   // It is not over before the host, which begins behind `sync`, has launched it.
   SimTime host;
@@ -58,7 +59,7 @@ struct PassUnit {
                                       PassKind kind);
 [[nodiscard]] PassUnit head_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind);
 
-// Of a share of time, as GraphCall::slowdown_ppm has it.
+// Returns a share of time as GraphCall::slowdown_ppm has it.
 [[nodiscard]] std::int32_t slowdown_of(double share);
 
 }  // namespace trainyard

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// When the results of passes are there, by direction, micro-batch and stage.
+// The times when the results of passes are there, by direction, micro-batch and stage.
 class Results {
  public:
   explicit Results(const PipelineShape& shape)
@@ -77,7 +77,7 @@ class Runner {
     std::size_t next = 0;
     SimTime free = {};
   };
-  // What a pass waits for: `none` if that has not run.
+  // The input that a pass waits for: `none` if that has not run.
   struct Input {
     bool is_there = true;
     SimTime at = {};
@@ -166,7 +166,7 @@ class Runner {
     }
   }
 
-  // Of what is on another rank; nothing otherwise.
+  // Returns the time of a transfer from another rank; nothing otherwise.
   [[nodiscard]] SimTime transfer_time(int from, int to) const {
     if (from == to) {
       return {};
@@ -176,7 +176,7 @@ class Runner {
                : times_.transfer_to_neighbour[neighbour_index(from, to, shape_.ranks)];
   }
 
-  // Of the message that follows the pass, if it goes to another rank.
+  // Returns the time of the message that follows the pass, if it goes to another rank.
   [[nodiscard]] SimTime sends_of(int rank, const Pass& pass) const {
     const int stage = shape_.stage_of(rank, pass.chunk);
     const int target = pass.kind == PassKind::Forward ? stage + 1 : stage - 1;
@@ -257,7 +257,7 @@ int PipelineTimeline::most_activations(int rank) const {
 }
 
 std::size_t neighbour_index(int from, int to, int ranks) {
-  // Of two ranks the other one is next to the first and before the second.
+  // With two ranks, the other one is next to the first and before the second.
   const bool is_next = to == from + 1 || (to == 0 && from + 1 == ranks && ranks > 2);
   const bool is_before = to == from - 1 || (from == 0 && to + 1 == ranks);
   CHECK(is_next || is_before, "ranks that are no neighbours");

@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// Of each stage of the model for one micro-batch.
+// The times of each stage of the model for one micro-batch.
 struct StageTimes {
   SimTime forward;
   SimTime input_gradient;
@@ -29,11 +29,11 @@ enum class PipelineTransfers : std::uint8_t {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  SimTime transfer;  // Of an activation or its gradient to another rank,
+  SimTime transfer;  // Time of an activation or its gradient to another rank,
   // or of each rank to each of its neighbours, by neighbour_index(), where they are not all alike.
   std::vector<SimTime> transfer_to_neighbour = {};
   PipelineTransfers transfers = PipelineTransfers::Asynchronous;
-  double pair_share = 1.0;  // Of the sum of its passes that a pair takes (DualPipe).
+  double pair_share = 1.0;  // Share of the sum of its passes that a pair takes (DualPipe).
 };
 
 struct TimedPass {
@@ -45,7 +45,7 @@ struct TimedPass {
 struct PipelineTimeline {
   std::vector<std::vector<TimedPass>> ranks;  // In the order of execution.
 
-  // From the first start, at zero, to the last end.
+  // Returns the time from the first start, at zero, to the last end.
   [[nodiscard]] SimTime makespan() const;
   // The longest time from the first start to the last end of one rank: the step where no barrier
   // comes before the optimizer.

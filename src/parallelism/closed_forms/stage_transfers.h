@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long activations and gradients are on their way from one rank of a pipeline to another.
+// Computes how long activations and gradients are on their way from one rank of a pipeline to
+// another.
 #pragma once
 
 #include <vector>
@@ -10,9 +11,9 @@
 
 namespace trainyard {
 
-// As PipelineTimes::transfer_to_neighbour has them, in the pipeline on most servers; zero between
-// the last rank and the first where no message goes. Some pairs are in one server or below one leaf
-// while others are not.
+// Returns the times that PipelineTimes::transfer_to_neighbour takes, in the pipeline on most
+// servers; zero between the last rank and the first where no message goes. Some pairs are in one
+// server or below one leaf while others are not.
 [[nodiscard]] std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times);
 
 }  // namespace trainyard

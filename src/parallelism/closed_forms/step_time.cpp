@@ -43,7 +43,7 @@ class StepModel {
   // Tokens to their experts and back, in one direction of a pass: `load` as in expert_routing.h.
   [[nodiscard]] SimTime exchange(const Experts& experts, int element_bytes, double load);
   void add_exchanges(const ModelLayer& layer, double load, StepPasses& passes);
-  // What shows of traffic beside so much computation.
+  // Returns what shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
   void add_sharded(const RankParameters& parameters, StepPasses& passes);
   void add_activation_copies(int of_model, StepPasses& passes) const;
@@ -53,7 +53,7 @@ class StepModel {
   // The same, worked out once for layers that follow one another and are alike.
   [[nodiscard]] const StepPasses& same_layer(int of_model);
   [[nodiscard]] StepPasses end(const PassTimes& compute, const PassCalls& calls,
-                               std::int64_t parameters);  // Of this rank.
+                               std::int64_t parameters);  // Parameters of this rank.
   [[nodiscard]] StepPasses stage(const PipelineStage& stage);
   [[nodiscard]] PipelineTimeline run_stages(std::vector<SimTime> transfers) const;
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
@@ -73,7 +73,7 @@ class StepModel {
   OperatorTimes operators_;
   GroupTimes& times_;
   std::vector<PipelineStage> stages_;
-  std::vector<StepPasses> passes_;  // By stage.
+  std::vector<StepPasses> passes_;  // Passes by stage.
   std::optional<int> last_layer_;
   StepPasses last_passes_;
   std::map<RankGroupKind, std::vector<int>> groups_;
@@ -213,7 +213,7 @@ void StepModel::add_activation_copies(int of_model, StepPasses& passes) const {
       difference_or_zero(job_.host->copy_to_gpu(size), passes.backward());
 }
 
-// With full recomputation, of a layer that takes `forward` with all its traffic.
+// Returns, with full recomputation, the time of a layer that takes `forward` with all its traffic.
 SimTime StepModel::run_again(const ModelLayer& layer, const PassTimes& compute,
                              const PassCalls& calls, SimTime forward) {
   const FullRecompute kind = job_.software.full_recompute;

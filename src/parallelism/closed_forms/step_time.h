@@ -17,8 +17,8 @@ namespace trainyard {
 struct StepTime {
   SimTime time;
   StepParts parts;       // Add up to `time`.
-  int busiest_rank = 0;  // Of the pipeline.
-  // Of the busiest rank for one micro-batch, all its chunks.
+  int busiest_rank = 0;  // Busiest rank of the pipeline.
+  // Times of the busiest rank for one micro-batch, all its chunks.
   SimTime forward;
   SimTime backward;
 };

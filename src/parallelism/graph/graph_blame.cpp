@@ -53,14 +53,14 @@ class Blame {
   }
 
  private:
-  // When the rank took part in a call that nothing is meant to hide.
+  // A span of time in which the rank took part in a call that nothing is meant to hide.
   struct Exposed {
     SimTime start;
     SimTime end;
     StepPart part = StepPart::Bubble;
   };
 
-  // Those of the rank, sorted by start; of several at once the first.
+  // Lists the exposed operations of the rank, sorted by start; of several at once the first.
   void list_exposed(const std::vector<OperationId>& operations) {
     exposed_.clear();
     SimTime cursor;
@@ -124,7 +124,7 @@ class Blame {
     return StepPart::Bubble;
   }
 
-  // What the operation was ready for last, back to `from`.
+  // Adds the operation that made this one ready last, back to `from`.
   void add_before(OperationId id, int rank, SimTime from, SimTime to, StepParts& parts) const {
     const std::optional<OperationId> cause = timing(id).cause;
     if (cause) {
@@ -155,7 +155,7 @@ class Blame {
   const OperationGraph& graph_;
   const GraphResult& result_;
   const GraphRunOptions& options_;
-  std::vector<Exposed> exposed_;  // Of the rank, by time, without overlap.
+  std::vector<Exposed> exposed_;  // Exposed operations of the rank, by time, without overlap.
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the time of a run of an operation graph was spent on, with nothing left over.
+// Attributes the time of a run of an operation graph to its causes, with nothing left over.
 //
 // While a rank computes, its time is that of the computation; what traffic beside it made it longer
 // is counted as that traffic. Where a rank computes nothing, the cause of its next computation is
@@ -16,8 +16,8 @@
 
 namespace trainyard {
 
-// Of each rank in the graph, in the order of OperationGraph::present(); each adds up to
-// `result.finish`. The run must have finished.
+// Returns the parts of each rank in the graph, in the order of OperationGraph::present(); each adds
+// up to `result.finish`. The run must have finished.
 [[nodiscard]] std::vector<StepParts> blame_of(const OperationGraph& graph,
                                               const GraphResult& result,
                                               const GraphRunOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the computation of an operation graph takes on ranks that are not equally fast.
+// Computes how long the computation of an operation graph takes on ranks that are not equally fast.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace trainyard {
 
 struct GraphRunOptions {
-  // By rank of the graph, all computation takes this over 10^6 times as long; empty: 10^6.
+  // Factors by rank of the graph: all computation takes this over 10^6 times as long; empty: 10^6.
   std::vector<std::int64_t> compute_ppm = {};
-  // By operation, on top of that: of computation, its time over 10^6; empty: 10^6.
+  // Factors by operation, on top of that: the time of computation over 10^6; empty: 10^6.
   std::vector<std::int64_t> operation_ppm = {};
 };
 

@@ -21,9 +21,9 @@ struct GraphJob {
   GraphRunOptions options = {};
 };
 
-// By job, the times of its steps, one after the other: at least `steps` of each, which is 1 or
-// more. Every job goes on until all have done as many; what is still running then is not counted,
-// as it does not have all the others beside it to its end.
+// Returns for each job the times of its steps, one after the other: at least `steps` of each, which
+// is 1 or more. Every job goes on until all have done as many; what is still running then is not
+// counted, as it does not have all the others beside it to its end.
 //
 // All begin at once. Throws ConfigError if a step does not end.
 [[nodiscard]] std::vector<std::vector<SimTime>> run_together(Simulator& simulator,

@@ -27,7 +27,7 @@ namespace trainyard {
 
 // The network of a cluster, for the traffic of one graph or of several at once.
 struct SharedNetwork {
-  // Not for Fidelity::Analytical. The arguments must outlive this.
+  // Does not take Fidelity::Analytical. The arguments must outlive this.
   SharedNetwork(Simulator& simulator, const Cluster& cluster, Fidelity fidelity);
 
   Routing routing;
@@ -40,7 +40,7 @@ class NetworkTraffic final : public GraphTraffic, private EventHandler {
   // For one graph, not folded; the arguments must outlive this.
   NetworkTraffic(Simulator& simulator, const Cluster& cluster, SharedNetwork& network);
 
-  // Only of calls that move no data.
+  // Returns a time only for calls that move no data.
   [[nodiscard]] std::optional<SimTime> call_time(const GraphCommunicator& communicator,
                                                  const GraphCall& call) override;
   [[nodiscard]] std::optional<SimTime> message_time(int from, int to, Bytes size) override;
@@ -66,7 +66,7 @@ class NetworkTraffic final : public GraphTraffic, private EventHandler {
 
   Simulator& simulator_;
   const Cluster& whole_;
-  Cluster group_;  // Of whole_, the ranks in question.
+  Cluster group_;  // Ranks in question, of whole_.
   SharedNetwork& network_;
   std::vector<std::unique_ptr<Running>> running_;
   std::map<std::tuple<CommunicatorId, Operation, Bytes>, std::vector<std::size_t>> of_call_;

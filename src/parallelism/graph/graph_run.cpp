@@ -15,7 +15,7 @@ namespace {
 enum class GraphEvent : std::uint64_t {
   Compute,
   Meeting,
-  End,  // Of something whose time was known.
+  End,  // End of something whose time was known.
 };
 
 // Kind, generation and index of an event.
@@ -73,7 +73,7 @@ void GraphRun::run_ready() {
   }
 }
 
-// Whether the operation is at the head of its stream's queue, which it joins if it is new.
+// Returns whether the operation is at the head of its stream's queue, which it joins if it is new.
 bool GraphRun::takes_stream(OperationId id) {
   std::deque<OperationId>& queue = queues_[graph_.operation(id).stream.value()];
   if (queue.empty() || queue.front() != id) {
@@ -122,7 +122,7 @@ void GraphRun::end(OperationId id) {
       ready_.push_back(queue.front());
     }
   }
-  // In falling order, as the last one is started first.
+  // The order is falling, as the last one is started first.
   for (std::size_t index = successors_.first[id.value() + 1];
        index-- > successors_.first[id.value()];) {
     const OperationId after = successors_.next[index];
@@ -182,7 +182,7 @@ void GraphRun::end_compute(OperationId id) {
   const SimTime work = compute_parts(graph_, id, options_).total();
   of_this.slowed = now() - of_this.start - work;
   end(id);
-  // What starts now on the same rank keeps the speeds as they are: start it first.
+  // Operations that start now on the same rank keep the speeds as they are: start them first.
   run_ready();
   if (!rank.slowing.empty()) {
     change_speeds(rank);
@@ -215,7 +215,7 @@ std::int64_t GraphRun::factor_of(const RankState& rank) const {
   return kPartsPerMillion + most;
 }
 
-// After what runs on the rank has changed.
+// Runs after what runs on the rank has changed.
 void GraphRun::change_speeds(RankState& rank) {
   const std::int64_t factor = factor_of(rank);
   for (const OperationId id : rank.computing) {
@@ -368,7 +368,7 @@ void GraphRun::message_arrived(std::uint32_t meeting) {
   }
 }
 
-// Of a message that has started and is no rendezvous.
+// Receives a message that has started and is no rendezvous.
 void GraphRun::receive(OperationId id, std::uint32_t meeting) {
   const std::optional<SimTime>& time = states_[meeting].time;
   if (time) {
@@ -391,7 +391,7 @@ void GraphRun::list_waits() {
   }
 }
 
-// Of the first operation of a stream that has not ended.
+// Returns the wait of the first operation of a stream that has not ended.
 GraphWait GraphRun::wait_of(OperationId id) const {
   GraphWait wait{.operation = id, .waits_for = {}, .text = {}};
   std::string reason = "the network";

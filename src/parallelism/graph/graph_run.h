@@ -24,25 +24,25 @@ class GraphRun final : private EventHandler {
   GraphRun(Simulator& simulator, const OperationGraph& graph, GraphTraffic& traffic,
            const GraphRunOptions& options);
 
-  // What has to wait for nothing begins at once, everything else in events. Once only.
+  // Starts what has to wait for nothing at once, everything else in events. Once only.
   void start();
   // `done` is woken with `token` at the instant at which the last operation ends.
   void notify(EventHandler& done, std::uint64_t token);
   [[nodiscard]] bool has_ended() const { return ended_ == operations_.size(); }
-  // When nothing happens any more. Once only.
+  // Returns the result when nothing happens any more. Once only.
   [[nodiscard]] GraphResult result();
 
  private:
   struct OperationState {
     bool is_ready = false;
     bool has_ended = false;
-    WorkProgress progress;  // Of Compute.
+    WorkProgress progress;  // Progress of Compute.
   };
   struct MeetingState {
     std::uint32_t ready = 0;
     bool has_started = false;
-    std::optional<SimTime> time;  // Of a message, when known.
-    bool has_time = false;        // Of a call: it ends by its progress.
+    std::optional<SimTime> time;  // Time of a message, when known.
+    bool has_time = false;        // False for a call: it ends by its progress.
     WorkProgress progress;
   };
   struct RankState {
@@ -85,7 +85,7 @@ class GraphRun final : private EventHandler {
   std::vector<OperationState> operations_;
   std::vector<MeetingState> states_;
   std::vector<RankState> ranks_;
-  // By stream of StreamOrder::Ready: what runs, then what waits for it.
+  // Queues by stream of StreamOrder::Ready: what runs, then what waits for it.
   std::vector<std::deque<OperationId>> queues_;
   GraphSuccessors successors_;
   std::vector<OperationId> ready_;  // At this instant, still to be started; the last one first.

@@ -27,16 +27,16 @@ struct GraphTiming {
   SimTime ready;  // Nothing was left to wait for but its partners.
   SimTime start;
   SimTime end;
-  // Whose end made it ready; nothing for what is ready at the beginning.
+  // The operation whose end made it ready; nothing for what is ready at the beginning.
   std::optional<OperationId> cause;
   // The member of its meeting whose readiness let it start later; nothing: its own did.
   std::optional<OperationId> starter;
-  // Of Compute: by how much traffic made it longer, and which.
+  // For Compute: by how much traffic made it longer, and which.
   SimTime slowed;
   StepPart slowed_by = StepPart::Data;
 };
 
-// In a run that did not end.
+// A wait in a run that did not end.
 struct GraphWait {
   OperationId operation;
   std::optional<OperationId> waits_for;  // Nothing: a rank that never comes, or the network.
@@ -44,7 +44,7 @@ struct GraphWait {
 };
 
 struct GraphResult {
-  std::vector<GraphTiming> timings;  // By operation; zero for those that did not run.
+  std::vector<GraphTiming> timings;  // Indexed by operation; zero for those that did not run.
   SimTime finish;                    // The last end.
   std::vector<GraphWait> waits;      // Empty if everything ran. By stream.
 
@@ -52,7 +52,7 @@ struct GraphResult {
 };
 
 // Runs the simulator until nothing happens any more, from its present time on; `timings` count from
-// there. What `traffic` runs on must use the same simulator.
+// there. `traffic` must run on the same simulator.
 [[nodiscard]] GraphResult run_graph(Simulator& simulator, const OperationGraph& graph,
                                     GraphTraffic& traffic, const GraphRunOptions& options = {});
 

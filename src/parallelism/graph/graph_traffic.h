@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the calls and messages of an operation graph take: either each has a time of its own,
-// known before it starts, or they run on a network that all of them share.
+// Computes how long the calls and messages of an operation graph take: either each has a time of
+// its own, known before it starts, or they run on a network that all of them share.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class GraphTraffic {
   GraphTraffic& operator=(const GraphTraffic&) = delete;
   virtual ~GraphTraffic() = default;
 
-  // Of all its repetitions. Nothing: start_call() says when it is over. `times` of the call are one
-  // after the other; it has at least two ranks and is no barrier.
+  // Returns the time of all repetitions of a call. Nothing: start_call() says when it is over.
+  // `times` of the call are one after the other; it has at least two ranks and is no barrier.
   [[nodiscard]] virtual std::optional<SimTime> call_time(const GraphCommunicator& communicator,
                                                          const GraphCall& call) = 0;
   [[nodiscard]] virtual std::optional<SimTime> message_time(int from, int to, Bytes size) = 0;
 
-  // Only where there is no time: `done` is woken with `token` at the end.
+  // Starts a call without a time of its own: `done` is woken with `token` at the end.
   virtual void start_call(const GraphCommunicator& communicator, const GraphCall& call,
                           EventHandler& done, std::uint64_t token) = 0;
   virtual void start_message(int from, int to, Bytes size, EventHandler& done,
@@ -50,7 +50,7 @@ class TimedTraffic final : public GraphTraffic {
 
  private:
   GroupTimes& times_;
-  // By the number of the communicator: those of one graph.
+  // Times by the number of the communicator, in one graph.
   std::map<std::tuple<CommunicatorId, Operation, Bytes>, SimTime> calls_;
   std::map<std::tuple<int, int, Bytes>, SimTime> messages_;
 };

@@ -156,7 +156,7 @@ class GraphCheck {
   // Takes away, again and again, what waits for nothing; what meets is taken away together.
   void check_cycles() {
     const std::size_t count = graph_.operations().size();
-    std::vector<std::uint32_t> node(count);  // By operation.
+    std::vector<std::uint32_t> node(count);  // Indexed by operation.
     for (std::uint32_t id = 0; id < count; ++id) {
       node[id] = id;
     }

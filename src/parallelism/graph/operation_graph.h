@@ -36,7 +36,7 @@ using StreamId = Id<struct GraphStreamTag>;
 using CommunicatorId = Id<struct GraphCommunicatorTag>;
 
 enum class GraphOperationKind : std::uint8_t {
-  Compute,  // Of the GPU.
+  Compute,  // Computation of the GPU.
   Host,     // Time passes without the GPU: launches, loading of data.
   Collective,
   Send,
@@ -69,7 +69,7 @@ struct GraphStream {
 struct GraphCommunicator {
   std::string name;
   std::vector<int> ranks;  // In the order of the communicator, those not in the graph as well.
-  // Where calls have times of their own (TimedTraffic): the ranks whose times they take, as many,
+  // Ranks whose times the calls take where calls have times of their own (TimedTraffic), as many,
   // for groups that are alike; empty: `ranks`.
   std::vector<int> timed_as = {};
 };
@@ -97,13 +97,14 @@ struct GraphMessage {
 
 struct GraphOperation {
   GraphOperationKind kind = GraphOperationKind::Compute;
-  StepPart part = StepPart::Linear;  // What its time is counted as.
+  StepPart part = StepPart::Linear;  // Part that its time is counted as.
   StreamId stream;
-  std::uint32_t name = 0;            // OperationGraph::name().
-  SimTime time = {};                 // Of Compute and Host.
-  std::optional<std::uint32_t> mix;  // Of Compute: parts that `time` is made of, instead of `part`.
-  GraphCall call = {};               // Of Collective.
-  GraphMessage message = {};         // Of Send and Receive.
+  std::uint32_t name = 0;  // OperationGraph::name().
+  SimTime time = {};       // Time of Compute and Host.
+  // For Compute: parts that `time` is made of, instead of `part`.
+  std::optional<std::uint32_t> mix;
+  GraphCall call = {};        // Call of Collective.
+  GraphMessage message = {};  // Message of Send and Receive.
 };
 
 struct GraphDependency {
@@ -113,9 +114,9 @@ struct GraphDependency {
 
 class OperationGraph {
  public:
-  // Of ranks 0 to ranks - 1, all of which are in the graph.
+  // Makes a graph of ranks 0 to ranks - 1, all of which are in it.
   explicit OperationGraph(int ranks);
-  // Of as many ranks, of which only these are in the graph.
+  // Makes a graph of as many ranks, of which only these are in it.
   OperationGraph(int ranks, std::vector<int> representatives);
 
   // Ranks and members are checked by check(); ids must be of this graph.
@@ -134,12 +135,13 @@ class OperationGraph {
                        const GraphMessage& message);
   OperationId add_receive(StreamId stream, std::string_view name, StepPart part,
                           const GraphMessage& message);
-  // Between any two operations; those of one stream that runs as listed need none.
+  // Adds a dependency between any two operations; those of one stream that runs as listed need
+  // none.
   void add_dependency(OperationId before, OperationId after);
 
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] bool is_folded() const { return is_folded_; }
-  // In the graph, rising.
+  // Returns the ranks in the graph, rising.
   [[nodiscard]] std::span<const int> present() const { return present_; }
   [[nodiscard]] bool has_rank(int rank) const;
   [[nodiscard]] std::span<const GraphStream> streams() const { return streams_; }
@@ -176,31 +178,32 @@ class OperationGraph {
   std::map<std::string, std::uint32_t, std::less<>> name_ids_;
 };
 
-// What happens on several ranks at once: a call of a communicator, or a message.
+// An event on several ranks at once: a call of a communicator, or a message.
 struct GraphMeeting {
-  // Of a call those that make it, in the order in which they were added; of a message the send,
+  // For a call those that make it, in the order in which they were added; for a message the send,
   // then the receive.
   std::vector<OperationId> members;
   std::size_t expected = 0;  // Members, where nobody is missing.
-  int number = 0;            // Of its kind for that communicator, or for the two ends and the tag.
+  // Number of its kind for that communicator, or for the two ends and the tag.
+  int number = 0;
 };
 
 struct GraphMeetings {
   std::vector<GraphMeeting> meetings;
-  // By operation: its meeting; nothing for Compute and Host.
+  // The meeting of each operation; nothing for Compute and Host.
   std::vector<std::optional<std::uint32_t>> of_operation;
 };
 
 // Pairs up calls and messages by their numbers. Meetings in which somebody is missing are in it.
 [[nodiscard]] GraphMeetings meetings_of(const OperationGraph& graph);
 
-// Which operations wait for which, by their streams and dependencies.
+// Lists which operations wait for which, by their streams and dependencies.
 struct GraphSuccessors {
-  // Those that wait for operation i: next[first[i]] to next[first[i + 1] - 1], the one on its
-  // stream first.
+  // The operations that wait for operation i: next[first[i]] to next[first[i + 1] - 1], the one on
+  // its stream first.
   std::vector<std::size_t> first;
   std::vector<OperationId> next;
-  std::vector<std::uint32_t> waits;  // By operation: for how many it waits.
+  std::vector<std::uint32_t> waits;  // Number of operations that each operation waits for.
 };
 [[nodiscard]] GraphSuccessors successors_of(const OperationGraph& graph);
 

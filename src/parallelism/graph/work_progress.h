@@ -16,7 +16,7 @@ inline constexpr std::int64_t kPartsPerMillion = 1'000'000;
 // change of speed is less than that.
 inline constexpr std::int64_t kWorkGrain = 256;
 
-// Of one operation, at most ten hours.
+// Returns the grains of one operation, at most ten hours.
 [[nodiscard]] inline std::int64_t grains_of(SimTime work) {
   CHECK(work.picoseconds() <= std::numeric_limits<std::int64_t>::max() / kWorkGrain,
         "work of at most ten hours");

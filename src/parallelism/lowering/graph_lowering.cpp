@@ -22,7 +22,7 @@
 namespace trainyard {
 namespace {
 
-// What waits to be written once something else is.
+// A reduction that waits to be written once something else is.
 struct PendingReduce {
   std::vector<UnitCall> calls;
   std::string name;
@@ -132,7 +132,7 @@ void StepLowering::add_rank(int rank) {
   add_end(writing);
 }
 
-// With ZeRO 1 and 2 and overlap: what the last step's optimizer left in shards.
+// Gathers, with ZeRO 1 and 2 and overlap, what the last step's optimizer left in shards.
 void StepLowering::gather_first_weights(Writing& writing) {
   if (!gathers_beside() || plan_.zero_stage < 1 || shards_weights()) {
     return;
@@ -188,7 +188,7 @@ void StepLowering::add_passes(Writing& writing, const Pass* first, std::size_t c
   }
 }
 
-// Of what was added from `begin` on.
+// Adds the pass whose operations were added from `begin` on.
 void StepLowering::add_pass(int rank, const Pass& pass, std::uint32_t begin) {
   std::optional<LoweredPass> added;
   for (std::uint32_t id = begin; id < result_.graph.operations().size(); ++id) {
@@ -363,7 +363,7 @@ int StepLowering::place_of(int stage, const Pass& pass) const {
   }
 }
 
-// Nothing where there is no stage, or it is on the same rank.
+// Returns nothing where there is no stage, or it is on the same rank.
 std::optional<GraphMessage> StepLowering::message(const Writing& writing, const Pass& pass,
                                                   bool is_received) const {
   if (pass.kind == PassKind::WeightGradient) {
@@ -379,7 +379,7 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
   if (place == writing.place) {
     return std::nullopt;
   }
-  // By kind, direction, micro-batch and the lower stage of the two.
+  // The key is kind, direction, micro-batch and the lower stage of the two.
   const int direction = shape_.schedule == PipelineSchedule::DualPipe ? pass.chunk : 0;
   const int lower = std::min(stage, other);
   const int row = (2 * direction + (is_forward ? 0 : 1)) * shape_.micro_batches + pass.micro_batch;

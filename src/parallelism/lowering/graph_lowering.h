@@ -44,10 +44,10 @@ struct LoweredPass {
 
 struct StepGraph {
   OperationGraph graph;
-  std::vector<LoweredPass> passes;  // By rank in the graph, in the order of the schedule.
+  std::vector<LoweredPass> passes;  // Passes by rank in the graph, in the order of the schedule.
 };
 
-// For a plan that passed check(); throws as check_modelled().
+// Lowers a plan that passed check(); throws as check_modelled().
 [[nodiscard]] StepGraph lower_step(const StepJob& job, Folding folding);
 
 }  // namespace trainyard

@@ -28,11 +28,12 @@ class LoweredCopies {
   LoweredCopies(const StepJob& job, const StepUnits& units, LoweredRank& rank)
       : job_(job), units_(units), rank_(rank) {}
 
-  // Before and after a unit is written; `next` follows it.
+  // These are called before and after a unit is written; `next` follows it.
   void begin_unit(const UnitOfPass& unit, const UnitOfPass* next);
   void end_unit(const UnitOfPass& unit);
 
-  // Of a bucket, beside what follows, once `reduced`, if anything, has ended; or after everything.
+  // Sends the gradients of a bucket, beside what follows, once `reduced`, if anything, has ended;
+  // or after everything.
   void send_gradients(const RankParameters& bucket, std::string_view name,
                       const std::optional<OperationId>& reduced);
   void send_all_gradients(const RankParameters& parameters);

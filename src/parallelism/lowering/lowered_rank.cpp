@@ -53,7 +53,7 @@ std::string_view group_name(RankGroupKind kind) {
 
 }  // namespace
 
-// As expert_domains() for the first rank of the group, here for any of them.
+// Does what expert_domains() does for the first rank of the group, for any of them.
 std::vector<int> PlanCommunicators::part_of(const std::vector<int>& group, int rank,
                                             ExpertPath path) const {
   if (path == ExpertPath::Group) {
@@ -65,7 +65,7 @@ std::vector<int> PlanCommunicators::part_of(const std::vector<int>& group, int r
   }
   const auto domain_of = [&](int of) { return domain_of_rank_[static_cast<std::size_t>(of)]; };
   std::map<int, std::vector<int>> domains;
-  std::vector<int> order;  // Of the domains, as they come.
+  std::vector<int> order;  // Order of the domains, as they come.
   for (const int each : group) {
     std::vector<int>& members = domains[domain_of(each)];
     if (members.empty()) {

@@ -32,10 +32,10 @@ class PlanCommunicators {
         domain_of_rank_(domain_of_rank),
         graph_(graph) {}
 
-  // With which `rank` works.
+  // Returns the communicator with which `rank` works.
   [[nodiscard]] CommunicatorId of(RankGroupKind kind, int rank,
                                   ExpertPath path = ExpertPath::Group);
-  // Of all ranks.
+  // Returns the communicator of all ranks.
   [[nodiscard]] CommunicatorId all();
 
  private:
@@ -75,29 +75,29 @@ class LoweredRank {
       : rank_(rank), graph_(graph), communicators_(communicators) {}
 
   [[nodiscard]] int rank() const { return rank_; }
-  // What has to end before the next operation begins.
+  // Returns the operations that have to end before the next one begins.
   [[nodiscard]] const std::vector<OperationId>& front() const { return front_; }
   void require(OperationId id) { front_.push_back(id); }
   void require(const std::vector<OperationId>& ids) {
     front_.insert(front_.end(), ids.begin(), ids.end());
   }
 
-  // After everything before.
+  // Adds computation after everything before.
   OperationId compute(std::string_view name, StepPart part, SimTime time);
   void unit(const NamedUnit& unit);
   void call(const UnitCall& call, std::string_view name);
   void barrier(std::string_view name);
-  // On another stream than computation, without the GPU: after everything before, or beside what
-  // follows, after `before`.
+  // Adds work on another stream than computation, without the GPU: after everything before, or
+  // beside what follows, after `before`.
   OperationId host(const std::string& on, std::string_view name, StepPart part, SimTime time);
   OperationId host_beside(const std::string& on, std::string_view name, StepPart part, SimTime time,
                           const std::vector<OperationId>& before);
-  // Beside what follows, one after the other, after `before`; the last of them.
+  // Adds calls beside what follows, one after the other, after `before`; returns the last of them.
   std::optional<OperationId> calls_beside(const std::vector<UnitCall>& calls, std::string_view name,
                                           const std::vector<OperationId>& before);
 
-  // On the stream of computation, after everything before, or on one of its own. Returns what to
-  // wait for.
+  // Sends on the stream of computation, after everything before, or on one of its own. Returns what
+  // to wait for.
   OperationId send(std::string_view name, const GraphMessage& message, bool is_beside);
   OperationId receive(std::string_view name, const GraphMessage& message, bool is_beside);
 

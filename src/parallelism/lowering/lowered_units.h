@@ -29,8 +29,8 @@ struct UnitOfPass {
   PassKind kind = PassKind::Forward;
   int chunk = 0;
   int micro_batch = 0;
-  bool is_first_forward = false;  // Of the chunk.
-  bool is_last_gradient = false;  // Of the weights of the chunk.
+  bool is_first_forward = false;  // Whether it is the first forward of the chunk.
+  bool is_last_gradient = false;  // Whether it is the last gradient of the weights of the chunk.
   bool ends_pass = false;         // The last unit of its pass.
 };
 
@@ -53,7 +53,7 @@ class StepUnits {
 
   [[nodiscard]] UnitIndex embedding() const { return job_.model.layers.size(); }
   [[nodiscard]] UnitIndex head() const { return job_.model.layers.size() + 1; }
-  // In the order of a forward pass.
+  // Returns the units in the order of a forward pass.
   [[nodiscard]] std::vector<UnitIndex> units_of(const PipelineStage& stage) const;
   [[nodiscard]] const NamedUnit& unit(UnitIndex index, PassKind kind);
   [[nodiscard]] std::string name_of(UnitIndex index) const;
@@ -62,7 +62,8 @@ class StepUnits {
     return stages_[static_cast<std::size_t>(shape_.stage_of(place, chunk))];
   }
   [[nodiscard]] RankParameters parameters_of(UnitIndex index) const;
-  // Of a unit that the stage has, with what belongs to it for the sum of gradients.
+  // Returns the parameters of a unit that the stage has, with what belongs to it for the sum of
+  // gradients.
   [[nodiscard]] RankParameters gradients_of(const PipelineStage& stage, UnitIndex index) const;
   [[nodiscard]] RankParameters parameters_of_rank(int place) const;
   [[nodiscard]] std::vector<UnitOfPass> units_of_rank(const std::vector<Pass>& passes,
@@ -76,7 +77,7 @@ class StepUnits {
   std::vector<PipelineStage> stages_;
   ExpertDomains places_;
   OperationGraph& graph_;
-  std::vector<std::optional<NamedUnit>> cache_;  // By unit and kind of pass.
+  std::vector<std::optional<NamedUnit>> cache_;  // Indexed by unit and kind of pass.
 };
 
 }  // namespace trainyard

@@ -175,7 +175,7 @@ void ServerLowering::add_worker(int worker) {
     add_step(rank, step);
   }
   for (const ServerBucket& bucket : buckets_) {
-    pull(rank, bucket);  // What the last step made.
+    pull(rank, bucket);  // The result of the last step.
   }
 }
 

@@ -26,7 +26,7 @@
 
 namespace trainyard {
 
-// What a bucket of one worker's step is on one server.
+// The part of one worker's step that a bucket has on one server.
 struct ServerTurn {
   OperationId update;  // Its gradients are applied.
   OperationId pull;    // The worker is sent weights for its next step.
@@ -38,7 +38,7 @@ struct ServerGraph {
   int servers = 0;
   int steps = 0;
   std::size_t buckets = 0;
-  std::vector<ServerTurn> turns;  // By at().
+  std::vector<ServerTurn> turns;  // Indexed by at().
 
   [[nodiscard]] std::size_t at(int server, std::size_t bucket, int worker, int step) const;
 };
@@ -58,7 +58,7 @@ struct ParameterServerRun {
   int workers = 0;
   int servers = 0;
   int steps = 0;
-  SimTime finish;  // Of all steps of all workers.
+  SimTime finish;  // End of all steps of all workers.
   Staleness staleness;
   StepTime step;  // `finish` over the steps, with the parts of the worker that waits least.
 };

@@ -49,7 +49,7 @@ class RecommenderLowering {
     link(after, id);
     return id;
   }
-  // Nothing where there is nothing to send.
+  // Returns nothing where there is nothing to send.
   Operations call(StreamId stream, std::string_view name, StepPart part, GraphCall call,
                   const Operations& after) {
     if (call.size == Bytes()) {

@@ -17,7 +17,7 @@ namespace trainyard {
 // All ranks, none of them folded: their tables differ.
 [[nodiscard]] OperationGraph lower_recommender(const RecommenderJob& job);
 
-// What a part of the step is called where it is one of a recommendation model: "lookups",
+// Returns the name of a part of the step where it is one of a recommendation model: "lookups",
 // "vectors", ...; empty for those that it has not.
 [[nodiscard]] std::string_view recommender_part_name(StepPart part);
 

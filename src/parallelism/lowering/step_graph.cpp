@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// Of the passes of a rank, divided by the micro-batches.
+// Adds the times of the passes of a rank, divided by the micro-batches.
 void add_pass_times(const StepJob& job, int rank, StepGraphRun& run) {
   SimTime forward;
   SimTime backward;

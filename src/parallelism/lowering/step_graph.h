@@ -22,8 +22,8 @@ namespace trainyard {
 struct StepGraphRun {
   StepGraph lowered;
   GraphResult run;
-  std::vector<StepParts> ranks;  // By rank in the graph; without jitter and what is fixed.
-  StepTime step;                 // Of the rank that waits least for others.
+  std::vector<StepParts> ranks;  // Parts by rank in the graph; without jitter and what is fixed.
+  StepTime step;                 // The step of the rank that waits least for others.
 };
 
 // Every collective and message takes the time that it takes alone. Throws as step_time().

@@ -13,8 +13,8 @@
 
 namespace trainyard {
 
-// Of the server that lacks most or, where none lacks any, holds most. Peaks of ranks are added up,
-// whenever they are.
+// Use of the server that lacks most or, where none lacks any, holds most. Peaks of ranks are added
+// up, whenever they are.
 struct HostMemoryUse {
   HostedMemory hosted;
   std::optional<Bytes> size = {};  // Nothing: the file does not say.

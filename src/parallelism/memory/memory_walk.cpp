@@ -24,12 +24,12 @@ std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
-// What is computed, gathered and freed as one: a layer, or what stands beside the layers.
+// A unit that is computed, gathered and freed as one: a layer, or what stands beside the layers.
 struct Unit {
   StepPlace place = StepPlace::Layer;
   int layer = 0;
   SavedBytes kept = {};
-  Bytes logits = {};        // Of `kept`, what the loss holds.
+  Bytes logits = {};        // Part of `kept` that the loss holds.
   Bytes working = {};       // In its backward, with what is recomputed.
   Bytes loss_working = {};  // The same of the loss.
   RankParameters parameters = {};
@@ -79,12 +79,12 @@ class RankWalk {
   }
 
  private:
-  // What passes leave to the next ones.
+  // The memory that passes leave to the next ones.
   struct Held {
     Bytes kept = {};
     Bytes logits = {};
     Bytes away = {};     // Activations in host memory.
-    Bytes leaving = {};  // Of the last forward, still on the way there.
+    Bytes leaving = {};  // Bytes of the last forward, still on the way there.
 
     [[nodiscard]] auto operator<=>(const Held&) const = default;
   };
@@ -93,7 +93,7 @@ class RankWalk {
     Held then = {};
   };
 
-  // Of the moment, beside what is always there and what is kept.
+  // The memory of the moment, beside what is always there and what is kept.
   struct Extra {
     Bytes gathered = {};
     Bytes working = {};
@@ -169,12 +169,12 @@ class RankWalk {
     return unit;
   }
 
-  // Of ZeRO-Offload with one micro-batch: nothing is accumulated on the GPU.
+  // Returns whether ZeRO-Offload runs one micro-batch: nothing is accumulated on the GPU.
   [[nodiscard]] bool streams_gradients() const {
     return plan_.offload.optimizer && plan_.micro_batches() == 1;
   }
 
-  // What the optimizer needs goes from the GPU to the host; layers keep weights as they use them.
+  // Moves what the optimizer needs from the GPU to the host; layers keep weights as they use them.
   // `owned` and `held`: parameters that the rank updates, and those that it keeps.
   void move_optimizer(std::int64_t owned, std::int64_t held) {
     const StateFormat& states = settings_.states;
@@ -238,7 +238,7 @@ class RankWalk {
     return transfer_size(model_, plan_, false) * 2;
   }
 
-  // Of each group of ranks that this one is in.
+  // Adds the buffers of each group of ranks that this one is in.
   [[nodiscard]] Bytes communication_buffers() const {
     const std::array<int, 5> groups{plan_.tensor, plan_.context, plan_.pipeline,
                                     plan_.gradient_ranks(), plan_.expert};
@@ -256,7 +256,7 @@ class RankWalk {
 
   void end() { CHECK(!is_first_, "a pass without a moment"); }
 
-  // What is recalled has had its part in the most that is on the host.
+  // A recalled pass has had its part in the most that is on the host.
   void step_or_recall(const Pass& pass) {
     const auto [known, is_new] = known_passes_.try_emplace({pass.kind, pass.chunk, held_});
     MemoryMoment& moment = memory_.profile.back();
@@ -314,7 +314,7 @@ class RankWalk {
     return plan_.offload.activations && unit.place == StepPlace::Layer;
   }
 
-  // On the host, and for the time of two forwards also here.
+  // Keeps the unit on the host, and for the time of two forwards also here.
   void keep(const Unit& unit, Extra& extra) {
     if (!is_offloaded(unit)) {
       held_.kept += unit.kept.forward - unit.logits;
@@ -329,7 +329,7 @@ class RankWalk {
     memory_.host.activations = std::max(memory_.host.activations, held_.away);
   }
 
-  // Those of the unit itself and of the one whose backward is next.
+  // Returns the activations of the unit itself and of the one whose backward is next.
   [[nodiscard]] Bytes returned(const Chunk& chunk, std::size_t index) const {
     const Unit& unit = chunk.units[index];
     const Bytes own = is_offloaded(unit) ? unit.kept.forward : Bytes();
@@ -438,11 +438,11 @@ class RankWalk {
   const MemorySettings& settings_;
   const ExpertLoads& loads_;
   std::vector<Chunk> chunks_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;  // Of matrices, each once.
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;  // Shapes of matrices, each once.
   bool has_embedding_ = false;
   MemoryUse resident_;
   Held held_;
-  std::map<std::tuple<PassKind, int, Held>, KnownPass> known_passes_;  // By kind and chunk.
+  std::map<std::tuple<PassKind, int, Held>, KnownPass> known_passes_;  // Passes by kind and chunk.
   RepeatedPasses repeated_;
   int alive_ = 0;
   bool is_first_ = true;

@@ -19,7 +19,7 @@ namespace trainyard {
 
 enum class RepeatedPasses : std::uint8_t { Recall, WalkAgain };  // To the same end.
 
-// What step_memory() has checked.
+// Returns the memory of a rank for a plan that step_memory() has checked.
 [[nodiscard]] RankMemory rank_memory(const Model& model, const ParallelPlan& plan,
                                      const MemorySettings& settings, const ExpertLoads& loads,
                                      int rank, std::span<const int> stage_layers,

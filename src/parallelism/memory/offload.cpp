@@ -14,10 +14,10 @@ namespace {
 // DeepSpeed, csrc/includes/cpu_adam.h: TILE.
 constexpr std::int64_t kTileParameters = std::int64_t{128} * 1024 * 1024;
 
-// Of the memory bandwidth of the sockets: arXiv 2101.06840, table 4, has CPU-Adam take 0.22, 0.51,
-// 1.03, 2.41 and 2.57 s for 1, 2, 4, 8 and 10 billion parameters, at 30 bytes each (three states in
-// 32 bits read and written, the gradient in 32 bits, the weight in 16) on two Xeon with six
-// channels of DDR4-2666: 0.53, 0.46, 0.46, 0.39, 0.46.
+// Share of the memory bandwidth of the sockets: arXiv 2101.06840, table 4, has CPU-Adam take 0.22,
+// 0.51, 1.03, 2.41 and 2.57 s for 1, 2, 4, 8 and 10 billion parameters, at 30 bytes each (three
+// states in 32 bits read and written, the gradient in 32 bits, the weight in 16) on two Xeon with
+// six channels of DDR4-2666: 0.53, 0.46, 0.46, 0.39, 0.46.
 constexpr double kHostOptimizerShare = 0.46;
 
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan keeps in host memory instead of on the GPU, and what the way there and back takes.
+// Lists what a plan keeps in host memory instead of on the GPU, and how long the copies there and
+// back take.
 //
 // The optimizer on the host: gradients of the rank's shard go down while or after they are reduced,
 // the CPU updates in tiles, and while it works on one the new 16-bit weights of the one before come
@@ -25,12 +26,13 @@ namespace trainyard {
 [[nodiscard]] std::int64_t owned_parameters(const RankParameters& parameters,
                                             const ParallelPlan& plan);
 
-// Of one layer, counted from 0, and micro-batch on one rank: what it keeps for its backward.
+// Returns what one rank keeps of one layer, counted from 0, and micro-batch for its backward.
 [[nodiscard]] Bytes layer_activations(const Model& model, int of_model, const ParallelPlan& plan,
                                       const SoftwareProfile& software,
                                       const ExpertLoads& loads = {});
 
-// Of a CPU's update of so many parameters, `optimizer_bytes` of which pass its memory for each.
+// Returns the time of a CPU's update of so many parameters, `optimizer_bytes` of which pass its
+// memory for each.
 [[nodiscard]] SimTime host_work_time(std::int64_t parameters, double optimizer_bytes,
                                      Bandwidth memory);
 

@@ -12,7 +12,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kFp32Bytes = 4;
-constexpr std::int64_t kSortBytes = 2 * 12;    // Of an index: its pair, before and behind a pass.
+// Bytes of an index: its pair, before and behind a pass.
+constexpr std::int64_t kSortBytes = 2 * 12;
 constexpr std::int64_t kBatchesOfIndices = 2;  // This one and the next.
 
 std::int64_t outputs_of(const std::vector<std::int64_t>& layers) {

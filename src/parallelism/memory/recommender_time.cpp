@@ -13,18 +13,18 @@ namespace {
 
 // OperatorTimes::memory_bound() counts elements of 16 bits and scales them.
 constexpr double kCountedBytes = 2.0;
-constexpr int kWeightBytes = 4;  // Of an element of a table, and of its gradient at the end.
+constexpr int kWeightBytes = 4;  // Bytes of an element of a table, and of its gradient at the end.
 
 // Reads and writes of elementwise operators, for each element of what a layer puts out: bias and
 // ReLU; and backward the gradient through the ReLU, and that of the bias. Estimates.
 constexpr double kLayerForward = 2.0;
 constexpr double kLayerBackward = 4.0;
-// Of a vector that came from another rank: put in its sample's place. Of all vectors: put side by
-// side. The same backward.
+// A vector that came from another rank is put in its sample's place; all vectors are put side by
+// side. The same holds backward.
 constexpr double kArranged = 2.0;
 constexpr double kConcatenated = 2.0;
-// Of a cross layer, for each element: x0 * (y + b) + x reads three and writes one; backward three
-// gradients from three inputs, and that of b.
+// Passes over each element of a cross layer: x0 * (y + b) + x reads three and writes one; backward
+// three gradients from three inputs, and that of b.
 constexpr double kCrossForward = 4.0;
 constexpr double kCrossBackward = 7.0;
 // Dot products of all pairs: the lower triangle of the products is read and written.
@@ -176,7 +176,8 @@ class RankTimes {
     return parts;
   }
 
-  // Of tables of which this rank has `share`: 1 / ranks of the rows of split ones.
+  // Returns the bytes of tables of which this rank has `share`: 1 / ranks of the rows of split
+  // ones.
   [[nodiscard]] double update_bytes(const TableShare& tables, double share) const {
     if (tables.tables.empty()) {
       return 0.0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank computes in a step of a recommendation model, and what it sends: operators from the
-// shapes of the model and what the rank holds of the tables. docs/models/recommenders.md has the
-// equations.
+// Times what a rank computes in a step of a recommendation model, and counts what it sends:
+// operators from the shapes of the model and what the rank holds of the tables.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@
 
 namespace trainyard {
 
-// What a step is lowered from; what it refers to must outlive it.
+// The inputs that a step is lowered from; what it refers to must outlive it.
 struct RecommenderJob {
   const RecommenderWorkload& workload;
   const RecommenderSoftware& software;
@@ -38,8 +37,8 @@ struct RecommenderJob {
                                              const RecommenderSoftware& software,
                                              Precision precision);
 
-// Of one rank, in the order in which they run. In StepParts look-ups are Attention, updates of
-// tables Casts and the interaction Head: recommender_part_name().
+// The parts of one rank, in the order in which they run. In StepParts look-ups are Attention,
+// updates of tables Casts and the interaction Head: recommender_part_name().
 struct RecommenderTimes {
   StepParts lookups;
   StepParts bottom_forward;
@@ -49,7 +48,7 @@ struct RecommenderTimes {
   StepParts interaction_backward;
   StepParts bottom_backward;
   StepParts updates;    // Gradients are summed up by row and applied.
-  StepParts optimizer;  // Of the MLPs and of replicated tables.
+  StepParts optimizer;  // Time of the MLPs and of replicated tables.
 };
 
 [[nodiscard]] RecommenderTimes recommender_times(const RecommenderJob& job, std::size_t rank);

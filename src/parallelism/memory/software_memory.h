@@ -16,7 +16,7 @@ namespace trainyard {
 // Megatron's gradients are as wide as the profile says, those of PyTorch as wide as its shards.
 [[nodiscard]] MemorySettings memory_settings(const SoftwareProfile& software);
 
-// For a plan that passed check(). Throws ConfigError with one line where the memory of a plan is
+// Takes a plan that passed check(). Throws ConfigError with one line where the memory of a plan is
 // not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
                                      const SoftwareProfile& software, const ExpertLoads& loads);

@@ -12,8 +12,8 @@
 namespace trainyard {
 namespace {
 
-// Of a step for each doubling of the servers, beside what latency explains: weak scaling of the
-// dgxc-benchmarking tables from 8 to 2,048 GPUs.
+// Share of a step for each doubling of the servers, beside what latency explains: weak scaling of
+// the dgxc-benchmarking tables from 8 to 2,048 GPUs.
 constexpr double kJitterOfDoubling = 0.004;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step is worked out from: model and plan, the rates of what runs it, and where its
-// ranks are.
+// Collects what a training step is computed from: model and plan, the rates of what runs it, and
+// where its ranks are.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// What runs beside computation, after the workload had its say.
+// The traffic that runs beside computation, after the workload had its say.
 struct Overlap {
   bool tensor = false;
   bool data = false;
@@ -28,7 +28,7 @@ struct Overlap {
 
 struct StepJob {
   const Model& model;
-  const ParallelPlan& plan;  // That passed check().
+  const ParallelPlan& plan;  // Plan that passed check().
   const ComputeRates& rates;
   const SoftwareProfile& software;
   Overlap overlap;
@@ -36,14 +36,14 @@ struct StepJob {
   // The NVLink domain of each rank; empty: servers are domains.
   std::span<const int> domain_of_rank = {};
   ExpertLoads loads = {};
-  std::optional<HostRates> host = {};  // Of copies; for plans with offload.
+  std::optional<HostRates> host = {};  // Rates of copies; for plans with offload.
 };
 
 // Throws ConfigError, one line, for what is not modelled.
 void check_modelled(const StepJob& job);
 
-// What the ranks of so many servers lose by waiting for each other in a step that takes so long
-// without it.
+// Returns the time that the ranks of so many servers lose by waiting for each other in a step that
+// takes so long without it.
 [[nodiscard]] SimTime jitter_of(SimTime step, std::span<const int> server_of_rank);
 
 }  // namespace trainyard

@@ -33,7 +33,7 @@ enum class MemoryClass : std::uint8_t {
   Activations,      // Kept from forward to backward.
   Loss,             // Logits and what the loss makes of them.
   Working,          // Recomputed layers, gradients within a layer, buffers of weight gradients.
-  Buffers,          // Of collectives and transfers, outside the communication library.
+  Buffers,          // Buffers of collectives and transfers, outside the communication library.
   Fragmentation,    // From here on not given out by the allocator.
   Communication,    // The communication library's own buffers.
   Context,          // The process on the device.
@@ -61,31 +61,31 @@ struct MemoryUse {
   [[nodiscard]] Bytes device() const;     // Everything.
 };
 
-// Where in a pass something is.
+// The part of a pass in which something is.
 enum class StepPlace : std::uint8_t { Embedding, Layer, Head, Optimizer };
 
 struct MemoryMoment {
   std::size_t position = 0;  // In passes_of() of the rank; behind the last one: the optimizer.
-  Pass pass = {};            // Of no meaning for the optimizer.
+  Pass pass = {};            // Pass, without meaning for the optimizer.
   StepPlace place = StepPlace::Layer;
-  int layer = 0;  // Of the model, from 0, for StepPlace::Layer.
+  int layer = 0;  // Layer of the model, from 0, for StepPlace::Layer.
   MemoryUse use = {};
 
   // "forward of micro-batch 3, chunk 0, layer 17".
   [[nodiscard]] std::string where() const;
 };
 
-// In host memory, for plans with offload.
+// Bytes in host memory, for plans with offload.
 struct HostedMemory {
   Bytes optimizer = {};    // States, and weights where those are the master copy.
-  Bytes gradients = {};    // Of the rank's shard.
+  Bytes gradients = {};    // Gradients of the rank's shard.
   Bytes activations = {};  // The most at once.
 
   [[nodiscard]] Bytes total() const { return optimizer + gradients + activations; }
 };
 
 struct RankMemory {
-  int rank = 0;                       // Of the pipeline.
+  int rank = 0;                       // Rank of the pipeline.
   std::vector<MemoryMoment> profile;  // For each pass, and the optimizer, its highest moment.
   std::size_t peak = 0;               // Index of the highest of them, the first of equal ones.
   // Most forward passes alive at once, all chunks together; from the schedule.
@@ -103,14 +103,15 @@ struct StepMemory {
 };
 
 // `stage_layers` has the layers of each stage of the model, in order; 0 is allowed. The plan must
-// have passed check(). Of each layer with experts the rank is taken that `loads` fills most, as for
-// its time: one rank for all of them, which loads that differ between layers may not have. Throws
-// ConfigError with one line where the memory of a plan is not defined.
+// have passed check(). For each layer with experts the rank is taken that `loads` fills most, as
+// for its time: one rank for all of them, which loads that differ between layers may not have.
+// Throws ConfigError with one line where the memory of a plan is not defined.
 [[nodiscard]] StepMemory step_memory(const Model& model, const ParallelPlan& plan,
                                      std::span<const int> stage_layers,
                                      const MemorySettings& settings, const ExpertLoads& loads = {});
 
-// Of a layer of the model, counted from 0: those of the settings, with its load.
+// Returns the options of a layer of the model, counted from 0: those of the settings, with its
+// load.
 [[nodiscard]] ActivationOptions activation_options(const Model& model, int of_model,
                                                    const ParallelPlan& plan,
                                                    const MemorySettings& settings,
@@ -136,9 +137,10 @@ struct MemoryVerdict {
   std::string text;  // One line: rank, moment, and the classes from the largest on.
 };
 
-// What a device with that memory by its data sheet (hw/parts/catalogue.h) reports as its own. Data
-// sheets say GB for 2^30 bytes, and half a percent is withheld: nvidia-smi shows 81920 MiB for an
-// A100 of "80 GB", 81559 for an H100, 143771 for an H200 of 141 and 183359 for a B200 of 180.
+// Returns the capacity that a device with that memory by its data sheet (hw/parts/catalogue.h)
+// reports as its own. Data sheets say GB for 2^30 bytes, and half a percent is withheld: nvidia-smi
+// shows 81920 MiB for an A100 of "80 GB", 81559 for an H100, 143771 for an H200 of 141 and 183359
+// for a B200 of 180.
 [[nodiscard]] Bytes device_capacity(Bytes data_sheet);
 
 // `capacity` as device_capacity() gives it.

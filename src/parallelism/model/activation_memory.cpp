@@ -17,10 +17,11 @@ std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
-// Over how many ranks things are split.
+// The numbers of ranks over which things are split.
 struct Splits {
-  std::int64_t tensor = 1;    // What tensor ranks share: heads, inner vectors, vocabulary.
-  std::int64_t sequence = 1;  // What they share by tokens, or each has in full.
+  // Degree of what tensor ranks share: heads, inner vectors, vocabulary.
+  std::int64_t tensor = 1;
+  std::int64_t sequence = 1;  // Degree of what they share by tokens, or each has in full.
 
   explicit Splits(const ParallelPlan& plan)
       : tensor(plan.tensor), sequence(plan.has_sequence_parallelism ? plan.tensor : 1) {}
@@ -161,7 +162,7 @@ void feed_forward_block(TensorList& list, std::int64_t hidden, const FeedForward
   list.output_gradient("second linear", hidden, list.splits().sequence);
 }
 
-// What adaLN-Zero multiplies: what comes out of the norm, and of the block before its gate.
+// Adds what adaLN-Zero multiplies: what comes out of the norm, and of the block before its gate.
 void modulation_inputs(TensorList& list, const Model& model, std::string_view of_norm,
                        std::string_view of_gate) {
   if (model.modulation) {
@@ -251,7 +252,7 @@ std::vector<SavedTensor> alternate_products(const Model& model, const ModelLayer
   return std::move(list).tensors();
 }
 
-// For each logit.
+// The bytes of each logit.
 struct LogitBytes {
   std::int64_t kept = 0;
   std::int64_t working = 0;
@@ -271,7 +272,8 @@ LogitBytes logit_bytes(LossKernel loss, std::int64_t element_bytes) {
   CHECK(false, "unknown loss");
 }
 
-// Of a model of images; those of a whole sample are left out, as other small numbers are.
+// Returns the predictions of a model of images; those of a whole sample are left out, as other
+// small numbers are.
 std::int64_t predictions_of_token(const Model& model) {
   std::int64_t count = 0;
   for (const EndLinear& each : output_linears(model)) {
@@ -408,11 +410,12 @@ Bytes backward_working_bytes(const Model& model, const ModelLayer& layer, const 
   const std::int64_t keys_and_values = attention.grouped ? 2 * groups : queries + outputs;
   std::int64_t of_attention = queries + keys_and_values + outputs;
   if (plan.context > 1 && plan.context_kind == ContextParallelism::Ring) {
-    // Those of another rank with their gradients, at work and on their way.
+    // Keys and values of another rank with their gradients, at work and on their way.
     of_attention += 4 * keys_and_values;
   }
   if (options.attention == AttentionKernel::Unfused) {
-    of_attention += 2 * attention.heads() * plan.sequence;  // Of scores, after and before softmax.
+    // Bytes of scores, after and before softmax.
+    of_attention += 2 * attention.heads() * plan.sequence;
   }
   std::int64_t of_linears = 0;
   if (layer.feed_forward) {

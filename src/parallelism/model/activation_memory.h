@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank keeps of a forward pass for the backward pass, tensor by tensor. The list is that of
-// Korthikanti et al., arXiv 2205.05198, section 4, written for layers of any shape; its sums are
-// the closed forms of that paper. docs/models/memory.md has the table.
+// Lists what a rank keeps of a forward pass for the backward pass, tensor by tensor. The list is
+// that of Korthikanti et al., arXiv 2205.05198, section 4, written for layers of any shape; its
+// sums are the closed forms of that paper. docs/models/memory.md has the table.
 //
 // Left out as in that paper: what has a few numbers a token, such as the statistics of norms.
 #pragma once
@@ -39,7 +39,7 @@ enum class LossKernel : std::uint8_t {
   PyTorch16,
 };
 
-// What selective recomputation computes again.
+// The tensors that selective recomputation computes again.
 enum class SelectiveRecompute : std::uint8_t {
   // Scores, their softmax and dropout. arXiv 2205.05198, section 5.
   AttentionCore,
@@ -73,8 +73,9 @@ enum class Lifetime : std::uint8_t {
 struct SavedTensor {
   std::string_view operation;
   std::string_view tensor;
-  std::int64_t bytes_per_token = 0;  // Of all ranks together, for each token of the micro-batch.
-  std::int64_t split = 1;            // Ranks that share it.
+  // Bytes of all ranks together, for each token of the micro-batch.
+  std::int64_t bytes_per_token = 0;
+  std::int64_t split = 1;  // Ranks that share it.
   Lifetime lifetime = Lifetime::UntilInputGradient;
   bool is_attention_core = false;  // Scores and what is made of them.
 
@@ -86,12 +87,13 @@ struct SavedTensor {
 [[nodiscard]] std::vector<SavedTensor> saved_tensors(const Model& model, const ModelLayer& layer,
                                                      const ParallelPlan& plan,
                                                      const ActivationOptions& options);
-// What is left of it from the forward to the backward under plan.recompute. AlternateProducts is
-// not defined for experts: CHECKed.
+// Returns what is left of it from the forward to the backward under plan.recompute.
+// AlternateProducts is not defined for experts: CHECKed.
 [[nodiscard]] std::vector<SavedTensor> kept_tensors(const Model& model, const ModelLayer& layer,
                                                     const ParallelPlan& plan,
                                                     const ActivationOptions& options);
-// Beside the layers: of the stage that has the embedding, and of the one that has the head.
+// Return the tensors beside the layers: of the stage that has the embedding, and of the one that
+// has the head.
 [[nodiscard]] std::vector<SavedTensor> embedding_tensors(const Model& model,
                                                          const ParallelPlan& plan,
                                                          const ActivationOptions& options);

@@ -42,7 +42,7 @@ std::vector<std::int64_t> held_by_group(std::int64_t first, std::int64_t count,
 // Probability of each number of experts within reach at the place: `active` groups are taken.
 std::map<std::int64_t, double> reachable(const std::vector<std::int64_t>& held,
                                          std::int64_t active) {
-  // By groups taken and experts held by them: the number of choices.
+  // Counts the choices by groups taken and experts held by them.
   std::map<std::pair<std::int64_t, std::int64_t>, double> choices{{{0, 0}, 1.0}};
   for (const std::int64_t count : held) {
     auto next = choices;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tokens of a mixture of experts go: over how many places (expert ranks, NVLink domains)
-// the copies of a token spread, and how full the fullest rank is.
+// Computes where the tokens of a mixture of experts go: over how many places (expert ranks, NVLink
+// domains) the copies of a token spread, and how full the fullest rank is.
 //
 // A token takes k of E experts. With groups (DeepSeek-V3, arXiv 2412.19437, section 2.1.2) it first
 // takes A of G equal groups of neighbouring experts, then its k experts among those of the groups.
@@ -24,8 +24,8 @@
 
 namespace trainyard {
 
-// Of the places, among which the experts are dealt out in order and evenly, those that get a copy
-// of a token, on average. At least one place; they divide the experts.
+// Returns the mean number of the places, among which the experts are spread in order and evenly,
+// that get a copy of a token. At least one place; they divide the experts.
 [[nodiscard]] double expected_places(const Experts& experts, std::int64_t places);
 
 // An expert group by NVLink domain: the ranks of the first domain, and the first rank of each.
@@ -38,9 +38,9 @@ struct ExpertDomains {
 [[nodiscard]] ExpertDomains expert_domains(const std::vector<int>& group,
                                            std::span<const int> domain_of_rank);
 
-// How unevenly tokens are routed.
+// The imbalance with which tokens are routed.
 struct ExpertLoads {
-  // Of a run of layers of the model, counted from 0: what each expert gets, in any unit.
+  // The load of each expert in a run of layers of the model, counted from 0, in any unit.
   struct Layers {
     std::int64_t first = 0;
     std::int64_t last = 0;
@@ -53,7 +53,7 @@ struct ExpertLoads {
   std::optional<double> capacity = {};
   std::vector<Layers> layers = {};
 
-  // As if nothing were said of them.
+  // Returns whether the loads are as if nothing were said of them.
   [[nodiscard]] bool is_even() const { return imbalance == 1.0 && !capacity && layers.empty(); }
 };
 

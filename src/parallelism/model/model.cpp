@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 24;
 constexpr std::int64_t kMostLayers = 100'000;
-constexpr std::int64_t kMostEdge = 8192;  // Of an image; products fit 64 bits.
+constexpr std::int64_t kMostEdge = 8192;  // Edge of an image; products fit 64 bits.
 constexpr std::int64_t kMostChannels = 1024;
 constexpr std::array<std::string_view, 2> kAttentionKinds{"grouped", "latent"};
 constexpr std::array<std::string_view, 3> kNorms{"rms", "layer", "plain"};
@@ -189,7 +189,7 @@ Model read_shapes(const ConfigNode& node, const std::string& name) {
   return model;
 }
 
-// Of a linear layer with a bias where the model has one.
+// Returns the parameters of a linear layer with a bias where the model has one.
 std::int64_t linear(std::int64_t inputs, std::int64_t outputs, bool has_bias) {
   return inputs * outputs + (has_bias ? outputs : 0);
 }
@@ -220,7 +220,7 @@ std::int64_t attention_parameters(const Model& model, const Attention& attention
          linear(latent.heads * latent.value_size, model.hidden, output_bias);
 }
 
-// Beside the two norms of each layer.
+// Counts the parameters of norms beside the two norms of each layer.
 std::int64_t inner_norm_parameters(const Model& model, const Attention& attention) {
   std::int64_t count = 0;
   if (attention.has_qk_norm) {

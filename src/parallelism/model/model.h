@@ -32,9 +32,9 @@ struct LatentAttention {
   std::int64_t heads = 0;
   std::int64_t query_rank = 0;  // 0: queries come straight from the hidden state.
   std::int64_t kv_rank = 0;
-  std::int64_t head_size = 0;   // Of queries and keys without the positional part.
-  std::int64_t rope_size = 0;   // Of the positional part.
-  std::int64_t value_size = 0;  // Of a head's value.
+  std::int64_t head_size = 0;   // Size of queries and keys without the positional part.
+  std::int64_t rope_size = 0;   // Size of the positional part.
+  std::int64_t value_size = 0;  // Size of a head's value.
   bool operator==(const LatentAttention&) const = default;
 };
 
@@ -45,14 +45,14 @@ struct Attention {
   bool is_causal = true;
 
   [[nodiscard]] std::int64_t heads() const;
-  // Of one head's query and key, and of its value.
+  // Return the size of one head's query and key, and of its value.
   [[nodiscard]] std::int64_t query_size() const;
   [[nodiscard]] std::int64_t value_size() const;
   bool operator==(const Attention&) const = default;
 };
 
 struct FeedForward {
-  std::int64_t size = 0;  // Of the inner vector.
+  std::int64_t size = 0;  // Size of the inner vector.
   bool is_gated = false;  // SwiGLU and its like: three matrices, not two.
 
   [[nodiscard]] std::int64_t matrices() const { return is_gated ? 3 : 2; }
@@ -62,7 +62,7 @@ struct FeedForward {
 // Mixture of experts in the place of one feed-forward.
 struct Experts {
   std::int64_t count = 0;
-  std::int64_t active = 0;  // Of a token (top-k).
+  std::int64_t active = 0;  // Experts of a token (top-k).
   // Equal groups of neighbouring experts, of which a token takes these many first (DeepSeek-V2 and
   // V3, limits on the devices that a token visits: arXiv 2405.04434, 2412.19437).
   std::int64_t groups = 1;
@@ -88,22 +88,22 @@ enum class Norm : std::uint8_t {
 
 enum class Bias : std::uint8_t {
   None,
-  All,  // Of every linear layer but the logits over the vocabulary.
-  Qkv,  // Of queries, keys and values alone.
+  All,  // Biases of every linear layer but the logits over the vocabulary.
+  Qkv,  // Biases of queries, keys and values alone.
 };
 
-// Of square images, or of what an encoder has made of them: each patch is a token. ViT: Dosovitskiy
-// et al., arXiv 2010.11929.
+// Patches of square images, or of what an encoder has made of them: each patch is a token. ViT:
+// Dosovitskiy et al., arXiv 2010.11929.
 struct Patches {
-  std::int64_t image = 0;  // Of an edge of the image, as `size` is of an edge of a patch.
+  std::int64_t image = 0;  // Edge of the image, as `size` is the edge of a patch.
   std::int64_t size = 0;
   std::int64_t channels = 0;
   bool has_class_token = false;  // One more token, which is learned.
 
-  // Of a sample.
+  // Returns the patches of a sample.
   [[nodiscard]] std::int64_t count() const { return (image / size) * (image / size); }
   [[nodiscard]] std::int64_t tokens() const { return count() + (has_class_token ? 1 : 0); }
-  // Of a patch.
+  // Returns the elements of a patch.
   [[nodiscard]] std::int64_t elements() const { return size * size * channels; }
 };
 
@@ -111,24 +111,24 @@ struct Patches {
 // shift, scale and gate of both its blocks, and shift and scale of what is behind the last norm.
 // DiT: Peebles and Xie, arXiv 2212.09748, section 3.2.
 struct Modulation {
-  std::int64_t frequencies = 0;  // Of a time step, the input of two linear layers.
+  std::int64_t frequencies = 0;  // Frequencies of a time step, the input of two linear layers.
   std::int64_t labels = 0;       // In a table, that of no label among them; 0: none.
 };
 
-// What stands behind the last layer beside logits over the vocabulary.
+// The layers behind the last one beside logits over the vocabulary.
 struct ModelHead {
   bool has_transform = false;  // A linear layer, an activation function and a norm before logits.
-  bool has_bias = false;       // Of the logits.
+  bool has_bias = false;       // Whether the logits have a bias.
   bool has_pooler = false;     // A linear layer for each sample, before its classes.
-  std::int64_t classes = 0;    // Of a sample.
-  std::int64_t channels = 0;   // Of each element of a patch.
+  std::int64_t classes = 0;    // Classes of a sample.
+  std::int64_t channels = 0;   // Channels of each element of a patch.
 };
 
 struct Model {
-  std::string name;  // Of the file.
+  std::string name;  // Name of the file.
   std::string title;
   std::int64_t hidden = 0;
-  // With padding, if the source trains with it; 0: tokens are patches.
+  // Tokens of the vocabulary, with padding, if the source trains with it; 0: tokens are patches.
   std::int64_t vocabulary = 0;
   bool has_tied_embeddings = false;
   std::int64_t learned_positions = 0;  // 0: rotary or none.
@@ -150,7 +150,7 @@ struct ParameterCount {
   std::int64_t feed_forward = 0;  // With the shared experts.
   std::int64_t experts = 0;       // Routed ones.
   std::int64_t routers = 0;
-  std::int64_t modulation = 0;  // Of layers.
+  std::int64_t modulation = 0;  // Parameters of the modulation of layers.
   std::int64_t norms = 0;
   std::int64_t head = 0;  // Without a matrix of logits if that is tied.
 
@@ -160,16 +160,16 @@ struct ParameterCount {
   ParameterCount& operator+=(const ParameterCount& other);
 };
 
-// Of a norm of so many elements.
+// Returns the parameters of a norm of so many elements.
 [[nodiscard]] std::int64_t norm_parameters(const Model& model, std::int64_t elements);
-// Of one layer, its two norms among them.
+// Returns the parameters of one layer, its two norms among them.
 [[nodiscard]] ParameterCount parameters_of(const Model& model, const ModelLayer& layer);
-// Of everything, the last norm among it.
+// Returns the parameters of everything, the last norm among it.
 [[nodiscard]] ParameterCount parameters_of(const Model& model);
-// Those that a token meets: of the routed experts only the active ones.
+// Returns the parameters that a token meets: of the routed experts only the active ones.
 [[nodiscard]] std::int64_t active_parameters_of(const Model& model);
 
-// In any of its layers.
+// Returns whether any of its layers has experts.
 [[nodiscard]] bool has_experts(const Model& model);
 
 // Strict; throws ConfigError with the place of the mistake. Files must have a source.

@@ -33,25 +33,25 @@ struct EndLinear {
   [[nodiscard]] std::int64_t parameters() const { return weights() + (has_bias ? outputs : 0); }
 };
 
-// Before the layers: the patches, and the two of the time step.
+// Returns the layers before the others: the patches, and the two of the time step.
 [[nodiscard]] std::vector<EndLinear> input_linears(const Model& model);
-// Of each layer: shifts, scales and gates, if any.
+// Returns the modulation of each layer: shifts, scales and gates, if any.
 [[nodiscard]] std::vector<EndLinear> layer_modulation(const Model& model);
-// Behind the layers, without the matrix of the vocabulary.
+// Returns what stands behind the layers, without the matrix of the vocabulary.
 [[nodiscard]] std::vector<EndLinear> output_linears(const Model& model);
 
 // Vectors of h elements before the layers: positions, types of tokens, a class token, labels.
 [[nodiscard]] std::int64_t learned_vectors(const Model& model);
 
-// Of all, with the bias of those that have one.
+// Returns the parameters of all, with the bias of those that have one.
 [[nodiscard]] std::int64_t parameters_of(const std::vector<EndLinear>& linears);
 // Weights of the largest; 0 if there is none.
 [[nodiscard]] std::int64_t largest_of(const std::vector<EndLinear>& linears);
 
-// For each token of a sequence, on average.
+// Returns the rows for each token of a sequence, on average.
 [[nodiscard]] double rows_of_token(const Model& model, const EndLinear& linear,
                                    std::int64_t sequence);
-// Of a micro-batch on one rank.
+// Returns the rows of a micro-batch on one rank.
 [[nodiscard]] std::int64_t rows_of_rank(const Model& model, const EndLinear& linear,
                                         const ParallelPlan& plan);
 

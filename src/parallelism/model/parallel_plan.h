@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model is spread over GPUs: the degrees of each kind of parallelism, what is sharded, and
-// what is computed again instead of kept.
+// Describes how a model is spread over GPUs: the degrees of each kind of parallelism, what is
+// sharded, and what is computed again instead of kept.
 #pragma once
 
 #include <array>
@@ -30,15 +30,15 @@ enum class PlanAxis : std::uint8_t { Tensor, Context, Data, Pipeline };
 inline constexpr std::array kMegatronOrder{PlanAxis::Tensor, PlanAxis::Context, PlanAxis::Data,
                                            PlanAxis::Pipeline};
 
-// As workload files have them: "selective", "alltoall", "pipeline".
+// Returns the word of workload files: "selective", "alltoall", "pipeline".
 [[nodiscard]] std::string_view to_string(Recompute recompute);
 [[nodiscard]] std::string_view to_string(ContextParallelism kind);
 [[nodiscard]] std::string_view to_string(PlanAxis axis);
 
-// What is in host memory instead of on the GPU (offload.h).
+// The data that is in host memory instead of on the GPU (offload.h).
 struct PlanOffload {
   bool optimizer = false;    // Its states, and gradients for it; the CPU updates the weights.
-  bool activations = false;  // Of layers, between forward and backward.
+  bool activations = false;  // Activations of layers, between forward and backward.
 
   [[nodiscard]] bool any() const { return optimizer || activations; }
   friend bool operator==(const PlanOffload&, const PlanOffload&) = default;
@@ -51,19 +51,19 @@ struct ParameterServers {
   bool on_workers = false;  // On the hosts of workers; otherwise on hosts of their own.
   // Steps by which the weights of a worker may lack what others have done; nothing: any number.
   std::optional<int> bound = 0;
-  int steps = 8;  // That are run one after the other.
+  int steps = 8;  // Steps that are run one after the other.
   friend bool operator==(const ParameterServers&, const ParameterServers&) = default;
 };
 
 // Ranks are tensor * context * pipeline * data; each GPU is one.
 struct ParallelPlan {
   int tensor = 1;
-  bool has_sequence_parallelism = false;  // What tensor ranks do alike is split by tokens.
+  bool has_sequence_parallelism = false;  // Whether what tensor ranks do alike is split by tokens.
   int context = 1;
   ContextParallelism context_kind = ContextParallelism::Ring;
   int pipeline = 1;
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
-  int chunks = 1;         // Of a pipeline rank.
+  int chunks = 1;         // Chunks of a pipeline rank.
   int data = 1;           // Without context ranks, which share gradients too.
   int expert = 1;         // Ranks, of the data and context ones, over which experts are dealt out.
   int expert_tensor = 1;  // Within an expert.
@@ -74,16 +74,16 @@ struct ParallelPlan {
   std::int64_t micro_batch = 1;   // Sequences.
   std::int64_t global_batch = 1;  // Sequences.
   std::int64_t sequence = 2048;   // Tokens.
-  // Of activations, and of weights as layers use them: 2, or 4 with a precision of 32 bits
-  // (workload.h).
+  // Bytes of an element of activations, and of weights as layers use them: 2, or 4 with a precision
+  // of 32 bits (workload.h).
   int element_bytes = 2;
   Recompute recompute = Recompute::None;
   PlanOffload offload = {};
   std::optional<ParameterServers> servers = {};
   // Layers of each stage of the model; empty: as pipeline_stages.h deals them out.
   std::vector<int> stage_layers = {};
-  // From the axis whose ranks are neighbours to the one whose ranks are furthest apart; each once.
-  // Expert ranks are dealt out over all but the pipeline, in the same order.
+  // Axes from the one whose ranks are neighbours to the one whose ranks are furthest apart; each
+  // once. Expert ranks are dealt out over all but the pipeline, in the same order.
   std::array<PlanAxis, 4> order = kMegatronOrder;
 
   [[nodiscard]] int ranks() const { return tensor * context * pipeline * data; }
@@ -96,7 +96,7 @@ struct ParallelPlan {
   [[nodiscard]] int shards() const { return shard_group == 0 ? gradient_ranks() : shard_group; }
   [[nodiscard]] std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
-  // In a micro-batch on one rank.
+  // Returns the tokens of a micro-batch on one rank.
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence / context; }
   [[nodiscard]] PipelineShape pipeline_shape() const {
     return {.schedule = schedule,

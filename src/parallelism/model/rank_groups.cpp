@@ -14,7 +14,7 @@ std::size_t at(PlanAxis axis) {
   return static_cast<std::size_t>(axis);
 }
 
-// By axis: its degree, and how far apart neighbours on it are.
+// The axes: the degree of each, and how far apart neighbours on it are.
 struct Grid {
   explicit Grid(const ParallelPlan& plan)
       : degrees{plan.tensor, plan.context, plan.data, plan.pipeline} {
@@ -56,7 +56,8 @@ std::vector<int> gradient_group(const Grid& grid, int rank) {
   return ranks;
 }
 
-// Those of `all` whose index is that of `rank` in the digit of weight `stride` and base `count`.
+// Returns those of `all` whose index is that of `rank` in the digit of weight `stride` and base
+// `count`.
 std::vector<int> part_of(const std::vector<int>& all, int rank, int stride, int count) {
   const auto found = std::find(all.begin(), all.end(), rank);
   CHECK(found != all.end(), "a rank is in its own group");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks of a plan work together, for each kind of parallelism.
+// Lists which ranks of a plan work together, for each kind of parallelism.
 //
 // A rank is a place in a grid whose axes lie as ParallelPlan::order says: ranks of the first axis
 // are neighbours. Expert ranks have a grid of their own over the ranks of one stage of the
@@ -20,7 +20,7 @@ enum class RankGroupKind : std::uint8_t {
   Context,
   Pipeline,  // In the order of the pipeline's ranks.
   Gradient,  // The same dense weights: data and context ranks.
-  Shard,     // Of these, the ones over which ZeRO shards,
+  Shard,     // The ranks among these over which ZeRO shards,
   Replica,   // and those that hold the same shard.
   Expert,
   ExpertTensor,
@@ -33,7 +33,7 @@ enum class RankGroupKind : std::uint8_t {
 // The ranks with which `rank` works, in rising order of their place in the group.
 [[nodiscard]] std::vector<int> group_of(const ParallelPlan& plan, RankGroupKind kind, int rank);
 
-// Of all groups of this kind the one on most servers, the first of several. `server_of_rank` has a
+// Returns the group of this kind on most servers, the first of several. `server_of_rank` has a
 // number for each rank.
 [[nodiscard]] std::vector<int> widest_group(const ParallelPlan& plan, RankGroupKind kind,
                                             std::span<const int> server_of_rank);

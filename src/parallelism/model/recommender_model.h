@@ -20,7 +20,7 @@ namespace trainyard {
 
 struct EmbeddingTable {
   std::int64_t rows = 0;
-  std::int64_t lookups = 1;  // Of a sample: indices whose vectors are added up.
+  std::int64_t lookups = 1;  // Look-ups of a sample: indices whose vectors are added up.
   bool operator==(const EmbeddingTable&) const = default;
 };
 
@@ -40,7 +40,7 @@ struct MlpLayer {
 };
 
 struct RecommenderModel {
-  std::string name;  // Of the file.
+  std::string name;  // Name of the file.
   std::string title;
   std::int64_t dense_features = 0;
   std::int64_t width = 0;  // Elements of a vector.
@@ -60,7 +60,7 @@ struct RecommenderModel {
   [[nodiscard]] std::vector<MlpLayer> top_layers() const;
 
   [[nodiscard]] std::int64_t table_parameters() const;
-  // Of both MLPs and of cross layers.
+  // Return the parameters of both MLPs and of cross layers.
   [[nodiscard]] std::int64_t bottom_parameters() const;
   [[nodiscard]] std::int64_t cross_parameters() const;
   [[nodiscard]] std::int64_t top_parameters() const;

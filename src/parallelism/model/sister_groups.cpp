@@ -60,7 +60,7 @@ const SisterGroups::Groups& SisterGroups::all(const Kind& kind) {
     for (const int member : members) {
       seen[as_index(member)] = true;
     }
-    // Of tied embeddings, ranks of the stages in between have the group of the ends.
+    // For tied embeddings, ranks of the stages in between have the group of the ends.
     if (std::find(members.begin(), members.end(), rank) != members.end()) {
       entry->second.push_back(std::move(members));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which groups of ranks of a plan do the same at the same time: all groups of a kind, as all tensor
-// ranks reduce their gradients when the first does, and all pipelines hand over when one does.
+// Lists which groups of ranks of a plan do the same at the same time: all groups of a kind, as all
+// tensor ranks reduce their gradients when the first does, and all pipelines hand over when one
+// does.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class SisterGroups {
 
   [[nodiscard]] std::vector<int> group(const Kind& kind, int rank) const;
   [[nodiscard]] const Groups& all(const Kind& kind);
-  struct Place {  // Of a rank in its pipeline, and its neighbour there; itself if it has none.
+  // Place of a rank in its pipeline, and its neighbour there; itself if it has none.
+  struct Place {
     int stage = 0;
     int neighbour = 0;
   };
@@ -43,7 +45,7 @@ class SisterGroups {
   ParallelPlan plan_;
   std::vector<int> domain_of_rank_;
   std::map<Kind, Groups> known_;
-  // By place of the sender in its pipeline, to the next stage or to the one before.
+  // Groups by place of the sender in its pipeline, to the next stage or to the one before.
   std::map<std::pair<int, bool>, Groups> messages_;
   Groups none_;
 };

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-// Of one table, `width` elements of each vector.
+// A piece of one table, `width` elements of each vector.
 struct TablePiece {
   std::size_t table = 0;
   std::int64_t work = 0;  // Elements looked up for a sample.

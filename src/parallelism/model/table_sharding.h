@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank holds what of the embedding tables of a recommendation model.
+// Decides which rank holds what of the embedding tables of a recommendation model.
 //
 // A table is on every rank (data parallel), cut by its rows over all ranks (each looks up what it
 // has, and sums are scattered), or dealt out: whole, or in pieces of its vectors (column-wise),
@@ -16,18 +16,18 @@ namespace trainyard {
 
 struct TableRules {
   std::int64_t replicated_rows = 0;  // Tables with at most so many rows are on every rank.
-  std::int64_t split_rows = 0;       // Those with at least so many are cut by rows; 0: none.
+  std::int64_t split_rows = 0;       // Tables with at least so many rows are cut by rows; 0: none.
   std::int64_t columns = 1;          // Pieces of each other one; a divisor of the width.
 };
 
 // Tables, or pieces of them, that are held in one way.
 struct TableShare {
-  std::int64_t rows = 0;            // Of each piece its own.
+  std::int64_t rows = 0;            // Rows of each piece of its own.
   std::int64_t parameters = 0;      // Elements.
   std::int64_t lookups = 0;         // Indices of a sample.
   std::int64_t looked_up = 0;       // Elements of the vectors that these name.
   std::int64_t summed = 0;          // Elements of a sample's sums, one for each piece.
-  std::vector<std::size_t> tables;  // Of the model.
+  std::vector<std::size_t> tables;  // Tables of the model.
   std::int64_t columns = 1;         // Pieces that each of them is in.
 
   void add(std::size_t index, const EmbeddingTable& table, std::int64_t width);
@@ -36,7 +36,7 @@ struct TableShare {
 struct TableSharding {
   TableShare replicated;
   TableShare split;               // Over all ranks, evenly.
-  std::vector<TableShare> dealt;  // By rank.
+  std::vector<TableShare> dealt;  // Shares by rank.
 
   // The rank that gathers most elements, and so sends most; the first of equal ones.
   [[nodiscard]] std::size_t busiest() const;

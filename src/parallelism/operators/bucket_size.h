@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How gradients and weights are cut for traffic beside computation.
+// Decides how gradients and weights are cut for traffic beside computation.
 #pragma once
 
 #include <cstdint>

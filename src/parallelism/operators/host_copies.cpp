@@ -20,7 +20,7 @@ namespace {
 
 struct CopyRates {
   Bandwidth least = {};
-  SimTime latency = {};  // Of the longest way.
+  SimTime latency = {};  // Latency of the longest path.
 };
 
 CopyRates rates_of(const Cluster& cluster, std::span<const Transfer> copies) {

@@ -11,8 +11,8 @@ namespace trainyard {
 namespace {
 
 // Bytes of memory-bound operators for each token and element of the hidden state: two norms, two
-// residuals and dropout, in 16 bits. Of the inner vector of a feed-forward two for each matrix:
-// what the activation reads and writes. Estimates, with a factor of the software;
+// residuals and dropout, in 16 bits. For the inner vector of a feed-forward it is two for each
+// matrix: what the activation reads and writes. Estimates, with a factor of the software;
 // docs/models/step.md.
 constexpr double kHiddenBytes = 22.0;
 constexpr double kInnerBytesOfMatrix = 2.0;
@@ -28,7 +28,7 @@ constexpr double kEagerGateBytes = 4.0;
 // both blocks of a layer: a product and a sum behind the norm, and a product with the gate, each of
 // which reads and writes. Fused, they are in the kernels of norms and residuals.
 constexpr double kEagerModulationBytes = 2.0 * 12.0;
-constexpr double kEagerShiftBytes = 8.0;  // Of the last norm, which has no gate.
+constexpr double kEagerShiftBytes = 8.0;  // Bytes of the last norm, which has no gate.
 // Ring attention, for each element of its output: that of the first step is scaled, those of the
 // others are added to it, to half of it in half of them on average, for which half of the queries
 // are copied (flash_attn_fwd_out_correction in context_parallel.py of NVIDIA/TransformerEngine).
@@ -49,16 +49,18 @@ constexpr double kGatheredBackwardStepBytes = 3.0 * (2.0 + 4.0 + 4.0) + 2.0 * (4
 constexpr double kBackwardBytes = 1.6;  // Over those forward.
 // Permutation of tokens before and after experts: each copy is read and written twice.
 constexpr double kPermutationBytes = 8.0;
-// Of a logit: written, read for its maximum, its exponentials and its loss in FP32; and backward.
+// Bytes of a logit: written, read for its maximum, its exponentials and its loss in FP32; and
+// backward.
 constexpr double kLogitBytesForward = 10.0;
 constexpr double kLogitBytesBackward = 12.0;
 // A tensor rank's share of the vocabulary is padded to a multiple of this (Megatron's
 // make-vocab-size-divisible-by).
 constexpr std::int64_t kVocabularyUnit = 128;
-constexpr double kEmbeddingBytes = 4.0;  // Of an element: read and written.
-// Of an element of what a linear layer of the head makes, by an activation function or a norm.
+constexpr double kEmbeddingBytes = 4.0;  // Bytes of an element: read and written.
+// Bytes of an element of what a linear layer of the head makes, by an activation function or a
+// norm.
 constexpr double kHeadElementBytes = 4.0;
-// Of FP8 casts: of an element of the input, of the weights, and of the gradient.
+// Bytes of FP8 casts: of an element of the input, of the weights, and of the gradient.
 constexpr double kInputCastBytes = 4.0;
 constexpr double kWeightCastBytes = 3.0;
 constexpr double kGradientCastBytes = 4.0;
@@ -152,7 +154,7 @@ std::vector<Linear> linears_of(const Model& model, const ModelLayer& layer,
   return linears;
 }
 
-// Of this rank: what the steps of a ring of context ranks are added up with.
+// The bytes of this rank with which the steps of a ring of context ranks are added up.
 struct RingBytes {
   double forward = 0.0;
   double backward = 0.0;
@@ -174,7 +176,7 @@ RingBytes ring_bytes(const Attention& attention, const ParallelPlan& plan, bool 
   return {.forward = forward, .backward = kBackwardBytes * forward};
 }
 
-// Of a token forward.
+// Returns the bytes of a token forward.
 double rotary_bytes(const Attention& attention, const ParallelPlan& plan) {
   if (!attention.grouped) {
     return 0.0;
@@ -240,7 +242,7 @@ void add_weights(double weights, const ParallelPlan& plan, const OperatorTimes& 
   }
 }
 
-// Of a tensor rank.
+// Returns the vocabulary of a tensor rank.
 std::int64_t vocabulary_of(const Model& model, const ParallelPlan& plan) {
   const std::int64_t unit = kVocabularyUnit * plan.tensor;
   return (model.vocabulary + unit - 1) / unit * kVocabularyUnit;
@@ -268,7 +270,7 @@ StepParts add_linear(const Linear& linear, const OperatorTimes& operators, PassT
   return forward;
 }
 
-// Of 16 bits, as the matrix of logits is.
+// Adds a layer of 16 bits, as the matrix of logits is.
 void add_end(const Model& model, const EndLinear& linear, const ParallelPlan& plan,
              const OperatorTimes& operators, StepPart part, PassTimes& times) {
   const std::int64_t m = rows_of_rank(model, linear, plan);
@@ -281,7 +283,7 @@ void add_end(const Model& model, const EndLinear& linear, const ParallelPlan& pl
   }
 }
 
-// What the linear layers of the head leave to operators that are bound by memory.
+// Adds what the linear layers of the head leave to operators that are bound by memory.
 void add_head_elements(const Model& model, const ParallelPlan& plan, const OperatorTimes& operators,
                        PassTimes& times) {
   double forward = 0.0;

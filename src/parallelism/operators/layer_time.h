@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank computes of one layer, and of the ends of the model, for one micro-batch: a list of
-// operators from the shapes of the model and the degrees of the plan. Traffic is step_traffic.h.
+// Times what one rank computes of one layer, and of the ends of the model, for one micro-batch: a
+// list of operators from the shapes of the model and the degrees of the plan. Traffic is
+// step_traffic.h.
 #pragma once
 
 #include "parallelism/model/model.h"
@@ -13,29 +14,29 @@ namespace trainyard {
 
 struct PassTimes {
   StepParts forward;
-  // Of its memory-bound part what no selective recomputation runs again: weights that were gathered
+  // The memory-bound part that no selective recomputation runs again: weights that were gathered
   // are in place, outputs of attention are kept.
   SimTime kept;
-  // Of the forward pass, with their casts: the last product of a layer without experts, and those
-  // that make queries, keys and values.
+  // Parts of the forward pass, with their casts: the last product of a layer without experts, and
+  // those that make queries, keys and values.
   StepParts last_product;
   StepParts projections;
   StepParts input_gradient;
   StepParts weight_gradient;
 };
 
-// Without what is computed again. `load`: what the experts of this rank get over the mean of all
-// ranks.
+// Returns the times without what is computed again. `load`: what the experts of this rank get over
+// the mean of all ranks.
 [[nodiscard]] PassTimes layer_times(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const OperatorTimes& operators,
                                     double load = 1.0);
 
-// What selective recomputation runs again of a forward pass: the core of attention; or, where the
-// software runs every second product again, half of the products with their casts, and all
-// operators that are bound by memory, as nothing is kept of them.
+// Returns the time that selective recomputation runs again of a forward pass: the core of
+// attention; or, where the software runs every second product again, half of the products with
+// their casts, and all operators that are bound by memory, as nothing is kept of them.
 [[nodiscard]] SimTime recomputed_selectively(const PassTimes& times, bool recomputes_products);
 
-// What full recomputation runs again of a forward pass.
+// Returns the parts that full recomputation runs again of a forward pass.
 [[nodiscard]] StepParts recomputed_fully(const PassTimes& times, FullRecompute kind);
 
 // Look-up of tokens, or product of patches, what makes the vectors of samples, and their gradients.

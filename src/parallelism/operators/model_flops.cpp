@@ -29,7 +29,7 @@ double feed_forward_weights(const Model& model, const FeedForward& layer) {
   return static_cast<double>(layer.matrices() * layer.size * model.hidden);
 }
 
-// Of a token forward: products that full recomputation leaves out.
+// Returns the work of a token forward in products that full recomputation leaves out.
 double not_again(const Model& model, FullRecompute kind) {
   double weights = 0.0;
   for (const ModelLayer& layer : model.layers) {
@@ -45,7 +45,7 @@ double not_again(const Model& model, FullRecompute kind) {
   return 2.0 * weights;
 }
 
-// Of a token.
+// Returns the operations of a token.
 double end_flops(const Model& model, const std::vector<EndLinear>& linears, std::int64_t sequence) {
   double sum = 0.0;
   for (const EndLinear& each : linears) {

@@ -14,10 +14,10 @@
 
 namespace trainyard {
 
-// Of one token in one pass forward; a multiplication and an addition are two.
+// The operations of one token in one pass forward; a multiplication and an addition are two.
 struct TokenFlops {
-  // Matrices of the layers with weights; of experts the active ones. What is done once for each
-  // sample counts in parts, one for each of its tokens.
+  // Matrices of the layers with weights; of experts the active ones. Work that is done once for
+  // each sample counts in parts, one for each of its tokens.
   double linear = 0.0;
   double attention = 0.0;  // Scores and their sums over values, as if no mask were there.
   double ends = 0.0;       // The head, and what makes tokens of patches. A look-up is none.
@@ -27,11 +27,11 @@ struct TokenFlops {
 [[nodiscard]] TokenFlops token_flops(const Model& model, std::int64_t sequence);
 
 enum class FlopsConvention : std::uint8_t {
-  // What the hardware does with everything recomputed, the head excepted. Narayanan et al., arXiv
+  // The work of the hardware with everything recomputed, the head excepted. Narayanan et al., arXiv
   // 2104.04473, equation 3.
   HardwareFullRecompute,
-  // What the model needs: three passes, attention without its mask. Korthikanti et al., arXiv
-  // 2205.05198; Megatron-LM and NeMo until 2024.
+  // The work that the model needs: three passes, attention without its mask. Korthikanti et al.,
+  // arXiv 2205.05198; Megatron-LM and NeMo until 2024.
   Model,
   // The same with the attention of selective recomputation counted twice, as that paper does.
   HardwareSelectiveRecompute,
@@ -48,7 +48,7 @@ inline constexpr std::array kFlopsConventions{FlopsConvention::HardwareFullRecom
 
 [[nodiscard]] std::string_view to_string(FlopsConvention convention);
 
-// Of one token in a whole training step, forward and backward.
+// Returns the operations of one token in a whole training step, forward and backward.
 [[nodiscard]] double training_flops(const Model& model, std::int64_t sequence,
                                     FlopsConvention convention);
 

@@ -20,12 +20,14 @@ struct Tile {
 constexpr std::array kTiles{Tile{256, 128, 1.0}, Tile{128, 128, 0.86}, Tile{128, 64, 0.69},
                             Tile{64, 64, 0.52}};
 
-constexpr std::int64_t kAlignment = 16;     // Of N and K, elements.
-constexpr std::int64_t kHeadAlignment = 8;  // Of the size of a head.
-// Of an element, in bytes of operators that are counted here and by those who call memory_bound().
+constexpr std::int64_t kAlignment = 16;     // Alignment of N and K, elements.
+constexpr std::int64_t kHeadAlignment = 8;  // Alignment of the size of a head.
+// Size of an element, in bytes of operators that are counted here and by those who call
+// memory_bound().
 constexpr double kCountedBytes = 2.0;
 
-// Of a fused kernel backward over forward: five products instead of two. Dao, arXiv 2307.08691.
+// Work of a fused kernel backward over forward: five products instead of two. Dao, arXiv
+// 2307.08691.
 constexpr double kBackwardWork = 2.5;
 // Below these, a fused kernel has too little work to fill the GPU; estimates.
 constexpr double kFullSequence = 2048.0;
@@ -69,7 +71,7 @@ SimTime OperatorTimes::time_of(const Gemm& gemm, double rate) const {
 }
 
 SimTime OperatorTimes::linear_over_long_k(const Gemm& gemm) const {
-  constexpr std::int64_t kShortestPart = 512;  // Of K; estimate.
+  constexpr std::int64_t kShortestPart = 512;  // Length along K; estimate.
   constexpr double kSumBytes = 2.0 * 4.0;
   SimTime best = linear(gemm);
   for (std::int64_t parts = 2; gemm.k / parts >= kShortestPart; parts *= 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long one operator takes on one GPU, from its shape.
+// Computes how long one operator takes on one GPU, from its shape.
 //
 // A product of M x K by K x N is cut into tiles of the output, which the multiprocessors work off
 // in waves: ceil(tiles / multiprocessors) waves of 2 m n (K + K0) operations at the rate of one
@@ -30,7 +30,7 @@ struct AttentionShape {
   std::int64_t heads = 1;
   std::int64_t queries = 1;
   std::int64_t keys = 1;
-  std::int64_t query_size = 1;  // Of a head.
+  std::int64_t query_size = 1;  // Size of a head.
   std::int64_t value_size = 1;
   bool is_causal = true;
 };
@@ -39,41 +39,42 @@ class OperatorTimes {
  public:
   explicit OperatorTimes(const ComputeRates& rates) : rates_(rates) {}
 
-  // At the precision of the linear layers, or in 16 bits.
+  // Times a product at the precision of the linear layers, or in 16 bits.
   [[nodiscard]] SimTime linear(const Gemm& gemm) const {
     return time_of(gemm, rates_.linear_rate * alignment(gemm));
   }
   [[nodiscard]] SimTime product(const Gemm& gemm) const {
     return time_of(gemm, rates_.gemm_rate * alignment(gemm));
   }
-  // As linear(), with K cut into parts where the output alone has too few tiles for all
-  // multiprocessors: of the gradient of a small matrix over many samples. Sums of parts, in 32
+  // Times linear() with K cut into parts where the output alone has too few tiles for all
+  // multiprocessors: for the gradient of a small matrix over many samples. Sums of parts, in 32
   // bits, are written and read once for each part.
   [[nodiscard]] SimTime linear_over_long_k(const Gemm& gemm) const;
-  // As linear(), of experts.
+  // Times linear() of experts.
   [[nodiscard]] SimTime grouped(const Gemm& gemm) const {
     return time_of(gemm, rates_.linear_rate * rates_.grouped_gemm * alignment(gemm));
   }
   // Scores, softmax and sums over values.
   [[nodiscard]] SimTime attention_forward(const AttentionShape& shape) const;
   [[nodiscard]] SimTime attention_backward(const AttentionShape& shape) const;
-  // Of operators that do nothing but read and write, with the factor of the software; `bytes` if
-  // elements had 16 bits.
+  // Returns the time of operators that only read and write, with the factor of the software;
+  // `bytes` if elements had 16 bits.
   [[nodiscard]] SimTime memory_bound(double bytes) const;
   [[nodiscard]] bool fuses_operators() const { return rates_.fuses_operators; }
   [[nodiscard]] bool gathers_keys() const { return rates_.gathers_keys; }
   // Casts of one FP8 linear layer; none in 16 bits.
   [[nodiscard]] SimTime casts(double bytes) const;
-  // Of a layer's weights in one backward pass: their gradients are added to those of earlier
-  // micro-batches, or with ZeRO 3 laid out for their reduction.
+  // Returns the time of a layer's weights in one backward pass: their gradients are added to those
+  // of earlier micro-batches, or with ZeRO 3 laid out for their reduction.
   [[nodiscard]] SimTime weight_gradients(double weights, bool is_sharded) const {
     return memory(weights * (is_sharded ? rates_.scatter_bytes : rates_.accumulate_bytes));
   }
-  // Of a layer's weights, that ZeRO 3 has gathered: brought from the buffer to their places.
+  // Returns the time of a layer's weights that ZeRO 3 has gathered: brought from the buffer to
+  // their places.
   [[nodiscard]] SimTime gathered_weights(double weights) const {
     return memory(weights * rates_.gather_bytes);
   }
-  // At the rate of memory alone.
+  // Returns the time at the rate of memory alone.
   [[nodiscard]] SimTime memory(double bytes) const;
 
  private:

@@ -65,7 +65,7 @@ std::int64_t attention_vectors(const Model& model, const Attention& attention,
     return count;
   }
   if (model.bias == Bias::All) {
-    count += model.hidden;  // Of the output.
+    count += model.hidden;  // Bias of the output.
   }
   if (attention.grouped) {
     const auto& [heads, kv_heads, head_size] = *attention.grouped;
@@ -124,7 +124,7 @@ RankParameters rank_parameters(const Model& model, const ModelLayer& layer,
     (matrix.is_expert ? total.expert : total.dense) += matrix.count * matrix.elements();
     (matrix.is_expert ? total.expert_matrices : total.dense_matrices) += matrix.count;
   }
-  // Of a feed-forward all matrices before the activation function are one in rank_matrices().
+  // In a feed-forward all matrices before the activation function are one in rank_matrices().
   const auto apart = [](const FeedForward& one) { return one.matrices() - 2; };
   if (layer.feed_forward) {
     total.dense += feed_forward_biases(model, *layer.feed_forward, plan.tensor);

@@ -16,7 +16,7 @@ namespace trainyard {
 struct WeightMatrix {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
-  std::int64_t count = 1;  // Of this shape: experts.
+  std::int64_t count = 1;  // Number of experts of this shape.
   bool is_expert = false;  // Its copies are on expert_gradient_ranks() instead of gradient_ranks().
 
   [[nodiscard]] std::int64_t elements() const { return inputs * outputs; }
@@ -24,7 +24,7 @@ struct WeightMatrix {
 
 struct RankParameters {
   std::int64_t dense = 0;
-  std::int64_t expert = 0;  // Of routed experts.
+  std::int64_t expert = 0;  // Parameters of routed experts.
   // Weights of linear layers, a gate for itself, the embedding and the head among them; vectors are
   // not counted.
   std::int64_t dense_matrices = 0;
@@ -43,14 +43,14 @@ struct RankParameters {
 // The matrix of logits alone: a tied one needs a copy of the embedding where that is on another
 // rank. None of a model of images.
 [[nodiscard]] std::int64_t rank_logit_parameters(const Model& model, const ParallelPlan& plan);
-// With what else stands behind the layers, but the last norm.
+// Counts the head with what else stands behind the layers, but the last norm.
 [[nodiscard]] std::int64_t rank_head_parameters(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] std::int64_t last_norm_parameters(const Model& model);
-// Of the head with its last norm, and the matrix of logits if it is not shared with the embedding
-// of the same rank.
+// Returns the parameters of the head with its last norm, and the matrix of logits if it is not
+// shared with the embedding of the same rank.
 [[nodiscard]] RankParameters rank_head(const Model& model, const ParallelPlan& plan,
                                        bool shares_logits);
-// With their number of matrices.
+// Returns parameters with their number of matrices.
 [[nodiscard]] RankParameters rank_embedding(const Model& model, const ParallelPlan& plan);
 // Elements of the largest matrix of either.
 [[nodiscard]] std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan);

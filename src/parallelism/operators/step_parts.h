@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the time of a step is spent on: parts that add up to it exactly.
+// Divides the time of a step into parts that add up to it exactly.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ enum class StepPart : std::uint8_t {
   Bubble,       // Waiting for other stages.
   Optimizer,
   Jitter,  // Spread of ranks that wait for each other in every step.
-  Fixed,   // Of a step, whatever its size.
+  Fixed,   // A constant time of each step.
 };
 
 inline constexpr std::size_t kStepParts = 17;

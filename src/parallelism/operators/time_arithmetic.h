@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What closed forms do with times.
+// Collects the arithmetic that closed forms do with times.
 #pragma once
 
 #include <cmath>

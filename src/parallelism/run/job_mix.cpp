@@ -21,7 +21,7 @@
 namespace trainyard {
 namespace {
 
-// By job, the ranks of the cluster that its servers have. Throws ConfigError.
+// Returns for each job the ranks of the cluster that its servers have. Throws ConfigError.
 std::vector<std::vector<int>> ranks_of(const Cluster& cluster, std::span<const MixedJob> jobs) {
   const int servers = static_cast<int>(cluster.server_gpus.size());
   std::vector<int> first(cluster.server_gpus.size() + 1, 0);

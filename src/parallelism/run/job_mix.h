@@ -20,8 +20,8 @@ struct MixedJob {
   std::string name;  // For errors.
   const Workload& workload;
   const SoftwareProfile& software;
-  // Of the cluster, counted from 0; all GPUs that the cluster uses of each are the job's, ranks in
-  // the order of servers.
+  // Servers of the cluster, counted from 0; all GPUs that the cluster uses of each are the job's,
+  // ranks in the order of servers.
   std::vector<int> servers;
 };
 
@@ -35,7 +35,7 @@ struct MixedJobTimes {
   [[nodiscard]] double slowdown() const;  // Mean over alone.
 };
 
-// What crossed the links of the cluster while the jobs ran together, and for how long.
+// The traffic that crossed the links of the cluster while the jobs ran together, and for how long.
 struct JobMix {
   std::vector<MixedJobTimes> jobs;
   SimTime time;                   // From the beginning to the end of the last step.
@@ -44,8 +44,8 @@ struct JobMix {
 
 // Every job begins at once and repeats its step until all have done `steps` (graph_jobs.h). Traffic
 // runs as the plain runtime's, at tables.fidelity, which contends; of `tables` `nccl`, `engine`,
-// `method` and what belongs to one step are not used. What a step costs whatever its size, and the
-// spread of ranks, are not in the times.
+// `method` and what belongs to one step are not used. The times hold neither the constant time of a
+// step nor the spread of ranks.
 //
 // Throws ConfigError for servers that are not there or belong to two jobs, more than
 // kMostUnfoldedRanks GPUs, and as run_workload().

@@ -26,7 +26,7 @@ struct RecommenderRun {
   bool overlaps_tables = false;
   bool overlaps_data = false;
   TableSharding sharding;
-  MemoryUse memory;  // Of the rank that holds most.
+  MemoryUse memory;  // Memory of the rank that holds most.
   Bytes memory_size;
   std::string memory_verdict;
   double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.

@@ -60,7 +60,7 @@ std::string title_of(LinkKind kind) {
   return "links of NICs";
 }
 
-// In the order in which they are shown.
+// Keys sort in the order in which they are shown.
 using ResourceKey = std::tuple<ResourceKind, LinkKind, std::uint32_t>;
 
 ResourceKey key_of(const Topology& topology, const SwitchGraph& graph, const Link& link) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a time depends on, cut into resources, each of which can be made faster by a factor while
+// Divides what a time depends on into resources, each of which can be made faster by a factor while
 // all else stays: links by kind, NICs, tiers of switches, latencies, what NCCL's kernels and hosts
 // take, and what a GPU computes and reads.
 //
@@ -28,14 +28,14 @@ struct MachineModel {
 };
 
 enum class ResourceKind : std::uint8_t {
-  Links,           // Of one kind, within servers or NVLink domains: their rates.
+  Links,           // Rates of links of one kind, within servers or NVLink domains.
   Nic,             // Links between an endpoint and the fabric, or from endpoint to endpoint: rates.
   Tier,            // Links between switches of one tier and the next: rates.
-  ServerLatency,   // Of links and devices within servers and NVLink domains.
-  NetworkLatency,  // Of links, switches and NICs of the fabric.
+  ServerLatency,   // Latency of links and devices within servers and NVLink domains.
+  NetworkLatency,  // Latency of links, switches and NICs of the fabric.
   KernelRate,      // NCCL: what a thread block, or a host that copies, moves.
   KernelLatency,   // NCCL: what each unit, hop and message costs beside its bytes.
-  Launch,          // Of kernels and layers, and what a step costs whatever its size.
+  Launch,          // Launch of kernels and layers, and what a step costs whatever its size.
   Flops,           // Products and attention.
   GpuMemory,       // Bandwidth of the memory of GPUs.
   All,             // Everything above at once.
@@ -43,20 +43,20 @@ enum class ResourceKind : std::uint8_t {
 
 struct Resource {
   ResourceKind kind = ResourceKind::All;
-  LinkKind links = LinkKind::NvLink;  // Of Links.
-  std::uint32_t tier = 0;             // Of Tier: the lower one.
+  LinkKind links = LinkKind::NvLink;  // Kind, for Links.
+  std::uint32_t tier = 0;             // Lower tier, for Tier.
   std::string key = {};               // "nvlink", "nic", "tier_0": for JSON and CSV.
   std::string title = {};             // "NVLink", "links of NICs": for people.
-  std::string value = {};             // Of its links: "180 GB/s", "22.5 to 45 GB/s"; or empty.
+  std::string value = {};             // Rate of its links: "180 GB/s", "22.5 to 45 GB/s"; or empty.
 };
 
-// Which runs are to be explained: resources of others are left out.
+// The runs that are to be explained: resources of others are left out.
 struct ResourceScope {
   bool nccl = true;      // The event model has a say.
   bool compute = false;  // A step, not a collective.
 };
 
-// Those that the cluster has, links first; without All.
+// Returns the resources that the cluster has, links first; without All.
 [[nodiscard]] std::vector<Resource> resources_of(const Cluster& cluster, ResourceScope scope);
 [[nodiscard]] Resource all_resources();
 
@@ -77,9 +77,9 @@ class LinkResources {
 [[nodiscard]] MachineModel scaled(const MachineModel& machine, const Resource& resource,
                                   double factor);
 
-// By how many per cent the time falls for each per cent that the resource gains, in the limit:
-// -ln(changed / base) / ln(factor). 1 where the time is inverse to the resource, 0 where it does
-// not depend on it, whatever the factor is. Both times are positive.
+// Returns by how many per cent the time falls for each per cent that the resource gains, in the
+// limit: -ln(changed / base) / ln(factor). 1 where the time is inverse to the resource, 0 where it
+// does not depend on it, whatever the factor is. Both times are positive.
 [[nodiscard]] double elasticity(SimTime base, SimTime changed, double factor);
 
 }  // namespace trainyard

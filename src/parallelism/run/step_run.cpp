@@ -38,10 +38,10 @@ void check_unfolded(std::size_t gpus, std::string_view why) {
   }
 }
 
-// In a folded graph all ranks of the slow one's stage stand for it. Ranks of its stage wait for it
-// in every collective, and all pipelines for its own before the optimizer, so that the step takes
-// as long as if the whole stage were as slow. One that is faster than the others of its stage waits
-// for them.
+// In a folded graph all ranks of the slow one's stage represent it. Ranks of its stage
+// wait for it in every collective, and all pipelines for its own before the optimizer, so that the
+// step takes as long as if the whole stage were as slow. One that is faster than the others of its
+// stage waits for them.
 GraphRunOptions options_of(const SlowRank& slow, const StepJob& job, Folding folding) {
   if (slow.rank < 0 || slow.rank >= job.plan.ranks()) {
     throw ConfigError(fmt::format("slow rank: expected a rank from 0 to {}, found {}",

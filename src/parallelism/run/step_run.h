@@ -36,14 +36,14 @@ struct SlowRank {
   std::int64_t ppm = 1'000'000;  // Its times over those of the others.
 };
 
-// Of a graph that is not folded.
+// Limit for a graph that is not folded.
 inline constexpr int kMostUnfoldedRanks = 1024;
 
-// What does not change from one run to the next.
+// The tables that do not change from one run to the next.
 struct StepTables {
   const Catalogue& catalogue;
   const GpuRates& rates;
-  // Of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
+  // Times of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
   const nccl::Profile* nccl = nullptr;
   Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
   std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
@@ -55,18 +55,18 @@ struct StepTables {
   // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
   // `nccl`. With at most kMostUnfoldedRanks.
   bool shares_network = false;
-  nccl::SearchMemory* searches = nullptr;  // Of communicators, shared with other steps.
+  nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
 };
 
 struct StepRun {
   ParallelPlan plan;
   StepTime step;
   Overlap overlap;
-  ParallelPlan held = {};                         // What GPUs hold in memory is as of this one.
+  ParallelPlan held = {};                         // Plan for which GPUs hold data in memory.
   MemoryUse memory = {};                          // At its peak, on the rank that holds most.
-  Bytes memory_size = {};                         // Of a GPU, as it reports it.
+  Bytes memory_size = {};                         // Memory of a GPU, as it reports it.
   std::string memory_verdict = {};                // Which rank, when, and what it holds; one line.
-  std::optional<HostMemoryUse> host_memory = {};  // Of a plan with offload.
+  std::optional<HostMemoryUse> host_memory = {};  // Use by a plan with offload.
   double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
   // Collectives and transfers that were asked for, and those that were simulated: the others are
   // equal ones.
@@ -75,18 +75,18 @@ struct StepRun {
   // The least share of its rate that a group, or a message between stages, has beside those of its
   // kind.
   double least_share = 1.0;
-  // In what collectives were beyond the rows that the profile rests on, if it says.
+  // Names what collectives were beyond the rows that the profile rests on, if it says.
   std::vector<std::string> beyond_profile = {};
-  std::optional<StepGraphRun> graph = {};          // Of StepMethod::Graph.
-  std::optional<ParameterServerRun> servers = {};  // Of a plan with parameter servers, instead.
-  std::optional<SimTime> usual_time = {};          // Of the step without slow rank and jitter.
+  std::optional<StepGraphRun> graph = {};          // Run of StepMethod::Graph.
+  std::optional<ParameterServerRun> servers = {};  // Run of a plan with parameter servers, instead.
+  std::optional<SimTime> usual_time = {};          // Time of the step without slow rank and jitter.
 };
 
 // The one kind of GPU that all ranks have. Throws ConfigError if there are several.
 [[nodiscard]] const GpuModel& gpu_of(const Cluster& cluster, const Catalogue& catalogue);
 
-// On all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and for
-// what is not modelled.
+// Runs on all GPUs of the cluster. Throws ConfigError, one line, for a plan that does not fit and
+// for what is not modelled.
 [[nodiscard]] StepRun run_workload(const Cluster& cluster, const Workload& workload,
                                    const SoftwareProfile& software, const StepTables& tables);
 

@@ -148,7 +148,7 @@ class PlanBound {
   OperatorTimes operators_;
   GroupTimes& times_;
   std::vector<int> tensor_ranks_;
-  std::vector<LeastTimes> stages_;  // Of the model.
+  std::vector<LeastTimes> stages_;  // Times by stage of the model.
   std::optional<int> last_layer_;
   LeastTimes last_times_;
 };

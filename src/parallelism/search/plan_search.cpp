@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kPlansOfTask = 64;
 constexpr std::size_t kPlansOfRound = 32;
 
-// What the first pass says of a plan.
+// The judgement of the first pass on a plan.
 struct Assessment {
   std::string invalid = {};  // The rule that it breaks.
   bool fits = false;
@@ -125,7 +125,7 @@ class Searcher {
     return order;
   }
 
-  // A plan that takes at least so long. What is pruned once stays so: times only fall.
+  // A plan that takes at least so long. A plan that is pruned stays so: times only fall.
   [[nodiscard]] bool is_wanted(std::size_t index, SimTime least) const {
     const std::vector<TimedPlan>& timed = result_.timed;
     if (!options_.prunes || timed.size() < options_.best ||
@@ -171,8 +171,8 @@ class Searcher {
     }
   }
 
-  // Those that are wanted even if they took as long as with groups alone. That is never longer, and
-  // most of it was asked for by other plans before.
+  // Returns the plans that are wanted even if they took as long as with groups alone. This time is
+  // never longer, and other plans have asked for most of it before.
   [[nodiscard]] std::vector<std::size_t> wanted_alone(const std::vector<std::size_t>& plans) {
     if (!options_.prunes || result_.timed.size() < options_.best) {
       return plans;

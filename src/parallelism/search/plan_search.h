@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fastest plans of a list that fit the memory, by branch and bound: plans are timed in the
 // order of a bound that no plan can undercut (plan_bound.h), and the search ends when the next
-// bound is above the time of the last plan that is wanted. What is not timed is proved to be
+// bound is above the time of the last plan that is wanted. A plan that is not timed is proved to be
 // slower.
 #pragma once
 
@@ -28,7 +28,7 @@
 
 namespace trainyard {
 
-// What does not change from plan to plan; all ranks of the servers take part.
+// The inputs that do not change from plan to plan; all ranks of the servers take part.
 struct SearchTask {
   const Model& model;
   const ComputeRates& rates;
@@ -38,23 +38,24 @@ struct SearchTask {
   std::span<const int> domain_of_rank = {};
   ExpertLoads loads = {};
   std::optional<HostRates> host = {};  // For plans with offload.
-  Bytes memory;                        // That a plan may use on each GPU.
-  const Cluster* hosts = nullptr;      // Whose host memory it may use; nothing: any amount.
+  Bytes memory;                        // Bytes that a plan may use on each GPU.
+  const Cluster* hosts = nullptr;      // Cluster whose host memory it may use; nothing: any amount.
 };
 
 struct SearchOptions {
   std::size_t best = 10;  // How many plans are wanted.
-  // Also wanted: plans that no other one beats in time, memory, network bytes and energy together.
+  // Asks also for the plans that no other one beats in time, memory, network bytes and energy
+  // together.
   bool wants_front = false;
-  // Of lower bounds; false: every plan that fits is timed.
+  // Prunes by lower bounds; false: every plan that fits is timed.
   bool prunes = true;
-  StepPower power = {};  // Of the cluster; zero where energy does not matter.
+  StepPower power = {};  // Power of the cluster; zero where energy does not matter.
 };
 
 // Plans by what became of them; the numbers add up to all.
 struct SearchCounts {
   std::size_t all = 0;
-  std::map<std::string, std::size_t> invalid;  // By the rule that they break.
+  std::map<std::string, std::size_t> invalid;  // Counts by the rule that they break.
   std::size_t out_of_memory = 0;
   // Fit, but their bound is above what is wanted, or their time with groups alone.
   std::size_t pruned = 0;
@@ -89,10 +90,10 @@ using PlanTaskRunner =
                                       SharedTimes& times, const SearchOptions& options,
                                       const PlanTaskRunner& run_tasks);
 
-// Whether the first takes at most as long, with at most as much memory, network and energy.
+// Returns whether the first takes at most as long, with at most as much memory, network and energy.
 [[nodiscard]] bool is_no_worse(const TimedPlan& one, const TimedPlan& other);
 
-// Of the timed plans, those that no other one beats: is_no_worse(), and better in one of these; of
+// Returns the timed plans that no other one beats: is_no_worse(), and better in one of these; of
 // equal ones the first. Indices into `timed`.
 [[nodiscard]] std::vector<std::size_t> best_trades(std::span<const TimedPlan> timed);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plans a search looks at: a list of values for each axis, and all of their combinations that
-// differ in more than the name.
+// Lists which plans a search looks at: a list of values for each axis, and all of their
+// combinations that differ in more than the name.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ using PlanOrder = std::array<PlanAxis, 4>;
 // The data ranks follow from the GPUs.
 struct PlanAxes {
   std::vector<int> tensor = {1};
-  std::vector<bool> sequence_parallel = {false};  // Of plans with several tensor ranks.
+  std::vector<bool> sequence_parallel = {false};  // Choices of plans with several tensor ranks.
   std::vector<int> context = {1};
   std::vector<int> pipeline = {1};
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::OneForwardOneBackward};
-  std::vector<int> chunks = {1};  // Of schedules that may have any number of them.
+  std::vector<int> chunks = {1};  // Choices of schedules that may have any number of them.
   std::vector<int> expert = {1};
   std::vector<int> expert_tensor = {1};
   std::vector<std::int64_t> micro_batch = {1};
@@ -37,17 +37,17 @@ struct PlanAxes {
 // The axes of the workload's own plan, each with the one value that it has there.
 [[nodiscard]] PlanAxes axes_of(const Workload& workload);
 
-// What a search looks at where nothing else is said; docs/commands/search.md has the lists.
+// Returns the axes of a search where nothing else is said; docs/commands/search.md has the lists.
 // `domain_gpus`: GPUs of an NVLink domain, over which tensor ranks are spread.
 [[nodiscard]] PlanAxes default_axes(const Workload& workload, int gpus, int domain_gpus);
 
-// More combinations than anybody waits for.
+// Limit beyond which nobody waits for the combinations.
 inline constexpr std::size_t kMostPlans = 1'000'000;
 
 // All combinations on so many GPUs, the last axis changing first. Left out are those whose ranks do
 // not divide the GPUs, and those that would run as one before them: chunks and schedules without a
-// pipeline, sharding over one rank, orders that differ in axes of one rank. What the axes do not
-// say is as in `given`. Not checked. Throws ConfigError above kMostPlans.
+// pipeline, sharding over one rank, orders that differ in axes of one rank. All else is as in
+// `given`. Not checked. Throws ConfigError above kMostPlans.
 [[nodiscard]] std::vector<ParallelPlan> plans_of(const PlanAxes& axes, const ParallelPlan& given,
                                                  int gpus);
 

@@ -34,21 +34,22 @@ struct ChakraNode {
   std::string name;
   std::string place;  // "FILE: node 5 (NAME)".
   ChakraType type = ChakraType::Invalid;
-  std::vector<std::uint64_t> dependencies = {};  // Of control and data.
+  std::vector<std::uint64_t> dependencies = {};  // Dependencies of control and data.
   std::uint64_t start_micros = 0;
   std::uint64_t duration_micros = 0;
   std::string inputs = {};  // IOInfo.values.
   std::map<std::string, ChakraValue, std::less<>> attributes = {};
 
   [[nodiscard]] bool has(std::string_view key) const { return attributes.contains(key); }
-  // From 0 to `most`; a bool is 0 or 1. Throws ConfigError.
+  // Returns a number from 0 to `most`; a bool is 0 or 1. Throws ConfigError.
   [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t most) const;
   [[nodiscard]] std::int64_t number_or(std::string_view key, std::int64_t most,
                                        std::int64_t otherwise) const;
   [[nodiscard]] std::string text_or_none(std::string_view key) const;
 };
 
-// In the order of the file. Throws ConfigError: for what is damaged or of an unknown kind.
+// Returns the nodes in the order of the file. Throws ConfigError: for what is damaged or of an
+// unknown kind.
 [[nodiscard]] std::vector<ChakraNode> read_chakra_nodes(const ForeignFile& file);
 
 }  // namespace trainyard

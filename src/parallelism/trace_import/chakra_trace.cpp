@@ -167,8 +167,8 @@ class ChakraGraph {
     return {ranks_, std::move(present)};
   }
 
-  // By dependencies, then recorded start, then place in the file; of a cycle, which check() names,
-  // as in the file.
+  // Returns the order by dependencies, then recorded start, then place in the file; of a cycle,
+  // which check() names, as in the file.
   static std::vector<std::size_t> order_of(const std::vector<ChakraNode>& nodes,
                                            const std::map<std::uint64_t, std::size_t>& index_of) {
     std::vector<std::vector<std::size_t>> after(nodes.size());
@@ -298,7 +298,7 @@ class ChakraGraph {
     return graph.add_compute(stream(rank, gpu, StreamOrder::Ready), name, StepPart::Linear, time);
   }
 
-  // Of the attribute that names the rank itself, if it is there, and of the one of its peer.
+  // Reads the attribute that names the rank itself, if it is there, and that of its peer.
   OperationId add_message(int rank, const ChakraNode& node, const std::string& name) {
     const bool sends = node.type == ChakraType::Send;
     const char* const own = sends ? "comm_src" : "comm_dst";
@@ -383,11 +383,11 @@ class ChakraGraph {
 
   const ForeignTarget& target_;
   RankGroups groups_;
-  std::map<int, std::vector<ChakraNode>> nodes_;  // By rank.
+  std::map<int, std::vector<ChakraNode>> nodes_;  // Nodes by rank.
   int ranks_ = 0;
   std::optional<ForeignWorkload> workload_;
   std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
-  std::map<std::string, StreamId> streams_;  // Of the rank.
+  std::map<std::string, StreamId> streams_;  // Streams of the rank.
   ForeignTimes times_;
   std::size_t metadata_ = 0;
   std::size_t dimensions_ = 0;

@@ -57,7 +57,7 @@ GraphResult run_alone(const Cluster& cluster, const OperationGraph& graph,
 // Work is counted in 64 bits, in 256ths of a picosecond (work_progress.h).
 constexpr SimTime kLongestOperation = seconds(9 * 3600);
 
-// So that neither an operation nor a path through the graph overflows.
+// Checks that neither an operation nor a path through the graph overflows.
 void check_times(const ForeignWorkload& workload, const GraphRunOptions& options) {
   const OperationGraph& graph = workload.graph;
   __int128 total = 0;

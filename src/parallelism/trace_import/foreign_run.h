@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-// As StepTables (step_run.h) has them.
+// The tables that StepTables (step_run.h) has.
 struct ForeignTables {
   const Catalogue& catalogue;
   const nccl::Profile* nccl = nullptr;
@@ -26,8 +26,8 @@ struct ForeignTables {
 
 struct ForeignRun {
   GraphResult result;
-  std::vector<StepParts> ranks;  // By rank in the graph; each adds up to `result.finish`.
-  std::size_t busiest = 0;       // Of these, the one that waits least for others.
+  std::vector<StepParts> ranks;  // Parts by rank in the graph; each adds up to `result.finish`.
+  std::size_t busiest = 0;       // Rank among these that waits least for others.
   // Collectives and messages that were asked for and simulated, where each is alone.
   std::size_t calls = 0;
   std::size_t simulated = 0;

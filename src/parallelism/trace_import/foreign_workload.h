@@ -21,25 +21,25 @@
 
 namespace trainyard {
 
-// What time of this part is called where the operations come from such a file; empty: no time of a
-// run is counted as it.
+// Returns the name of this part of the time where the operations come from such a file; empty: no
+// time of a run is counted as it.
 [[nodiscard]] std::string_view foreign_part_name(ForeignFormat format, StepPart part);
 
 struct ForeignWorkload {
   ForeignFormat format = ForeignFormat::Goal;
   OperationGraph graph;
-  // With their numbers: "412 CPU operators that launch nothing".
+  // Kinds of entries with their numbers: "412 CPU operators that launch nothing".
   std::vector<std::string> left_out = {};
-  std::vector<std::string> notes = {};  // What was taken to be so; one line each.
+  std::vector<std::string> notes = {};  // Assumptions; one line each.
 };
 
-// What the ranks of a workload are.
+// The ranks that a workload runs on.
 struct ForeignTarget {
-  // By GPU of the cluster; rank r is the GPU r.
+  // Servers by GPU of the cluster; rank r is the GPU r.
   std::span<const int> server_of_gpu;
   // Folded: where a file says that all ranks do the same, one of them stands for all.
   Folding folding = Folding::Folded;
-  // By name, of Chakra traces: beside those that the traces have.
+  // Groups by name, of Chakra traces: beside those that the traces have.
   std::map<std::string, std::vector<int>> groups = {};
 
   [[nodiscard]] int gpus() const { return static_cast<int>(server_of_gpu.size()); }

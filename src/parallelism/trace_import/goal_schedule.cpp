@@ -308,8 +308,8 @@ class GoalReader {
     return found->second;
   }
 
-  // What others wait for the start of gets an operation of no time before it, which waits for all
-  // that it waits for.
+  // An operation whose start others wait for gets an operation of no time before it, which waits
+  // for all that it waits for.
   void close_block() {
     OperationGraph& graph = workload_->graph;
     std::map<OperationId, OperationId> starts;
@@ -337,11 +337,11 @@ class GoalReader {
   int gpus_;
   int line_ = 0;
   bool in_comment_ = false;
-  std::vector<std::string_view> words_;  // Of the line.
+  std::vector<std::string_view> words_;  // Words of the line.
   std::size_t at_ = 0;
   std::optional<ForeignWorkload> workload_;
-  std::vector<bool> blocks_;  // By rank: whether it has one.
-  std::optional<int> rank_;   // Of the block.
+  std::vector<bool> blocks_;  // Indexed by rank: whether it has one.
+  std::optional<int> rank_;   // Rank of the block.
   Streams streams_;
   std::map<std::string, OperationId, std::less<>> labels_;
   std::vector<Requirement> requirements_;

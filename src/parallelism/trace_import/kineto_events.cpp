@@ -18,17 +18,19 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostStream = std::int64_t{1} << 40;
-// Of a duration, and from the first to the last start: with all durations it fits in a SimTime.
+// Limit of a duration, and of the time from the first to the last start: with all durations it fits
+// in a SimTime.
 constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000;
 // Starts count from the epoch (1.7e15 today) or, since libkineto has ChromeTraceBaseTime, from the
 // start of an interval of 7,889,238 s (up to 7.9e12). In nanoseconds this fits in 64 bits.
 constexpr std::int64_t kMostStart = 9'000'000'000'000'000;
 
-// What ProcessGroupNCCL calls its operations (ProcessGroupNCCL.cpp: RECORD_PARAM_COMMS).
+// A name that ProcessGroupNCCL gives one of its operations (ProcessGroupNCCL.cpp:
+// RECORD_PARAM_COMMS).
 struct CallName {
   std::string_view text;
   Operation operation;
-  bool has_whole_output;  // Of both counts the one that is the whole.
+  bool has_whole_output;  // Whether the output is the one of both counts that is the whole.
 };
 constexpr std::array<CallName, 13> kCallNames{{
     {"allreduce", Operation::AllReduce, false},
@@ -354,7 +356,8 @@ class KinetoReader {
   const ForeignFile& file_;
   KinetoTrace trace_;
   ForeignTimes times_;
-  std::vector<std::int64_t> starts_;  // Of the events, in nanoseconds of the clock of the file.
+  // Starts of the events, in nanoseconds of the clock of the file.
+  std::vector<std::int64_t> starts_;
   bool in_events_ = false;
   std::size_t index_ = 0;
   std::optional<std::int64_t> device_;

@@ -28,7 +28,7 @@ struct KinetoEvent {
   SimTime start;      // After that of the first event; whole nanoseconds, as the time.
   SimTime time;
   std::int64_t stream = 0;
-  // Of calls and messages:
+  // Fields of calls and messages:
   Operation operation = Operation::AllReduce;
   Bytes size{};  // In the sense of nccl-tests.
   std::string group;
@@ -38,12 +38,13 @@ struct KinetoEvent {
 };
 
 struct KinetoTrace {
-  std::string name;  // Of the file.
+  std::string name;  // Name of the file.
   std::optional<int> rank = {};
   std::optional<int> world_size = {};
-  std::map<std::string, std::vector<int>> groups = {};  // By name, as distributedInfo has them.
-  std::vector<KinetoEvent> events = {};                 // By start.
-  std::map<std::string, std::size_t> left_out = {};     // By category.
+  // Groups by name, as distributedInfo has them.
+  std::map<std::string, std::vector<int>> groups = {};
+  std::vector<KinetoEvent> events = {};              // Events by start.
+  std::map<std::string, std::size_t> left_out = {};  // Counts by category.
 };
 
 // Throws ConfigError.

@@ -78,8 +78,9 @@ class KinetoGraph {
       SimTime end;  // As recorded.
     };
     std::optional<Done> last = {};
-    std::optional<Done> before = {};                     // The one before it.
-    std::vector<std::optional<OperationId>> known = {};  // By lane: what it waited for last.
+    std::optional<Done> before = {};  // The one before it.
+    // Operation that each lane waited for last.
+    std::vector<std::optional<OperationId>> known = {};
   };
 
   int count_ranks(int gpus) {
@@ -126,7 +127,7 @@ class KinetoGraph {
     }
   }
 
-  // From the first start to the last end, as recorded.
+  // Returns the time from the first start to the last end, as recorded.
   SimTime add_rank(int rank, const KinetoTrace& trace) {
     if (trace.events.empty()) {
       fail_foreign(trace.name, "traceEvents", "operations of a GPU", "none");
@@ -227,7 +228,8 @@ class KinetoGraph {
     return graph.add_compute(stream, event.name, StepPart::Linear, event.time);
   }
 
-  // Where the list of ranks is cut off or left out: that of distributedInfo, or all ranks.
+  // Returns the communicator where the list of ranks is cut off or left out: that of
+  // distributedInfo, or all ranks.
   CommunicatorId communicator(const KinetoTrace& trace, const KinetoEvent& event) {
     std::vector<int> ranks;
     const auto configured = trace.groups.find(event.group);
@@ -258,8 +260,8 @@ class KinetoGraph {
   int ranks_;
   ForeignWorkload workload_;
   std::map<std::pair<std::string, std::vector<int>>, CommunicatorId> communicators_;
-  std::vector<Lane> lanes_;       // Of the rank.
-  std::optional<StreamId> host_;  // Of the rank.
+  std::vector<Lane> lanes_;       // Lanes of the rank.
+  std::optional<StreamId> host_;  // Host stream of the rank.
   std::size_t overlaps_ = 0;
 };
 

@@ -26,7 +26,7 @@ void ProtobufReader::fail(std::string_view expected, std::string_view found) con
 }
 
 std::uint64_t ProtobufReader::varint() {
-  constexpr std::size_t kMostBytes = 10;  // Of 64 bits, 7 in each.
+  constexpr std::size_t kMostBytes = 10;  // Bytes of 64 bits, 7 in each.
   const std::string_view rest = text_.substr(at_, kMostBytes);
   CodedInputStream stream(bytes_of(rest), static_cast<int>(rest.size()));
   std::uint64_t value = 0;

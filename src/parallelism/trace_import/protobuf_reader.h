@@ -19,7 +19,7 @@ struct ProtobufField {
   std::uint32_t number = 0;
   ProtobufWire wire = ProtobufWire::Varint;
   std::uint64_t value = 0;      // But of Bytes.
-  std::string_view bytes = {};  // Of Bytes.
+  std::string_view bytes = {};  // Content of Bytes.
 };
 
 // A message. Its text must outlive the reader. Throws ConfigError "PLACE: ..." for what ends too
@@ -29,7 +29,7 @@ class ProtobufReader {
   ProtobufReader(std::string_view text, std::string place)
       : text_(text), place_(std::move(place)) {}
 
-  // Nothing at the end.
+  // Returns nothing at the end.
   [[nodiscard]] std::optional<ProtobufField> next();
   // The bytes of a message whose length stands before it, as in files with many. Nothing at the
   // end.
@@ -45,7 +45,7 @@ class ProtobufReader {
   std::size_t at_ = 0;
 };
 
-// Of sint32 and sint64.
+// Returns the value of sint32 and sint64.
 [[nodiscard]] std::int64_t protobuf_signed(std::uint64_t value);
 
 }  // namespace trainyard

@@ -293,7 +293,7 @@ class SimAiGraph {
                                               : OperationGraph(plan_.ranks());
   }
 
-  // By layer that begins it: where what is computed again begins, the nearest checkpoint before.
+  // Finds for each layer where what is computed again begins, the nearest checkpoint before.
   void read_checkpoints() {
     const auto layers = static_cast<std::int64_t>(text_.layers.size());
     recomputed_from_.resize(text_.layers.size());
@@ -338,7 +338,7 @@ class SimAiGraph {
     return found->second;
   }
 
-  // On that stream, or nothing.
+  // Adds a call on that stream, or nothing.
   std::optional<OperationId> add_call(StreamId stream, const SimAiLayer& layer, std::size_t pass,
                                       std::optional<StepPart> part = {}) {
     const SimAiCall& call = layer.calls[pass];

@@ -170,7 +170,7 @@ int ClusterTimes::alike(const std::vector<int>& ranks, const Shape& shape) {
   return numbers_++;
 }
 
-// Nothing for what is made of sends and receives.
+// Returns nothing for what is made of sends and receives.
 std::optional<nccl::CallPlan> ClusterTimes::call_plan(const nccl::Communicator& communicator,
                                                       Operation operation, Bytes size) const {
   const nccl::InitOptions options = init_options();

@@ -3,8 +3,8 @@
 // own; of a plan that it knows (use_plan), all groups of a kind work at the same time, as the data
 // ranks of each tensor rank do, and a collective takes as long as for the slowest of them, with
 // what the others leave it of links that they share. Rates are those of one max-min solve over all
-// of them (network/sharing/load_sharing.h). What nobody shares takes as long as alone, to the
-// picosecond.
+// of them (network/sharing/load_sharing.h). Traffic that shares no link takes as long as alone, to
+// the picosecond.
 //
 // Groups that would take equally long at equal rates are a class: they stand alike on like servers
 // (group_shapes.h), NCCL decides the same for them, their connections are equally long one by one,
@@ -42,14 +42,14 @@ namespace trainyard {
 // The server that each rank's GPU is in.
 [[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
 
-// Of NCCL, for steps: measured ones are of years before 2.30, from which on a GPU that is the only
-// one of its group below a PCIe switch takes the first of two NICs there
+// Version of NCCL for steps: measured ones are of years before 2.30, from which on a GPU that is
+// the only one of its group below a PCIe switch takes the first of two NICs there
 // (nccl/machine/machine.cpp).
 inline constexpr nccl::Version kStepVersion = nccl::Version::V2_28;
 
 class ClusterTimes final : public GroupTimes {
  public:
-  // As NCCL would run collectives, by its event model.
+  // Runs collectives as NCCL would, by its event model.
   struct Nccl {
     const Catalogue& catalogue;
     const nccl::Profile& profile;
@@ -75,37 +75,39 @@ class ClusterTimes final : public GroupTimes {
   // The least share of its own rate that a group of the plan, or a message, has beside the others
   // of its kind; 1 where none of those asked for shares a link that it fills.
   [[nodiscard]] double least_share() const { return asked_->least_share; }
-  // In what these were beyond the rows of the profile, where it was fitted to those of one machine.
+  // Names what these were beyond the rows of the profile, where it was fitted to those of one
+  // machine.
   [[nodiscard]] const std::set<std::string>& beyond_profile() const { return beyond_profile_; }
-  // By rank.
+  // Servers by rank.
   [[nodiscard]] const std::vector<int>& servers() const { return server_of_rank_; }
-  // By rank: an NVSwitch that joins servers, else the server.
+  // Domains by rank: an NVSwitch that joins servers, else the server.
   [[nodiscard]] const std::vector<int>& domains() const { return domain_of_rank_; }
 
  private:
   using Groups = SisterGroups::Groups;
-  // How a call uses its links: operation or algorithm, and sizes where they matter.
+  // Identifies how a call uses its links: operation or algorithm, and sizes where they matter.
   using Use = std::vector<std::int64_t>;
-  // Of groups that use equal places of like servers.
+  // The shape of groups that use equal places of like servers.
   struct Shape {
     std::optional<nccl::Communicator> communicator = {};
     int alike = 0;  // The number of all shapes that take equally long but for their NICs.
     std::map<Use, bool> is_empty = {};  // Whether calls are on no link that others may use.
   };
-  // What others leave a group.
+  // The share that others leave a group.
   struct Share {
     GroupShare left;
-    std::vector<int> ranks;  // Of the group.
+    std::vector<int> ranks;  // Ranks of the group.
   };
   // The slowest group of a class; an index into shares_ if others take something from it.
   struct Slowest {
     std::vector<int> ranks;
     std::optional<std::size_t> share = {};
-    std::size_t group = 0;                 // Its place among all.
-    std::vector<std::int64_t> alike = {};  // Of a message: equal for those that take as long alone.
+    std::size_t group = 0;  // Its place among all.
+    // Key of a message: equal for those that take as long alone.
+    std::vector<std::int64_t> alike = {};
   };
 
-  // What is known with a plan in use.
+  // The answers that are known with a plan in use.
   struct PlanAnswers {
     std::optional<ParallelPlan> plan = {};
     std::optional<SisterGroups> sisters = {};
@@ -119,15 +121,16 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] std::optional<nccl::CallPlan> call_plan(const nccl::Communicator& communicator,
                                                         Operation operation, Bytes size) const;
   [[nodiscard]] Use use_of(const Shape& shape, Operation operation, Bytes size) const;
-  // Whether what times such a call alone sees that links between switches limit it.
+  // Returns whether what times such a call alone sees that links between switches limit it.
   [[nodiscard]] SeesFabric sees_fabric(const Shape& shape, Operation operation, Bytes size) const;
-  // What a call of the ranks that group_ has been left puts on links that others may use as well.
+  // Returns what a call of the ranks that group_ has been left puts on links that others may use as
+  // well.
   [[nodiscard]] std::vector<Load> loads(const Shape& shape, Operation operation, Bytes size);
   [[nodiscard]] SimTime with_nccl(const Shape& shape, Operation operation, Bytes size,
                                   const Cluster& cluster, const GroupShare* share);
   [[nodiscard]] SimTime plain(Operation operation, Bytes size, const Cluster& cluster) const;
 
-  // Of each class of groups that all run the call, or of messages.
+  // Returns the slowest of each class of groups that all run the call, or of messages.
   [[nodiscard]] const std::vector<Slowest>& slowest_of(Operation operation, const Groups& groups,
                                                        Bytes size);
   [[nodiscard]] const std::vector<Slowest>& slowest_messages(const Groups& messages);
@@ -138,7 +141,7 @@ class ClusterTimes final : public GroupTimes {
   [[nodiscard]] const GroupShare* share_at(std::optional<std::size_t> index);
   [[nodiscard]] Cluster with_links_left(const Cluster& cluster, const GroupShare& share) const;
   [[nodiscard]] nccl::InitOptions init_options() const { return {.version = runtime_->version}; }
-  // Of a group, with what others leave it.
+  // Simulates a group, with what others leave it.
   [[nodiscard]] SimTime simulated_once(Operation operation, const std::vector<int>& ranks,
                                        Bytes size, std::optional<std::size_t> share);
   [[nodiscard]] Load load_of_message(int from, int to);
@@ -148,24 +151,24 @@ class ClusterTimes final : public GroupTimes {
   void restart_loads();
 
   const Cluster& whole_;
-  Cluster group_;  // Of whole_, the ranks in question.
+  Cluster group_;  // Ranks in question, of whole_.
   std::optional<Nccl> runtime_;
   Fidelity fidelity_;
   std::vector<int> server_of_rank_;
   std::vector<int> domain_of_rank_;
   // Made when first needed.
-  std::optional<Routing> routing_;  // Of whole_.
+  std::optional<Routing> routing_;  // Routing of whole_.
   std::optional<ConnectionLoads> connections_;
   std::optional<GroupShapes> shapes_of_groups_;
   nccl::SearchMemory own_searches_;
   std::map<std::vector<int>, Shape> shapes_;  // As GroupShapes describes them.
-  // By joints: one shape for each number.
+  // Shapes by joints: one shape for each number.
   std::map<std::vector<int>, std::vector<const Shape*>> different_shapes_;
   int numbers_ = 0;
   std::vector<Share> shares_;
   std::map<std::pair<std::vector<Use>, Groups>, std::vector<Slowest>> known_slowest_;
   std::map<Groups, std::vector<Slowest>> known_messages_;
-  // With the index of a share.
+  // Times with the index of a share.
   std::map<std::tuple<Operation, std::vector<int>, Bytes, std::optional<std::size_t>>, SimTime>
       collectives_;
   std::map<std::tuple<int, int, Bytes, std::optional<std::size_t>>, SimTime> transfers_;

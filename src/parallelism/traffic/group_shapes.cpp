@@ -71,7 +71,7 @@ std::array<std::int64_t, 3> GroupShapes::words_of(LinkId id) const {
           link.latency.picoseconds()};
 }
 
-// In whatever order its links are.
+// Describes a device, whatever the order of its links.
 void GroupShapes::describe_device(NodeId device, std::vector<std::int64_t>& text) const {
   std::vector<std::array<std::int64_t, 3>> links;
   for (const LinkId link : cluster_.topology.links_from(device)) {
@@ -95,7 +95,7 @@ void GroupShapes::describe_way(NodeId from, NodeId to, std::vector<std::int64_t>
   }
 }
 
-// Of the ranks of one server.
+// Returns the joint of the ranks of one server.
 int GroupShapes::joint(std::span<const int> ranks) {
   const auto gpu = [&](int rank) { return cluster_.gpus[as_index(rank)]; };
   const ServerId server = *cluster_.topology.node(gpu(ranks.front())).server;

@@ -20,15 +20,16 @@ class GroupShapes {
   // `domain_of_rank`: the NVLink domain of each. All must outlive this.
   GroupShapes(const Cluster& cluster, std::span<const int> domain_of_rank, Routing& routing);
 
-  // Of each rank, in rising order, the kind of its server, which of the group's servers and domains
-  // it is in, and its place in the server: groups of equal shape use equal places of like servers.
+  // Returns for each rank, in rising order, the kind of its server, which of the group's servers
+  // and domains it is in, and its place in the server: groups of equal shape use equal places of
+  // like servers.
   [[nodiscard]] std::vector<int> shape(const std::vector<int>& ranks) const;
   // The same for more groups: of places all that tells apart is how the GPUs of a server reach each
   // other, and what links they have. On an NVSwitch all are alike. Ways to NICs are not looked at.
   [[nodiscard]] std::vector<int> joints(const std::vector<int>& ranks);
 
  private:
-  // Of a rank: kind of server, server and domain of the group.
+  // Returns for each rank the kind of server, and the server and domain of the group.
   [[nodiscard]] std::vector<std::vector<int>> seats(const std::vector<int>& ranks) const;
   [[nodiscard]] int place(int rank) const;
   [[nodiscard]] int joint(std::span<const int> ranks);

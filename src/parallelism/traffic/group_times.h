@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the traffic of a step takes, as the step model asks for it.
+// Declares how long the traffic of a step takes, as the step model asks for it.
 #pragma once
 
 #include <string>
@@ -18,14 +18,15 @@ class GroupTimes {
   GroupTimes& operator=(const GroupTimes&) = delete;
   virtual ~GroupTimes() = default;
 
-  // From now on groups of this plan work at the same time as those of their kind; without a plan,
-  // and where it is not known what they share, each is alone. A plan never makes a time shorter.
+  // Lets groups of this plan work from now on at the same time as those of their kind; without a
+  // plan, and where it is not known what they share, each is alone. A plan never makes a time
+  // shorter.
   virtual void use_plan(const ParallelPlan& /*plan*/) {}
-  // Of one collective of these ranks, in their order; `size` in the sense of nccl-tests. At least
-  // two ranks.
+  // Returns the time of one collective of these ranks, in their order; `size` in the sense of
+  // nccl-tests. At least two ranks.
   [[nodiscard]] virtual SimTime collective(Operation operation, const std::vector<int>& ranks,
                                            Bytes size) = 0;
-  // Of one message between two ranks.
+  // Returns the time of one message between two ranks.
   [[nodiscard]] virtual SimTime transfer(int from, int to, Bytes size) = 0;
 };
 

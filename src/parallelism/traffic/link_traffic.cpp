@@ -91,7 +91,7 @@ void add_layer(const Model& model, const ModelLayer& layer, const ParallelPlan& 
   }
 }
 
-// Of one rank of the pipeline in a step.
+// Returns the bytes of one rank of the pipeline in a step.
 PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
                           const SoftwareProfile& software, int place) {
   const PipelineShape shape = plan.pipeline_shape();
@@ -186,7 +186,7 @@ class Counter {
   ExchangeWays ways_;
   Routing routing_;
   std::vector<LinkId> path_;
-  std::map<std::uint32_t, std::map<std::string_view, double>> bytes_;  // By link.
+  std::map<std::uint32_t, std::map<std::string_view, double>> bytes_;  // Indexed by link.
 };
 
 // Forward to the next place, gradients back; with chunks from the last place to the first as well.

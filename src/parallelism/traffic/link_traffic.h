@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step puts on each link of the cluster, counted instead of timed: all groups of
+// Counts what a training step puts on each link of the cluster instead of timing it: all groups of
 // all kinds of parallelism with the bytes that step_traffic.h gives them, as rings, all-to-alls and
 // messages on the routes that they take. Unlike the times of groups, which are of each group alone,
 // this sees all that meet on a link.
@@ -18,7 +18,7 @@
 
 namespace trainyard {
 
-// Of one purpose: "tensor", "context", "expert", "data" or "pipeline".
+// The bytes of one purpose: "tensor", "context", "expert", "data" or "pipeline".
 struct PurposeBytes {
   std::string purpose;
   Bytes bytes;
@@ -26,14 +26,14 @@ struct PurposeBytes {
 
 struct LinkTraffic {
   LinkId link;
-  std::vector<PurposeBytes> parts;  // By name; at least one, each more than nothing.
+  std::vector<PurposeBytes> parts;  // Parts by name; at least one, each more than nothing.
   [[nodiscard]] Bytes total() const;
 };
 
-// More GPUs are refused: every group is routed.
+// Limit beyond which GPUs are refused: every group is routed.
 inline constexpr int kMostCountedRanks = 4096;
 
-// How an alltoall gets from one server to another.
+// The paths by which an alltoall gets from one server to another.
 enum class ExchangeWays : std::uint8_t {
   Direct,  // From each GPU to each other.
   Rails,   // Over NVLink to the GPU whose NIC is the receiver's like, as NCCL does (PXN).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells apart traffic of the same shape at several places of a cluster.
+// Tells apart traffic of the same shape at several places of a cluster.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace trainyard {
 
-// How long each of the connections that were added last is, and what each load puts on links of
-// servers. Links between switches, on which hashes put what they like, say nothing but rates.
+// Appends how long each of the connections that were added last is, and what each load puts on
+// links of servers. Links between switches, on which hashes put what they like, say nothing but
+// rates.
 void append_signature(const Topology& topology, const std::vector<Load>& loads,
                       ConnectionLoads& connections, std::vector<std::int64_t>& key);
 // The least rate of a load that has its links alone, in bits a second.

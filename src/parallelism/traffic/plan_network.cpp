@@ -14,7 +14,8 @@
 namespace trainyard {
 namespace {
 
-// How a group of ranks lies on servers, as shares of what each rank sends that leave its server.
+// The spread of a group of ranks over servers, as shares of what each rank sends that leave its
+// server.
 struct Spread {
   double ring = 0.0;      // Each server entered once.
   double exchange = 0.0;  // To all other ranks alike.
@@ -53,7 +54,7 @@ class NetworkBytes {
                std::span<const int> server_of_rank)
       : model_(model), plan_(plan), software_(software), server_of_rank_(server_of_rank) {}
 
-  // Of all stages together.
+  // Adds up all stages.
   [[nodiscard]] double run() {
     const auto micro_batches = static_cast<double>(plan_.micro_batches());
     const std::vector<PipelineStage> stages = pipeline_stages(plan_, model_);

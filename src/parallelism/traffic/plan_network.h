@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan asks of the network between servers: bytes that leave a server, for each GPU and
-// step.
+// Counts what a plan asks of the network between servers: bytes that leave a server, for each GPU
+// and step.
 //
 // All groups of a kind count as the widest of them. Collectives count as rings that enter each
 // server once: of what a rank sends, the share S / n leaves a group of n ranks on S > 1 servers. Of

@@ -22,12 +22,13 @@ class SharedTimes final : public GroupTimes {
   // equal answers from all of them.
   explicit SharedTimes(Maker make) : make_(std::move(make)) {}
 
-  // From any thread. Two that ask for the same at once may both work it out.
+  // Any thread may call these. Two that ask for the same at once may both work it out.
   [[nodiscard]] SimTime collective(Operation operation, const std::vector<int>& ranks,
                                    Bytes size) override;
   [[nodiscard]] SimTime transfer(int from, int to, Bytes size) override;
 
-  // Runs `ask` with times for the calling thread alone, which may use a plan. From any thread.
+  // Runs `ask` with times for the calling thread alone, which may use a plan. Any thread may call
+  // it.
   void lend(const std::function<void(GroupTimes&)>& ask);
 
   // Different ones that were asked for.
@@ -40,7 +41,7 @@ class SharedTimes final : public GroupTimes {
   SimTime remembered(std::map<Key, SimTime>& known, const Key& key, const Ask& ask);
 
   Maker make_;
-  mutable std::mutex mutex_;  // Of everything below.
+  mutable std::mutex mutex_;  // Guards everything below.
   std::vector<std::unique_ptr<GroupTimes>> idle_;
   std::vector<std::unique_ptr<GroupTimes>> returned_;  // Were lent, and may have a plan.
   std::map<std::tuple<Operation, std::vector<int>, Bytes>, SimTime> collectives_;

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kRingGradientBytes = 4;  // Of keys and values that were gathered.
+constexpr int kRingGradientBytes = 4;  // Bytes of gradients of keys and values that were gathered.
 
 std::int64_t divided_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which collectives and transfers a step makes, with which ranks and how large: the volumes of each
-// kind of parallelism follow from this list alone. docs/models/step.md has them as formulas.
+// Lists which collectives and transfers a step makes, with which ranks and how large: the volumes
+// of each kind of parallelism follow from this list alone. docs/models/step.md has them as
+// formulas.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct GroupCall {
 // the mean, n (r - 1) / r: all but one rank send n.
 [[nodiscard]] double sent_elements(const GroupCall& call, int ranks);
 
-// Of one micro-batch.
+// The calls of one micro-batch.
 struct PassCalls {
   std::vector<GroupCall> forward;
   std::vector<GroupCall> backward;
@@ -43,26 +44,27 @@ struct PassCalls {
 // Traffic of tensor, context, expert and expert tensor ranks.
 [[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const SoftwareProfile& software);
-// Of its forward pass, what full recomputation makes again.
+// Returns the calls of its forward pass that full recomputation makes again.
 [[nodiscard]] std::vector<GroupCall> recomputed_calls(const PassCalls& calls,
                                                       const ModelLayer& layer, FullRecompute kind);
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
 
-// With the ends of the model that the stage has; a tied head has weights of its own behind another
-// stage than the embedding's.
+// Counts the ends of the model that the stage has, too; a tied head has weights of its own behind
+// another stage than the embedding's.
 [[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
                                               const ParallelPlan& plan);
 
 // Gradients and weights of a rank that holds these parameters, without ZeRO stage 3: once a step.
 struct DataCalls {
   std::vector<GroupCall> reduce;  // While or after gradients are computed.
-  std::vector<GroupCall> gather;  // Of new weights, before they are used.
+  std::vector<GroupCall> gather;  // Calls for new weights, before they are used.
 };
-// Of an element in the sum of gradients: as the software has it, but no fewer than of a weight.
+// Returns the bytes of an element in the sum of gradients: as the software has it, but no fewer
+// than of a weight.
 [[nodiscard]] int gradient_bytes(const ParallelPlan& plan, const SoftwareProfile& software);
-// Whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of such
-// software.
+// Returns whether ranks own whole matrices, which they broadcast behind the optimizer: ZeRO 1 of
+// such software.
 [[nodiscard]] inline bool owns_matrices(const ParallelPlan& plan, const SoftwareProfile& software) {
   return plan.zero_stage == 1 && software.deals_out_matrices;
 }
@@ -73,8 +75,8 @@ struct DataCalls {
 [[nodiscard]] PassCalls sharded_calls(const RankParameters& parameters, const ParallelPlan& plan,
                                       const SoftwareProfile& software);
 
-// What a tensor rank sends to the next stage for one micro-batch, and gets back in gradients. With
-// modulation the vectors of the samples go along, and are not split.
+// Returns the elements that a tensor rank sends to the next stage for one micro-batch, and gets
+// back in gradients. With modulation the vectors of the samples go along, and are not split.
 [[nodiscard]] std::int64_t transfer_elements(const Model& model, const ParallelPlan& plan,
                                              bool scatter_gather);
 [[nodiscard]] inline Bytes transfer_size(const Model& model, const ParallelPlan& plan,

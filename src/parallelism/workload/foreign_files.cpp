@@ -20,7 +20,7 @@ constexpr std::string_view kRankMark = "{rank}";
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{4} << 30;
 constexpr int kMostFiles = 1'000'000;
 
-// What is different from one format to the next, in their order.
+// The rules that differ from one format to the next, in their order.
 struct FormatRules {
   std::string_view name;
   std::string_view extension;  // Empty: any, the first word tells.

@@ -31,8 +31,8 @@ struct ForeignFile {
 // of the file. Nothing: a workload of our own, or nothing that can be read.
 [[nodiscard]] std::optional<ForeignFormat> recognise_foreign(const std::filesystem::path& path);
 
-// A file, a directory with one for each rank, or a pattern with "{rank}" in the name. By rank,
-// where names have one.
+// A file, a directory with one for each rank, or a pattern with "{rank}" in the name. The files are
+// sorted by rank, where names have one.
 [[nodiscard]] std::vector<ForeignFile> read_foreign_files(const std::filesystem::path& path,
                                                           ForeignFormat format);
 

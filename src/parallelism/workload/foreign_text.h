@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers of workloads of other tools share: numbers, limits and errors.
+// Shares among readers of workloads of other tools: numbers, limits and errors.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@
 
 namespace trainyard {
 
-// Of one call or message: what a damaged number asks for beyond it would take days to simulate.
+// Limit for one call or message: what a damaged number asks for beyond it would take days to
+// simulate.
 inline constexpr std::int64_t kMostForeignBytes = std::int64_t{1} << 40;
 inline constexpr std::int64_t kMostForeignRank = 1'000'000;
 // All operations of a file together, and those of a run, so that no sum of times overflows: 50

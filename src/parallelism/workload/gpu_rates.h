@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast kernels of a training step run on each generation of GPUs, from
+// States how fast kernels of a training step run on each generation of GPUs, from
 // configs/hardware/gpu-rates.yaml, and on one GPU with one software. docs/models/step.md has the
 // equations.
 #pragma once
@@ -24,23 +24,26 @@ struct AttentionRates {
   double backward = 0.0;
 };
 
-// Of one generation, which is an architecture of the catalogue.
+// The rates of one generation, which is an architecture of the catalogue.
 struct GenerationRates {
   double gemm = 0.0;                    // Share of the 16-bit peak of large products.
-  std::optional<double> gemm_fp8 = {};  // Of the FP8 peak.
-  // Of four times the 16-bit peak, casts included; parts with a higher FP4 peak do not reach it.
+  std::optional<double> gemm_fp8 = {};  // Share of the FP8 peak.
+  // Share of four times the 16-bit peak, casts included; parts with a higher FP4 peak do not reach
+  // it.
   std::optional<double> gemm_nvfp4 = {};
-  SimTime gemm_start;                               // Of each kernel.
-  std::int64_t tile_prologue = 0;                   // Start and end of a tile, as elements of K.
-  double misaligned = 1.0;                          // Where N or K is no multiple of 16.
-  double grouped_gemm = 1.0;                        // Of the products of experts in one kernel.
-  std::map<std::string, AttentionRates> attention;  // By kernel.
+  SimTime gemm_start;              // Start of each kernel.
+  std::int64_t tile_prologue = 0;  // Start and end of a tile, as elements of K.
+  double misaligned = 1.0;         // Where N or K is no multiple of 16.
+  // Factor for the products of experts in one kernel.
+  double grouped_gemm = 1.0;
+  std::map<std::string, AttentionRates> attention;  // Rates by kernel.
   double memory = 0.0;                              // Share of the memory bandwidth.
   std::map<std::string, double> memory_bound;       // Factor on the bytes, by fusion.
   std::optional<double> fp8_cast = {};              // Factor on the bytes of casts.
-  std::optional<int> multiprocessors = {};          // Of parts for which the catalogue has none.
-  SimTime host_layer;                               // For the host to launch a layer forward.
-  SimTime host_collective;                          // For the host to call a collective.
+  // Number for parts for which the catalogue has none.
+  std::optional<int> multiprocessors = {};
+  SimTime host_layer;              // For the host to launch a layer forward.
+  SimTime host_collective;         // For the host to call a collective.
   double overlapped_tensor = 1.0;  // Share of overlapped tensor traffic that shows all the same.
   double overlapped_data = 1.0;    // The same of gradients and weights.
 };
@@ -71,7 +74,8 @@ struct ComputeRates {
   double memory_bound = 1.0;
   bool fuses_operators = true;  // Elementwise operators that follow one another are one kernel.
   double fp8_cast = 0.0;        // 0: none, as nothing is cast.
-  int element_bytes = 2;        // Of activations and weights; ParallelPlan has it too.
+  // Bytes of an element of activations and weights; ParallelPlan has it too.
+  int element_bytes = 2;
   // SoftwareProfile.
   bool gathers_keys = false;
   double accumulate_bytes = 0.0;
@@ -83,7 +87,8 @@ struct ComputeRates {
   double overlapped_data = 1.0;
 };
 
-// Of the catalogue, the type whose peak products have; linear layers in fewer bits have another.
+// Returns the type of the catalogue whose peak products have; linear layers in fewer bits have
+// another.
 [[nodiscard]] const char* peak_type(Precision precision);
 
 // Throws ConfigError with one line where the GPU, the kernels or the precision have no rates.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides the memory of a training step beside model and plan: number formats, kernels and
-// what the software holds for itself. Named settings stand for whole software stacks;
-// docs/models/memory.md has their sources.
+// Holds the settings that decide the memory of a training step beside model and plan: number
+// formats, kernels and what the software holds for itself. Named settings stand for whole software
+// stacks; docs/models/memory.md has their sources.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace trainyard {
 
 // Bytes for each parameter, by what shards them. arXiv 1910.02054, section 3.
 struct StateFormat {
-  // As they rest; sharded from ZeRO stage 3 on. Where they are wider than `compute` they are also
-  // the master copy: from stage 1 on sharded, beside a whole copy for the layers before stage 3.
+  // Bytes of weights as they rest; sharded from ZeRO stage 3 on. Where they are wider than
+  // `compute` they are also the master copy: from stage 1 on sharded, beside a whole copy for the
+  // layers before stage 3.
   std::int64_t weight = 2;
   std::int64_t compute = 2;   // As layers use them: gathered weights, gradients of one layer.
   std::int64_t gradient = 4;  // Accumulated; sharded from ZeRO stage 2 on.
@@ -28,7 +29,7 @@ struct StateFormat {
   // Parameters of one scale in 32 bits for each moment; 0: moments have none.
   std::int64_t moment_block = 0;
 
-  // Of what the optimizer holds, for that many parameters.
+  // Returns what the optimizer holds for that many parameters.
   [[nodiscard]] Bytes optimizer_bytes(std::int64_t parameters) const;
 };
 
@@ -37,7 +38,7 @@ struct StateFormat {
 // "adam-bf16" 2 + 2 + 4 without a master copy. Throws ConfigError that lists them.
 [[nodiscard]] StateFormat state_format(std::string_view name);
 
-// Where the gradient of one weight stands before it is added to the accumulated ones.
+// The place where the gradient of one weight stands before it is added to the accumulated ones.
 enum class WeightGradientBuffer : std::uint8_t {
   InPlace,        // The GEMM adds to the accumulated gradient.
   Transient,      // In 16 bits, one matrix at a time.
@@ -55,9 +56,9 @@ struct MemorySettings {
   // Bytes for each parameter of gradients that stay unsharded under ZeRO stages 2 and 3 until the
   // last of several micro-batches; 0: they are scattered after each.
   std::int64_t unsharded_gradient = 0;
-  Bytes buckets = {};  // Of collectives, held all the time.
-  // Of a process: the CUDA context and the code of kernels. Hugging Face, "Model training anatomy":
-  // 1343 MiB after the first kernel.
+  Bytes buckets = {};  // Buckets of collectives, held all the time.
+  // Memory of a process: the CUDA context and the code of kernels. Hugging Face, "Model training
+  // anatomy": 1343 MiB after the first kernel.
   Bytes context = mib(1343);
   // Connections of a communicator that have buffers: channels x peers. Their sizes are NCCL's.
   int connections = 32;

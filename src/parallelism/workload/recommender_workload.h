@@ -19,26 +19,27 @@
 
 namespace trainyard {
 
-// What a parameter has beside itself: nothing, a number of 32 bits, one for each row, or two.
+// The optimizer's state beside each parameter: nothing, a number of 32 bits, one for each row, or
+// two.
 enum class RecommenderOptimizer : std::uint8_t { Sgd, Adagrad, RowwiseAdagrad, Adam };
 
 [[nodiscard]] std::string_view to_string(RecommenderOptimizer optimizer);
 
 // configs/software/recommenders/*.yaml.
 struct RecommenderSoftware {
-  std::string name = {};  // Of the file.
+  std::string name = {};  // Name of the file.
   std::string title = {};
-  std::string fusion = {};  // Of memory-bound operators, as in SoftwareProfile.
+  std::string fusion = {};  // Fusion of memory-bound operators, as in SoftwareProfile.
   // One kernel reads vectors and writes the products of their pairs; otherwise they are put side by
   // side, multiplied, and the pairs are taken from the result.
   bool fuses_interaction = false;
-  bool pads_inputs = false;     // Of layers, to multiples of 16.
-  int index_bytes = 8;          // Of an index on its way to its table.
-  int gradient_bytes = 4;       // Of an element in the sum of dense gradients.
+  bool pads_inputs = false;     // Pads inputs of layers to multiples of 16.
+  int index_bytes = 8;          // Bytes of an index on its way to its table.
+  int gradient_bytes = 4;       // Bytes of an element in the sum of dense gradients.
   bool overlap_input = false;   // Indices of the next batch go to their tables beside this step.
   bool overlap_tables = false;  // Traffic of tables runs beside the bottom MLP.
   bool overlap_data = false;    // Sums of gradients run beside the backward pass.
-  SimTime fixed = {};           // Of a step, whatever its size.
+  SimTime fixed = {};           // Time of a step, whatever its size.
 
   // Strict; throws ConfigError with the place of the mistake.
   [[nodiscard]] static RecommenderSoftware load(const std::filesystem::path& file);
@@ -48,23 +49,24 @@ inline constexpr std::array kRecommenderPrecisions{Precision::Fp16, Precision::B
                                                    Precision::Tf32, Precision::Fp32};
 
 struct RecommenderWorkload {
-  std::string name;  // Of the file.
+  std::string name;  // Name of the file.
   std::string title;
   RecommenderModel model;
   std::string software;  // A name in configs/software/recommenders, or a file.
-  // Of MLPs and of vectors on their way: one of kRecommenderPrecisions. Tables are in 32 bits.
+  // Precision of MLPs and of vectors on their way: one of kRecommenderPrecisions. Tables are in 32
+  // bits.
   Precision precision = Precision::Fp16;
   std::int64_t batch = 0;  // Samples of a step, on all ranks together.
   TableRules rules;
   RecommenderOptimizer table_optimizer = RecommenderOptimizer::Sgd;
   RecommenderOptimizer dense_optimizer = RecommenderOptimizer::Sgd;
-  // Where nothing is said, as the software does it.
+  // Choices of overlap; where nothing is said, as the software does it.
   std::optional<bool> overlap_input = {};
   std::optional<bool> overlap_tables = {};
   std::optional<bool> overlap_data = {};
 };
 
-// Whether the file is a workload with `kind: recommender`; false for what is no YAML, too.
+// Returns whether the file is a workload with `kind: recommender`; false for what is no YAML, too.
 [[nodiscard]] bool is_recommender_workload(const std::filesystem::path& file);
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are

@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// What full recomputation runs again of a layer without experts.
+// The work that full recomputation runs again of a layer without experts.
 enum class FullRecompute : std::uint8_t {
   Layer,
   Needed,       // Not its last product, of which the backward pass needs what goes in alone.
@@ -20,10 +20,10 @@ enum class FullRecompute : std::uint8_t {
 };
 
 struct SoftwareProfile {
-  std::string name;  // Of the file.
+  std::string name;  // Name of the file.
   std::string title;
   std::string attention;  // "unfused", or a kernel of gpu-rates.yaml.
-  std::string fusion;     // Of memory-bound operators: "fused", "eager", "compiled".
+  std::string fusion;     // Fusion of memory-bound operators: "fused", "eager", "compiled".
   // Recompute::Selective is every second product, not the core of attention.
   bool recomputes_products = false;
   FullRecompute full_recompute = FullRecompute::Layer;
@@ -31,7 +31,7 @@ struct SoftwareProfile {
   // ZeRO 1 gives each rank whole matrices: gradients are all-reduced, and each owner broadcasts
   // what it has updated, after the step; instead of even slices, scattered and gathered.
   bool deals_out_matrices = false;
-  int gradient_bytes = 2;       // Of an element in the sum of gradients.
+  int gradient_bytes = 2;       // Bytes of an element in the sum of gradients.
   bool scatter_gather = false;  // Tensor ranks send a part each to the next stage.
   bool overlap_tensor = false;
   bool overlap_data = false;
@@ -47,8 +47,8 @@ struct SoftwareProfile {
   // Launches of a layer that show whatever the GPU has to do, over those of its forward pass: all
   // of them where the host waits for each kernel (CUDA_LAUNCH_BLOCKING).
   double host_sync = 0.0;
-  // Of a layer with experts, over the launches of one without: all of its launches; and those that
-  // show whatever the GPU has to do, as the host waits for the counts of tokens before them.
+  // Launches of a layer with experts, over those of one without: all of its launches; and those
+  // that show whatever the GPU has to do, as the host waits for the counts of tokens before them.
   double host_expert = 4.0;
   double host_expert_sync = 0.0;
   // Read and written for each weight of a layer in a backward pass, to add its gradient to those of
@@ -58,7 +58,7 @@ struct SoftwareProfile {
   double scatter_bytes = 0.0;
   double gather_bytes = 0.0;
   double optimizer_bytes = 0.0;  // Read and written by the optimizer, for each parameter.
-  SimTime fixed;                 // Of a step, whatever its size.
+  SimTime fixed;                 // Time of a step, whatever its size.
 
   // Strict; throws ConfigError with the place of the mistake.
   [[nodiscard]] static SoftwareProfile load(const std::filesystem::path& file);

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostRanks = 50'000;  // Of an axis; the product of four fits 64 bits.
+constexpr std::int64_t kMostRanks = 50'000;  // Limit of an axis; the product of four fits 64 bits.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
@@ -137,7 +137,7 @@ OverlapChoice read_overlap(const ConfigNode& root) {
   return overlap;
 }
 
-// Before the model is looked for, which is in another folder.
+// Checks the kind before the model is looked for, which is in another folder.
 void check_kind(const ConfigNode& root) {
   if (root.is_map() && root.choice_or_first("kind", kWorkloadKinds) != 0) {
     const ConfigNode kind = root.required("kind");

@@ -17,27 +17,27 @@
 
 namespace trainyard {
 
-// What the key `kind` of a file of a workload may be; without it, the first.
+// The values of the key `kind` of a file of a workload; without it, the first.
 inline constexpr std::array<std::string_view, 2> kWorkloadKinds{"transformer", "recommender"};
 
-// Of the linear layers; everything else runs in 16 bits. With the last two nothing does: TF32
-// rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores.
+// Precision of the linear layers; everything else runs in 16 bits. With the last two nothing does:
+// TF32 rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores.
 enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Nvfp4, Tf32, Fp32 };
 
 [[nodiscard]] std::string_view to_string(Precision precision);
 // ParallelPlan::element_bytes.
 [[nodiscard]] int element_bytes(Precision precision);
 
-// What runs beside computation. Where nothing is said, as the software does it.
+// The traffic that runs beside computation. Where nothing is said, as the software does it.
 struct OverlapChoice {
   std::optional<bool> tensor = {};    // Collectives of tensor ranks beside the GEMMs next to them.
-  std::optional<bool> data = {};      // Of gradients and weights beside passes.
+  std::optional<bool> data = {};      // Overlap of gradients and weights with passes.
   std::optional<bool> pipeline = {};  // Transfers between stages.
   std::optional<bool> expert = {};    // Tokens to experts and back.
 };
 
 struct Workload {
-  std::string name;  // Of the file.
+  std::string name;  // Name of the file.
   std::string title;
   Model model;
   std::string software;  // Name of a profile in configs/software.
@@ -58,7 +58,8 @@ struct Workload {
 [[nodiscard]] std::string compose_workload(ConfigDocument& document,
                                            const std::filesystem::path& models,
                                            const std::vector<std::string>& settings);
-// As load_workload(), of a document that is already parsed; the name is that of the document.
+// Builds what load_workload() loads from a document that is already parsed; the name is that of the
+// document.
 [[nodiscard]] Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                                       const std::vector<std::string>& settings = {});
 

@@ -46,7 +46,7 @@ bool is_plain_name(const ConfigNode& model) {
   return name.find('/') == std::string::npos && !name.ends_with(".yaml");
 }
 
-// As a YAML value.
+// Writes the text as a YAML value.
 std::string in_single_quotes(const std::string& text) {
   std::string result = "'";
   for (const char letter : text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trainyard calibrate` prints: errors before and after, inside the fit and kept out of it,
-// each constant with its interval, its rows and its mark, or why it stays as it was, and links
-// beside the simulator's.
+// Prints the results of `trainyard calibrate`: errors before and after, inside the fit and kept out
+// of it, each constant with its interval, its rows and its mark, or why it stays as it was, and
+// links beside the simulator's.
 #pragma once
 
 #include <optional>

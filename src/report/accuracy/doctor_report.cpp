@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-// Of the explanations, those that a reader should see.
+// Limits of the explanations that a reader should see.
 constexpr double kLeastShown = 0.001;
 constexpr std::size_t kMostShown = 8;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trainyard doctor` prints.
+// Prints the results of `trainyard doctor`.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct DoctorReport {
   std::string cluster;  // Its name.
   int ranks = 0;
   int nodes = 0;
-  std::vector<Operation> operations = {};  // By run.
+  std::vector<Operation> operations = {};  // Operations by run.
   DoctorResult result = {};
   std::vector<std::string> notes = {};
 };

@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-// More digits have no meaning here, and would change with every constant.
+// Rounds because more digits have no meaning here, and would change with every constant.
 Cell rounded_microseconds(SimTime time) {
   const std::string text = fmt::format("{:.2f}", time.microseconds());
   return {text, std::stod(text)};

@@ -30,7 +30,7 @@ Cell bias_of(const TableFigures& figures) {
   return bias_cell(figures.tables > 0, figures.bias);
 }
 
-// Of a normal distribution: 90 % are within so many standard deviations.
+// Quantile of a normal distribution: 90 % are within so many standard deviations.
 constexpr double k90Percent = 1.645;
 
 // One line of a comparison: the same cases with each set of constants; what is not there is null.
@@ -119,7 +119,7 @@ bool at_limit(const ProfileConstant& constant, double value) {
   return value > 0.999 * constant.most || value < 1.001 * constant.least;
 }
 
-// Where it is by 90 %, within the limits that it is given.
+// Returns its 90 % interval, within the limits that it is given.
 std::array<double, 2> interval(const ProfileConstant& constant, const FittedParameter& fitted) {
   const double half = k90Percent * fitted.standard_error;
   return {std::max(constant.least, std::exp(fitted.value - half)),

@@ -18,7 +18,7 @@ namespace trainyard {
 // `shipped` is of the same cases with the profile.
 [[nodiscard]] std::string refit_text(const Validation& shipped, const Refit& refit);
 
-// What the table of cases has more for programs: columns, and the cells of one case.
+// Adds to the table of cases what it has more for programs: columns, and the cells of one case.
 void add_refit_columns(const Refit& refit, std::vector<Column>& columns);
 void add_refit_cells(const Refit& refit, std::size_t index, std::vector<Cell>& cells);
 

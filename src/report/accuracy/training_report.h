@@ -15,7 +15,7 @@ namespace trainyard {
 struct TrainingReport {
   TrainingScore score;
   std::vector<std::string> notes = {};
-  // Where constants were fitted: the score with those of the files, and the fits.
+  // Set where constants were fitted: the score with those of the files, and the fits.
   std::optional<TrainingScore> with_files = {};
   std::vector<GenerationFit> fits = {};
   std::vector<std::string> exceeded = {};  // Budgets; one line each.

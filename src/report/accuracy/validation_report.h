@@ -15,16 +15,16 @@ namespace trainyard {
 
 struct ValidationReport {
   Validation validation;
-  std::string runtime;                // What predicted: "plain".
+  std::string runtime;                // Runtime that predicted: "plain".
   std::vector<std::string> exceeded;  // Budgets, one line each.
   std::vector<std::string> notes;
-  std::optional<Refit> refit = {};     // Of the same cases, in the same order.
+  std::optional<Refit> refit = {};     // Refit of the same cases, in the same order.
   std::vector<LedgerRow> ledger = {};  // With systems left out: coverage of intervals is shown.
 };
 
 // Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, then what is
 // not covered or does not count. CSV: one line for each case. JSON: `summary`, `classes`, `cases`
-// with every row; errors there are |ln ratio|. What a refit adds: refit_report.h; in CSV the
+// with every row; errors there are |ln ratio|. refit_report.h adds what a refit has; in CSV the
 // columns refit_... and leave_one_out_... .
 [[nodiscard]] std::string render(const ValidationReport& report, Format format);
 

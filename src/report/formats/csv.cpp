@@ -25,7 +25,7 @@ std::vector<std::vector<std::string>> parse_csv(std::string_view text) {
   std::vector<std::string> fields;
   std::string field;
   bool is_quoted = false;
-  bool has_any = false;  // Of the record.
+  bool has_any = false;  // Set once the record has a field.
   for (std::size_t index = 0; index < text.size(); ++index) {
     const char character = text[index];
     if (is_quoted) {

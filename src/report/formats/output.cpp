@@ -100,7 +100,8 @@ void write_directly(const fs::path& file, std::string_view text) {
   }
 }
 
-// So that the new name itself survives a power failure. Not every file system can; no error.
+// Flushes the folder so that the new name itself survives a power failure. Not every file system
+// can; no error.
 void flush_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {

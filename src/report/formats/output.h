@@ -14,9 +14,9 @@ namespace trainyard {
 // ConfigError naming the file and the reason, and leaves nothing behind.
 void write_file(const std::filesystem::path& file, const std::string& text);
 
-// Why write_file() could not write the file now, in words of the system; nothing if it could.
-// Writes a block beside a regular file and removes it, which a folder that may not be written, a
-// read-only file system and a full disk refuse.
+// Returns why write_file() could not write the file now, in words of the system; nothing if it
+// could. Writes a block beside a regular file and removes it, which a folder that may not be
+// written, a read-only file system and a full disk refuse.
 [[nodiscard]] std::optional<std::string> unwritable_reason(const std::filesystem::path& file);
 
 }  // namespace trainyard

@@ -26,7 +26,7 @@ struct Column {
   std::string key;   // For CSV and JSON, with the unit.
   Align align = Align::Right;
   std::string unit = {};      // Shown below the name in the text form; may be empty.
-  std::size_t min_width = 0;  // Of the text form.
+  std::size_t min_width = 0;  // Width in the text form.
 };
 
 // monostate is "no value": an empty CSV field, null in JSON.
@@ -64,7 +64,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Whether the text form's header lines begin with '#', as those of nccl-tests do.
+// Tells whether the text form's header lines begin with '#', as those of nccl-tests do.
 enum class HeaderMark { None, Hash };
 
 // Columns two blanks apart, lines without trailing blanks.

@@ -44,7 +44,7 @@ std::string microseconds_text(SimTime time) {
 
 std::string chrome_trace(const TraceRecorder& recorder) {
   std::map<std::string, std::size_t>
-      processes;  // By group; numbered from 1 in order of appearance.
+      processes;  // Processes by group; numbered from 1 in order of appearance.
   std::vector<std::size_t> process_of_track;
   std::vector<std::string> events;
   for (std::size_t i = 0; i < recorder.tracks().size(); ++i) {

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-// Of links of one resource within a unit.
+// The sum over links of one resource within a unit.
 struct InsideSum {
   double busiest = 0.0;
   double sum = 0.0;
@@ -57,7 +57,7 @@ class Drawing {
       units_[key.first].inside.push_back(
           {.resource = key.second, .busiest = sum.busiest, .mean = sum.sum / sum.links});
     }
-    // In the order of the topology, not of the traffic.
+    // Numbers follow the order of the topology, not of the traffic.
     std::vector<int> numbers(units_.size());
     for (const auto& [key, unit] : by_key_) {
       numbers[unit] = static_cast<int>(made.units.size());

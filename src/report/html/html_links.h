@@ -25,7 +25,7 @@ struct HtmlUnit {
   std::vector<Inside> inside = {};
 };
 
-// Between two units; `forth` and `back` are of the busiest link in each direction.
+// An edge between two units; `forth` and `back` are of the busiest link in each direction.
 struct HtmlEdge {
   int from = 0;
   int to = 0;
@@ -36,11 +36,11 @@ struct HtmlEdge {
 
 struct HtmlLinks {
   std::string note = {};
-  std::vector<HtmlUnit> units = {};  // Those that any traffic passes.
+  std::vector<HtmlUnit> units = {};  // Units that any traffic passes.
   std::vector<HtmlEdge> edges = {};
 };
 
-// Of traffic in a run of that time, which is positive.
+// Draws traffic in a run of that time, which is positive.
 [[nodiscard]] HtmlLinks html_links(const Topology& topology, std::span<const LinkTraffic> traffic,
                                    SimTime time);
 

@@ -39,7 +39,7 @@ struct HtmlCurve {
 // Lines over one axis.
 struct HtmlLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // By x, rising.
+  std::vector<std::pair<double, double>> points;  // Points by x, rising.
 };
 
 struct HtmlChart {

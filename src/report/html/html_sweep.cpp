@@ -48,7 +48,8 @@ std::size_t different_rows(const std::vector<const Cells*>& rows,
   return seen.size();
 }
 
-// What varies, and as many more columns as it takes for each row to have a place of its own.
+// Returns what varies, and as many more columns as it takes for each row to have a place of its
+// own.
 std::vector<std::size_t> key_columns(const Table& table, const std::vector<const Cells*>& rows,
                                      std::size_t varied) {
   std::vector<std::size_t> keys;

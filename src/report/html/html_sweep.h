@@ -16,33 +16,33 @@ struct HtmlSweep {
   struct Key {
     std::string name;
     std::vector<std::string> values;   // Numbers in rising order, others as they came.
-    std::vector<double> numbers = {};  // Of all values, if all are numbers.
+    std::vector<double> numbers = {};  // Numbers of all values, if all are numbers.
   };
   struct Figure {
     std::string name;
     bool is_more_better = false;
   };
   struct Row {
-    std::vector<std::size_t> keys;  // Of each, which of its values.
+    std::vector<std::size_t> keys;  // Index of the value of each key.
     std::vector<std::optional<double>> figures;
   };
   std::vector<Key> keys = {};
   std::vector<Figure> figures = {};
   std::vector<Row> rows = {};
-  // To begin with: keys of the axes, the figure of the lines, and what it is traded for.
+  // The choice to begin with: keys of the axes, the figure of the lines, and what it is traded for.
   std::size_t x = 0;
   std::size_t y = 0;
   std::size_t first = 0;
   std::size_t second = 0;
 };
 
-// Of a table whose first columns are what varies and whose last one is the error of a row. Rows
+// Draws a table whose first columns are what varies and whose last one is the error of a row. Rows
 // with errors are left out. Where points have several rows, the columns that tell these apart are
 // keys as well: sizes, algorithms, jobs.
 [[nodiscard]] HtmlSweep html_sweep(const Table& table, std::size_t varied);
 
-// Whether more of it is better, by its name: rates, shares of what could be, room. Of all else less
-// is.
+// Returns whether more of it is better, by its name: rates, shares of what could be, room. For all
+// else less is better.
 [[nodiscard]] bool is_more_better(const std::string& figure);
 
 }  // namespace trainyard

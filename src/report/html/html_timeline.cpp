@@ -37,7 +37,7 @@ SimTime least_length(const TraceRecorder& recorder, std::size_t most) {
   }
   const auto cut = lengths.end() - static_cast<std::ptrdiff_t>(most);
   std::nth_element(lengths.begin(), cut, lengths.end());
-  return *cut + picoseconds(1);  // Of equal ones none: which of them stay would be chance.
+  return *cut + picoseconds(1);  // Takes none of equal ones: which of them stay would be chance.
 }
 
 }  // namespace

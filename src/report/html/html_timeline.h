@@ -25,8 +25,8 @@ struct HtmlTimeline {
   std::string encoded = {};  // The spans of all tracks, one track after the other.
 };
 
-// Groups in the order of their first track. Of more than `most` spans the longest are kept, and the
-// note says how many are not there. Tracks without spans are left out.
+// Groups in the order of their first track. If there are more than `most` spans, the longest are
+// kept, and the note says how many are not there. Tracks without spans are left out.
 [[nodiscard]] HtmlTimeline html_timeline(const TraceRecorder& recorder, std::size_t most);
 
 // RFC 4648.

@@ -53,7 +53,7 @@ std::int64_t element_count(const CollectiveReport& report, Bytes size) {
     case Operation::Broadcast:
     case Operation::Reduce:
     case Operation::SendReceive:
-    case Operation::AllToAllV:  // Of the rank that has most.
+    case Operation::AllToAllV:  // Bytes of the rank that has most.
     case Operation::Barrier:
       return size.count() / kElementBytes;
   }
@@ -406,7 +406,7 @@ std::string render(const CollectiveReport& report, Format format) {
   CHECK(false, "unknown format");
 }
 
-// As nccl-tests since 2.13 does it: by the number of digits before the point.
+// Formats as nccl-tests since 2.13 does: by the number of digits before the point.
 std::string nccl_number(double value, int width) {
   int digits = 0;
   for (double power = 1.0; value >= power && digits < width; power *= 10.0) {

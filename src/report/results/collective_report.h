@@ -21,12 +21,12 @@
 
 namespace trainyard {
 
-// What NCCL decided for a row, and the parts of its time. Columns of CSV and JSON.
+// The decision of NCCL for a row, and the parts of its time. Columns of CSV and JSON.
 struct NcclCall {
-  std::optional<int> threads = {};  // Of one channel's block; sends and receives: nothing.
+  std::optional<int> threads = {};  // Threads of one channel's block; sends and receives: nothing.
   Bytes chunk;
-  SimTime device;                          // Of the kernel.
-  SimTime host;                            // Of launching it.
+  SimTime device;                          // Time of the kernel.
+  SimTime host;                            // Time of launching it.
   std::optional<double> estimate_us = {};  // NCCL's own, by which it chooses.
   std::string reason = {};                 // Why this way.
 };
@@ -44,9 +44,10 @@ struct CollectiveRow {
   bool best = false;
   std::optional<MeasuredRow> measured;
   std::uint64_t fingerprint = 0;
-  std::optional<SimTime> bound;               // No algorithm is faster.
-  std::optional<NcclCall> nccl = {};          // Of all rows or of none, which then have transfers.
-  std::optional<TimeInterval> interval = {};  // Of 90 %; of all rows or of none.
+  std::optional<SimTime> bound;  // No algorithm is faster.
+  // Set in all rows or in none, which then have transfers.
+  std::optional<NcclCall> nccl = {};
+  std::optional<TimeInterval> interval = {};  // The 90 % interval; in all rows or in none.
 };
 
 struct CollectiveReport {
@@ -56,7 +57,7 @@ struct CollectiveReport {
   std::string fidelity;
   int ranks = 0;
   std::vector<int> node_gpus;  // Ranks on each node.
-  int root = 0;                // Of operations that have one.
+  int root = 0;                // Root of operations that have one.
   std::vector<CollectiveRow> rows;
   // One line each, shown below the table.
   std::vector<std::string> notes;
@@ -68,7 +69,7 @@ struct CollectiveReport {
   bool show_bounds = false;  // Rows have bounds: adds them, and how close each row comes.
 };
 
-// From this size on, up to the next one, the algorithm is the fastest.
+// The size from which on, up to the next one, the algorithm is the fastest.
 struct Crossover {
   Bytes size;
   std::string algorithm;

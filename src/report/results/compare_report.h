@@ -24,7 +24,7 @@ struct ComparedPart {
   SimTime after;
 };
 
-// Of a step, or of a collective at one size.
+// The times of a step, or of a collective at one size.
 struct ComparedTime {
   std::string label;
   std::string before_how;  // "Ring Simple, 16 channels"; may be empty.
@@ -39,8 +39,8 @@ struct RunComparison {
   std::string before;
   std::string after;
   std::vector<ComparedValue> inputs;
-  std::vector<ComparedValue> resources;  // Of the machine.
-  std::vector<ComparedValue> figures;    // Of the results, beside times.
+  std::vector<ComparedValue> resources;  // Resources of the machine.
+  std::vector<ComparedValue> figures;    // Figures of the results, beside times.
   std::vector<ComparedTime> times;
   std::vector<std::string> notes;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a time is what it is: what each resource would change, which links carry most, what would
-// help most, and what the model leaves out. As text, CSV (resources alone) and JSON.
+// Explains why a time is what it is: what each resource would change, which links carry most, what
+// would help most, and what the model leaves out. As text, CSV (resources alone) and JSON.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// Of a time that was run again with one resource changed and all else as it was.
+// The effect on a time that was run again with one resource changed and all else as it was.
 struct ResourceEffect {
   std::string key;    // "nic"
   std::string title;  // "links of NICs"
@@ -56,7 +56,7 @@ struct RunExplanation {
   std::vector<std::string> header;  // Lines.
   double factor = 1.1;
   std::vector<ExplainedTime> times;  // At least one, all with the same resources.
-  std::vector<std::string> limits;   // What the model does not cover in this case.
+  std::vector<std::string> limits;   // Aspects that the model does not cover in this case.
   std::vector<std::string> notes;
 };
 

@@ -27,7 +27,7 @@ std::size_t at(Protocol protocol) {
   return static_cast<std::size_t>(protocol);
 }
 
-// As the line about a call spells them (src/include/nccl_common.h, src/enqueue.cc).
+// Spells names as the line about a call does (src/include/nccl_common.h, src/enqueue.cc).
 std::string_view call_name(Algorithm algorithm) {
   constexpr std::array<std::string_view, 7> kNames{
       "TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
@@ -101,7 +101,7 @@ std::string tuning_lines(const nccl::TuningTable& table) {
         threads += fmt::format(" {:>14} |", table.max_threads[at(algorithm)][at(protocol)]);
       }
     }
-    // Of three algorithms even where there are fewer.
+    // Shows three algorithms even where there are fewer.
     std::string protocols = "  Protocol    |";
     for (std::size_t column = 0; column < kBlock; ++column) {
       for (const Protocol protocol : kProtocols) {

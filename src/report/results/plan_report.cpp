@@ -20,7 +20,7 @@ using nccl::GraphSet;
 using nccl::kProtocols;
 using nccl::Protocol;
 
-// Of an order of GPUs or ranks.
+// Limit for an order of GPUs or ranks.
 constexpr std::size_t kMostNames = 16;
 
 Column column(const char* name, Align align = Align::Right, const char* unit = "") {
@@ -125,7 +125,7 @@ std::string search_text(const Communicator& made) {
 
 // --- Channels ----------------------------------------------------------------------------------
 
-// What rank 0 and its node see of a channel.
+// The view of rank 0 and its node on a channel.
 struct ChannelView {
   std::string ring;
   std::string nics;
@@ -243,7 +243,7 @@ bool same_choice(const nccl::CostRow& a, const nccl::CostRow& b) {
   return a.algorithm == b.algorithm && a.protocol == b.protocol;
 }
 
-// What was available for any of the calls.
+// Returns the rows that were available for any of the calls.
 std::vector<nccl::CostRow> compared(const std::vector<PlannedCall>& calls, Operation operation) {
   std::vector<nccl::CostRow> rows;
   for (const Algorithm algorithm : nccl::kAlgorithms) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trainyard plan` prints: the decisions of NCCL for a communicator and for messages of
-// several sizes.
+// Prints the results of `trainyard plan`: the decisions of NCCL for a communicator and for messages
+// of several sizes.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct PlanReport {
   std::vector<std::string> notes = {};  // One line each; what the twin is not sure about.
 };
 
-// For people: what the search found, channels, NCCL's cost model, and for each size what is chosen
-// and what everything else would have cost.
+// Renders for people what the search found, channels, NCCL's cost model, and for each size what is
+// chosen and what everything else would have cost.
 [[nodiscard]] std::string render_plan_table(const PlanReport& report);
 
 // The lines that NCCL prints at NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING, without

@@ -97,7 +97,7 @@ Table stats_table(const TrafficSummary& summary, Part part) {
   for (const TrafficStats& group : summary.groups) {
     add(group);
   }
-  // In programs' forms always, so that they find it without counting groups.
+  // The forms for programs always have it, so that they find it without counting groups.
   if (summary.groups.size() > 1 || part == Part::Everything) {
     add(summary.all);
   }

@@ -29,7 +29,7 @@ constexpr std::int64_t kMostDevices = 2'000'000;
 struct ServerGroup {
   ServerSpec spec;
   int count = 0;
-  int used_gpus = 0;  // Of each.
+  int used_gpus = 0;  // GPUs in use of each server.
 };
 
 // Servers that are named instead of described (configs/servers).
@@ -157,12 +157,12 @@ void use_gpus(const ConfigNode& root, std::vector<ServerGroup>& groups,
   }
 }
 
-// Whether one NVLink domain holds all servers.
+// Returns whether one NVLink domain holds all servers.
 bool is_one_domain(const std::vector<ServerGroup>& groups) {
   return groups.size() == 1 && groups[0].spec.nvswitch.servers >= groups[0].count;
 }
 
-// Whether every server has a way into the fabric.
+// Checks whether every server has a way into the fabric.
 void check_nics(const ConfigNode& root, const std::vector<ServerGroup>& groups) {
   for (std::size_t index = 0; index < groups.size(); ++index) {
     if (groups[index].spec.nics == 0) {

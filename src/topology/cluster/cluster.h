@@ -16,7 +16,7 @@
 
 namespace trainyard {
 
-// What the command line may change about a cluster file.
+// The values of a cluster file that the command line may change.
 struct ClusterOverrides {
   std::optional<int> nodes = {};           // Servers.
   std::optional<int> gpus_per_node = {};   // GPUs used in each server, at most those it has.
@@ -29,7 +29,7 @@ struct Cluster {
   Topology topology;
   RoutingOptions routing;
   int nodes = 0;
-  int gpus_per_node = 0;         // Of the server with most.
+  int gpus_per_node = 0;         // Count of the server with most.
   std::vector<int> server_gpus;  // GPUs of each server that ranks use.
   // Server by server: rank r of a job is gpus[r].
   std::vector<NodeId> gpus;

@@ -141,7 +141,7 @@ class Breaker {
   }
 
  private:
-  // Of an adapter that still has some of its cables: the ports of these.
+  // Returns an adapter that still has some of its cables, with the ports of these.
   [[nodiscard]] Node with_live_ports(NodeId id) const {
     Node node = topology_.node(id);
     int all = 0;
@@ -309,7 +309,7 @@ class Breaker {
     return height(second) < height(first) ? loss_of(second, first) : loss_of(first, second);
   }
 
-  // What `node` has left of its links like those to `other`.
+  // Describes what `node` has left of its links like those to `other`.
   [[nodiscard]] std::string loss_of(NodeId node, NodeId other) const {
     struct Sum {
       int links = 0;
@@ -350,7 +350,7 @@ class Breaker {
   struct Sort {
     LinkKind kind = LinkKind::Network;
     NodeKind other = NodeKind::Switch;
-    std::strong_ordering height = std::strong_ordering::equal;  // Of the other switch.
+    std::strong_ordering height = std::strong_ordering::equal;  // Height of the other switch.
     friend bool operator==(const Sort&, const Sort&) = default;
   };
 
@@ -384,7 +384,7 @@ class Breaker {
   std::vector<ServerId> servers_;
 };
 
-// Without the server, which the line names once.
+// Leaves out the server, which the line names once.
 std::string short_name(const Topology& topology, NodeId node) {
   const std::string& name = topology.node(node).name;
   const std::size_t slash = name.rfind('/');

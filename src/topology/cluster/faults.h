@@ -25,8 +25,8 @@ struct Fault {
   [[noreturn]] void fail(std::string_view message) const;
 };
 
-// Those of the key `faults` of a cluster file, if it is there, and of options --pull. Throws
-// ConfigError.
+// Reads the faults of the key `faults` of a cluster file, if it is there, and of options --pull.
+// Throws ConfigError.
 [[nodiscard]] std::vector<Fault> read_faults(const ConfigNode& root,
                                              std::span<const std::string> pulls);
 
@@ -45,7 +45,7 @@ struct BrokenTopology {
 // The links that the fault takes out, by id. Throws as apply_faults() does.
 [[nodiscard]] std::vector<LinkId> links_of_fault(const Topology& topology, const Fault& fault);
 
-// What GPUs of `servers` send by other NICs than they did before; servers alike share a line.
+// Lists the GPUs of `servers` that send by other NICs than before; servers alike share a line.
 [[nodiscard]] std::vector<std::string> moved_gpus(const Topology& before, const Cluster& after,
                                                   std::span<const ServerId> servers);
 

@@ -31,7 +31,8 @@ std::vector<T> spread(const std::vector<T>& all, std::size_t most) {
   return some;
 }
 
-// What a GPU reaches without the fabric that has a link into it; a GPU or NIC does not forward.
+// Returns the devices that a GPU reaches without the fabric and that have a link into it; a GPU or
+// NIC does not forward.
 std::vector<NodeId> doors(const Topology& topology, NodeId gpu) {
   std::vector<NodeId> queue = {gpu};
   std::vector<NodeId> found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether all GPUs of a cluster reach one another, without a look at all pairs.
+// Checks whether all GPUs of a cluster reach one another, without a look at all pairs.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ class ServerKinds {
  public:
   ServerKinds(const Cluster& cluster, const SwitchGraph& graph);
 
-  // In order of their first servers.
+  // Returns the kinds in order of their first servers.
   [[nodiscard]] const std::vector<AlikeServers>& kinds() const { return kinds_; }
   // Index into kinds().
   [[nodiscard]] std::size_t kind_of(ServerId server) const {
@@ -40,7 +40,7 @@ class ServerKinds {
     return std::span(nodes_).subspan(offsets_[server.value()],
                                      offsets_[server.value() + 1] - offsets_[server.value()]);
   }
-  // Those of its GPUs that ranks use.
+  // Returns those GPUs of the server that ranks use.
   [[nodiscard]] std::vector<NodeId> gpus_of(ServerId server) const;
 
  private:
@@ -50,7 +50,7 @@ class ServerKinds {
 
   std::vector<NodeId> nodes_;
   std::vector<std::uint32_t> offsets_;
-  std::vector<bool> in_use_;  // By node: a GPU of some rank.
+  std::vector<bool> in_use_;  // Indexed by node: true for a GPU of some rank.
   std::vector<AlikeServers> kinds_;
   std::vector<std::size_t> kind_of_server_;
 };

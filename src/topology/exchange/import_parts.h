@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of the catalogue an imported machine is made of. A file rarely names them: what it
-// says must leave one part, or the user names it.
+// Finds the parts of the catalogue that an imported machine is made of. A file rarely names them:
+// what it says must leave one part, or the user names it.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct ImportOptions {
 
 struct ImportedServer {
   ServerOutline tree;
-  // What the file says and the tree does not, or says otherwise; one sentence each.
+  // Contradictions between the file and the tree, and facts that the tree lacks; one sentence each.
   std::vector<std::string> remarks = {};
 };
 
 // Throws ConfigError "--gpu: expected ..." for a name that is no part.
 void check_names(const ImportOptions& options, const Catalogue& catalogue);
 
-// What a file says about a GPU.
+// The facts that a file states about a GPU.
 struct GpuEvidence {
   std::optional<std::string> pci_id = {};  // "10de:2330"
   std::optional<int> sm = {};
@@ -43,7 +43,7 @@ struct GpuEvidence {
 [[nodiscard]] const GpuModel& choose_gpu(const GpuEvidence& evidence, const ImportOptions& options,
                                          const Catalogue& catalogue, std::string_view place);
 
-// What a file says about a NIC.
+// The facts that a file states about a NIC.
 struct NicEvidence {
   std::optional<std::string> pci_id = {};
   int ports = 1;

@@ -320,7 +320,7 @@ class NcclImporter {
     }
   }
 
-  // Without those that lead to no device.
+  // Returns the branches without those that lead to no device.
   std::vector<OutlineBranch> branches_of(const std::vector<NcclPci>& pcis) {
     std::vector<OutlineBranch> branches;
     for (const NcclPci& pci : pcis) {
@@ -376,7 +376,7 @@ class NcclImporter {
     const int width = pci.link_width.value_or(0);
     const bool is_width = width <= 32 && std::has_single_bit(static_cast<unsigned>(width));
     branch.link = stated->name;
-    branch.lanes = is_width ? width : 16;  // What NCCL takes for an unknown width.
+    branch.lanes = is_width ? width : 16;  // NCCL takes this for an unknown width.
     return branch;
   }
 
@@ -449,7 +449,7 @@ class NcclImporter {
   const GpuModel* gpu_ = nullptr;
   std::string nic_;  // The part of most adapters.
   bool is_credible_ = true;
-  // By address, and only ever looked up.
+  // Indices by address, which are only ever looked up.
   std::map<const NcclPci*, int> gpu_index_;
   std::map<const NcclPci*, int> nic_index_;
   std::map<const NcclPci*, std::string> nic_part_;

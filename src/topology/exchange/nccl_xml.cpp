@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is accepted, suggested for a misspelt name and written comes from the tables of
-// nccl_xml_schema.h.
+// The tables of nccl_xml_schema.h decide what is accepted, suggested for a misspelt name and
+// written.
 #include "topology/exchange/nccl_xml.h"
 
 #include <spdlog/fmt/fmt.h>

@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// Where an element stands in the file that it was read from, both from 1; zero for one made here.
+// The place of an element in the file that it was read from, both from 1; zero for one made here.
 // Two places are always equal, so that elements compare by what they say.
 struct XmlPlace {
   int line = 0;
@@ -114,7 +114,7 @@ struct NcclCpu {
   std::optional<std::string> affinity = {};
   std::optional<std::string> arch = {};    // "x86_64", "arm64", "ppc64".
   std::optional<std::string> vendor = {};  // "GenuineIntel", "AuthenticAMD", ...
-  // As NCCL computes them from CPUID: family + 16 x extended family, model + 16 x extended model.
+  // NCCL computes these from CPUID: family + 16 x extended family, model + 16 x extended model.
   std::optional<int> familyid = {};
   std::optional<int> modelid = {};
   std::vector<NcclPci> pcis = {};
@@ -138,7 +138,7 @@ inline constexpr std::size_t kMostXmlCharacters = 255;
 // limits above, or more than 2 MiB.
 [[nodiscard]] NcclSystem read_nccl_xml(std::string_view text, const std::string& name);
 
-// As NCCL writes it: attributes in NCCL's order, two blanks for each level.
+// Writes what NCCL writes: attributes in NCCL's order, two blanks for each level.
 [[nodiscard]] std::string write_nccl_xml(const NcclSystem& system);
 
 // Elements in it, which must be at most kMostXmlElements for NCCL to read the file.

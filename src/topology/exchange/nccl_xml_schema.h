@@ -9,7 +9,7 @@
 
 namespace trainyard {
 
-// Of a number, both ends included.
+// The range of a number, both ends included.
 struct XmlRange {
   int least;
   int most;

@@ -113,7 +113,7 @@ class TreeBuilder {
     }
   }
 
-  // Of equally many, the first by name.
+  // Returns the NIC of most; of equally many, the first by name.
   [[nodiscard]] std::string most_frequent_nic() const {
     std::map<std::string, int> counts;
     for (const auto& [id, index] : nics_) {
@@ -169,7 +169,7 @@ class XmlBuilder {
     return fmt::format("{:04x}:{:02x}:00.0", number >> 8, number & 0xFF);
   }
 
-  // In the order in which pcis_of visits.
+  // Visits in the order in which pcis_of does.
   void find_bus_ids(const std::vector<OutlineBranch>& branches) {
     for (const OutlineBranch& branch : branches) {
       devices_ += branch.kind == BranchKind::Root ? 0 : 1;
@@ -195,7 +195,7 @@ class XmlBuilder {
     return cpu;
   }
 
-  // What stands below a root complex stands below the CPU: NCCL has nothing in between.
+  // Everything below a root complex stands below the CPU: NCCL has nothing in between.
   std::vector<NcclPci> pcis_of(const std::vector<OutlineBranch>& branches) {
     std::vector<NcclPci> pcis;
     for (const OutlineBranch& branch : branches) {

@@ -11,11 +11,11 @@
 
 namespace trainyard {
 
-// Whether any NIC is plugged into a fabric or into another NIC.
+// Returns whether any NIC is plugged into a fabric or into another NIC.
 [[nodiscard]] bool has_network(const Topology& topology);
-// Whether software finds the NIC of use: it is plugged in at both ends, into its server and, where
-// there is a network, into that (NVIDIA/nccl, src/transport/net_ib: ports that are not active are
-// passed over).
+// Returns whether software finds the NIC of use: it is plugged in at both ends, into its server
+// and, where there is a network, into that (NVIDIA/nccl, src/transport/net_ib: ports that are not
+// active are passed over).
 [[nodiscard]] bool is_live_nic(const Topology& topology, NodeId nic, bool network);
 
 // GPUs and live NICs are numbered in the order of the tree. Throws ConfigError for GPUs of several
@@ -23,9 +23,9 @@ namespace trainyard {
 [[nodiscard]] ServerOutline server_outline(const Topology& topology, ServerId server);
 
 // Bus ids follow the order of the tree: 0000:01:00.0, 0000:02:00.0, ... The NVSwitches are one
-// target with the bus id after the last; NCCL makes one of them in any case. What nobody said about
-// the machine (affinity, host hash, names and guids of adapters but "nic0" and a number) is left
-// out. Throws ConfigError if the file would have more elements than NCCL reads.
+// target with the bus id after the last; NCCL makes one of them in any case. Facts that nobody
+// stated about the machine (affinity, host hash, names and guids of adapters but "nic0" and a
+// number) is left out. Throws ConfigError if the file would have more elements than NCCL reads.
 [[nodiscard]] NcclSystem to_nccl_xml(const ServerOutline& tree, const Catalogue& catalogue);
 
 // Throws ConfigError for GPUs that are not NVIDIA's: nvidia-smi has no way to print them.

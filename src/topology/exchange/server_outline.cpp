@@ -193,7 +193,8 @@ class TreeText {
   }
 
   const ServerOutline& tree_;
-  std::string uplink_;  // Of a switch for which the file names none: that of a GPU, else of a NIC.
+  // Speed of a switch for which the file names none: that of a GPU, else of a NIC.
+  std::string uplink_;
   int lanes_ = 0;
 };
 

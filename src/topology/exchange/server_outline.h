@@ -24,10 +24,10 @@ enum class BranchKind : std::uint8_t {
 
 struct OutlineBranch {
   BranchKind kind = BranchKind::Gpu;
-  int index = 0;                             // Of a GPU or NIC, from zero.
-  std::string part = {};                     // Of a NIC.
-  int ports = 0;                             // Of a NIC that can be used; 0: all of its part.
-  std::vector<OutlineBranch> children = {};  // Of a switch or root complex.
+  int index = 0;                             // Number of a GPU or NIC, from zero.
+  std::string part = {};                     // Part of a NIC.
+  int ports = 0;                             // Ports of a NIC that can be used; 0: all of its part.
+  std::vector<OutlineBranch> children = {};  // Branches below a switch or root complex.
   // The link towards the CPU: a part of the catalogue and lanes; empty and 0 where it is unknown,
   // and then the one that a server has by itself.
   std::string link = {};
@@ -45,7 +45,7 @@ struct ServerOutline {
   std::vector<std::vector<OutlineBranch>> sockets = {};
   // NVLinks (xGMI links) of each GPU into NVSwitches.
   std::vector<int> switch_links = {};
-  // Of each pair of GPUs directly, [a][b] = [b][a].
+  // Links between each pair of GPUs directly, [a][b] = [b][a].
   std::vector<std::vector<int>> gpu_links = {};
   [[nodiscard]] bool operator==(const ServerOutline&) const = default;
 };
@@ -67,7 +67,7 @@ struct FormerIndices {
 // NODE.
 [[nodiscard]] std::vector<std::vector<SmiCell>> distances(const ServerOutline& tree);
 
-// What a cluster file says about this server (docs/inputs/clusters.md), the parts of `catalogue`
+// The text of a cluster file for this server (docs/inputs/clusters.md), the parts of `catalogue`
 // being known: one server, no fabric. Remarks become comments.
 struct ClusterText {
   std::string name;

@@ -72,7 +72,8 @@ class SmiImporter {
     return matrix_.cells[a][b].distance;
   }
 
-  // Of a PCIe distance from `nearest` to `farthest`; false where NVLinks hide it.
+  // Returns whether two devices are at a PCIe distance from `nearest` to `farthest`; false where
+  // NVLinks hide it.
   [[nodiscard]] bool within(std::size_t a, std::size_t b, SmiDistance nearest,
                             SmiDistance farthest) const {
     return distance(a, b) >= nearest && distance(a, b) <= farthest;
@@ -254,7 +255,7 @@ class SmiImporter {
 
   const SmiMatrix& matrix_;
   const std::string& name_;
-  std::vector<int> index_;  // Of each device among those of its kind.
+  std::vector<int> index_;  // Index of each device among those of its kind.
   ImportedServer server_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns are told apart by blanks, as captures lose their tabs. That is ambiguous in one place: of
-// the affinity columns an empty one cannot be seen, so values fill them from the left.
+// Columns are told apart by blanks, as captures lose their tabs. This is ambiguous in one place: an
+// empty affinity column cannot be seen, so values fill them from the left.
 #include "topology/exchange/smi_matrix.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -19,7 +19,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostDevices = 512;
 constexpr int kMostNvLinks = 256;
 
-// In the order of SmiDistance; NvLink has a number behind.
+// The cells are in the order of SmiDistance; NvLink has a number behind.
 constexpr std::array<std::string_view, 7> kCells{"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS"};
 constexpr std::string_view kOldSys = "SOC";
 constexpr std::string_view kCellForms = "X, NV#, PIX, PXB, PHB, NODE or SYS";

@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// In the order of nearness, after NVML's levels of topology.
+// The distances are in the order of nearness, after NVML's levels of topology.
 enum class SmiDistance : std::uint8_t {
   Self,    // X
   NvLink,  // NV#: joined by # NVLinks, directly or through NVSwitches.
@@ -24,7 +24,7 @@ enum class SmiDistance : std::uint8_t {
 
 struct SmiCell {
   SmiDistance distance = SmiDistance::Self;
-  int nvlinks = 0;  // Of distance NvLink, at least 1.
+  int nvlinks = 0;  // Links at distance NvLink, at least 1.
   [[nodiscard]] bool operator==(const SmiCell&) const = default;
 };
 
@@ -47,7 +47,7 @@ struct SmiMatrix {
 // "NV4", "PIX", ...
 [[nodiscard]] std::string to_string(const SmiCell& cell);
 
-// Whether `text` begins like such a matrix, as far as telling file formats apart needs it.
+// Returns whether `text` begins like such a matrix, as far as telling file formats apart needs it.
 [[nodiscard]] bool looks_like_smi_matrix(std::string_view text);
 
 // `name` stands for the file in errors. Takes the columns of all drivers (CPU Affinity, NUMA
@@ -56,8 +56,8 @@ struct SmiMatrix {
 // older name of SYS. Throws ConfigError "FILE:LINE:COLUMN: ..." for everything else.
 [[nodiscard]] SmiMatrix read_smi_matrix(std::string_view text, const std::string& name);
 
-// As nvidia-smi prints it: tabs between columns, a legend in our words, the NIC legend if NICs have
-// names.
+// Writes what nvidia-smi prints: tabs between columns, a legend in our words, the NIC legend if
+// NICs have names.
 [[nodiscard]] std::string write_smi_matrix(const SmiMatrix& matrix);
 
 }  // namespace trainyard

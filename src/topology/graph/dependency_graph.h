@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which buffers wait for which, and the cycles among them: where a lossless fabric can deadlock.
+// Finds which buffers wait for which, and the cycles among them: where a lossless fabric can
+// deadlock.
 //
 // A packet that holds the buffer behind link a (at a's target, of a's virtual channel) waits for
 // the buffer behind the link b that it takes next. A routing is free of deadlock if this relation
@@ -27,7 +28,7 @@ class DependencyGraph {
   }
   // A new hub.
   [[nodiscard]] std::uint32_t add_hub() { return vertices_++; }
-  // From what holds to what it waits for.
+  // Adds an edge from what holds to what it waits for.
   void add(std::uint32_t holder, std::uint32_t awaited) { edges_.emplace_back(holder, awaited); }
 
   [[nodiscard]] std::size_t edge_count() const { return edges_.size(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a router may know of a fabric beside its graph.
+// Describes what a router may know of a fabric beside its graph.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ using IntervalSet = std::vector<Interval>;
 // The union of any intervals, in any order, overlapping or not.
 [[nodiscard]] IntervalSet unite(IntervalSet intervals);
 [[nodiscard]] IntervalSet intersect(std::span<const Interval> a, std::span<const Interval> b);
-// What is in `a` and not in `b`.
+// Returns the numbers that are in `a` and not in `b`.
 [[nodiscard]] IntervalSet subtract(std::span<const Interval> a, std::span<const Interval> b);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What adaptive routing knows of a link: the connections already routed over it. A stand-in for the
-// queues that a switch sees, which the engines that resolve a route once do not have.
+// Counts what adaptive routing knows of a link: the connections already routed over it. A stand-in
+// for the queues that a switch sees, which the engines that resolve a route once do not have.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ class Colours {
     rank();
   }
 
-  // Until no class falls apart any more.
+  // Refines until no class falls apart any more.
   void refine() {
     for (int round = 0; round < kMostRounds; ++round) {
       const std::size_t before = count_;
@@ -163,7 +163,7 @@ std::int64_t max_flow_unmerged(const FlowProblem& problem) {
   CHECK(problem.demand.size() == vertices, "supply and demand of different vertices");
   Graph graph(vertices + 2);
   for (std::size_t vertex = 0; vertex < vertices; ++vertex) {
-    // What comes in and leaves at the same vertex needs no edge of the graph, but counts.
+    // Supply and demand of the same vertex need no edge of the graph, but count.
     add_arc(graph, vertices, vertex, problem.supply[vertex]);
     add_arc(graph, vertex, vertices + 1, problem.demand[vertex]);
   }

@@ -23,8 +23,8 @@ struct FlowEdge {
   std::int64_t capacity = 0;
 };
 
-// By vertex: what enters there at most, and what leaves there at most. All capacities together must
-// be below 2^62.
+// Supply and demand of each vertex: the most that enters there, and the most that leaves there. All
+// capacities together must be below 2^62.
 struct FlowProblem {
   std::vector<std::int64_t> supply;
   std::vector<std::int64_t> demand;

@@ -33,15 +33,15 @@ class SwitchGraph {
   explicit SwitchGraph(const Topology& topology);
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(switches_.size()); }
-  // In order of id.
+  // Returns the switches in order of id.
   [[nodiscard]] const std::vector<NodeId>& switches() const { return switches_; }
   [[nodiscard]] std::optional<std::uint32_t> index_of(NodeId node) const;
-  // By source, then target.
+  // The edges, sorted by source, then target.
   [[nodiscard]] const std::vector<SwitchEdge>& edges() const { return edges_; }
   [[nodiscard]] std::span<const SwitchEdge> edges_from(std::uint32_t index) const {
     return std::span(edges_).subspan(offsets_[index], offsets_[index + 1] - offsets_[index]);
   }
-  // By switch, then endpoint.
+  // The ports, sorted by switch, then endpoint.
   [[nodiscard]] const std::vector<SwitchPort>& ports() const { return ports_; }
   // Hops from the nearest switch with an endpoint: 0 for leaves; none where there is no way.
   [[nodiscard]] std::optional<std::uint32_t> tier(std::uint32_t index) const;

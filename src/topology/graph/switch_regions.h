@@ -11,8 +11,8 @@
 
 namespace trainyard {
 
-// By switch, of `switches`: the first of those that it is joined with by the edges for which
-// `joins` holds, whatever their direction.
+// Returns for each of `switches` switches the first of those that it is joined with by the edges
+// for which `joins` holds, whatever their direction.
 [[nodiscard]] std::vector<std::uint32_t> switch_regions(
     std::uint32_t switches, std::span<const SwitchEdge> edges,
     const std::function<bool(const SwitchEdge&)>& joins);

@@ -32,7 +32,7 @@ enum class LinkKind : std::uint8_t { NvLink, Xgmi, C2c, Pcie, Socket, Network, M
 [[nodiscard]] std::string_view to_string(NodeKind kind);
 [[nodiscard]] std::string_view to_string(LinkKind kind);
 
-// What one direction of a link offers.
+// The properties of one direction of a link.
 struct LinkSpec {
   LinkKind kind = LinkKind::Network;
   // Payload rate: what a long transfer gets on the idle link, encoding and headers taken off.
@@ -61,11 +61,11 @@ struct Node {
   bool in_network_reduction = false;
 };
 
-// How far two devices of a server are apart, in the terms of nvidia-smi topo and NCCL: below one
-// PCIe switch, below several, through one CPU, through the link between CPUs.
+// The distance of two devices of a server, in the terms of nvidia-smi topo and NCCL: below one PCIe
+// switch, below several, through one CPU, through the link between CPUs.
 enum class Distance : std::uint8_t { None, Pix, Pxb, Phb, Sys };
 
-// What the software of a server allows, and what its devices do not say.
+// The properties of a server that its software decides, not its devices.
 struct ServerTraits {
   // The farthest two GPUs that access each other directly; others stage through host memory.
   Distance peer_access = Distance::Sys;
@@ -76,12 +76,12 @@ struct ServerTraits {
   // NCCL sees the NICs nearest to a GPU as one, over which its data are spread
   // (nccl/machine/nic_groups.h).
   bool grouped_nics = false;
-  // What one pair of devices that stages through host memory gets of the slowest link in between:
-  // two copies through a ring of bounce buffers overlap, but not without gaps. Measured: copies
-  // between RTX 4090 with peer access off run at 18.4 to 20.6 GB/s, to and from the host alone at
-  // 25.9 to 26.2 (docs/models/topology.md, Staging).
+  // The share of the slowest link in between that one pair of devices gets when it stages through
+  // host memory: two copies through a ring of bounce buffers overlap, but not without gaps.
+  // Measured: copies between RTX 4090 with peer access off run at 18.4 to 20.6 GB/s, to and from
+  // the host alone at 25.9 to 26.2 (docs/models/topology.md, Staging).
   double staging_share = 0.75;
-  // Of all sockets together; nothing where the file does not say.
+  // Host memory of all sockets together; nothing where the file does not say.
   std::optional<Bytes> host_memory = {};
 };
 
@@ -112,7 +112,7 @@ class Topology {
   // The same graph with other rates of these links, which must be positive.
   [[nodiscard]] Topology with_bandwidths(
       std::span<const std::pair<LinkId, Bandwidth>> bandwidths) const;
-  // In the order in which they were added.
+  // Returns the links in the order in which they were added.
   [[nodiscard]] std::span<const LinkId> links_from(NodeId id) const {
     return std::span(outgoing_).subspan(offsets_[id.value()],
                                         offsets_[id.value() + 1] - offsets_[id.value()]);
@@ -137,7 +137,8 @@ class TopologyBuilder {
   ServerId add_server(const ServerTraits& traits = {});
   // Bandwidth must be positive and the two nodes different.
   LinkId add_link(NodeId source, NodeId target, const LinkSpec& spec);
-  // Both directions with the same properties; returns the one from a to b, the other is the next.
+  // Adds both directions with the same properties; returns the one from a to b, the other is the
+  // next.
   LinkId add_duplex_link(NodeId a, NodeId b, const LinkSpec& spec);
   // A node that was added; valid until the next one is.
   [[nodiscard]] const Node& node(NodeId id) const { return topology_.node(id); }

@@ -27,10 +27,10 @@ struct Finding {
 // Errors first, then warnings, then notes.
 [[nodiscard]] std::vector<Finding> lint(const Cluster& cluster);
 
-// What the parts of the linter look at. All must outlive it.
+// The inputs that the parts of the linter share. All must outlive it.
 struct LintContext {
   const Cluster& cluster;
-  Routing& routing;  // Of this cluster.
+  Routing& routing;  // Routing of this cluster.
   const SwitchGraph& graph;
   const ServerKinds& kinds;
   std::vector<Finding>& findings;

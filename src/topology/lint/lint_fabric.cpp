@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is between servers: switches, rails, tiers, routes.
+// Checks what is between servers: switches, rails, tiers, routes.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-// Of a general router, which looks at each edge for each leaf: about two seconds.
+// Limit for a general router, which looks at each edge for each leaf: about two seconds.
 constexpr std::uint64_t kMostTurns = 200'000'000;
 constexpr std::size_t kMostNamed = 12;
 
@@ -29,7 +29,8 @@ std::string rate_text(std::int64_t bits_per_second) {
 
 void check_ports(const LintContext& context) {
   const Topology& topology = context.cluster.topology;
-  std::map<std::pair<std::uint16_t, int>, std::pair<NodeId, int>> found;  // By part and ports used.
+  // NICs by part and ports used.
+  std::map<std::pair<std::uint16_t, int>, std::pair<NodeId, int>> found;
   for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
     const NodeId id(index);
     const Node& node = topology.node(id);
@@ -55,7 +56,7 @@ void check_ports(const LintContext& context) {
   }
 }
 
-// What the NICs of one place in their servers have above them.
+// The NICs of one place in their servers, and the switches above them.
 struct Rail {
   std::int64_t nics = 0;
   double injection = 0.0;  // Bits per second of all of them.
@@ -157,7 +158,8 @@ std::string cycle_text(const LintContext& context, const std::vector<LinkId>& cy
   return text + context.name(topology.link(cycle.front()).source);
 }
 
-// Whether routes between all leaves would take a general router too long and too much memory.
+// Returns whether routes between all leaves would take a general router too long and too much
+// memory.
 bool is_too_large(const LintContext& context) {
   const SwitchGraph& graph = context.graph;
   std::uint64_t leaves = 0;
@@ -227,7 +229,7 @@ void check_collisions(const LintContext& context) {
       if (!routing.route(gpus[server][index], next[index % next.size()], 0, path)) {
         continue;
       }
-      // What the flow would get alone.
+      // The rate that the flow would get alone.
       std::int64_t rate = kMaxBandwidth.bits_per_second();
       for (const LinkId id : path) {
         const LinkSpec& link = topology.link(id).spec;

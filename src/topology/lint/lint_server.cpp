@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is inside servers: one of each kind is looked at, and stands for all that are alike.
+// Checks what is inside servers: one server of each kind represents all that are alike.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostKinds = 64;
-constexpr std::size_t kMostEnds = 512;  // Of which all pairs are routed: about a second.
+// Limit for ends of which all pairs are routed: about a second.
+constexpr std::size_t kMostEnds = 512;
 constexpr std::uint32_t kMostLabels = 8;
 
 double gigabytes(std::int64_t bits_per_second) {
@@ -62,7 +63,7 @@ class ServerLint {
            (nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : "");
   }
 
-  // Of all links of `node` that `wanted` takes.
+  // Returns the rate of all links of `node` that `wanted` takes.
   template <typename Wanted>
   [[nodiscard]] std::int64_t rate(NodeId node, const Wanted& wanted) const {
     std::int64_t sum = 0;
@@ -195,7 +196,7 @@ class ServerLint {
     }
   }
 
-  // What hangs below a PCIe switch against its way to the CPU.
+  // Checks the devices below a PCIe switch against its way to the CPU.
   void check_pcie_switches() const {
     std::vector<NodeId> shared;
     std::int64_t most_down = 0;

@@ -81,7 +81,7 @@ class Cuts {
       add(first_half("group", groups),
           [&](const SwitchPort& port) { return half(offset(port) / shape_.group_size, groups); });
     }
-    // By share of the injection; equal ones stay in order.
+    // Sorts by share of the injection; equal ones stay in order.
     std::ranges::stable_sort(cuts_, [](const CutBandwidth& a, const CutBandwidth& b) {
       const auto share = [](const CutBandwidth& each) {
         return static_cast<double>(each.bits_per_second) /

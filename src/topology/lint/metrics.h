@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fabric can carry, beside single routes: cuts, diameter, tiers.
+// Measures what a fabric can carry, beside single routes: cuts, diameter, tiers.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace trainyard {
 struct CutBandwidth {
   std::string name;
   std::int64_t bits_per_second = 0;
-  // What the smaller part injects: the fabric cannot do better.
+  // The rate that the smaller part injects: the fabric cannot do better.
   std::int64_t injection_bits_per_second = 0;
 };
 
@@ -31,7 +31,8 @@ struct Diameter {
 // The switches that are equally many hops away from the nearest endpoint.
 struct TierLoad {
   int switches = 0;
-  // Of one switch, summed over its links to endpoints and lower tiers, and to higher tiers.
+  // The rates of one switch, summed over its links to endpoints and lower tiers, and to higher
+  // tiers.
   std::int64_t down_bits_per_second = 0;
   std::int64_t up_bits_per_second = 0;
   // Down over up; zero where no switch of the tier has links up.
@@ -46,11 +47,11 @@ struct TierLoad {
 [[nodiscard]] std::vector<CutBandwidth> cut_bandwidths(const Cluster& cluster,
                                                        const SwitchGraph& graph);
 
-// None if no two switches have endpoints. Counts shortest paths from every leaf where that is soon
-// done, and otherwise from some of them: then the diameter may be longer.
+// Returns none if no two switches have endpoints. Counts shortest paths from every leaf where that
+// is soon done, and otherwise from some of them: then the diameter may be longer.
 [[nodiscard]] std::optional<Diameter> find_diameter(const SwitchGraph& graph, Routing& routing);
 
-// By tier, leaves first.
+// Returns the load of each tier, leaves first.
 [[nodiscard]] std::vector<TierLoad> tier_loads(const SwitchGraph& graph);
 
 }  // namespace trainyard

@@ -82,7 +82,8 @@ class Summary {
     }
   }
 
-  // By the kinds of the two ends, so that GPU and NIC links of equal rate are told apart.
+  // Adds links by the kinds of the two ends, so that GPU and NIC links of equal rate are told
+  // apart.
   void add_links() {
     using Key = std::tuple<LinkKind, NodeKind, NodeKind, Bandwidth, SimTime>;
     std::map<Key, int> counts;
@@ -110,7 +111,7 @@ class Summary {
     std::set<NodeId> gpus;
   };
 
-  // None on a route that stays in a server or an NVLink domain.
+  // Returns none on a route that stays in a server or an NVLink domain.
   [[nodiscard]] std::optional<NodeId> first_switch(const std::vector<LinkId>& path) const {
     const auto hop = std::find_if(path.begin(), path.end(), [&](LinkId link) {
       return topology_.link(link).spec.kind == LinkKind::Network;
@@ -123,11 +124,11 @@ class Summary {
     return cluster_.gpus.size() - static_cast<std::size_t>(cluster_.server_gpus.back());
   }
 
-  // Whether the way to `other` crosses the fabric; the leaves it enters by.
+  // Returns whether the way to `other` crosses the fabric; the leaves it enters by.
   bool mark_leaves(NodeId gpu, NodeId other, std::map<NodeId, Leaf>& leaves) {
     std::vector<LinkId> path;
     bool crosses = false;
-    // As many flows as it takes to use every NIC that the GPU may use.
+    // Takes as many flows as it takes to use every NIC that the GPU may use.
     for (int flow = 0; flow < std::max(cluster_.nics_per_node, 1); ++flow) {
       if (routing_.route(gpu, other, static_cast<std::uint32_t>(flow), path)) {
         if (const auto leaf = first_switch(path)) {

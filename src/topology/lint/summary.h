@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person wants to know about a cluster at a glance.
+// Summarises a cluster for a person at a glance.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a cluster cost and draw. Most of it is known to whoever pays for it alone: what
-// nobody says is named, never taken as zero.
+// Adds up the price and the power of the parts of a cluster. Most prices are known only to whoever
+// pays them: a missing value is named, never taken as zero.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct PartCost {
 };
 
 struct PartCosts {
-  std::map<std::string, PartCost> parts;  // By name in the catalogue.
-  std::string currency = {};              // Of all prices.
+  std::map<std::string, PartCost> parts;  // Costs by name in the catalogue.
+  std::string currency = {};              // Currency of all prices.
   std::optional<double> kwh = {};         // Price of a kWh,
   std::optional<double> years = {};       // and time over which parts are paid off.
 
@@ -42,7 +42,7 @@ struct CountedPart {
   PartCost cost = {};
 };
 
-// By kind and name. All that the topology has, whether ranks use it or not.
+// Returns the parts by kind and name. All that the topology has, whether ranks use it or not.
 [[nodiscard]] std::vector<CountedPart> counted_parts(const Topology& topology,
                                                      const PartCosts& costs);
 
@@ -51,7 +51,7 @@ struct CostTotals {
   double idle_watts = 0.0;  // The limit where no less is said.
   double gpu_watts = 0.0;   // The GPUs of both.
   double gpu_idle_watts = 0.0;
-  double price = 0.0;  // Of the parts that say it.
+  double price = 0.0;  // Price of the parts that state one.
   std::vector<std::string> without_watts = {};
   std::vector<std::string> without_price = {};
   std::vector<std::string> without_idle = {};  // GPUs.

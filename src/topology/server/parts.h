@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the parts of the catalogue to the links of a topology, and what was used of them.
+// Leads from the parts of the catalogue to the links of a topology, and notes what was used of
+// them.
 #pragma once
 
 #include <cstdint>

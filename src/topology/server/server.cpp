@@ -13,7 +13,7 @@ namespace {
 
 using namespace literals;
 
-// In the order of Distance.
+// The names are in the order of Distance.
 constexpr std::array<std::string_view, 5> kDistances = {"none", "pix", "pxb", "phb", "sys"};
 
 // The memory of a socket whose part is not given.

@@ -21,7 +21,7 @@ enum class ServerTemplate : std::uint8_t {
   Links,     // Pairs of GPUs joined as the file says: bridges, partial meshes.
 };
 
-// What a device hangs off on its way to the CPU, and by which link.
+// The upstream neighbour of a device on its way to the CPU, and the link to it.
 struct Attachment {
   NodeKind above = NodeKind::Cpu;  // PcieSwitch, RootComplex or Cpu.
   int index = 0;                   // Among the nodes of that kind in the server.
@@ -40,7 +40,7 @@ struct NicSpec {
   Bandwidth port_speed;     // Line rate of one port.
   double efficiency = 1.0;  // Payload over line rate.
   SimTime latency;
-  bool grouped = false;  // By its NCCL plugin.
+  bool grouped = false;  // Grouped by its NCCL plugin.
   Attachment host = {};
 
   [[nodiscard]] Bandwidth speed() const;  // Line rate of all ports.
@@ -63,10 +63,10 @@ struct GpuPair {
 struct NvSwitchSpec {
   SimTime latency;
   std::uint16_t part = 0;
-  int ports = 0;    // Of all chips of one node; 0 where the chips are not known.
+  int ports = 0;    // Ports of all chips of one node; 0 where the chips are not known.
   int boards = 1;   // Nodes in a server, each with an equal share of its GPUs.
   LinkSpec trunk;   // Between two boards.
-  int servers = 1;  // That share one node, which then belongs to none of them.
+  int servers = 1;  // Servers that share one node, which then belongs to none of them.
   bool in_network_reduction = false;
 };
 
@@ -77,18 +77,18 @@ struct ServerSpec {
   int sockets = 1;
   ServerTraits traits;
   PhysicalLink scale_up;
-  int scale_up_links = 0;          // Of one GPU.
+  int scale_up_links = 0;          // Links of one GPU.
   std::vector<GpuPair> gpu_links;  // Where GPUs are joined without a switch.
   NvSwitchSpec nvswitch;
   LinkSpec socket_link;  // Between two CPUs.
   LinkSpec memory_link;  // From a CPU to its memory.
-  // Of NICs of one part: line rate of all ports, their number, and payload over line rate. Of
-  // several parts, the least of each.
+  // Line rate of all ports, number of ports, and payload over line rate, for NICs of one part. For
+  // several parts it is the least of each.
   Bandwidth nic_speed;
   int nic_ports = 1;
   double network_efficiency = 1.0;
   std::uint16_t cpu_part = 0;  // 0 where the file names none.
-  // In the order of their numbers. A switch comes after the one that it hangs off.
+  // GPUs and NICs in the order of their numbers. A switch comes after the one that it hangs off.
   std::vector<GpuSpec> gpu_specs;
   std::vector<NicSpec> nic_specs;
   std::vector<PcieSwitchSpec> switch_specs;
@@ -96,7 +96,7 @@ struct ServerSpec {
 
   // All nodes of one server.
   [[nodiscard]] std::int64_t devices() const;
-  // Whether all NICs are of one part.
+  // Returns whether all NICs are of one part.
   [[nodiscard]] bool has_equal_nics() const;
 };
 
@@ -104,7 +104,7 @@ struct ServerNodes {
   std::vector<NodeId> gpus;
   std::vector<NodeId> nics;
   std::vector<NodeId> cpus;
-  std::vector<NodeId> memories;  // Of each CPU, once add_memory was called.
+  std::vector<NodeId> memories;  // Memory of each CPU, once add_memory was called.
 };
 
 [[nodiscard]] ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the description of a server to nodes and links.
+// Leads from the description of a server to nodes and links.
 #include <spdlog/fmt/fmt.h>
 
 #include <string>

@@ -10,7 +10,7 @@ namespace trainyard {
 // Servers that follow one another and have the same number of GPUs.
 struct ServerRun {
   int servers = 0;
-  int gpus = 0;  // Of each.
+  int gpus = 0;  // GPUs of each server.
 };
 
 [[nodiscard]] std::vector<ServerRun> server_runs(const std::vector<int>& server_gpus);

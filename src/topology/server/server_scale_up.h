@@ -13,18 +13,18 @@
 
 namespace trainyard {
 
-// In the order of ServerTemplate.
+// The names are in the order of ServerTemplate.
 inline constexpr std::array<std::string_view, 5> kServerTemplates = {"nvswitch", "full-mesh",
                                                                      "cube-mesh", "pcie", "links"};
 
-// What `spec.layout` needs of the part that `gpu` names.
+// Checks and reads what `spec.layout` needs of the part that `gpu` names.
 void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                         ServerSpec& spec);
-// Which GPUs are joined, and by how many links, once all GPUs of `spec` are known.
+// Reads which GPUs are joined, and by how many links, once all GPUs of `spec` are known.
 void read_gpu_links(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
                     ServerSpec& spec);
 
-// Without the NVSwitch of a domain of several servers (add_nvlink_domain).
+// Joins GPUs without the NVSwitch of a domain of several servers (add_nvlink_domain).
 void join_gpus(TopologyBuilder& builder, const ServerSpec& spec, const std::vector<NodeId>& gpus);
 
 }  // namespace trainyard

@@ -44,7 +44,7 @@ struct Uplink {
   int lanes = 0;
 };
 
-// Where a branch of the tree hangs.
+// The place where a branch of the tree hangs.
 struct Place {
   NodeKind kind = NodeKind::Cpu;
   int index = 0;
@@ -151,7 +151,8 @@ class TreeReader {
     return static_cast<int>(lanes.as_integer(1, kMostLanes));
   }
 
-  // From a PCIe switch to what is above: as the keys say, else what the GPU has, else the NIC.
+  // Returns the link from a PCIe switch to what is above: as the keys say, else what the GPU has,
+  // else the NIC.
   [[nodiscard]] Uplink default_uplink() {
     if (uplink_) {
       return *uplink_;
@@ -332,7 +333,7 @@ class TreeReader {
   const GpuModel& gpu_;
   const NicModel* nic_ = nullptr;
   std::optional<Uplink> uplink_;
-  std::optional<double> efficiency_;  // Of PCIe, where `pcie_payload` gives it.
+  std::optional<double> efficiency_;  // Efficiency of PCIe, where `pcie_payload` gives it.
 };
 
 }  // namespace

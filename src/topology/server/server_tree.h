@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From GPUs and NICs over PCIe switches to the sockets of a server.
+// Leads from GPUs and NICs over PCIe switches to the sockets of a server.
 #pragma once
 
 #include "hw/parts/catalogue.h"
