@@ -113,7 +113,7 @@ class NaiveSimulation {
 
  private:
   [[nodiscard]] Bytes extra() const {
-    return options_.profile && options_.profile->wants_int() ? kIntWireBytes : Bytes(0);
+    return control_traits(options_).telemetry != IntFormat::None ? kIntWireBytes : Bytes(0);
   }
   [[nodiscard]] Bytes full_wire() const {
     return wire_bytes(options_.framing, RdmaOpcode::SendOnly, options_.mtu) + extra();
@@ -161,7 +161,7 @@ class NaiveSimulation {
     if (timely == nullptr) {
       return 1;
     }
-    return static_cast<int>((timely->segment.count() + full_wire().count() - 1) /
+    return static_cast<int>((timely->settings.segment.count() + full_wire().count() - 1) /
                             full_wire().count());
   }
 

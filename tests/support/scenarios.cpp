@@ -257,7 +257,7 @@ void add_control(Scenario& scenario, std::uint64_t seed) {
   options.dcqcn.reset();
   options.control = CongestionControl::Profile;
   options.profile = shipped_control(kControls.at(random.below(kControls.size())));
-  if (chooses(scenario) && options.profile->wants_int()) {  // Refused.
+  if (chooses(scenario) && options.profile->traits().telemetry != IntFormat::None) {  // Refused.
     options.profile = shipped_control("swift");
   }
 }

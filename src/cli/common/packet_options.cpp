@@ -23,9 +23,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-// In the order of the enumerations of the engine. Other controls are files.
-constexpr std::array<std::string_view, 3> kControls{"none", "dcqcn-nic", "dcqcn-paper"};
-constexpr std::array<std::string_view, 5> kPresets{"off", "hpcc", "dcqcn", "sonic", "dctcp"};
+// In the order of the enumerations of the engine.
 constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
@@ -84,22 +82,11 @@ ControlProfile load_control(const std::string& name) {
 }
 
 void read_control(const std::string& name, PacketOptions& packet) {
-  const auto* const built_in = std::ranges::find(kControls, name);
-  if (built_in == kControls.end()) {
+  if (const auto built_in = built_in_control(name)) {
+    set_control(packet, *built_in);
+  } else {
     set_control(packet, load_control(name));
-    return;
   }
-  packet.control = static_cast<CongestionControl>(built_in - kControls.begin());
-  packet.profile.reset();
-  if (!uses_marks(packet)) {
-    packet.ecn = EcnPreset::Off;
-    packet.marking.reset();
-  }
-}
-
-std::string_view control_name(const PacketOptions& packet) {
-  return packet.profile ? std::string_view(packet.profile->name)
-                        : word_of(packet.control, kControls);
 }
 
 // A control that looks at marks, where credits took away those of RoCE.
@@ -133,9 +120,10 @@ void add_packet_options(options::options_description& all) {
   add("control", name(),
       "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
       "such as hpcc, swift, timely or dctcp, or a file");
-  add("ecn", name(),
-      "with packets: thresholds of marking, hpcc (the default of DCQCN), dcqcn, sonic, dctcp or "
-      "off");
+  const std::string markings =
+      fmt::format("with packets: thresholds of marking: {}; hpcc is the default of DCQCN",
+                  fmt::join(ecn_names(), ", "));
+  add("ecn", name(), markings.c_str());
   add("pfc", name(), "with packets: on (the default) or off");
   add("mtu", options::value<std::string>()->value_name("BYTES"),
       "with packets: payload of a full one, 256 to 4096 (the default)");
@@ -194,7 +182,8 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
     read_control(reader.required_text("control"), packet);
   }
   if (reader.given("ecn")) {
-    packet.ecn = static_cast<EcnPreset>(index_of(reader, "ecn", kPresets));
+    const std::vector<std::string_view> names = ecn_names();
+    packet.ecn = static_cast<EcnPreset>(reader.choice("ecn", {names.begin(), names.end()}));
     packet.marking.reset();
     if (packet.ecn != EcnPreset::Off && !uses_marks(packet)) {
       throw ConfigError(
@@ -275,7 +264,7 @@ void find_failures(PacketRequest& request, const Topology& topology) {
 std::string describe(const PacketRequest& request) {
   const PacketOptions& packet = request.options;
   const std::string_view ecn =
-      packet.marking ? packet.marking->name : word_of(packet.ecn, kPresets);
+      packet.marking ? packet.marking->name : ecn_names().at(static_cast<std::size_t>(packet.ecn));
   return fmt::format("{}congestion control {}, ECN {}, PFC {}, path MTU {}",
                      request.transport ? "transport " + *request.transport + ", " : "",
                      control_name(packet), ecn, word_of(packet.pfc, kSwitch), packet.mtu.count()) +

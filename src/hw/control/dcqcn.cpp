@@ -2,7 +2,10 @@
 #include "hw/control/dcqcn.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "hw/control/control_reader.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -27,6 +30,18 @@ double power(double base, std::int64_t exponent) {
 // Whole intervals in a time that is not negative.
 std::int64_t whole(SimTime time, SimTime interval) {
   return time.picoseconds() / interval.picoseconds();
+}
+
+void read_increase(const ControlReader& reader, DcqcnSettings& settings) {
+  settings.rate_timer = reader.some_time("rate_timer");
+  const ConfigNode counter = reader.node("byte_counter");
+  settings.byte_counter = is_off(counter) ? Bytes(0) : reader.some_bytes("byte_counter");
+  settings.threshold = reader.count("threshold", 1, ControlReader::kMany);
+  constexpr std::array<std::string_view, 2> kRecoveries{"below", "up-to"};
+  settings.fast_recovery = static_cast<FastRecovery>(reader.choice("fast_recovery", kRecoveries));
+  settings.counts_first = reader.flag("counts_first");
+  settings.hyper_grows = reader.flag("hyper_grows");
+  settings.cap_target = reader.flag("cap_target");
 }
 
 }  // namespace
@@ -180,6 +195,53 @@ void DcqcnReaction::on_sent(SimTime now, Bytes size) {
     bytes_ -= settings_->byte_counter.count();
     count_and_increase(byte_count_);
   }
+}
+
+Bytes DcqcnReaction::window() const {
+  if (settings_->window == Bytes(0)) {
+    return kUnlimitedWindow;
+  }
+  const auto full = static_cast<double>(settings_->window.count());
+  return Bytes(static_cast<std::int64_t>(full * (rate_ / real(settings_->line))));
+}
+
+DcqcnProfile DcqcnControl::read(const ControlReader& reader) {
+  DcqcnProfile profile;
+  DcqcnSettings& settings = profile.settings;
+  constexpr std::array<std::string_view, 2> kTimings{"on-cnp", "periodic"};
+  settings.timing = static_cast<CutTiming>(reader.choice("timing", kTimings));
+  settings.g = reader.share("g");
+  settings.initial_alpha = reader.share("initial_alpha");
+  settings.alpha_interval = reader.some_time("alpha_interval");
+  settings.alpha_weight = reader.share("alpha_weight");
+  settings.least_share = reader.share("least_share");
+  if (settings.timing == CutTiming::Periodic) {
+    settings.cut_interval = reader.some_time("cut_interval");
+    const ConfigNode first = reader.node("first_rate");
+    settings.first_rate = is_off(first) ? Bandwidth(0) : first.as_bandwidth();
+  }
+  read_increase(reader, settings);
+  settings.clamp_target = reader.flag("clamp_target");
+  settings.clamp_after_timer = reader.flag("clamp_after_timer");
+  profile.least = reader.rate("least_rate");
+  profile.additive = reader.rate("additive_increase");
+  profile.hyper = reader.rate("hyper_increase");
+  constexpr std::array<std::string_view, 2> kWindows{"off", "bdp"};
+  profile.has_window = reader.choice("window", kWindows) == 1;
+  constexpr std::array<std::string_view, 2> kCnpRules{"immediate", "deferred"};
+  profile.cnp_rule = static_cast<CnpRule>(reader.choice("cnp_rule", kCnpRules));
+  profile.cnp_interval = reader.time("cnp_interval");
+  return profile;
+}
+
+DcqcnSettings DcqcnControl::settings(const DcqcnProfile& profile, const PortTerms& port) {
+  DcqcnSettings settings = profile.settings;
+  settings.line = port.line;
+  settings.least = std::min(profile.least.at(port.line), port.line);
+  settings.additive = profile.additive.at(port.line);
+  settings.hyper = profile.hyper.at(port.line);
+  settings.window = profile.has_window ? bdp(port) : Bytes(0);
+  return settings;
 }
 
 }  // namespace trainyard

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
+#include "hw/control/control_terms.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -47,6 +49,9 @@ struct DcqcnSettings {
   double alpha_weight = 0.5;      // A cut takes this share of alpha.
   double least_share = 0.0;       // What one cut leaves of the rate at least.
   Bandwidth first_rate{};         // Periodic: the rate that the first CNP sets; 0: no change.
+  // What may be in flight at the line rate, as some simulators have it; it falls with the rate.
+  // 0: no window.
+  Bytes window{};
 };
 
 // The reaction point of one queue pair. `settings` must outlive it.
@@ -79,6 +84,7 @@ class DcqcnReaction {
     const double nearest = rate_ + 0.5;  // Never negative: cheaper than llround, for each packet.
     return Bandwidth(static_cast<std::int64_t>(nearest));
   }
+  [[nodiscard]] Bytes window() const;
   [[nodiscard]] double current() const { return rate_; }   // RC
   [[nodiscard]] double target() const { return target_; }  // RT
   // With what has fallen until `now`, which is not before the last input.
@@ -114,12 +120,6 @@ class DcqcnReaction {
   bool is_settled_ = false;  // At the line rate: increases change nothing.
 };
 
-// When marked packets make a CNP.
-enum class CnpRule : std::uint8_t {
-  Immediate,  // If the last CNP is an interval old; marks in between are forgotten.
-  Deferred,   // Marks in between make one at the end of the interval.
-};
-
 // The notification point of one flow (or address, or port, as far as the NIC moderates them
 // together).
 class DcqcnNotification {
@@ -148,6 +148,43 @@ class DcqcnNotification {
  private:
   SimTime quiet_until_{};
   bool is_marked_ = false;
+};
+
+struct DcqcnProfile {
+  DcqcnSettings settings{};  // Without what depends on the port.
+  RateRule least{};
+  RateRule additive{};
+  RateRule hyper{};
+  bool has_window = false;  // Line rate x base RTT, narrowing with the rate.
+  CnpRule cnp_rule = CnpRule::Immediate;
+  SimTime cnp_interval{};
+};
+
+struct DcqcnControl : ControlDefaults {
+  using Profile = DcqcnProfile;
+  using Settings = DcqcnSettings;
+  using Sender = DcqcnReaction;
+  static constexpr std::string_view kName = "dcqcn";
+
+  static DcqcnProfile read(const ControlReader& reader);
+  static DcqcnSettings settings(const DcqcnProfile& profile, const PortTerms& port);
+  static ControlTraits traits(const DcqcnProfile& profile) {
+    return {.packets_per_ack = profile.has_window ? 1 : 0,
+            .marks = MarkSignal::Cnps,
+            .cnp_rule = profile.cnp_rule,
+            .cnp_interval = profile.cnp_interval};
+  }
+
+  static void on_cnp(DcqcnReaction& flow, SimTime now) { flow.on_cnp(now); }
+  static void on_sent(DcqcnReaction& flow, SimTime now, Bytes size) { flow.on_sent(now, size); }
+  static Bandwidth rate(DcqcnReaction& flow, SimTime now, const PortTerms& /*port*/) {
+    flow.advance(now);
+    return flow.rate();
+  }
+  static Bytes window(const DcqcnReaction& flow, const PortTerms& /*port*/) {
+    return flow.window();
+  }
+  static SimTime deadline(const DcqcnReaction& flow) { return flow.deadline(); }
 };
 
 }  // namespace trainyard

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
+#include "hw/control/control_terms.h"
 #include "sim/check.h"
 #include "sim/units.h"
 
@@ -82,6 +84,33 @@ class Dctcp {
   std::int64_t bytes_ = 0;  // Of this window.
   std::int64_t marked_ = 0;
   bool has_lost_ = false;
+};
+
+struct DctcpProfile {
+  DctcpSettings settings{};
+};
+
+struct DctcpControl : ControlDefaults {
+  using Profile = DctcpProfile;
+  using Settings = DctcpSettings;
+  using Sender = Dctcp;
+  static constexpr std::string_view kName = "dctcp";
+
+  static DctcpProfile read(const ControlReader& reader);
+  static DctcpSettings settings(const DctcpProfile& profile, const PortTerms& port);
+  static ControlTraits traits(const DctcpProfile& /*profile*/) {
+    return {.packets_per_ack = 1,
+            .needs_ack_times = false,
+            .marks = MarkSignal::Echoes,
+            .marking = "dctcp"};
+  }
+
+  static void on_ack(Dctcp& flow, const AckSignal& ack, const PortTerms& /*port*/) {
+    flow.on_ack(ack.acked, ack.next, ack.size, ack.is_marked);
+  }
+  static void on_loss(Dctcp& flow, SimTime /*now*/) { flow.on_loss(); }
+  static void on_timeout(Dctcp& flow, SimTime /*now*/) { flow.on_timeout(); }
+  static Bytes window(const Dctcp& flow, const PortTerms& /*port*/) { return flow.window(); }
 };
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw/control/control_reader.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -20,7 +21,7 @@ double per_picosecond(Bandwidth rate) {
   return static_cast<double>(rate.bits_per_second()) / 8e12;
 }
 
-void remember(HpccMemory& memory, std::span<const IntHop> hops) {
+void remember(IntMemory& memory, std::span<const IntHop> hops) {
   for (std::size_t i = 0; i < hops.size(); ++i) {
     memory.seen[i] = {.time = hops[i].time,
                       .sent_bytes = hops[i].sent_bytes,
@@ -30,7 +31,7 @@ void remember(HpccMemory& memory, std::span<const IntHop> hops) {
   memory.hops = static_cast<std::uint8_t>(hops.size());
 }
 
-bool is_known_path(const HpccMemory& memory, std::span<const IntHop> hops) {
+bool is_known_path(const IntMemory& memory, std::span<const IntHop> hops) {
   bool is_known = hops.size() == memory.hops && memory.hops > 0;
   for (std::size_t i = 0; is_known && i < hops.size(); ++i) {
     is_known = hops[i].port == memory.seen[i].port;
@@ -73,7 +74,7 @@ double Hpcc::bytes_between(const Seen& seen, const IntHop& hop) const {
   return static_cast<double>(settings_->wire_counters ? difference % kSentWrap : difference);
 }
 
-void Hpcc::measure(std::span<const IntHop> hops, const HpccMemory& memory) {
+void Hpcc::measure(std::span<const IntHop> hops, const IntMemory& memory) {
   const double rtt = settings_->base_rtt.real_picoseconds();
   double most = 0.0;
   double interval = 0.0;
@@ -108,8 +109,8 @@ void Hpcc::update(bool is_full) {
 }
 
 void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops,
-                  HpccMemory* other) {
-  HpccMemory& memory = other == nullptr ? memory_ : *other;
+                  IntMemory* other) {
+  IntMemory& memory = other == nullptr ? memory_ : *other;
   hops = hops.first(std::min(hops.size(), kMostIntHops));
   if (!is_known_path(memory, hops)) {
     remember(memory, hops);
@@ -123,6 +124,25 @@ void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHo
     last_update_ = next;
   }
   remember(memory, hops);
+}
+
+HpccProfile HpccControl::read(const ControlReader& reader) {
+  HpccProfile profile;
+  profile.settings.eta = reader.number("eta", 0.01, 1.0);
+  profile.settings.max_stage = reader.count("max_stage", 0, ControlReader::kMany);
+  profile.settings.wire_counters = reader.flag("wire_counters");
+  profile.additive = reader.rate("additive_increase");
+  return profile;
+}
+
+HpccSettings HpccControl::settings(const HpccProfile& profile, const PortTerms& port) {
+  HpccSettings settings = profile.settings;
+  settings.line = port.line;
+  settings.base_rtt = port.base_rtt;
+  const auto rate = static_cast<double>(profile.additive.at(port.line).bits_per_second());
+  settings.additive = rate / 8.0 * port.base_rtt.seconds();
+  settings.least_window = static_cast<double>(port.packet.count());
+  return settings;
 }
 
 }  // namespace trainyard

@@ -7,24 +7,14 @@
 // out are integers.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
+#include "hw/control/control_terms.h"
 #include "sim/units.h"
 
 namespace trainyard {
-
-// What one egress port writes when a packet leaves it.
-struct IntHop {
-  Bandwidth rate{};
-  SimTime time{};
-  std::uint64_t sent_bytes = 0;  // By the port since the start.
-  Bytes queue{};                 // Without the packet itself.
-  std::uint32_t port = 0;        // Which one it is: the path id of the paper, link by link.
-};
-
-inline constexpr std::size_t kMostIntHops = 8;
 
 // The wire format of the paper's prototype has few bits: 24 of time in ns, 20 of bytes sent in
 // units of 128 B, 17 of queue in units of 80 B. Counters wrap; the queue stops at its largest
@@ -42,18 +32,6 @@ struct HpccSettings {
   bool wire_counters = false;  // Hops come through rounded_to_wire(): times and bytes wrap.
 };
 
-// What ACKs brought last of each link of a path.
-struct HpccMemory {
-  struct Seen {
-    SimTime time{};
-    std::uint64_t sent_bytes = 0;
-    Bytes queue{};
-    std::uint32_t port = 0;
-  };
-  std::uint8_t hops = 0;  // 0: nothing seen yet.
-  std::array<Seen, kMostIntHops> seen{};
-};
-
 // The sender of one flow. `settings` must outlive it.
 class Hpcc {
  public:
@@ -65,7 +43,7 @@ class Hpcc {
   // does not have, gives the memory of the one that the packet took: there is one window, for which
   // each ACK counts that compares links with what they did before.
   void on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHop> hops,
-              HpccMemory* memory = nullptr);
+              IntMemory* memory = nullptr);
 
   [[nodiscard]] Bytes window() const { return Bytes(static_cast<std::int64_t>(window_)); }
   // The pace: window / T.
@@ -77,9 +55,9 @@ class Hpcc {
   [[nodiscard]] int stage() const { return stage_; }
 
  private:
-  using Seen = HpccMemory::Seen;
+  using Seen = IntMemory::Seen;
 
-  void measure(std::span<const IntHop> hops, const HpccMemory& memory);
+  void measure(std::span<const IntHop> hops, const IntMemory& memory);
   [[nodiscard]] SimTime time_between(const Seen& seen, const IntHop& hop) const;
   [[nodiscard]] double bytes_between(const Seen& seen, const IntHop& hop) const;
   void update(bool is_full);
@@ -91,7 +69,34 @@ class Hpcc {
   double utilisation_ = 1.0;
   int stage_ = 0;
   std::uint64_t last_update_ = 0;
-  HpccMemory memory_;
+  IntMemory memory_;
+};
+
+struct HpccProfile {
+  HpccSettings settings{};
+  RateRule additive{};  // W_AI is this times the base RTT.
+};
+
+struct HpccControl : ControlDefaults {
+  using Profile = HpccProfile;
+  using Settings = HpccSettings;
+  using Sender = Hpcc;
+  static constexpr std::string_view kName = "hpcc";
+
+  static HpccProfile read(const ControlReader& reader);
+  static HpccSettings settings(const HpccProfile& profile, const PortTerms& port);
+  static ControlTraits traits(const HpccProfile& profile) {
+    return {.packets_per_ack = 1,
+            .telemetry = profile.settings.wire_counters ? IntFormat::Wire : IntFormat::Exact};
+  }
+
+  static void on_ack(Hpcc& flow, const AckSignal& ack, const PortTerms& /*port*/) {
+    flow.on_ack(ack.acked, ack.next, ack.path, ack.memory);
+  }
+  static Bandwidth rate(const Hpcc& flow, SimTime /*now*/, const PortTerms& /*port*/) {
+    return flow.rate();
+  }
+  static Bytes window(const Hpcc& flow, const PortTerms& /*port*/) { return flow.window(); }
 };
 
 }  // namespace trainyard

@@ -14,9 +14,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "hw/control/control_terms.h"
 #include "sim/check.h"
 #include "sim/units.h"
 
@@ -227,6 +229,33 @@ class CreditPacer {
   std::int64_t outstanding_ = 0;
   SimTime ready_{};
   SimTime last_heard_{};  // Of what any flow sends, or granted.
+};
+
+// Windows in units of line rate x base RTT.
+struct CreditProfile {
+  Bytes quantum{};
+  double window = 1.5;
+  double speculative = 1.0;
+  SimTime patience{};
+};
+
+struct CreditControl : ControlDefaults {
+  using Profile = CreditProfile;
+  using Settings = CreditSettings;
+  using Sender = CreditSender;
+  static constexpr std::string_view kName = "receiver-credit";
+
+  static CreditProfile read(const ControlReader& reader);
+  static CreditSettings settings(const CreditProfile& profile, const PortTerms& port);
+  // ACKs only say when a sender is idle: as many as without a control that asks for them.
+  static ControlTraits traits(const CreditProfile& /*profile*/) {
+    return {.packets_per_ack = 16, .is_receiver_driven = true};
+  }
+
+  static void on_sent(CreditSender& flow, SimTime /*now*/, Bytes size) { flow.spend(size); }
+  static void on_credit(CreditSender& flow, Bytes size) { flow.on_credit(size); }
+  static void add(CreditSender& flow, Bytes size, Bytes in_flight) { flow.add(size, in_flight); }
+  static bool has_credit(const CreditSender& flow) { return flow.can_send(); }
 };
 
 }  // namespace trainyard

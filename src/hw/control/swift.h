@@ -14,7 +14,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
+#include "hw/control/control_terms.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -84,6 +86,35 @@ class Swift {
   SimTime rtt_{};
   int timeouts_ = 0;
   bool has_decreased_ = false;
+};
+
+// Windows in units of line rate x base RTT.
+struct SwiftProfile {
+  SwiftSettings settings{};
+  double first_window = 1.0;
+  double most_window = 2.0;
+};
+
+struct SwiftControl : ControlDefaults {
+  using Profile = SwiftProfile;
+  using Settings = SwiftSettings;
+  using Sender = Swift;
+  static constexpr std::string_view kName = "swift";
+
+  static SwiftProfile read(const ControlReader& reader);
+  static SwiftSettings settings(const SwiftProfile& profile, const PortTerms& port);
+  static ControlTraits traits(const SwiftProfile& /*profile*/) { return {.packets_per_ack = 1}; }
+
+  static void on_ack(Swift& flow, const AckSignal& ack, const PortTerms& port);
+  static void on_any_ack(Swift& flow) { flow.on_any_ack(); }
+  static void on_loss(Swift& flow, SimTime now) { flow.on_loss(now); }
+  static void on_timeout(Swift& flow, SimTime now) { flow.on_timeout(now); }
+  static Bandwidth rate(const Swift& flow, SimTime now, const PortTerms& port);
+  static bool pauses(const Swift& flow) { return flow.pacing_delay() > SimTime(); }
+  static Bytes window(const Swift& flow, const PortTerms& port) {
+    const auto packet = static_cast<double>(port.packet.count());
+    return Bytes(static_cast<std::int64_t>(flow.window() * packet));
+  }
 };
 
 }  // namespace trainyard

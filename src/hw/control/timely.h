@@ -15,7 +15,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
+#include "hw/control/control_terms.h"
 #include "sim/check.h"
 #include "sim/units.h"
 
@@ -32,6 +34,7 @@ struct TimelySettings {
   SimTime least_rtt = microseconds(20);
   int hyper_after = 5;       // Completions with a falling RTT in a row.
   double hyper_steps = 5.0;  // N from then on.
+  Bytes segment{16'384};     // Acknowledged bytes that make a completion.
 };
 
 // `settings` must outlive it.
@@ -42,6 +45,14 @@ class Timely {
     CHECK(settings.line > Bandwidth(0) && settings.least_rtt > SimTime(), "no rate or no RTT");
   }
 
+  // `size` bytes more are acknowledged, the last of them `rtt` after they were sent.
+  void on_ack(Bytes size, SimTime rtt) {
+    acked_ += size.count();
+    if (acked_ >= settings_->segment.count()) {
+      acked_ = 0;
+      on_completion(rtt);
+    }
+  }
   // A segment has been acknowledged as a whole.
   void on_completion(SimTime rtt) {
     if (previous_ == SimTime()) {
@@ -79,6 +90,33 @@ class Timely {
   double difference_ = 0.0;  // d, in picoseconds.
   SimTime previous_{};
   int falling_ = 0;
+  std::int64_t acked_ = 0;  // Since the last completion.
+};
+
+struct TimelyProfile {
+  TimelySettings settings{};
+  RateRule additive{};
+  RateRule least{};
+};
+
+struct TimelyControl : ControlDefaults {
+  using Profile = TimelyProfile;
+  using Settings = TimelySettings;
+  using Sender = Timely;
+  static constexpr std::string_view kName = "timely";
+
+  static TimelyProfile read(const ControlReader& reader);
+  static TimelySettings settings(const TimelyProfile& profile, const PortTerms& port);
+  static ControlTraits traits(const TimelyProfile& profile) {
+    return {.bytes_per_ack = profile.settings.segment};
+  }
+
+  static void on_ack(Timely& flow, const AckSignal& ack, const PortTerms& /*port*/) {
+    flow.on_ack(ack.size, ack.rtt);
+  }
+  static Bandwidth rate(const Timely& flow, SimTime /*now*/, const PortTerms& /*port*/) {
+    return flow.rate();
+  }
 };
 
 }  // namespace trainyard

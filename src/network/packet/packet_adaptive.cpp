@@ -33,7 +33,7 @@ void check_adaptive(const PacketOptions& options) {
         "packet engine: expected grades of at least 1 B, at least one of them, and no gap or slack "
         "below 0, found others");
   }
-  if (options.profile && options.profile->wants_int()) {
+  if (control_traits(options).telemetry != IntFormat::None) {
     throw ConfigError(
         "packet engine: expected a congestion control that does not look at the links of a path "
         "where switches choose ports, since senders do not know which; found one that does");

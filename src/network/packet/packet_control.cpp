@@ -11,34 +11,8 @@
 
 namespace trainyard {
 
-bool needs_acks(const ControlProfile& profile) {
-  const DcqcnProfile* const dcqcn = profile.dcqcn();
-  return dcqcn != nullptr ? dcqcn->has_window
-                          : !std::holds_alternative<NoControlProfile>(profile.rules);
-}
-
-int packets_per_ack(const ControlProfile& profile, std::int64_t full_wire) {
-  if (!needs_acks(profile)) {
-    return 0;
-  }
-  if (profile.has_credits()) {
-    return 16;  // As ACKs are without a control that asks for them.
-  }
-  const auto* const timely = std::get_if<TimelyProfile>(&profile.rules);
-  return timely == nullptr
-             ? 1
-             : static_cast<int>((timely->segment.count() + full_wire - 1) / full_wire);
-}
-
 PacketControl::PacketControl(const ControlProfile& profile, std::int64_t full_wire)
-    : profile_(profile),
-      full_wire_(full_wire),
-      needs_acks_(trainyard::needs_acks(profile)),
-      wants_int_(profile.wants_int()) {
-  if (const auto* const hpcc = std::get_if<HpccProfile>(&profile_.rules)) {
-    has_wire_counters_ = hpcc->settings.wire_counters;
-  }
-}
+    : profile_(profile), traits_(profile.traits()), full_wire_(full_wire) {}
 
 void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::uint32_t position,
                         std::span<const Hop> hops) {
@@ -62,7 +36,7 @@ void PacketControl::add(Bandwidth line, Picoseconds base_rtt, std::uint32_t posi
 
 void PacketControl::add_way(std::uint32_t connection, std::uint32_t position,
                             std::span<const Hop> hops) {
-  if (!wants_int_) {
+  if (traits_.telemetry == IntFormat::None) {
     return;
   }
   if (hops.size() > kMostIntHops) {
@@ -119,7 +93,7 @@ void PacketControl::on_sent(std::uint32_t connection, const Departure& departure
   }
   const SimTime now(departure.time);
   sender.last = {.start = departure.time, .wire = departure.wire};
-  if (needs_acks_) {
+  if (traits_.needs_acks()) {
     if (departure.number == sender.next) {
       if (sender.next - sender.oldest == sender.flight.size()) {
         grow(sender);
@@ -138,7 +112,7 @@ void PacketControl::on_sent(std::uint32_t connection, const Departure& departure
     sender.sent += was_under_way ? 0U : static_cast<std::uint64_t>(departure.wire);
   }
   static_cast<void>(sender.control.rate(now));  // Settles first what has expired.
-  if (!is_again || !profile_.has_credits()) {
+  if (!is_again || !traits_.is_receiver_driven) {
     sender.control.on_sent(now, Bytes(departure.wire));
   }
 }
@@ -178,7 +152,7 @@ PacketControl::IntPath PacketControl::path_of(const Way& way, std::uint32_t sequ
                      .sent_bytes = stamp.sent_bytes,
                      .queue = Bytes(stamp.queue),
                      .port = trail.hop.link};
-    path.at(i) = has_wire_counters_ ? rounded_to_wire(hop) : hop;
+    path.at(i) = traits_.telemetry == IntFormat::Wire ? rounded_to_wire(hop) : hop;
   }
   return path;
 }
@@ -199,7 +173,7 @@ void PacketControl::on_ack(std::uint32_t connection, std::uint32_t next, bool is
 }
 
 void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
-  if (!needs_acks_) {
+  if (!traits_.needs_acks()) {
     return;
   }
   Sender& sender = senders_[connection];
@@ -219,11 +193,12 @@ void PacketControl::on_ack(std::uint32_t connection, const Receipt& receipt) {
   sender.acked += static_cast<std::uint64_t>(size);
   const bool tells_times = is_known && !answered.is_again;
   sender.control.on_any_ack();
-  if (size == 0 || (!tells_times && !std::holds_alternative<DctcpProfile>(profile_.rules))) {
+  if (size == 0 || (!tells_times && traits_.needs_ack_times)) {
     return;
   }
   IntPath path;
-  Way* const way = wants_int_ ? &way_at(sender, answered.position) : nullptr;
+  const bool has_int = traits_.telemetry != IntFormat::None;
+  Way* const way = has_int ? &way_at(sender, answered.position) : nullptr;
   if (way != nullptr) {
     path = path_of(*way, receipt.number);
   }
@@ -291,7 +266,7 @@ Picoseconds PacketSenders::add_controlled(const PacketPath& path, std::uint64_t 
                           fabric_.idle_time(path.reverse, path.hops, sizes.ack) +
                           transfer_time(Bytes(sizes.full), line).picoseconds();
   control_->add(line, rtt, path.first, hops_of(path));
-  return control_->profile().has_credits() ? add_credits(path, rtt) : kNeverTime;
+  return control_->traits().is_receiver_driven ? add_credits(path, rtt) : kNeverTime;
 }
 
 // Bytes on the line of the packet that the connection would send next. There must be one.

@@ -25,12 +25,6 @@
 
 namespace trainyard {
 
-// Returns whether a control waits for ACKs; none and DCQCN without a window do not.
-[[nodiscard]] bool needs_acks(const ControlProfile& profile);
-// Packets that one ACK answers: one, but TIMELY has one ACK for a segment, and receiver credits
-// need none but to know when a sender is idle. 0 without ACKs.
-[[nodiscard]] int packets_per_ack(const ControlProfile& profile, std::int64_t full_wire);
-
 class PacketControl {
  public:
   // A port that writes into packets: a port of a switch of the fabric.
@@ -137,7 +131,7 @@ class PacketControl {
     return *senders_[connection].settings;
   }
   [[nodiscard]] const ControlProfile& profile() const { return profile_; }
-  [[nodiscard]] bool needs_acks() const { return needs_acks_; }
+  [[nodiscard]] const ControlTraits& traits() const { return traits_; }
 
  private:
   struct Sent {
@@ -152,7 +146,7 @@ class PacketControl {
     std::uint32_t position = 0;
     std::uint32_t first_hop = 0;  // In the list of all hops.
     std::uint32_t hops = 0;
-    HpccMemory memory = {};
+    IntMemory memory = {};
   };
   struct Sender {
     const ControlSettings* settings;
@@ -196,10 +190,8 @@ class PacketControl {
   [[nodiscard]] IntPath path_of(const Way& way, std::uint32_t sequence);
 
   ControlProfile profile_;
+  ControlTraits traits_;
   std::int64_t full_wire_;
-  bool needs_acks_;
-  bool wants_int_;
-  bool has_wire_counters_ = false;
   // Settings by rate and RTT.
   std::map<std::pair<std::int64_t, Picoseconds>, ControlSettings> settings_;
   std::vector<Trail> hops_;

@@ -74,10 +74,8 @@ PacketFabric::PacketFabric(const Topology& topology, const PacketOptions& option
   if (parts() > 1) {
     part_ = cut_into_parts(topology, parts());
   }
-  if (options_.profile) {
-    if (const int packets = packets_per_ack(*options_.profile, sizes_.full); packets > 0) {
-      options_.packets_per_ack = packets;
-    }
+  if (const ControlTraits traits = control_traits(options_); traits.needs_acks()) {
+    options_.packets_per_ack = traits.packets_for_ack(Bytes(sizes_.full));
   }
   add_hosts();
 }
@@ -86,7 +84,7 @@ void PacketFabric::set_sizes() {
   const RdmaFraming& framing = options_.framing;
   sizes_.around_frame = wire_of(options_.mtu.count(), false) -
                         frame_bytes(framing, RdmaOpcode::SendOnly, options_.mtu).count();
-  if (options_.profile && options_.profile->wants_int()) {
+  if (control_traits(options_).telemetry != IntFormat::None) {
     sizes_.stamps = kIntWireBytes.count();
   }
   sizes_.ack = wire_bytes(framing, RdmaOpcode::Acknowledge, Bytes(0)).count() + sizes_.stamps;

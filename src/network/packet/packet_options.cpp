@@ -3,12 +3,55 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "sim/check.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
+namespace {
+
+// In the order of CongestionControl.
+constexpr std::array<std::string_view, 3> kBuiltIn{"none", "dcqcn-nic", "dcqcn-paper"};
+
+// Thresholds for ports of the rate `per`, which grow with the rate, or for any port (0).
+struct EcnRow {
+  std::string_view name;
+  RedProfile red{};
+  Bandwidth per{};
+};
+// In the order of EcnPreset.
+constexpr std::array<EcnRow, 6> kEcnRows = {
+    {{.name = "off"},
+     {.name = "hpcc",
+      .red = {.kmin = Bytes(100'000), .kmax = Bytes(400'000), .pmax = 0.2},
+      .per = gigabits_per_second(25)},
+     {.name = "dcqcn", .red = {.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01}},
+     {.name = "sonic", .red = {.kmin = mib(1), .kmax = mib(2), .pmax = 0.05}},
+     {.name = "dctcp",
+      .red = {.kmin = Bytes(30'000), .kmax = Bytes(30'000), .pmax = 1.0},
+      .per = gigabits_per_second(10)},
+     {.name = "nscc",
+      .red = {.kmin = Bytes(30'000), .kmax = Bytes(120'000), .pmax = 1.0},
+      .per = gigabits_per_second(100)}}};
+
+// Sets the marking that the control is meant for.
+void set_marking(PacketOptions& options) {
+  const ControlTraits traits = control_traits(options);
+  if (traits.marks != MarkSignal::None && traits.marking.empty()) {
+    return;
+  }
+  const auto* const row = std::ranges::find(
+      kEcnRows, traits.marks == MarkSignal::None ? "off" : traits.marking, &EcnRow::name);
+  CHECK(row != kEcnRows.end(), "a control with a marking that is no preset");
+  options.ecn = EcnPreset(row - kEcnRows.begin());
+  options.marking.reset();
+}
+
+}  // namespace
 
 PacketOptions roce_options() {
   PacketOptions options;
@@ -61,22 +104,41 @@ SimTime cnp_interval(CongestionControl control) {
   return control == CongestionControl::DcqcnPaper ? microseconds(50) : microseconds(4);
 }
 
+std::optional<CongestionControl> built_in_control(std::string_view name) {
+  const auto* const found = std::ranges::find(kBuiltIn, name);
+  return found == kBuiltIn.end() ? std::nullopt
+                                 : std::optional(CongestionControl(found - kBuiltIn.begin()));
+}
+
+std::string_view control_name(const PacketOptions& options) {
+  return options.profile ? std::string_view(options.profile->name)
+                         : kBuiltIn.at(static_cast<std::size_t>(options.control));
+}
+
+ControlTraits control_traits(const PacketOptions& options) {
+  if (options.profile) {
+    return options.profile->traits();
+  }
+  return options.control == CongestionControl::None
+             ? ControlTraits{}
+             : ControlTraits{.marks = MarkSignal::Cnps,
+                             .cnp_interval = cnp_interval(options.control)};
+}
+
 void set_control(PacketOptions& options, ControlProfile profile) {
   options.control = CongestionControl::Profile;
   options.profile = std::move(profile);
-  if (std::holds_alternative<DctcpProfile>(options.profile->rules)) {
-    options.ecn = EcnPreset::Dctcp;
-    options.marking.reset();
-  } else if (!uses_marks(options)) {
-    options.ecn = EcnPreset::Off;
-    options.marking.reset();
-  }
+  set_marking(options);
+}
+
+void set_control(PacketOptions& options, CongestionControl built_in) {
+  options.control = built_in;
+  options.profile.reset();
+  set_marking(options);
 }
 
 bool uses_marks(const PacketOptions& options) {
-  return options.profile ? options.profile->dcqcn() != nullptr ||
-                               std::holds_alternative<DctcpProfile>(options.profile->rules)
-                         : options.control != CongestionControl::None;
+  return control_traits(options).marks != MarkSignal::None;
 }
 
 void check_control(const PacketOptions& options) {
@@ -90,8 +152,7 @@ void check_control(const PacketOptions& options) {
     throw ConfigError(fmt::format(
         "congestion control {}: expected its own settings, found others of DCQCN beside it", name));
   }
-  const DcqcnProfile* const dcqcn = options.profile->dcqcn();
-  if (dcqcn != nullptr && dcqcn->cnp_rule == CnpRule::Deferred) {
+  if (options.profile->traits().cnp_rule == CnpRule::Deferred) {
     throw ConfigError(fmt::format(
         "congestion control {}: expected cnp_rule immediate, found deferred, which the packet "
         "engine does not have",
@@ -99,22 +160,18 @@ void check_control(const PacketOptions& options) {
   }
 }
 
-RedProfile red_profile(EcnPreset preset, Bandwidth rate) {
-  switch (preset) {
-    case EcnPreset::Hpcc:
-      return RedProfile{.kmin = Bytes(100'000), .kmax = Bytes(400'000), .pmax = 0.2}.scaled(
-          rate, gigabits_per_second(25));
-    case EcnPreset::Dcqcn:
-      return {.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01};
-    case EcnPreset::Sonic:
-      return {.kmin = mib(1), .kmax = mib(2), .pmax = 0.05};
-    case EcnPreset::Dctcp:
-      return RedProfile{.kmin = Bytes(30'000), .kmax = Bytes(30'000), .pmax = 1.0}.scaled(
-          rate, gigabits_per_second(10));
-    case EcnPreset::Off:
-      break;
+std::vector<std::string_view> ecn_names() {
+  std::vector<std::string_view> names;
+  for (const EcnRow& row : kEcnRows) {
+    names.push_back(row.name);
   }
-  CHECK(false, "no thresholds where nothing is marked");
+  return names;
+}
+
+RedProfile red_profile(EcnPreset preset, Bandwidth rate) {
+  CHECK(preset != EcnPreset::Off, "no thresholds where nothing is marked");
+  const EcnRow& row = kEcnRows.at(static_cast<std::size_t>(preset));
+  return row.per == Bandwidth(0) ? row.red : row.red.scaled(rate, row.per);
 }
 
 std::optional<RedProfile> red_profile(const PacketOptions& options, Bandwidth rate) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "hw/control/control_profile.h"
@@ -41,6 +42,7 @@ enum class EcnPreset : std::uint8_t {
   Dcqcn,  // Zhu et al., SIGCOMM 2015: 5 and 200 kB, 1 %.
   Sonic,  // sonic-buildimage, AZURE_LOSSLESS: 1 and 2 MiB, 5 %.
   Dctcp,  // The same as Hpcc, for DCTCP: all above 30 kB at 10 Gb/s.
+  Nscc,   // ultraethernet/uet-htsim: 30 and 120 kB at 100 Gb/s, 100 %.
 };
 
 // The reaction of a connection's ends to lost packets. None: whoever misses one takes nothing more
@@ -152,9 +154,14 @@ struct PacketOptions {
 // marking, PFC.
 [[nodiscard]] PacketOptions roce_options();
 
-// Sets the control, and the marking that it is meant for: that of DCTCP for DCTCP, none for those
-// that do not look at marks.
+// The control of this name that is built in, if there is one: the others are files.
+[[nodiscard]] std::optional<CongestionControl> built_in_control(std::string_view name);
+[[nodiscard]] std::string_view control_name(const PacketOptions& options);
+// What the control needs of receivers and switches.
+[[nodiscard]] ControlTraits control_traits(const PacketOptions& options);
+// Sets the control, and the marking that it is meant for: none for those that do not look at marks.
 void set_control(PacketOptions& options, ControlProfile profile);
+void set_control(PacketOptions& options, CongestionControl built_in);
 [[nodiscard]] bool uses_marks(const PacketOptions& options);
 
 [[nodiscard]] DcqcnSettings dcqcn_settings(CongestionControl control, Bandwidth line);
@@ -162,6 +169,9 @@ void set_control(PacketOptions& options, ControlProfile profile);
 [[nodiscard]] SimTime cnp_interval(CongestionControl control);
 // Throws ConfigError for a profile that the engine has no place for.
 void check_control(const PacketOptions& options);
+// The names of EcnPreset, in its order.
+[[nodiscard]] std::vector<std::string_view> ecn_names();
+// The thresholds of a preset that marks, at a port of this rate.
 [[nodiscard]] RedProfile red_profile(EcnPreset preset, Bandwidth rate);
 // Returns the profile that marks at a port of this rate, if any does. Throws ConfigError if the
 // marking is a table without this rate.

@@ -30,15 +30,10 @@ class Section {
   ConfigNode node_;
 };
 
-// Takes a control of the profile, or one of these names, which are built in.
+// Takes a control that is built in by its name, or that of the profile.
 void take_control(const ControlProfile& control, const ConfigNode& node, PacketOptions& options) {
-  const std::string name = node.as_string();
-  if (name == "none") {
-    options.control = CongestionControl::None;
-  } else if (name == "dcqcn-nic") {
-    options.control = CongestionControl::DcqcnNic;
-  } else if (name == "dcqcn-paper") {
-    options.control = CongestionControl::DcqcnPaper;
+  if (const auto built_in = built_in_control(node.as_string())) {
+    options.control = *built_in;
   } else {
     options.control = CongestionControl::Profile;
     options.profile = control;

@@ -211,7 +211,7 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
 
 bool PacketSenders::hears_acks() const {
   return fabric_.options().retransmission != Retransmission::None ||
-         (control_ && control_->needs_acks());
+         (control_ && control_->traits().needs_acks());
 }
 
 std::optional<Packet> PacketSenders::on_notice(const Packet& packet, Picoseconds time,
@@ -313,14 +313,10 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
   const bool has_buffer = options.pfc || options.buffer > Bytes(0);
   can_lose_ =
       options.retransmission == Retransmission::None && has_buffer && fabric.has_lossy_lane();
-  if (!options.profile) {
-    sends_cnps_ = options.control != CongestionControl::None;
-    cnp_interval_ = cnp_interval(options.control).picoseconds();
-  } else if (const DcqcnProfile* const dcqcn = options.profile->dcqcn()) {
-    sends_cnps_ = true;
-    cnp_interval_ = dcqcn->cnp_interval.picoseconds();
-  }
-  answers_each_ = options.profile && needs_acks(*options.profile);
+  const ControlTraits traits = control_traits(options);
+  sends_cnps_ = traits.marks == MarkSignal::Cnps;
+  cnp_interval_ = traits.cnp_interval.picoseconds();
+  answers_each_ = traits.needs_acks();
 }
 
 void PacketTargets::add(const PacketPath& path) {

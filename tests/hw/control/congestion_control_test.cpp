@@ -43,8 +43,8 @@ TEST_CASE("DCQCN behind the common type cuts for a CNP, recovers, and narrows it
   DcqcnSettings dcqcn;
   dcqcn.line = kLine;
   dcqcn.additive = Bandwidth(40'000'000);
-  ControlSettings settings = with(dcqcn);
-  settings.dcqcn_window = Bytes(200'000);
+  dcqcn.window = Bytes(200'000);
+  const ControlSettings settings = with(dcqcn);
   SenderControl control(settings);
   REQUIRE(control.window() == Bytes(200'000));
   control.on_cnp(1_us);

@@ -36,7 +36,7 @@ TEST_CASE("the NIC's DCQCN is that of the firmware, with increases for the speed
           "[transport]") {
   const ControlProfile profile = shipped("dcqcn-nic");
   REQUIRE(profile.name == "dcqcn-nic");
-  REQUIRE(profile.dcqcn()->cnp_interval == 4_us);
+  REQUIRE(profile.traits().cnp_interval == 4_us);
   const auto settings = settings_for<DcqcnSettings>("dcqcn-nic");
   REQUIRE(settings.timing == CutTiming::Periodic);
   REQUIRE(settings.g == 5.0 / 1024);
@@ -66,8 +66,8 @@ TEST_CASE("the paper's DCQCN is the default of the settings, whatever the port",
 }
 
 TEST_CASE("of the simulators' DCQCN only SimAI's has a window", "[transport]") {
-  REQUIRE(shipped("dcqcn-hpcc").settings(kPort).dcqcn_window == Bytes(0));
-  REQUIRE(shipped("dcqcn-simai").settings(kPort).dcqcn_window == Bytes(400'000));
+  REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc").window == Bytes(0));
+  REQUIRE(settings_for<DcqcnSettings>("dcqcn-simai").window == Bytes(400'000));
   REQUIRE(settings_for<DcqcnSettings>("dcqcn-hpcc").least == gigabits_per_second(1));
   REQUIRE(settings_for<DcqcnSettings>("dcqcn-simai").rate_timer == 900_us);
   const PortTerms slow{.line = Bandwidth(500'000'000), .base_rtt = 8_us, .packet = Bytes(1106)};
@@ -81,8 +81,20 @@ TEST_CASE("windows follow the port: a round trip at line rate", "[transport]") {
   REQUIRE(settings_for<CreditSettings>("receiver-credit").window == Bytes(600'000));
   REQUIRE(settings_for<TimelySettings>("timely").additive == Bandwidth(400'000'000));
   REQUIRE(settings_for<LineRateSettings>("none").line == kPort.line);
-  REQUIRE(shipped("hpcc").wants_int());
-  REQUIRE(shipped("dctcp").dcqcn() == nullptr);
+}
+
+TEST_CASE("the traits of a control say what it needs of receivers and switches", "[transport]") {
+  REQUIRE(!shipped("none").traits().needs_acks());
+  REQUIRE(shipped("none").traits().marks == MarkSignal::None);
+  REQUIRE(!shipped("dcqcn-nic").traits().needs_acks());
+  REQUIRE(shipped("dcqcn-nic").traits().marks == MarkSignal::Cnps);
+  REQUIRE(shipped("dcqcn-nic").traits().marking.empty());
+  REQUIRE(shipped("dcqcn-simai").traits().packets_for_ack(Bytes(4178)) == 1);
+  REQUIRE(shipped("hpcc").traits().telemetry == IntFormat::Exact);
+  REQUIRE(shipped("timely").traits().packets_for_ack(Bytes(4178)) == 4);
+  REQUIRE(!shipped("dctcp").traits().needs_ack_times);
+  REQUIRE(shipped("dctcp").traits().marking == "dctcp");
+  REQUIRE(shipped("receiver-credit").traits().is_receiver_driven);
 }
 
 TEST_CASE("each shipped control runs at ports of any speed", "[transport]") {
@@ -98,7 +110,7 @@ TEST_CASE("each shipped control runs at ports of any speed", "[transport]") {
     }
     ++files;
   }
-  REQUIRE(files == 10);
+  REQUIRE(files == 11);
 }
 
 }  // namespace trainyard

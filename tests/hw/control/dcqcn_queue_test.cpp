@@ -228,7 +228,7 @@ TEST_CASE("the shipped DCQCN settles after an incast from line rate, where PFC b
     Queue queue({.settings = std::get<DcqcnSettings>(control.rules),
                  .red = profile.ecn->at(line).value(),
                  .flows = flows,
-                 .cnp_interval = profile.control.dcqcn()->cnp_interval,
+                 .cnp_interval = profile.control.traits().cnp_interval,
                  .bound = Bytes(5'000'000)});
     queue.run(20_ms);
     queue.restart();

@@ -79,8 +79,8 @@ PacketOptions combined_options(const char* control, RandomStream& random) {
   return options;
 }
 
-constexpr std::array kControls{"dctcp", "swift",       "hpcc",           "timely",
-                               "none",  "dcqcn-simai", "receiver-credit"};
+constexpr std::array kControls{"dctcp",       "swift",           "hpcc", "timely", "none",
+                               "dcqcn-simai", "receiver-credit", "nscc"};
 
 TEST_CASE("where nothing is lost, retransmission changes nothing under any control", "[combined]") {
   for (const char* const name : kControls) {

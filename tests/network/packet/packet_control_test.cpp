@@ -44,7 +44,7 @@ ControlledRun run_engine_with(const TestFabric& fabric, const Traffic& traffic,
 
 TEST_CASE("with a window every packet and ACK leaves every port when an ordinary simulation says",
           "[control]") {
-  for (const char* const name : {"dctcp", "swift", "hpcc", "timely"}) {
+  for (const char* const name : {"dctcp", "swift", "hpcc", "timely", "nscc"}) {
     for (std::uint64_t seed = 0; seed < cases(60); ++seed) {
       INFO(name << " seed=" << seed);
       RandomStream random(seed, "controlled packets");
@@ -110,7 +110,8 @@ TEST_CASE("a window is filled and never exceeded", "[control]") {
 
 TEST_CASE("one flow gets the line rate, and eta of it with HPCC", "[control]") {
   constexpr std::int64_t kPackets = 2000;
-  for (const char* const name : {"dctcp", "swift", "timely", "hpcc", "dcqcn-simai", "none"}) {
+  for (const char* const name :
+       {"dctcp", "swift", "timely", "hpcc", "dcqcn-simai", "none", "nscc"}) {
     INFO(name);
     const TestFabric fabric = one_switch(2, fabric_link(gigabits_per_second(100), 1_us));
     PacketOptions options = controlled_packets(name);
@@ -127,7 +128,7 @@ TEST_CASE("one flow gets the line rate, and eta of it with HPCC", "[control]") {
         transfer_time(Bytes(engine.wire_of(4096, false)), gigabits_per_second(100));
     const SimTime at_line = full * (kPackets + 1) + 2_us;
     const double share = at_line / SimTime(completions[0].time);
-    if (options.profile->wants_int()) {
+    if (options.profile->traits().telemetry != IntFormat::None) {
       REQUIRE(full == picoseconds((4096 + 82 + 42) * 80));  // INT is on the line.
       REQUIRE(share > 0.945);
       REQUIRE(share < 0.955);
@@ -262,6 +263,24 @@ TEST_CASE("with Swift the round trip stays at its target", "[control]") {
   }
 }
 
+TEST_CASE("with NSCC flows share a link fairly and keep the queueing delay near the target",
+          "[control]") {
+  PacketOptions options{.rates = RateMeaning::Line};
+  set_control(options, shipped_control("nscc"));
+  REQUIRE(options.ecn == EcnPreset::Nscc);
+  for (const std::uint32_t flows : {2U, 8U}) {
+    const SharedLink seen = share_link(flows, options, 20_ms);
+    // Four links of 5 us, two packets and an ACK: the base RTT, which is the target.
+    const double target = 20e-6 + 2 * 0.334e-6 + 2 * 0.007e-6;
+    INFO(flows << " flows: fairness " << seen.fairness << ", use " << seen.use << ", delay "
+               << seen.mean_delay / target << " targets");
+    REQUIRE(seen.fairness > 0.95);
+    REQUIRE(seen.use > 0.999);
+    REQUIRE(seen.mean_delay > 0.5 * target);
+    REQUIRE(seen.mean_delay < 1.25 * target);
+  }
+}
+
 // The first windows of 64 senders make a queue of 6 ms at a target that is slower than they are.
 // Nothing is lost, but timeouts are shorter. ACKs of what was sent again tell no delay, but they do
 // come: so timeouts are not in a row, and no window falls to the least one, behind which a
@@ -369,7 +388,7 @@ TEST_CASE("HPCC is told of each hop what the packet found there", "[control]") {
 TEST_CASE("TIMELY needs an ACK for a segment, controls with a window one for each packet",
           "[control]") {
   const auto packets = [](const char* name) {
-    return packets_per_ack(shipped_control(name), 4178);
+    return shipped_control(name).traits().packets_for_ack(Bytes(4178));
   };
   REQUIRE(packets("timely") == 4);  // 16 KiB.
   REQUIRE(packets("hpcc") == 1);

@@ -98,7 +98,7 @@ TEST_CASE("what a file says of buffers, marks, flow control and packets is taken
 TEST_CASE("controls that ACKs drive and receivers' credits are taken beside any recovery",
           "[transport]") {
   const PacketOptions credits = load_packet_options(kFolder / "credits.yaml", kFolder);
-  REQUIRE(credits.profile->has_credits());
+  REQUIRE(credits.profile->traits().is_receiver_driven);
   REQUIRE(credits.retransmission == Retransmission::SelectiveRepeat);
   REQUIRE(!credits.marking);
   REQUIRE(credits.pfc);
