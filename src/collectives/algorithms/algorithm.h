@@ -56,6 +56,7 @@ enum class ClusterNeed : std::uint8_t {
   ReducingSwitchTrees,  // Switches of the fabric that add up.
   TwoLevels,            // Several servers with several ranks in one of them.
   Grid,                 // Ranks that fill a grid of two or more dimensions (rank_grid.h).
+  FabricGrid,           // The same on a grid fabric, of one or more dimensions.
 };
 
 // In which order channels visit the ranks (placement.h).

@@ -27,12 +27,14 @@ extern const AlgorithmRow kPat;
 extern const AlgorithmRow kNvlsTree;  // NVLS inside, trees between.
 extern const AlgorithmRow kTwoHop;    // alltoall inside the servers, then along the rails.
 extern const AlgorithmRow kDissemination;
+extern const AlgorithmRow kSwing;  // Along the dimensions of a torus, in few steps.
 
 // In the order in which they are listed and tried.
 inline constexpr std::array kAlgorithms{
-    &kRing,      &kTree,  &kHalvingDoubling,   &kPairwise, &kDirect,
-    &kNvls,      &kSharp, &kRecursiveDoubling, &kBruck,    &kHierarchical,
-    &kMultiRing, &kPat,   &kNvlsTree,          &kTwoHop,   &kDissemination,
+    &kRing,     &kTree,         &kHalvingDoubling, &kPairwise,
+    &kDirect,   &kNvls,         &kSharp,           &kRecursiveDoubling,
+    &kBruck,    &kHierarchical, &kMultiRing,       &kPat,
+    &kNvlsTree, &kTwoHop,       &kDissemination,   &kSwing,
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Algorithm algorithm) {

@@ -110,14 +110,21 @@ std::optional<SwitchPlan> plan_levels(const Cluster& cluster, std::string& obsta
   return SwitchPlan{};
 }
 
-std::optional<SwitchPlan> plan_grid(const Cluster& cluster, std::string& obstacle) {
+std::optional<SwitchPlan> plan_grid(const Cluster& cluster, bool on_fabric, std::string& obstacle) {
   SwitchPlan plan;
   plan.grid = rank_grid(cluster, obstacle);
-  if (plan.grid && plan.grid->dimensions.size() < 2) {
+  if (!plan.grid) {
+    return std::nullopt;
+  }
+  if (on_fabric && (!plan.grid->is_fabric || plan.grid->dimensions.empty())) {
+    obstacle = "the ranks are not on the switches of a grid";
+    return std::nullopt;
+  }
+  if (!on_fabric && plan.grid->dimensions.size() < 2) {
     obstacle = "the ranks form a grid of one dimension, which is a ring";
     return std::nullopt;
   }
-  return plan.grid ? std::optional(std::move(plan)) : std::nullopt;
+  return plan;
 }
 
 class TreePlanner {
@@ -246,7 +253,9 @@ std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& r
     case ClusterNeed::TwoLevels:
       return plan_levels(cluster, obstacle);
     case ClusterNeed::Grid:
-      return plan_grid(cluster, obstacle);
+      return plan_grid(cluster, false, obstacle);
+    case ClusterNeed::FabricGrid:
+      return plan_grid(cluster, true, obstacle);
   }
   CHECK(false, "unknown need");
 }

@@ -96,7 +96,8 @@ TEST_CASE("a request that would silently change nothing is refused") {
   REQUIRE_THROWS_WITH(with("all_reduce", {"--algo", "auto,ring"}),
                       "--algo: expected auto alone, or some of ring, tree, halving-doubling, "
                       "pairwise, direct, nvls, sharp, recursive-doubling, bruck, hierarchical, "
-                      "multi-ring, pat, nvls-tree, two-hop, dissemination, found \"auto\"");
+                      "multi-ring, pat, nvls-tree, two-hop, dissemination, swing, found "
+                      "\"auto\"");
 }
 
 TEST_CASE("a barrier has no sizes to choose or to compare") {

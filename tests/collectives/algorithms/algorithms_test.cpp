@@ -47,7 +47,8 @@ TEST_CASE("what each algorithm can do") {
   };
   REQUIRE(
       names(Operation::AllReduce) ==
-      "ring tree halving-doubling nvls sharp recursive-doubling hierarchical multi-ring nvls-tree");
+      "ring tree halving-doubling nvls sharp recursive-doubling hierarchical multi-ring nvls-tree "
+      "swing");
   REQUIRE(names(Operation::AllGather) ==
           "ring halving-doubling nvls recursive-doubling bruck hierarchical multi-ring pat");
   REQUIRE(names(Operation::ReduceScatter) ==
