@@ -165,7 +165,7 @@ std::unique_ptr<Schedule> build_bruck(Operation operation, const ScheduleOptions
   return std::make_unique<BruckExchange>(options);
 }
 
-// Of alltoall, half of the blocks in each round.
+// alltoall sends half of the blocks in each round.
 std::int64_t bruck_chunks(Operation operation, const RankLayout& layout) {
   const std::int64_t ranks = layout.ranks();
   const std::int64_t rounds = std::bit_width(static_cast<std::uint32_t>(ranks - 1));

@@ -26,8 +26,8 @@ namespace trainyard {
 struct SwitchPlan {
   std::vector<NodeId> relays = {};  // Relay i of the schedule is this switch.
   std::vector<AggregationTree> trees = {};
-  std::vector<int> switch_ranks = {};  // Of ReducingSwitches: how many ranks are on each relay.
-  std::optional<RankGrid> grid = {};   // Of Grid.
+  std::vector<int> switch_ranks = {};  // For ReducingSwitches: the ranks on each relay.
+  std::optional<RankGrid> grid = {};   // For Grid.
 };
 
 // Empty for algorithms that need nothing. If the cluster cannot run the algorithm: nothing, and
