@@ -70,7 +70,7 @@ int run(const std::string& what, int radix, Bytes size, bool is_bare, int thread
     const std::size_t ranks = fabric.hosts.size() / 2;
     const std::vector<NodeId> hosts(fabric.hosts.begin(),
                                     fabric.hosts.begin() + static_cast<std::ptrdiff_t>(ranks));
-    simulated = run_to_end(simulator, network, Algorithm::Ring, Operation::AllReduce, hosts, size);
+    simulated = run_to_end(simulator, network, &kRing, Operation::AllReduce, hosts, size);
   } else {
     send_flows(what, fabric.hosts, size, network, counter);
     ready = seconds_of(CLOCK_MONOTONIC);

@@ -66,9 +66,9 @@ int run(const std::string& what, int count) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
   if (what == "ring") {
-    outcome = run_collective(fabric, Algorithm::Ring, Operation::AllReduce, gib(1));
+    outcome = run_collective(fabric, &kRing, Operation::AllReduce, gib(1));
   } else if (what == "alltoall") {
-    outcome = run_collective(fabric, Algorithm::Direct, Operation::AllToAll, mib(64));
+    outcome = run_collective(fabric, &kDirect, Operation::AllToAll, mib(64));
   } else if (what == "maxmin" || what == "maxmin-equal") {
     outcome = run_flows(fabric, static_cast<std::uint64_t>(count), what == "maxmin-equal");
   } else {

@@ -182,13 +182,13 @@ TEST_CASE("an algorithm that is unknown or cannot do the operation is refused") 
                              "--algo: expected auto alone, or some of ring, tree, "
                              "halving-doubling, pairwise, direct, nvls, sharp, recursive-doubling, "
                              "bruck, hierarchical, multi-ring, pat, nvls-tree, two-hop, "
-                             "dissemination, found \"rign\"; did "
+                             "dissemination, swing, found \"rign\"; did "
                              "you mean \"ring\"?");
   require_collective_mistake(
       {"--algo", "ring,pairwise"},
       "--algo: expected an algorithm that can do all_reduce (ring, tree, "
       "halving-doubling, nvls, sharp, recursive-doubling, hierarchical, multi-ring, "
-      "nvls-tree), found \"pairwise\"");
+      "nvls-tree, swing), found \"pairwise\"");
   require_collective_mistake({"--algo", "ring,ring"},
                              "--algo: expected every algorithm once, found \"ring,ring\"");
 }

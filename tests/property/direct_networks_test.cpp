@@ -51,7 +51,7 @@ TEST_CASE("a ring on a ring of chips runs at the rate of a link") {
   const Cluster cluster = cluster_of(8, 0, "template: ring, shape: [8], link: ICI-v4, attach: gpu");
   const Bytes size = gib(1);
   const CollectiveResult result =
-      run_collective(cluster, {.algorithm = Algorithm::Ring, .size = size, .channels = 1});
+      run_collective(cluster, {.algorithm = &kRing, .size = size, .channels = 1});
   const SimTime bound = transfer_time(Bytes(size.count() / 8 * 14), gigabytes_per_second(45));
   REQUIRE(result.time >= bound);
   REQUIRE(result.time / bound < 1.01);

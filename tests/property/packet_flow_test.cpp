@@ -50,7 +50,7 @@ Cluster dgx(int nodes) {
 
 SimTime time_of(const Cluster& cluster, Operation operation, int channels, Fidelity fidelity) {
   return run_collective(cluster, {.operation = operation,
-                                  .algorithm = Algorithm::Ring,
+                                  .algorithm = &kRing,
                                   .size = 64_MiB,
                                   .channels = channels,
                                   .fidelity = fidelity})

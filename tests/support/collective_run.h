@@ -28,7 +28,7 @@ struct CollectiveRun {
 [[nodiscard]] SimTime naive_finish(const TestFabric& fabric, const Schedule& schedule, Bytes size);
 
 struct FlatCollective {
-  Algorithm algorithm = Algorithm::Ring;
+  Algorithm algorithm = &kRing;
   Operation operation = Operation::AllReduce;
   int ranks = 2;
   int channels = 1;

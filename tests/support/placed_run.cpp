@@ -21,12 +21,7 @@ PlacedRun run_placed(const Cluster& cluster, const PlacedJob& job) {
   Routing routing(cluster.topology, cluster.routing);
   const Placement placement = place(cluster, routing, job.algorithm, job.channels);
   const auto schedule = make_schedule(job.algorithm, job.operation,
-                                      {.layout = placement.layout,
-                                       .root = RankId(job.root),
-                                       .pieces = job.pieces,
-                                       .trees = placement.trees,
-                                       .dimensions = placement.dimensions,
-                                       .rotate_dimensions = placement.rotate_dimensions});
+                                      schedule_options(placement, RankId(job.root), job.pieces));
   Simulator simulator;
   const auto network = make_network(Fidelity::Flow, simulator, routing);
   Executor executor(simulator, *network, *schedule, placement.nodes, job.size);

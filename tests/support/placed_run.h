@@ -17,7 +17,7 @@ namespace trainyard {
 [[nodiscard]] Cluster shipped_cluster(const std::string& name, const ClusterOverrides& overrides);
 
 struct PlacedJob {
-  Algorithm algorithm = Algorithm::Ring;
+  Algorithm algorithm = &kRing;
   Operation operation = Operation::AllReduce;
   Bytes size{};
   int pieces = 1;

@@ -125,8 +125,7 @@ void add_comparison(const CollectiveRequest& request, const CollectiveInputs& in
 // What was assumed or left out, and options that changed nothing.
 void add_request_notes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                        std::vector<std::string>& notes) {
-  const bool has_nvls =
-      std::ranges::find(inputs.algorithms, Algorithm::Nvls) != inputs.algorithms.end();
+  const bool has_nvls = std::ranges::find(inputs.algorithms, &kNvls) != inputs.algorithms.end();
   const bool in_nccl =
       request.operation != Operation::Barrier && request.operation != Operation::AllToAllV;
   notes.push_back(fmt::format(
@@ -148,9 +147,7 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
     notes.push_back("one rank: nothing crosses a link");
   }
   for (const Algorithm algorithm : inputs.algorithms) {
-    // A ring repeats its steps for each piece.
-    const bool cuts = algorithm == Algorithm::Ring || has_pipeline(algorithm, request.operation);
-    if (request.piece && !cuts) {
+    if (request.piece && algorithm->stages == nullptr) {
       notes.push_back(
           fmt::format("--chunk did not influence {}: it has no pipeline", to_string(algorithm)));
     }

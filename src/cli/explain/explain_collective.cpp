@@ -137,9 +137,9 @@ std::vector<LinkTraffic> plain_traffic(const Cluster& cluster, const CollectiveJ
 // NVLS and NVLSTree use NVSwitches as the plain algorithms of these names do.
 std::optional<Algorithm> multicast_algorithm(const std::optional<nccl::CallPlan>& call) {
   if (call && call->algorithm == nccl::Algorithm::Nvls) {
-    return Algorithm::Nvls;
+    return &kNvls;
   }
-  return call && call->algorithm == nccl::Algorithm::NvlsTree ? std::optional(Algorithm::NvlsTree)
+  return call && call->algorithm == nccl::Algorithm::NvlsTree ? std::optional(&kNvlsTree)
                                                               : std::nullopt;
 }
 

@@ -158,14 +158,25 @@ class BruckExchange final : public BruckSchedule {
   std::uint32_t half_;
 };
 
-}  // namespace
-
-std::unique_ptr<Schedule> bruck_schedule(Operation operation, const ScheduleOptions& options) {
+std::unique_ptr<Schedule> build_bruck(Operation operation, const ScheduleOptions& options) {
   if (operation == Operation::AllGather) {
     return std::make_unique<BruckGather>(options);
   }
-  CHECK(operation == Operation::AllToAll, "bruck does all_gather and alltoall alone");
   return std::make_unique<BruckExchange>(options);
 }
+
+// alltoall sends half of the blocks in each round.
+std::int64_t bruck_chunks(Operation operation, const RankLayout& layout) {
+  const std::int64_t ranks = layout.ranks();
+  const std::int64_t rounds = std::bit_width(static_cast<std::uint32_t>(ranks - 1));
+  return operation == Operation::AllGather ? 2 : std::max(ranks, ranks / 2 * rounds);
+}
+
+}  // namespace
+
+constexpr AlgorithmRow kBruck{.name = "bruck",
+                              .operations = {Operation::AllGather, Operation::AllToAll},
+                              .build = build_bruck,
+                              .chunks = bruck_chunks};
 
 }  // namespace trainyard

@@ -203,27 +203,54 @@ class Star final : public Schedule {
   bool scatters_;
 };
 
+bool exchanges(Operation operation) {
+  return operation == Operation::AllToAll || operation == Operation::AllToAllV;
+}
+
+std::unique_ptr<Schedule> build_exchange(Operation operation, const ScheduleOptions& options,
+                                         bool in_rounds) {
+  if (operation == Operation::AllToAllV) {
+    return std::make_unique<AllToAllV>(options, in_rounds);
+  }
+  return std::make_unique<AllToAll>(options, in_rounds);
+}
+
+std::unique_ptr<Schedule> build_pairwise(Operation operation, const ScheduleOptions& options) {
+  return build_exchange(operation, options, true);
+}
+
+std::unique_ptr<Schedule> build_direct(Operation operation, const ScheduleOptions& options) {
+  if (exchanges(operation)) {
+    return build_exchange(operation, options, false);
+  }
+  if (operation == Operation::SendReceive) {
+    return std::make_unique<Shift>(options);
+  }
+  return std::make_unique<Star>(operation, options);
+}
+
+std::int64_t direct_partners(Operation operation, const RankLayout& layout) {
+  return exchanges(operation) ? layout.ranks() : 4;
+}
+
+std::int64_t direct_chunks(Operation operation, const RankLayout& layout) {
+  return exchanges(operation) ? layout.ranks() : 1;
+}
+
 }  // namespace
 
-std::unique_ptr<Schedule> pairwise_schedule(Operation operation, const ScheduleOptions& options) {
-  if (operation == Operation::AllToAllV) {
-    return std::make_unique<AllToAllV>(options, true);
-  }
-  CHECK(operation == Operation::AllToAll, "pairwise exchange does alltoall and alltoallv alone");
-  return std::make_unique<AllToAll>(options, true);
-}
+constexpr AlgorithmRow kPairwise{.name = "pairwise",
+                                 .operations = {Operation::AllToAll, Operation::AllToAllV},
+                                 .build = build_pairwise,
+                                 .partners = direct_partners,
+                                 .chunks = direct_chunks};
 
-std::unique_ptr<Schedule> direct_schedule(Operation operation, const ScheduleOptions& options) {
-  switch (operation) {
-    case Operation::AllToAll:
-      return std::make_unique<AllToAll>(options, false);
-    case Operation::AllToAllV:
-      return std::make_unique<AllToAllV>(options, false);
-    case Operation::SendReceive:
-      return std::make_unique<Shift>(options);
-    default:
-      return std::make_unique<Star>(operation, options);
-  }
-}
+constexpr AlgorithmRow kDirect{
+    .name = "direct",
+    .operations = {Operation::AllToAll, Operation::AllToAllV, Operation::SendReceive,
+                   Operation::Scatter, Operation::Gather},
+    .build = build_direct,
+    .partners = direct_partners,
+    .chunks = direct_chunks};
 
 }  // namespace trainyard

@@ -63,10 +63,10 @@ class Dissemination final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> dissemination_schedule(Operation operation,
-                                                 const ScheduleOptions& options) {
-  CHECK(operation == Operation::Barrier, "dissemination does barrier alone");
-  return std::make_unique<Dissemination>(options);
-}
+constexpr AlgorithmRow kDissemination{
+    .name = "dissemination",
+    .operations = {Operation::Barrier},
+    .build = [](Operation /*operation*/, const ScheduleOptions& options)
+        -> std::unique_ptr<Schedule> { return std::make_unique<Dissemination>(options); }};
 
 }  // namespace trainyard

@@ -30,9 +30,10 @@ namespace {
 
 class HalvingDoubling final : public Schedule {
  public:
-  HalvingDoubling(Algorithm algorithm, Operation operation, const ScheduleOptions& options)
-      : Schedule(shape_of(algorithm, operation, options)),
-        whole_(algorithm == Algorithm::RecursiveDoubling && operation == Operation::AllReduce),
+  HalvingDoubling(std::string_view name, bool whole, Operation operation,
+                  const ScheduleOptions& options)
+      : Schedule(shape_of(name, operation, options)),
+        whole_(whole && operation == Operation::AllReduce),
         ranks_(static_cast<std::uint32_t>(options.layout.ranks())),
         active_(std::bit_floor(ranks_)),
         idle_(ranks_ - active_),
@@ -73,13 +74,13 @@ class HalvingDoubling final : public Schedule {
   }
 
  private:
-  static ScheduleShape shape_of(Algorithm algorithm, Operation operation,
+  static ScheduleShape shape_of(std::string_view name, Operation operation,
                                 const ScheduleOptions& options) {
     const auto ranks = static_cast<std::uint32_t>(options.layout.ranks());
     const auto channels = static_cast<std::uint32_t>(options.layout.channels());
     const auto rounds = static_cast<std::uint32_t>(std::bit_width(std::bit_floor(ranks)) - 1);
     return {.operation = operation,
-            .algorithm = std::string(to_string(algorithm)),
+            .algorithm = std::string(name),
             .ranks = options.layout.ranks(),
             .channels = options.layout.channels(),
             .root = options.root,
@@ -174,14 +175,18 @@ class HalvingDoubling final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> halving_doubling_schedule(Operation operation,
-                                                    const ScheduleOptions& options) {
-  return std::make_unique<HalvingDoubling>(Algorithm::HalvingDoubling, operation, options);
-}
+constexpr AlgorithmRow kHalvingDoubling{
+    .name = "halving-doubling",
+    .operations = {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter},
+    .build = [](Operation operation, const ScheduleOptions& options) -> std::unique_ptr<Schedule> {
+      return std::make_unique<HalvingDoubling>("halving-doubling", false, operation, options);
+    }};
 
-std::unique_ptr<Schedule> recursive_doubling_schedule(Operation operation,
-                                                      const ScheduleOptions& options) {
-  return std::make_unique<HalvingDoubling>(Algorithm::RecursiveDoubling, operation, options);
-}
+constexpr AlgorithmRow kRecursiveDoubling{
+    .name = "recursive-doubling",
+    .operations = {Operation::AllReduce, Operation::AllGather},
+    .build = [](Operation operation, const ScheduleOptions& options) -> std::unique_ptr<Schedule> {
+      return std::make_unique<HalvingDoubling>("recursive-doubling", true, operation, options);
+    }};
 
 }  // namespace trainyard

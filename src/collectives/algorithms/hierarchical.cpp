@@ -28,8 +28,7 @@ namespace trainyard {
 namespace {
 
 Algorithm between_nodes(int nodes) {
-  return std::has_single_bit(static_cast<unsigned>(nodes)) ? Algorithm::HalvingDoubling
-                                                           : Algorithm::Ring;
+  return std::has_single_bit(static_cast<unsigned>(nodes)) ? &kHalvingDoubling : &kRing;
 }
 
 std::uint32_t least_ranks(const RankLayout& layout) {
@@ -277,9 +276,15 @@ class Hierarchical final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> hierarchical_schedule(Operation operation,
-                                                const ScheduleOptions& options) {
-  return std::make_unique<Hierarchical>(operation, options);
-}
+constexpr AlgorithmRow kHierarchical{
+    .name = "hierarchical",
+    .operations = {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter},
+    .build = build_schedule<Hierarchical>,
+    .need = ClusterNeed::TwoLevels,
+    // Both directions of every pair in a server, and those between servers.
+    .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
+      return 2 * layout.most_ranks_per_node() +
+             std::bit_width(static_cast<std::uint32_t>(layout.ranks())) + 1;
+    }};
 
 }  // namespace trainyard

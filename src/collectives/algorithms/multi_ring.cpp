@@ -206,8 +206,10 @@ class MultiRing final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> multi_ring_schedule(Operation operation, const ScheduleOptions& options) {
-  return std::make_unique<MultiRing>(operation, options);
-}
+constexpr AlgorithmRow kMultiRing{
+    .name = "multi-ring",
+    .operations = {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter},
+    .build = build_schedule<MultiRing>,
+    .need = ClusterNeed::Grid};
 
 }  // namespace trainyard

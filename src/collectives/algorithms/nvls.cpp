@@ -114,9 +114,7 @@ class NvlsBuilder {
   std::vector<RankId> heads_;
 };
 
-}  // namespace
-
-std::unique_ptr<Schedule> nvls_schedule(Operation operation, const ScheduleOptions& options) {
+std::unique_ptr<Schedule> build_nvls(Operation operation, const ScheduleOptions& options) {
   const NvlsBuilder channel(operation, options);
   const auto channels = static_cast<std::uint32_t>(options.layout.channels());
   PiecewiseBuilder builder({.operation = operation,
@@ -133,5 +131,17 @@ std::unique_ptr<Schedule> nvls_schedule(Operation operation, const ScheduleOptio
   }
   return std::move(builder).build();
 }
+
+}  // namespace
+
+constexpr AlgorithmRow kNvls{
+    .name = "nvls",
+    .operations = {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter,
+                   Operation::Broadcast, Operation::Reduce},
+    .build = build_nvls,
+    .need = ClusterNeed::OneReducingSwitch,
+    .stages = [](Operation operation, const RankLayout& /*layout*/) -> std::int64_t {
+      return operation == Operation::AllReduce ? 2 : 1;  // To the switch and back.
+    }};
 
 }  // namespace trainyard

@@ -17,6 +17,7 @@
 //   2 (t(S) + t(S/g) + a + b) + 2 (t(S/g) + c).
 // NCCL's NVLS_TREE (src/device/all_reduce.h); the trees are those of Sanders, Speck, Traeff (2009).
 #include <algorithm>
+#include <bit>
 
 #include "collectives/algorithms/algorithms.h"
 #include "collectives/schedule/piecewise.h"
@@ -165,10 +166,7 @@ class NvlsTreeBuilder {
   std::vector<Edge> sends_down_;
 };
 
-}  // namespace
-
-std::unique_ptr<Schedule> nvls_tree_schedule(Operation operation, const ScheduleOptions& options) {
-  CHECK(operation == Operation::AllReduce, "nvls-tree does all_reduce alone");
+std::unique_ptr<Schedule> build_nvls_tree(Operation operation, const ScheduleOptions& options) {
   const RankLayout& layout = options.layout;
   const auto channels = static_cast<std::uint32_t>(layout.channels());
   const auto heads = static_cast<std::uint32_t>(layout.least_ranks_per_node());
@@ -186,5 +184,21 @@ std::unique_ptr<Schedule> nvls_tree_schedule(Operation operation, const Schedule
   }
   return std::move(builder).build();
 }
+
+}  // namespace
+
+constexpr AlgorithmRow kNvlsTree{
+    .name = "nvls-tree",
+    .operations = {Operation::AllReduce},
+    .build = build_nvls_tree,
+    .need = ClusterNeed::ReducingSwitches,
+    // To the switch and the heads, up and down a tree, and back.
+    .stages = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
+      return 2 + 2 * std::bit_width(static_cast<unsigned>(layout.nodes() - 1)) + 2;
+    },
+    // Two each way with the switch, and both directions of an edge.
+    .partners = [](Operation /*operation*/, const RankLayout& /*layout*/) -> std::int64_t {
+      return 6;
+    }};
 
 }  // namespace trainyard

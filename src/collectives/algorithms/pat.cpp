@@ -204,8 +204,8 @@ std::vector<PatEvent> pat_events(std::uint32_t ranks, std::uint32_t aggregation)
   return PatOrder(ranks, aggregation).events();
 }
 
-std::unique_ptr<Schedule> pat_schedule(Operation operation, const ScheduleOptions& options) {
-  return std::make_unique<PatSchedule>(operation, options);
-}
+constexpr AlgorithmRow kPat{.name = "pat",
+                            .operations = {Operation::AllGather, Operation::ReduceScatter},
+                            .build = build_schedule<PatSchedule>};
 
 }  // namespace trainyard

@@ -176,13 +176,27 @@ class Chain final : public RingSchedule {
   std::vector<std::uint32_t> root_positions_;  // By channel.
 };
 
-}  // namespace
+bool is_chain(Operation operation) {
+  return operation == Operation::Broadcast || operation == Operation::Reduce;
+}
 
-std::unique_ptr<Schedule> ring_schedule(Operation operation, const ScheduleOptions& options) {
-  if (operation == Operation::Broadcast || operation == Operation::Reduce) {
+std::unique_ptr<Schedule> build_ring(Operation operation, const ScheduleOptions& options) {
+  if (is_chain(operation)) {
     return std::make_unique<Chain>(operation, options);
   }
   return std::make_unique<RingOfBlocks>(operation, options);
 }
+
+}  // namespace
+
+constexpr AlgorithmRow kRing{
+    .name = "ring",
+    .operations = {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter,
+                   Operation::Broadcast, Operation::Reduce},
+    .build = build_ring,
+    .order = ChannelOrder::Walk,
+    .stages = [](Operation operation, const RankLayout& layout) -> std::int64_t {
+      return is_chain(operation) ? layout.ranks() - 1 : 0;
+    }};
 
 }  // namespace trainyard

@@ -173,10 +173,7 @@ class SharpBuilder {
   std::vector<std::vector<Step>> gather_;   // By rank.
 };
 
-}  // namespace
-
-std::unique_ptr<Schedule> sharp_schedule(Operation operation, const ScheduleOptions& options) {
-  CHECK(operation == Operation::AllReduce, "sharp does all_reduce alone");
+std::unique_ptr<Schedule> build_sharp(Operation operation, const ScheduleOptions& options) {
   const std::vector<AggregationTree> trees =
       options.trees.empty() ? one_switch(options.layout) : options.trees;
   for (const AggregationTree& tree : trees) {
@@ -199,5 +196,20 @@ std::unique_ptr<Schedule> sharp_schedule(Operation operation, const ScheduleOpti
   }
   return std::move(builder).build();
 }
+
+}  // namespace
+
+constexpr AlgorithmRow kSharp{
+    .name = "sharp",
+    .operations = {Operation::AllReduce},
+    .build = build_sharp,
+    .need = ClusterNeed::ReducingSwitchTrees,
+    .stages = [](Operation /*operation*/, const RankLayout& /*layout*/) -> std::int64_t {
+      return 4;  // To the heads, to the switches, and back.
+    },
+    // Both directions of every pair in a server and of its switch.
+    .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
+      return 2 * layout.most_ranks_per_node() + 2;
+    }};
 
 }  // namespace trainyard

@@ -220,9 +220,14 @@ class TreeSchedule final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> tree_schedule(Operation operation, const ScheduleOptions& options) {
-  return std::make_unique<TreeSchedule>(operation, options);
-}
+constexpr AlgorithmRow kTree{
+    .name = "tree",
+    .operations = {Operation::AllReduce, Operation::Broadcast, Operation::Reduce},
+    .build = build_schedule<TreeSchedule>,
+    .order = ChannelOrder::Rings,
+    .stages = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
+      return tree_depth(layout);
+    }};
 
 int tree_depth(const RankLayout& layout) {
   const bool single = is_flat(layout);

@@ -214,9 +214,19 @@ class TwoHop final : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> two_hop_schedule(Operation operation, const ScheduleOptions& options) {
-  CHECK(operation == Operation::AllToAll, "two-hop does alltoall alone");
-  return std::make_unique<TwoHop>(options);
-}
+constexpr AlgorithmRow kTwoHop{
+    .name = "two-hop",
+    .operations = {Operation::AllToAll},
+    .build = [](Operation /*operation*/, const ScheduleOptions& options)
+        -> std::unique_ptr<Schedule> { return std::make_unique<TwoHop>(options); },
+    .need = ClusterNeed::TwoLevels,
+    // Its server, and the ranks of its class in the others.
+    .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
+      const std::int64_t locals = layout.most_ranks_per_node();
+      return locals + layout.nodes() * (locals / layout.least_ranks_per_node() + 1);
+    },
+    .chunks = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
+      return std::int64_t{2} * layout.ranks();
+    }};
 
 }  // namespace trainyard

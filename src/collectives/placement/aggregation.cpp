@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "collectives/placement/rank_grid.h"
+#include "sim/check.h"
 
 namespace trainyard {
 
@@ -68,7 +68,7 @@ std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& obstacl
     obstacle = *reason;
     return std::nullopt;
   }
-  return SwitchPlan{.relays = switches, .trees = {}};
+  return SwitchPlan{.relays = switches};
 }
 
 std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& obstacle) {
@@ -98,22 +98,33 @@ std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& ob
   return plan;
 }
 
-// Why the ranks of the cluster do not form the levels or dimensions of the algorithm.
-std::optional<std::string> missing_level(const Cluster& cluster, Algorithm algorithm) {
-  if (algorithm == Algorithm::MultiRing) {
-    std::string obstacle;
-    return rank_grid(cluster, obstacle) ? std::nullopt : std::optional(obstacle);
-  }
-  if (algorithm != Algorithm::Hierarchical && algorithm != Algorithm::TwoHop) {
+std::optional<SwitchPlan> plan_levels(const Cluster& cluster, std::string& obstacle) {
+  if (cluster.server_gpus.size() < 2) {
+    obstacle = "one server is one level";
     return std::nullopt;
   }
-  if (cluster.server_gpus.size() < 2) {
-    return "one server is one level";
-  }
   if (std::ranges::max(cluster.server_gpus) < 2) {
-    return "servers of one rank are one level";
+    obstacle = "servers of one rank are one level";
+    return std::nullopt;
   }
-  return std::nullopt;
+  return SwitchPlan{};
+}
+
+std::optional<SwitchPlan> plan_grid(const Cluster& cluster, bool on_fabric, std::string& obstacle) {
+  SwitchPlan plan;
+  plan.grid = rank_grid(cluster, obstacle);
+  if (!plan.grid) {
+    return std::nullopt;
+  }
+  if (on_fabric && (!plan.grid->is_fabric || plan.grid->dimensions.empty())) {
+    obstacle = "the ranks are not on the switches of a grid";
+    return std::nullopt;
+  }
+  if (!on_fabric && plan.grid->dimensions.size() < 2) {
+    obstacle = "the ranks form a grid of one dimension, which is a ring";
+    return std::nullopt;
+  }
+  return plan;
 }
 
 class TreePlanner {
@@ -122,6 +133,10 @@ class TreePlanner {
       : cluster_(cluster), routing_(routing) {}
 
   std::optional<SwitchPlan> plan(std::string& obstacle) {
+    if (cluster_.server_gpus.size() < 2) {
+      obstacle = "one server does not use the switches of the fabric";
+      return std::nullopt;
+    }
     find_nics();
     std::size_t trees = 0;
     for (const std::vector<Nic>& nics : nics_) {
@@ -226,24 +241,23 @@ class TreePlanner {
 
 std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& routing,
                                         Algorithm algorithm, std::string& obstacle) {
-  if (auto reason = missing_level(cluster, algorithm)) {
-    obstacle = std::move(*reason);
-    return std::nullopt;
+  switch (algorithm->need) {
+    case ClusterNeed::Nothing:
+      return SwitchPlan{};
+    case ClusterNeed::OneReducingSwitch:
+      return plan_nvls(cluster, obstacle);
+    case ClusterNeed::ReducingSwitches:
+      return plan_nvls_tree(cluster, obstacle);
+    case ClusterNeed::ReducingSwitchTrees:
+      return TreePlanner(cluster, routing).plan(obstacle);
+    case ClusterNeed::TwoLevels:
+      return plan_levels(cluster, obstacle);
+    case ClusterNeed::Grid:
+      return plan_grid(cluster, false, obstacle);
+    case ClusterNeed::FabricGrid:
+      return plan_grid(cluster, true, obstacle);
   }
-  if (algorithm == Algorithm::Nvls) {
-    return plan_nvls(cluster, obstacle);
-  }
-  if (algorithm == Algorithm::NvlsTree) {
-    return plan_nvls_tree(cluster, obstacle);
-  }
-  if (algorithm != Algorithm::Sharp) {
-    return SwitchPlan{};
-  }
-  if (cluster.server_gpus.size() < 2) {
-    obstacle = "one server does not use the switches of the fabric";
-    return std::nullopt;
-  }
-  return TreePlanner(cluster, routing).plan(obstacle);
+  CHECK(false, "unknown need");
 }
 
 std::optional<std::string> obstacle_to(const Cluster& cluster, const Routing& routing,

@@ -296,21 +296,17 @@ RankLayout layout_by_switch(const std::vector<int>& switch_ranks, std::optional<
 }
 
 // A grid fabric has a channel for each dimension and way, which use all its links at once.
-void lay_out_dimensions(const Cluster& cluster, std::optional<int> channels, Placement& placement) {
-  std::string obstacle;
-  const std::optional<RankGrid> grid = rank_grid(cluster, obstacle);
-  CHECK(grid, "a grid that was planned is not there");
-  placement.dimensions = grid->dimensions;
-  placement.rotate_dimensions = grid->is_fabric;
-  if (grid->is_fabric) {
-    placement.layout =
-        flat_layout(static_cast<int>(cluster.gpus.size()),
-                    channels.value_or(2 * static_cast<int>(grid->dimensions.size())));
+void lay_out_dimensions(const RankGrid& grid, std::optional<int> channels, Placement& placement) {
+  placement.dimensions = grid.dimensions;
+  placement.rotate_dimensions = grid.is_fabric;
+  if (grid.is_fabric) {
+    placement.layout = flat_layout(static_cast<int>(placement.nodes.size()),
+                                   channels.value_or(2 * static_cast<int>(grid.dimensions.size())));
   }
 }
 
-void add_switches(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
-                  std::optional<int> channels, Placement& placement) {
+void add_plan(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
+              std::optional<int> channels, Placement& placement) {
   std::string obstacle;
   std::optional<SwitchPlan> plan = plan_switches(cluster, routing, algorithm, obstacle);
   if (!plan) {
@@ -322,6 +318,9 @@ void add_switches(const Cluster& cluster, const Routing& routing, Algorithm algo
   if (!plan->switch_ranks.empty()) {
     placement.layout = layout_by_switch(plan->switch_ranks, channels);
   }
+  if (plan->grid) {
+    lay_out_dimensions(*plan->grid, channels, placement);
+  }
 }
 
 }  // namespace
@@ -330,7 +329,7 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
                 std::optional<int> channels) {
   Placement placement;
   placement.nodes = cluster.gpus;
-  if (algorithm == Algorithm::Ring && lay_out_grid(cluster, channels, placement)) {
+  if (algorithm->order == ChannelOrder::Walk && lay_out_grid(cluster, channels, placement)) {
     return placement;
   }
   RankLayout& layout = placement.layout;
@@ -338,15 +337,12 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
   layout.node_kinds = kinds.of_server;
   const int nodes = layout.nodes();
   layout.alternate = nodes > 1 && nodes % 2 == 0;
-  if (algorithm != Algorithm::Ring && algorithm != Algorithm::Tree) {
+  if (algorithm->order == ChannelOrder::Natural) {
     for (const ServerShape& kind : kinds.all) {
       layout.kinds.emplace_back(static_cast<std::size_t>(channels.value_or(1)),
                                 natural_order(kind.gpus));
     }
-    add_switches(cluster, routing, algorithm, channels, placement);
-    if (algorithm == Algorithm::MultiRing) {
-      lay_out_dimensions(cluster, channels, placement);
-    }
+    add_plan(cluster, routing, algorithm, channels, placement);
     return placement;
   }
   std::vector<ServerRings> rings;
@@ -366,6 +362,15 @@ Placement place(const Cluster& cluster, const Routing& routing, Algorithm algori
     lay_out_servers(kinds.all, rings, channels, layout);
   }
   return placement;
+}
+
+ScheduleOptions schedule_options(const Placement& placement, RankId root, int pieces) {
+  return {.layout = placement.layout,
+          .root = root,
+          .pieces = pieces,
+          .trees = placement.trees,
+          .dimensions = placement.dimensions,
+          .rotate_dimensions = placement.rotate_dimensions};
 }
 
 }  // namespace trainyard

@@ -10,11 +10,12 @@
 //   Nodes may differ; each kind has rings and cuts of its own (docs/models/collectives.md).
 // - GPUs that hang off the switches of a grid, without NICs: rings from neighbour to neighbour, one
 //   channel each way.
-// - multi-ring: the dimensions of rank_grid.h; on a grid fabric a channel for each dimension and
-// way.
-// - nvls-tree: the ranks of an NVSwitch are a node, and two channels use both trees.
-// Algorithms other than these use every link from one channel. Those that add up in the network
-// also get switches as relays (aggregation.h).
+// - Algorithms of a grid: the dimensions of rank_grid.h; on a grid fabric a channel for each
+//   dimension and direction.
+// - Algorithms of several NVSwitches: the ranks of an NVSwitch are a node, and two channels use
+//   both trees.
+// The row of an algorithm (algorithm.h) says which of these it is. Others use every link from one
+// channel. Those that add up in the network also get switches as relays (aggregation.h).
 #pragma once
 
 #include <optional>
@@ -32,7 +33,7 @@ struct Placement {
   RankLayout layout;
   std::vector<NodeId> nodes;  // By rank, then by relay.
   std::vector<AggregationTree> trees;
-  std::vector<int> dimensions;  // Of multi-ring; see ScheduleOptions.
+  std::vector<int> dimensions;  // See ScheduleOptions.
   bool rotate_dimensions = false;
   // What a user should know, such as a mesh that has no ring.
   std::vector<std::string> remarks;
@@ -41,5 +42,8 @@ struct Placement {
 // `channels` overrides the number of channels. Throws ConfigError where obstacle_to() has one.
 [[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
                               std::optional<int> channels);
+
+// What make_schedule() needs of a placement.
+[[nodiscard]] ScheduleOptions schedule_options(const Placement& placement, RankId root, int pieces);
 
 }  // namespace trainyard

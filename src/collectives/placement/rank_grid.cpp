@@ -72,9 +72,6 @@ std::optional<int> place_in_grid(const Topology& topology, const FabricShape& gr
 std::optional<RankGrid> rank_grid(const Cluster& cluster, std::string& obstacle) {
   std::string reason;
   RankGrid grid = is_on_grid(cluster) ? fabric_grid(cluster, reason) : server_grid(cluster, reason);
-  if (reason.empty() && grid.dimensions.size() < 2) {
-    reason = "the ranks form a grid of one dimension, which is a ring";
-  }
   if (!reason.empty()) {
     obstacle = reason;
     return std::nullopt;

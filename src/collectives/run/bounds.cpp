@@ -40,8 +40,10 @@ CollectiveBounds::CollectiveBounds(const Cluster& cluster, Operation operation, 
       ranks_(static_cast<int>(cluster.gpus.size())),
       matrix_(matrix) {
   const Routing routing(cluster.topology, cluster.routing);
-  for (const Algorithm algorithm : {Algorithm::Nvls, Algorithm::NvlsTree, Algorithm::Sharp}) {
-    adds_in_network_ = adds_in_network_ || !obstacle_to(cluster, routing, algorithm);
+  for (const Algorithm algorithm : kAlgorithms) {
+    std::string obstacle;
+    const auto plan = plan_switches(cluster, routing, algorithm, obstacle);
+    adds_in_network_ = adds_in_network_ || (plan && !plan->relays.empty());
   }
   add_groups(cluster);
   latency_ = farthest(cluster);

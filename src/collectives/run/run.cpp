@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "collectives/placement/placement.h"
@@ -41,61 +40,21 @@ int pieces_of(const CollectiveJob& job, const RankLayout& layout) {
   return std::max(1, static_cast<int>(pieces));
 }
 
-bool exchanges(Operation operation) {
-  return operation == Operation::AllToAll || operation == Operation::AllToAllV;
-}
-
-// Connections of a rank on a channel, at most.
-std::int64_t partners_of(const CollectiveJob& job, const RankLayout& layout) {
-  const std::int64_t ranks = layout.ranks();
-  const std::int64_t locals = layout.most_ranks_per_node();
-  const std::int64_t rounds = std::bit_width(static_cast<std::uint32_t>(layout.ranks()));
-  switch (job.algorithm) {
-    case Algorithm::Pairwise:
-    case Algorithm::Direct:
-      return exchanges(job.operation) ? ranks : 4;
-    case Algorithm::TwoHop:  // Its server, and the ranks of its class in the others.
-      return locals + layout.nodes() * (locals / layout.least_ranks_per_node() + 1);
-    case Algorithm::Sharp:  // Both ways of every pair in a server and of its switch.
-      return 2 * locals + 2;
-    case Algorithm::Hierarchical:  // The same, and those between servers.
-      return 2 * locals + rounds + 1;
-    case Algorithm::NvlsTree:  // Two each way with the switch, and both ways of an edge.
-      return 6;
-    default:  // A partner for each round; both ways of a tree or a switch.
-      return std::max<std::int64_t>(4, rounds);
-  }
-}
-
-// Entries of the chunks of a rank on a channel, at most.
-std::int64_t chunks_of(const CollectiveJob& job, const RankLayout& layout, int pieces) {
-  const std::int64_t ranks = layout.ranks();
-  if (!exchanges(job.operation)) {
-    return std::max(pieces, job.algorithm == Algorithm::Bruck ? 2 : 1);
-  }
-  switch (job.algorithm) {
-    case Algorithm::Bruck:  // Half of the blocks in each round.
-      return std::max<std::int64_t>(
-          ranks, ranks / 2 * std::bit_width(static_cast<std::uint32_t>(ranks - 1)));
-    case Algorithm::TwoHop:
-      return 2 * ranks;
-    default:
-      return ranks;
-  }
-}
-
 // Refuses what would not fit, before anything is allocated.
 void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces) {
   const std::int64_t ranks = layout.ranks();
   const std::int64_t channels = layout.channels();
-  const std::int64_t connections = channels * ranks * partners_of(job, layout);
+  const std::int64_t connections =
+      channels * ranks * job.algorithm->partners(job.operation, layout);
   if (connections > kMostConnections) {
     throw ConfigError(fmt::format(
         "{} of {} ranks on {} channels: expected at most {} connections, found {}; use fewer ranks "
         "or --channels",
         to_string(job.operation), ranks, channels, kMostConnections, connections));
   }
-  const std::int64_t chunks = channels * ranks * chunks_of(job, layout, pieces);
+  const std::int64_t cuts = job.algorithm->stages == nullptr ? 1 : pieces;
+  const std::int64_t chunks =
+      channels * ranks * std::max(cuts, job.algorithm->chunks(job.operation, layout));
   if (chunks > kMostChunks) {
     throw ConfigError(fmt::format(
         "{} of {} ranks on {} channels: expected at most {} chunks, found {}; use a larger --chunk "
@@ -104,14 +63,10 @@ void check_extent(const CollectiveJob& job, const RankLayout& layout, int pieces
   }
 }
 
-ScheduleOptions schedule_options(const CollectiveJob& job, const Placement& placement, int pieces) {
-  return {.layout = placement.layout,
-          .root = job.root,
-          .pieces = pieces,
-          .trees = placement.trees,
-          .dimensions = placement.dimensions,
-          .rotate_dimensions = placement.rotate_dimensions,
-          .matrix = job.matrix};
+ScheduleOptions options_of(const CollectiveJob& job, const Placement& placement, int pieces) {
+  ScheduleOptions options = schedule_options(placement, job.root, pieces);
+  options.matrix = job.matrix;
+  return options;
 }
 
 // Each is a step of its sender and one of its receiver.
@@ -130,8 +85,8 @@ void check_transfers(const CollectiveJob& job, const Placement& placement,
   if (!job.piece || transfers <= kMostTransfers) {
     return;
   }
-  const std::uint64_t whole = transfers_of(
-      *make_schedule(job.algorithm, job.operation, schedule_options(job, placement, 1)));
+  const std::uint64_t whole =
+      transfers_of(*make_schedule(job.algorithm, job.operation, options_of(job, placement, 1)));
   if (whole == transfers) {
     return;  // Not because of the pieces.
   }
@@ -230,7 +185,7 @@ CollectiveResult run_job(const Cluster& cluster, const CollectiveJob& job,
   const int pieces = pieces_of(job, placement.layout);
   check_extent(job, placement.layout, pieces);
   const auto schedule =
-      make_schedule(job.algorithm, job.operation, schedule_options(job, placement, pieces));
+      make_schedule(job.algorithm, job.operation, options_of(job, placement, pieces));
   check_transfers(job, placement, *schedule);
   CollectiveResult result =
       run_schedule(cluster, routing, job, *schedule, placement.nodes, progress);

@@ -17,7 +17,7 @@ namespace trainyard {
 
 struct CollectiveJob {
   Operation operation = Operation::AllReduce;
-  Algorithm algorithm = Algorithm::Ring;
+  Algorithm algorithm = &kRing;
   // In the sense of nccl-tests; see aligned_size.
   Bytes size{};
   RankId root{};

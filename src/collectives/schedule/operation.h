@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -27,6 +29,24 @@ inline constexpr std::array kOperations{
     Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter, Operation::AllToAll,
     Operation::AllToAllV, Operation::Broadcast, Operation::Reduce,        Operation::SendReceive,
     Operation::Scatter,   Operation::Gather,    Operation::Barrier,
+};
+
+class OperationSet {
+ public:
+  constexpr OperationSet(std::initializer_list<Operation> operations) {
+    for (const Operation operation : operations) {
+      bits_ |= bit(operation);
+    }
+  }
+  [[nodiscard]] constexpr bool contains(Operation operation) const {
+    return (bits_ & bit(operation)) != 0;
+  }
+
+ private:
+  static constexpr std::uint32_t bit(Operation operation) {
+    return 1U << static_cast<unsigned>(operation);
+  }
+  std::uint32_t bits_ = 0;
 };
 
 // The nccl-tests name: "all_reduce", "alltoall", "sendrecv", ...; "barrier", which nccl-tests does

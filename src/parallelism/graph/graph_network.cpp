@@ -43,9 +43,7 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
     return *unused;
   }
   keep_ranks(whole_, communicator.ranks, group_);
-  const bool exchanges =
-      call.operation == Operation::AllToAll || call.operation == Operation::SendReceive;
-  const Algorithm algorithm = exchanges ? Algorithm::Direct : Algorithm::Ring;
+  const Algorithm algorithm = default_algorithm(call.operation);
   const Bytes size =
       aligned_size(call.operation, call.size, static_cast<int>(communicator.ranks.size()));
   auto added = std::make_unique<Running>();
@@ -53,12 +51,8 @@ std::size_t NetworkTraffic::prepare(const GraphCommunicator& communicator, const
   const RankLayout& layout = added->placement.layout;
   added->schedule =
       make_schedule(algorithm, call.operation,
-                    {.layout = layout,
-                     .root = RankId(),
-                     .pieces = default_pieces(algorithm, call.operation, layout, size),
-                     .trees = added->placement.trees,
-                     .dimensions = added->placement.dimensions,
-                     .rotate_dimensions = added->placement.rotate_dimensions});
+                    schedule_options(added->placement, RankId(),
+                                     default_pieces(algorithm, call.operation, layout, size)));
   added->executor.emplace(simulator_, *network_.engine, *added->schedule, added->placement.nodes,
                           size);
   const std::size_t index = running_.size();

@@ -50,23 +50,15 @@ bool exchanges(Operation operation) {
   return operation == Operation::AllToAll || operation == Operation::SendReceive;
 }
 
-Algorithm plain_algorithm(Operation operation) {
-  return exchanges(operation) ? Algorithm::Direct : Algorithm::Ring;
-}
-
 // All connections of the schedule, as one load: what a rank sends to each is equally long.
 Load plain_load(const Cluster& cluster, Operation operation, Bytes size, const Routing& routing,
                 ConnectionLoads& connections) {
-  const Algorithm algorithm = plain_algorithm(operation);
+  const Algorithm algorithm = default_algorithm(operation);
   const Placement placement = place(cluster, routing, algorithm, std::nullopt);
   const auto schedule =
       make_schedule(algorithm, operation,
-                    {.layout = placement.layout,
-                     .root = RankId(),
-                     .pieces = default_pieces(algorithm, operation, placement.layout, size),
-                     .trees = placement.trees,
-                     .dimensions = placement.dimensions,
-                     .rotate_dimensions = placement.rotate_dimensions});
+                    schedule_options(placement, RankId(),
+                                     default_pieces(algorithm, operation, placement.layout, size)));
   Load load;
   ScheduleConnections specs(*schedule, placement.nodes);
   for (std::uint32_t index = 0; index < schedule->shape().connections; ++index) {
@@ -247,10 +239,11 @@ SimTime ClusterTimes::with_nccl(const Shape& shape, Operation operation, Bytes s
 }
 
 SimTime ClusterTimes::plain(Operation operation, Bytes size, const Cluster& cluster) const {
-  const CollectiveResult result = run_collective(cluster, {.operation = operation,
-                                                           .algorithm = plain_algorithm(operation),
-                                                           .size = size,
-                                                           .fidelity = fidelity_});
+  const CollectiveResult result =
+      run_collective(cluster, {.operation = operation,
+                               .algorithm = default_algorithm(operation),
+                               .size = size,
+                               .fidelity = fidelity_});
   if (result.complaint) {
     throw ConfigError("step: a collective never ends: " + *result.complaint);
   }

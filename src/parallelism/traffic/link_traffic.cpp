@@ -134,12 +134,11 @@ class Counter {
 
   void add_group(std::string_view purpose, const std::vector<int>& ranks, const GroupBytes& bytes) {
     keep_ranks(whole_, ranks, part_);
-    add_run(purpose, Operation::AllGather, Algorithm::Ring, bytes.rings);
+    add_run(purpose, Operation::AllGather, &kRing, bytes.rings);
     const bool takes_rails = ways_ == ExchangeWays::Rails && bytes.exchanges > 0.0 &&
-                             !obstacle_to(part_, routing_, Algorithm::TwoHop);
-    add_run(purpose, Operation::AllToAll, takes_rails ? Algorithm::TwoHop : Algorithm::Direct,
-            bytes.exchanges);
-    add_run(purpose, Operation::SendReceive, Algorithm::Direct, bytes.shifts);
+                             !obstacle_to(part_, routing_, &kTwoHop);
+    add_run(purpose, Operation::AllToAll, takes_rails ? &kTwoHop : &kDirect, bytes.exchanges);
+    add_run(purpose, Operation::SendReceive, &kDirect, bytes.shifts);
   }
   void add_message(std::string_view purpose, int from, int to, double bytes) {
     const auto gpu = [&](int rank) { return whole_.gpus[static_cast<std::size_t>(rank)]; };

@@ -80,8 +80,7 @@ Outcome outcome_of(const Case& item) {
   REQUIRE(table.operation.has_value());
   REQUIRE(table.ranks == item.nodes * item.gpus_per_node);
   const MeasuredRow& row = table.rows.back();
-  const Algorithm algorithm =
-      supports(Algorithm::Ring, *table.operation) ? Algorithm::Ring : Algorithm::Direct;
+  const Algorithm algorithm = default_algorithm(*table.operation);
   const CollectiveResult result = run_collective(
       cluster, {.operation = *table.operation, .algorithm = algorithm, .size = row.size});
   const double algbw = static_cast<double>(row.size.count()) / result.time.seconds() / 1e9;

@@ -106,7 +106,7 @@ TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") 
   REQUIRE(names("dgx-a100", 1) == "ring tree halving-doubling recursive-doubling");
   CollectiveRequest named = on("dgx-a100");
   named.overrides.nodes = 1;
-  named.algorithms = {Algorithm::Ring, Algorithm::Nvls};
+  named.algorithms = {&kRing, &kNvls};
   named.auto_algorithms = false;
   REQUIRE_THROWS_WITH(load_collective_inputs(named),
                       "--algo: expected an algorithm that the cluster can run, found \"nvls\": "

@@ -74,7 +74,7 @@ TEST_CASE("every option of a request is read") {
   REQUIRE(request.greatest_size == 1_MiB);
   REQUIRE(request.factor == 4);
   REQUIRE(request.ranks == 8);
-  REQUIRE(request.algorithms == std::vector<Algorithm>{Algorithm::Tree, Algorithm::Ring});
+  REQUIRE(request.algorithms == std::vector<Algorithm>{&kTree, &kRing});
   REQUIRE(request.channels == 3);
   REQUIRE(request.piece == 64_KiB);
   REQUIRE(request.root == 7);
@@ -96,11 +96,12 @@ TEST_CASE("a request that would silently change nothing is refused") {
   REQUIRE_THROWS_WITH(with("all_reduce", {"--algo", "auto,ring"}),
                       "--algo: expected auto alone, or some of ring, tree, halving-doubling, "
                       "pairwise, direct, nvls, sharp, recursive-doubling, bruck, hierarchical, "
-                      "multi-ring, pat, nvls-tree, two-hop, dissemination, found \"auto\"");
+                      "multi-ring, pat, nvls-tree, two-hop, dissemination, swing, found "
+                      "\"auto\"");
 }
 
 TEST_CASE("a barrier has no sizes to choose or to compare") {
-  REQUIRE(with("barrier", {}).algorithms == std::vector<Algorithm>{Algorithm::Dissemination});
+  REQUIRE(with("barrier", {}).algorithms == std::vector<Algorithm>{&kDissemination});
   for (const char* option : {"--minbytes", "--maxbytes", "--stepfactor", "--against"}) {
     REQUIRE_THROWS_WITH(
         with("barrier", {option, "8"}),

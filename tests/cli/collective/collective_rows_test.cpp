@@ -10,7 +10,7 @@ CollectiveInputs inputs_of(const std::string& cluster, int nodes) {
   CollectiveRequest request;
   request.cluster = cluster;
   request.overrides.nodes = nodes;
-  request.algorithms = {Algorithm::Ring};
+  request.algorithms = {&kRing};
   return load_collective_inputs(request);
 }
 

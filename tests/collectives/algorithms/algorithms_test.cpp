@@ -47,7 +47,8 @@ TEST_CASE("what each algorithm can do") {
   };
   REQUIRE(
       names(Operation::AllReduce) ==
-      "ring tree halving-doubling nvls sharp recursive-doubling hierarchical multi-ring nvls-tree");
+      "ring tree halving-doubling nvls sharp recursive-doubling hierarchical multi-ring nvls-tree "
+      "swing");
   REQUIRE(names(Operation::AllGather) ==
           "ring halving-doubling nvls recursive-doubling bruck hierarchical multi-ring pat");
   REQUIRE(names(Operation::ReduceScatter) ==
@@ -67,25 +68,26 @@ TEST_CASE("pieces fill pipelines: 32 for each stage, but none below 8 KiB") {
   const auto pieces = [&](Algorithm algorithm, Operation operation, Bytes size) {
     return default_pieces(algorithm, operation, layout, size);
   };
-  REQUIRE(pieces(Algorithm::Ring, Operation::AllReduce, gib(1)) == 1);
-  REQUIRE(pieces(Algorithm::HalvingDoubling, Operation::AllReduce, gib(1)) == 1);
-  REQUIRE(pieces(Algorithm::Direct, Operation::AllToAll, gib(1)) == 1);
+  REQUIRE(pieces(&kRing, Operation::AllReduce, gib(1)) == 1);
+  REQUIRE(pieces(&kHalvingDoubling, Operation::AllReduce, gib(1)) == 1);
+  REQUIRE(pieces(&kDirect, Operation::AllToAll, gib(1)) == 1);
   for (const Algorithm algorithm : kAlgorithms) {
     for (const Operation operation : kOperations) {
       if (supports(algorithm, operation)) {
-        REQUIRE((pieces(algorithm, operation, gib(1)) > 1) == has_pipeline(algorithm, operation));
+        const bool gains = algorithm->stages != nullptr && algorithm->stages(operation, layout) > 0;
+        REQUIRE((pieces(algorithm, operation, gib(1)) > 1) == gains);
       }
     }
   }
-  REQUIRE(pieces(Algorithm::Ring, Operation::Broadcast, gib(1)) == 32 * 4);
-  REQUIRE(pieces(Algorithm::Ring, Operation::Reduce, kib(8 * 2 * 5)) == 5);
-  REQUIRE(pieces(Algorithm::Ring, Operation::Broadcast, Bytes(0)) == 1);
-  REQUIRE(pieces(Algorithm::Ring, Operation::Broadcast, kib(16) - Bytes(1)) == 1);
-  REQUIRE(pieces(Algorithm::Tree, Operation::AllReduce, gib(1)) == 32 * tree_depth(layout));
-  REQUIRE(pieces(Algorithm::Nvls, Operation::AllReduce, gib(1)) == 32 * 2);
-  REQUIRE(pieces(Algorithm::Nvls, Operation::AllGather, gib(1)) == 32);
-  REQUIRE(pieces(Algorithm::Sharp, Operation::AllReduce, gib(1)) == 32 * 4);
-  REQUIRE(pieces(Algorithm::NvlsTree, Operation::AllReduce, gib(1)) == 32 * 4);
+  REQUIRE(pieces(&kRing, Operation::Broadcast, gib(1)) == 32 * 4);
+  REQUIRE(pieces(&kRing, Operation::Reduce, kib(8 * 2 * 5)) == 5);
+  REQUIRE(pieces(&kRing, Operation::Broadcast, Bytes(0)) == 1);
+  REQUIRE(pieces(&kRing, Operation::Broadcast, kib(16) - Bytes(1)) == 1);
+  REQUIRE(pieces(&kTree, Operation::AllReduce, gib(1)) == 32 * tree_depth(layout));
+  REQUIRE(pieces(&kNvls, Operation::AllReduce, gib(1)) == 32 * 2);
+  REQUIRE(pieces(&kNvls, Operation::AllGather, gib(1)) == 32);
+  REQUIRE(pieces(&kSharp, Operation::AllReduce, gib(1)) == 32 * 4);
+  REQUIRE(pieces(&kNvlsTree, Operation::AllReduce, gib(1)) == 32 * 4);
 }
 
 }  // namespace

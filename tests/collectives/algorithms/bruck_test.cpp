@@ -30,7 +30,7 @@ TEST_CASE("bruck takes the sum of its rounds, any number of ranks") {
       for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
         INFO(ranks << " ranks, blocks of " << block << ", " << to_string(fidelity));
         const auto time = [&](Operation operation) {
-          return idle_time({.algorithm = Algorithm::Bruck, .operation = operation, .ranks = ranks},
+          return idle_time({.algorithm = &kBruck, .operation = operation, .ranks = ranks},
                            Bytes(block * ranks), fidelity);
         };
         REQUIRE(time(Operation::AllGather) == gather);
@@ -42,7 +42,7 @@ TEST_CASE("bruck takes the sum of its rounds, any number of ranks") {
 
 TEST_CASE("bruck sends one message a round") {
   const auto schedule =
-      make_flat({.algorithm = Algorithm::Bruck, .operation = Operation::AllToAll, .ranks = 6});
+      make_flat({.algorithm = &kBruck, .operation = Operation::AllToAll, .ranks = 6});
   REQUIRE(schedule->step_count(LaneId(5)) == 6);
   // Rank 5 in round 1: offsets 2 and 3, of which 3 came from rank 4 in round 0.
   const Step step = schedule->step(LaneId(5), 2);

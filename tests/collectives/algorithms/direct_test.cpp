@@ -38,12 +38,11 @@ TEST_CASE("alltoall, scatter and gather take what the busiest link takes, pairwi
                             .root = static_cast<std::uint32_t>(ranks - 1)},
                            size, fidelity);
         };
-        REQUIRE(time(Algorithm::Pairwise, Operation::AllToAll) ==
-                message_time(block) * (ranks - 1));
+        REQUIRE(time(&kPairwise, Operation::AllToAll) == message_time(block) * (ranks - 1));
         const SimTime all_at_once = message_time(block * (ranks - 1));
-        REQUIRE(time(Algorithm::Direct, Operation::AllToAll) == all_at_once);
-        REQUIRE(time(Algorithm::Direct, Operation::Scatter) == all_at_once);
-        REQUIRE(time(Algorithm::Direct, Operation::Gather) == all_at_once);
+        REQUIRE(time(&kDirect, Operation::AllToAll) == all_at_once);
+        REQUIRE(time(&kDirect, Operation::Scatter) == all_at_once);
+        REQUIRE(time(&kDirect, Operation::Gather) == all_at_once);
       }
     }
   }
@@ -54,10 +53,9 @@ TEST_CASE("sendrecv takes one message") {
     for (const std::int64_t size : {0, 1, 1'000'003}) {
       for (const Fidelity fidelity : kEngines) {
         INFO(ranks << " ranks, " << size << " bytes, " << to_string(fidelity));
-        REQUIRE(idle_time({.algorithm = Algorithm::Direct,
-                           .operation = Operation::SendReceive,
-                           .ranks = ranks},
-                          Bytes(size), fidelity) == message_time(size));
+        REQUIRE(
+            idle_time({.algorithm = &kDirect, .operation = Operation::SendReceive, .ranks = ranks},
+                      Bytes(size), fidelity) == message_time(size));
       }
     }
   }
@@ -78,19 +76,18 @@ CollectiveRun exchange(Algorithm algorithm, const TrafficMatrix& matrix, int cha
 TEST_CASE("alltoallv takes what the rank with most to send or receive takes, and skips zeros") {
   // Rank 2 receives three microseconds' worth in all.
   const TrafficMatrix skewed = matrix_of(3, {7, 0, 90'090, 0, 0, 180'180, 0, 0, 0});
-  const CollectiveRun run = exchange(Algorithm::Direct, skewed);
+  const CollectiveRun run = exchange(&kDirect, skewed);
   REQUIRE_FALSE(run.violation.has_value());
   REQUIRE(run.stats.messages == 2);
   REQUIRE(run.finish == message_time(270'270));
   // In rounds: 1 sends to 2 in the first, 0 to 2 in the second.
-  REQUIRE(exchange(Algorithm::Pairwise, skewed).finish ==
-          message_time(180'180) + message_time(90'090));
-  REQUIRE(exchange(Algorithm::Direct, skewed, 3).stats.messages == 6);
-  REQUIRE(exchange(Algorithm::Direct, matrix_of(2, {5, 0, 0, 5})).stats.messages == 0);
+  REQUIRE(exchange(&kPairwise, skewed).finish == message_time(180'180) + message_time(90'090));
+  REQUIRE(exchange(&kDirect, skewed, 3).stats.messages == 6);
+  REQUIRE(exchange(&kDirect, matrix_of(2, {5, 0, 0, 5})).stats.messages == 0);
 }
 
 TEST_CASE("an even matrix takes the time of alltoall") {
-  for (const Algorithm algorithm : {Algorithm::Pairwise, Algorithm::Direct}) {
+  for (const Algorithm algorithm : {&kPairwise, &kDirect}) {
     const TrafficMatrix even = matrix_of(5, std::vector<std::int64_t>(25, 4096));
     REQUIRE(exchange(algorithm, even).finish ==
             idle_time({.algorithm = algorithm, .operation = Operation::AllToAll, .ranks = 5},
@@ -103,8 +100,8 @@ TEST_CASE("a single rank has nothing to move") {
     for (const Operation operation :
          {Operation::AllToAll, Operation::SendReceive, Operation::Scatter, Operation::Gather}) {
       INFO(to_string(operation) << ", " << to_string(fidelity));
-      REQUIRE(idle_time({.algorithm = Algorithm::Direct, .operation = operation, .ranks = 1},
-                        mib(64), fidelity) == SimTime());
+      REQUIRE(idle_time({.algorithm = &kDirect, .operation = operation, .ranks = 1}, mib(64),
+                        fidelity) == SimTime());
     }
   }
 }

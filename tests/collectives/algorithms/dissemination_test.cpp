@@ -14,10 +14,9 @@ TEST_CASE("a barrier takes one latency for each doubling of the ranks, whatever 
     for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
       for (const Bytes size : {Bytes(0), mib(1)}) {
         INFO(ranks << " ranks, " << to_string(fidelity));
-        REQUIRE(idle_time({.algorithm = Algorithm::Dissemination,
-                           .operation = Operation::Barrier,
-                           .ranks = ranks},
-                          size, fidelity) == kIdleLatency * rounds);
+        REQUIRE(idle_time(
+                    {.algorithm = &kDissemination, .operation = Operation::Barrier, .ranks = ranks},
+                    size, fidelity) == kIdleLatency * rounds);
       }
     }
   }

@@ -26,7 +26,7 @@ RankLayout servers(int nodes, int per_node) {
 SimTime time_of(Operation operation, const RankLayout& layout, std::int64_t size,
                 Fidelity fidelity) {
   const auto schedule =
-      make_schedule(Algorithm::Hierarchical, operation, {.layout = layout, .root = RankId(0)});
+      make_schedule(&kHierarchical, operation, {.layout = layout, .root = RankId(0)});
   const CollectiveRun run =
       run_schedule(idle_switch(layout.ranks()), *schedule, Bytes(size), fidelity);
   REQUIRE_FALSE(run.violation.has_value());
@@ -67,8 +67,8 @@ TEST_CASE("two levels take the exchange inside and the rounds between") {
 
 TEST_CASE("between servers a head carries its part only") {
   const RankLayout layout = servers(4, 4);
-  const auto schedule = make_schedule(Algorithm::Hierarchical, Operation::AllReduce,
-                                      {.layout = layout, .root = RankId(0)});
+  const auto schedule =
+      make_schedule(&kHierarchical, Operation::AllReduce, {.layout = layout, .root = RankId(0)});
   const Chunking chunking(schedule->shape(), mib(16));
   std::int64_t across = 0;
   for (std::uint64_t index = 0; index < schedule->step_count(LaneId(5)); ++index) {

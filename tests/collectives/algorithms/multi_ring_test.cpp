@@ -36,8 +36,7 @@ TEST_CASE("every dimension takes its ring on what is left") {
       }
       for (const Operation operation :
            {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter}) {
-        const auto schedule =
-            make_schedule(Algorithm::MultiRing, operation, grid(dimensions, 1, false));
+        const auto schedule = make_schedule(&kMultiRing, operation, grid(dimensions, 1, false));
         for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
           INFO(dimensions.size() << " dimensions, blocks of " << block << ", "
                                  << to_string(operation) << ", " << to_string(fidelity));
@@ -57,16 +56,14 @@ TEST_CASE("grids of any dimensions are proved, in both directions and every orde
     for (const Operation operation :
          {Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter}) {
       const int ways = 2 * static_cast<int>(dimensions.size());
-      REQUIRE(
-          disprove(*make_schedule(Algorithm::MultiRing, operation, grid(dimensions, ways, true)))
-              .value_or("proved") == "proved");
+      REQUIRE(disprove(*make_schedule(&kMultiRing, operation, grid(dimensions, ways, true)))
+                  .value_or("proved") == "proved");
     }
   }
 }
 
 TEST_CASE("rotated channels use every link of a torus switch equally, both ways") {
-  const auto schedule =
-      make_schedule(Algorithm::MultiRing, Operation::AllReduce, grid({4, 4}, 4, true));
+  const auto schedule = make_schedule(&kMultiRing, Operation::AllReduce, grid({4, 4}, 4, true));
   // Rank 5 is at (1, 1): its neighbours are 6, 4, 9 and 1.
   std::vector<std::int64_t> bytes(16, 0);
   const Chunking chunking(schedule->shape(), mib(64));

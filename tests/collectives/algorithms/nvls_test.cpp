@@ -38,7 +38,7 @@ TEST_CASE("every port of the switch carries what NCCL's kernel moves") {
       const std::int64_t size = block * n;
       INFO(n << " GPUs, " << pieces << " pieces");
       const auto ports = [&](Operation operation) {
-        return port_loads(cluster, {.algorithm = Algorithm::Nvls,
+        return port_loads(cluster, {.algorithm = &kNvls,
                                     .operation = operation,
                                     .size = Bytes(size),
                                     .pieces = pieces,
@@ -57,8 +57,7 @@ TEST_CASE("only the root's port is used both ways by broadcast and reduce") {
   const Cluster cluster = nvswitch_server(5);
   for (const Operation operation : {Operation::Broadcast, Operation::Reduce}) {
     const PlacedRun run = run_placed(
-        cluster,
-        {.algorithm = Algorithm::Nvls, .operation = operation, .size = Bytes(1000), .root = 3});
+        cluster, {.algorithm = &kNvls, .operation = operation, .size = Bytes(1000), .root = 3});
     REQUIRE(run.bytes.size() == 6);
   }
 }
@@ -75,7 +74,7 @@ TEST_CASE("the time on an idle switch is that of the fullest port and of filling
       for (const Fidelity fidelity : kEngines) {
         INFO(n << " ranks, " << pieces << " pieces, " << to_string(fidelity));
         const auto time = [&](Operation operation) {
-          return idle_time({.algorithm = Algorithm::Nvls,
+          return idle_time({.algorithm = &kNvls,
                             .operation = operation,
                             .ranks = n,
                             .pieces = pieces,
@@ -102,7 +101,7 @@ TEST_CASE("a message passes the switch once, whatever it does there") {
   // Two links of 350 ns and the switch of 100 ns each way (catalogue), nothing to serialise.
   const Cluster cluster = nvswitch_server(8);
   const auto time = [&](Operation operation) {
-    return run_placed(cluster, {.algorithm = Algorithm::Nvls, .operation = operation}).finish;
+    return run_placed(cluster, {.algorithm = &kNvls, .operation = operation}).finish;
   };
   REQUIRE(time(Operation::AllGather) == nanoseconds(800));
   REQUIRE(time(Operation::AllReduce) == nanoseconds(1600));
@@ -116,7 +115,7 @@ TEST_CASE("the limit of large sizes is (S + S/n) / B") {
         cluster.topology.link(cluster.topology.links_from(cluster.gpus[0]).front()).spec.bandwidth;
     const SimTime bound = transfer_time(size + Bytes(size.count() / n), port);
     const SimTime time =
-        run_placed(cluster, {.algorithm = Algorithm::Nvls, .size = size, .pieces = 4096}).finish;
+        run_placed(cluster, {.algorithm = &kNvls, .size = size, .pieces = 4096}).finish;
     REQUIRE(time > bound);
     REQUIRE(time / bound < 1.001);
   }
@@ -126,7 +125,7 @@ TEST_CASE("a port that is slower than the others sets the pace of all") {
   std::vector<LinkSpec> links(4, fabric_link(kIdleBandwidth, SimTime()));
   links[2].bandwidth = Bandwidth(kIdleBandwidth.bits_per_second() / 4);
   const auto schedule =
-      make_flat({.algorithm = Algorithm::Nvls, .operation = Operation::ReduceScatter, .ranks = 4});
+      make_flat({.algorithm = &kNvls, .operation = Operation::ReduceScatter, .ranks = 4});
   const std::int64_t block = 90'090;
   REQUIRE(run_schedule(uneven_switch(links), *schedule, Bytes(block * 4), Fidelity::Flow).finish ==
           microseconds(4 * 4) + microseconds(4));

@@ -19,8 +19,8 @@ TEST_CASE("ports of the switches carry what nvls moves, NICs a part for every ed
   const std::int64_t size = part * 16;  // Eight heads on two channels.
   for (const int nodes : {2, 4}) {
     const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = nodes});
-    const PlacedRun run = run_placed(
-        cluster, {.algorithm = Algorithm::NvlsTree, .size = Bytes(size), .channels = {}});
+    const PlacedRun run =
+        run_placed(cluster, {.algorithm = &kNvlsTree, .size = Bytes(size), .channels = {}});
     const auto ports = [&](NodeKind source, NodeKind target) {
       return loads(cluster.topology, run, source, target);
     };
@@ -43,7 +43,7 @@ TEST_CASE("one piece on two nodes takes the sum of its parts") {
   for (const int ranks : {1, 2, 4, 8}) {
     std::vector<int> natural(static_cast<std::size_t>(ranks));
     std::iota(natural.begin(), natural.end(), 0);
-    const auto schedule = make_schedule(Algorithm::NvlsTree, Operation::AllReduce,
+    const auto schedule = make_schedule(&kNvlsTree, Operation::AllReduce,
                                         {.layout = even_layout(2, {natural}), .root = RankId(0)});
     const std::int64_t size = std::int64_t{90'090} * ranks;
     const SimTime t = transfer_time(Bytes(size), kIdleBandwidth);
@@ -60,14 +60,12 @@ TEST_CASE("one piece on two nodes takes the sum of its parts") {
 
 TEST_CASE("nothing to serialise leaves two passes of a switch inside and one path each way") {
   const auto latency = [](int nodes) {
-    return run_placed(shipped_cluster("dgx-h100", {.nodes = nodes}),
-                      {.algorithm = Algorithm::NvlsTree})
+    return run_placed(shipped_cluster("dgx-h100", {.nodes = nodes}), {.algorithm = &kNvlsTree})
         .finish;
   };
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2, .gpus_per_node = 1});
   const SimTime between =
-      run_placed(cluster, {.algorithm = Algorithm::Direct, .operation = Operation::SendReceive})
-          .finish;
+      run_placed(cluster, {.algorithm = &kDirect, .operation = Operation::SendReceive}).finish;
   REQUIRE(latency(2) == nanoseconds(1600) + between * 2);
   // Depth 2: root, inner node, leaf.
   REQUIRE(latency(4) == nanoseconds(1600) + between * 4);

@@ -62,7 +62,7 @@ TEST_CASE(
     const SimTime rounds = kIdleLatency * std::bit_width(static_cast<unsigned>(ranks - 1));
     for (const Operation operation : {Operation::AllGather, Operation::ReduceScatter}) {
       const auto time = [&](std::int64_t block) {
-        return idle_time({.algorithm = Algorithm::Pat, .operation = operation, .ranks = ranks},
+        return idle_time({.algorithm = &kPat, .operation = operation, .ranks = ranks},
                          Bytes(block * ranks), Fidelity::Flow);
       };
       INFO(ranks << " ranks, " << to_string(operation));

@@ -35,7 +35,7 @@ TEST_CASE("ring all_reduce and its halves take as long as the greatest block on 
       for (const Fidelity fidelity : kEngines) {
         INFO(ranks << " ranks, " << size << " bytes, " << to_string(fidelity));
         const auto time = [&](Operation operation) {
-          return idle_time({.algorithm = Algorithm::Ring, .operation = operation, .ranks = ranks},
+          return idle_time({.algorithm = &kRing, .operation = operation, .ranks = ranks},
                            Bytes(size), fidelity);
         };
         REQUIRE(time(Operation::AllReduce) == hop * (2 * (ranks - 1)));
@@ -52,7 +52,7 @@ TEST_CASE("pieces of a ring follow one another") {
       const std::int64_t size = std::int64_t{1000} * ranks * pieces;
       for (const Fidelity fidelity : kEngines) {
         INFO(ranks << " ranks, " << pieces << " pieces, " << to_string(fidelity));
-        REQUIRE(idle_time({.algorithm = Algorithm::Ring,
+        REQUIRE(idle_time({.algorithm = &kRing,
                            .operation = Operation::AllReduce,
                            .ranks = ranks,
                            .pieces = pieces},
@@ -68,7 +68,7 @@ TEST_CASE("channels on the same links share them, and together take as long as o
     for (const int channels : {2, 3, 4}) {
       const std::int64_t size = std::int64_t{5040} * ranks * channels;
       INFO(ranks << " ranks, " << channels << " channels");
-      REQUIRE(idle_time({.algorithm = Algorithm::Ring,
+      REQUIRE(idle_time({.algorithm = &kRing,
                          .operation = Operation::AllReduce,
                          .ranks = ranks,
                          .channels = channels},
@@ -102,7 +102,7 @@ TEST_CASE("chain broadcast and reduce are a flow shop") {
           for (const Operation operation : {Operation::Broadcast, Operation::Reduce}) {
             INFO(ranks << " ranks, " << pieces << " pieces, " << size << " bytes, "
                        << to_string(operation) << ", " << to_string(fidelity));
-            REQUIRE(idle_time({.algorithm = Algorithm::Ring,
+            REQUIRE(idle_time({.algorithm = &kRing,
                                .operation = operation,
                                .ranks = ranks,
                                .pieces = pieces,
@@ -116,7 +116,7 @@ TEST_CASE("chain broadcast and reduce are a flow shop") {
 }
 
 TEST_CASE("a ring all_reduce is 2(N-1)N messages along N connections") {
-  const auto schedule = make_flat({.algorithm = Algorithm::Ring, .ranks = 6});
+  const auto schedule = make_flat({.algorithm = &kRing, .ranks = 6});
   const CollectiveRun run = run_schedule(idle_switch(6), *schedule, Bytes(6000), Fidelity::Flow);
   REQUIRE(run.stats.connections == 6);
   REQUIRE(run.stats.messages == 60);

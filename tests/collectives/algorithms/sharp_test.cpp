@@ -51,7 +51,7 @@ TEST_CASE("trees of one or several leaves add up everything once and bring it ba
                        << " nodes a leaf, " << pieces << " pieces");
             const RankLayout layout =
                 even_layout(nodes, natural_orders(per_node, pieces == 1 ? 1 : 2));
-            const auto schedule = make_schedule(Algorithm::Sharp, Operation::AllReduce,
+            const auto schedule = make_schedule(&kSharp, Operation::AllReduce,
                                                 {.layout = layout,
                                                  .root = {},
                                                  .pieces = pieces,
@@ -70,7 +70,7 @@ TEST_CASE("servers may differ in their ranks") {
   layout.node_kinds = {0, 1, 2, 0, 1};
   for (const int heads : {1, 3, 4}) {
     for (const int nodes_per_leaf : {2, 5}) {
-      const auto schedule = make_schedule(Algorithm::Sharp, Operation::AllReduce,
+      const auto schedule = make_schedule(&kSharp, Operation::AllReduce,
                                           {.layout = layout,
                                            .root = {},
                                            .pieces = 2,
@@ -86,8 +86,8 @@ TEST_CASE("a NIC carries its share up and down, whatever the number of servers")
       const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = nodes, .gpus_per_node = gpus});
       INFO(nodes << " servers, " << gpus << " GPUs");
       const std::int64_t share = 3000;
-      const PlacedRun run = run_placed(
-          cluster, {.algorithm = Algorithm::Sharp, .size = Bytes(share * gpus), .pieces = 3});
+      const PlacedRun run =
+          run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(share * gpus), .pieces = 3});
       const auto carried = [&](NodeKind source, NodeKind target) {
         return loads(cluster.topology, run, source, target);
       };
@@ -111,8 +111,7 @@ TEST_CASE("in a Clos every tree has cables of its own, though trees share leaves
                          .settings = {"fabric.leaf=Quantum2-QM9700", "fabric.spine=Quantum2-QM9700",
                                       std::string("fabric.routing=") + routing}});
     INFO(routing);
-    const PlacedRun run =
-        run_placed(cluster, {.algorithm = Algorithm::Sharp, .size = Bytes(8 * 700)});
+    const PlacedRun run = run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(8 * 700)});
     REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{700});
     REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Switch) == Loads{700});
     std::size_t trunks = 0;
@@ -130,15 +129,13 @@ TEST_CASE("in a Clos every tree has cables of its own, though trees share leaves
 TEST_CASE("there are as many shares as NICs, where GPUs share them and where they have several") {
   const Cluster several = shipped_cluster(
       "dgx-h100", {.nodes = 4, .settings = {"server.gpus=4", "server.pcie_switches=4"}});
-  const PlacedRun two_each =
-      run_placed(several, {.algorithm = Algorithm::Sharp, .size = Bytes(8 * 500)});
+  const PlacedRun two_each = run_placed(several, {.algorithm = &kSharp, .size = Bytes(8 * 500)});
   REQUIRE(loads(several.topology, two_each, NodeKind::Nic, NodeKind::Switch) == Loads{500});
   REQUIRE(loads(several.topology, two_each, NodeKind::Switch, NodeKind::Nic) == Loads{500});
   // 16 GPUs and 8 NICs in a server.
   const Cluster cluster =
       shipped_cluster("dgx-2", {.nodes = 4, .settings = {"fabric.leaf=Quantum-QM8700"}});
-  const PlacedRun run =
-      run_placed(cluster, {.algorithm = Algorithm::Sharp, .size = Bytes(8 * 500)});
+  const PlacedRun run = run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(8 * 500)});
   REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{500});
   REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == Loads{500});
 }
@@ -148,7 +145,7 @@ TEST_CASE("the NICs of a server that has fewer of them take turns") {
   cluster.gpus.resize(8 + 8 + 3);
   cluster.server_gpus = {8, 8, 3};
   const PlacedRun run =
-      run_placed(cluster, {.algorithm = Algorithm::Sharp, .size = Bytes(8 * 500), .pieces = 5});
+      run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(8 * 500), .pieces = 5});
   // Eight shares on three NICs: three, three and two.
   REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{500, 1000, 1500});
   REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == Loads{500, 1000, 1500});
@@ -174,7 +171,7 @@ TEST_CASE("on idle links each level takes its latency and one share, inside a se
       const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = nodes, .gpus_per_node = gpus});
       INFO(nodes << " servers, " << gpus << " GPUs");
       const Routing routing(cluster.topology, cluster.routing);
-      const Placement placement = place(cluster, routing, Algorithm::Sharp, 1);
+      const Placement placement = place(cluster, routing, &kSharp, 1);
       const Bytes share = mib(6);
       const AggregationTree& tree = placement.trees.front();
       const auto relay = [&](std::uint32_t index) {
@@ -194,8 +191,7 @@ TEST_CASE("on idle links each level takes its latency and one share, inside a se
         const Way local = way(cluster, cluster.gpus[0], cluster.gpus[1]);
         expected += (local.latency + transfer_time(share * (gpus - 1), local.bandwidth)) * 2;
       }
-      const SimTime time =
-          run_placed(cluster, {.algorithm = Algorithm::Sharp, .size = share * gpus}).finish;
+      const SimTime time = run_placed(cluster, {.algorithm = &kSharp, .size = share * gpus}).finish;
       // Each level rounds up once more where its messages share a link.
       REQUIRE(time >= expected - SimTime(6));
       REQUIRE(time <= expected + SimTime(6));
@@ -206,7 +202,7 @@ TEST_CASE("on idle links each level takes its latency and one share, inside a se
 TEST_CASE("a schedule of sharp has as many relays as its trees name") {
   const RankLayout layout = even_layout(4, natural_orders(2, 1));
   const auto relays = [&](const std::vector<AggregationTree>& trees) {
-    return make_schedule(Algorithm::Sharp, Operation::AllReduce,
+    return make_schedule(&kSharp, Operation::AllReduce,
                          {.layout = layout, .root = {}, .pieces = 1, .trees = trees})
         ->shape()
         .relays;

@@ -49,7 +49,7 @@ int depth_of(const std::vector<std::uint32_t>& parents, std::uint32_t rank) {
 TEST_CASE("trees have one root, at most two children a rank and logarithmic depth") {
   for (int ranks = 1; ranks <= 70; ++ranks) {
     INFO(ranks << " ranks");
-    const auto schedule = make_flat({.algorithm = Algorithm::Tree, .ranks = ranks, .channels = 2});
+    const auto schedule = make_flat({.algorithm = &kTree, .ranks = ranks, .channels = 2});
     int deepest = 0;
     for (const std::uint32_t channel : {0U, 1U}) {
       const std::vector<std::uint32_t> parents = parents_of(*schedule, channel);
@@ -73,7 +73,7 @@ TEST_CASE("trees have one root, at most two children a rank and logarithmic dept
 TEST_CASE("the leaves of one tree are inner in the other, but for one at most") {
   for (int ranks = 2; ranks <= 70; ++ranks) {
     INFO(ranks << " ranks");
-    const auto schedule = make_flat({.algorithm = Algorithm::Tree, .ranks = ranks, .channels = 2});
+    const auto schedule = make_flat({.algorithm = &kTree, .ranks = ranks, .channels = 2});
     std::vector<int> times_inner(static_cast<std::size_t>(ranks), 0);
     for (const std::uint32_t channel : {0U, 1U}) {
       std::set<std::uint32_t> inner;
@@ -95,8 +95,8 @@ TEST_CASE("the leaves of one tree are inner in the other, but for one at most") 
 
 TEST_CASE("inside a node the tree is a chain behind the first rank of the channel's order") {
   const RankLayout layout = even_layout(3, {{0, 1, 2, 3}, {2, 3, 0, 1}});
-  const auto schedule = make_schedule(Algorithm::Tree, Operation::AllReduce,
-                                      {.layout = layout, .root = {}, .pieces = 1});
+  const auto schedule =
+      make_schedule(&kTree, Operation::AllReduce, {.layout = layout, .root = {}, .pieces = 1});
   const std::vector<std::uint32_t> first = parents_of(*schedule, 0);
   REQUIRE(first == std::vector<std::uint32_t>{kNone, 0, 1, 2, 8, 4, 5, 6, 0, 8, 9, 10});
   const std::vector<std::uint32_t> second = parents_of(*schedule, 1);
@@ -108,11 +108,11 @@ TEST_CASE("inside a node the tree is a chain behind the first rank of the channe
 
 TEST_CASE("chains are as long as their node, and the root of a broadcast starts its own") {
   const RankLayout layout{.kinds = {{{0, 1}}, {{0}}, {{2, 0, 1}}}, .node_kinds = {0, 1, 2, 1}};
-  const auto all = make_schedule(Algorithm::Tree, Operation::AllReduce,
-                                 {.layout = layout, .root = {}, .pieces = 1});
+  const auto all =
+      make_schedule(&kTree, Operation::AllReduce, {.layout = layout, .root = {}, .pieces = 1});
   // The binary tree on nodes 0 ... 3: 2 below 0, 1 and 3 below 2. First ranks 0, 2, 5, 6.
   REQUIRE(parents_of(*all, 0) == std::vector<std::uint32_t>{kNone, 0, 5, 5, 3, 0, 5});
-  const auto broadcast = make_schedule(Algorithm::Tree, Operation::Broadcast,
+  const auto broadcast = make_schedule(&kTree, Operation::Broadcast,
                                        {.layout = layout, .root = RankId(4), .pieces = 1});
   // Turned so that node 2 is the root, which begins with its rank 4: 0 below 2, 3 and 1 below 0.
   REQUIRE(parents_of(*broadcast, 0) == std::vector<std::uint32_t>{4, 0, 0, 5, kNone, 4, 0});
@@ -122,12 +122,12 @@ TEST_CASE("chains are as long as their node, and the root of a broadcast starts 
 TEST_CASE("where the ranks of a single node are a mesh, the tree is a chain in its order") {
   RankLayout layout = even_layout(1, {{0, 3, 1, 2}, {2, 1, 3, 0}});
   layout.chain_in_single_node = true;
-  const auto schedule = make_schedule(Algorithm::Tree, Operation::AllReduce,
-                                      {.layout = layout, .root = {}, .pieces = 1});
+  const auto schedule =
+      make_schedule(&kTree, Operation::AllReduce, {.layout = layout, .root = {}, .pieces = 1});
   REQUIRE(parents_of(*schedule, 0) == std::vector<std::uint32_t>{kNone, 3, 1, 0});
   REQUIRE(parents_of(*schedule, 1) == std::vector<std::uint32_t>{3, 2, kNone, 1});
   REQUIRE(tree_depth(layout) == 3);
-  const auto broadcast = make_schedule(Algorithm::Tree, Operation::Broadcast,
+  const auto broadcast = make_schedule(&kTree, Operation::Broadcast,
                                        {.layout = layout, .root = RankId(1), .pieces = 1});
   REQUIRE(parents_of(*broadcast, 0) == std::vector<std::uint32_t>{2, kNone, 1, 0});
 }
@@ -143,7 +143,7 @@ TEST_CASE("a single tree on a power of two takes what the levels take") {
       const SimTime analytical = alone * levels;
       const SimTime analytical_broadcast = alone * (levels - 1) + (levels > 1 ? shared : alone);
       const auto time = [&](Operation operation, Fidelity fidelity, int root) {
-        return idle_time({.algorithm = Algorithm::Tree,
+        return idle_time({.algorithm = &kTree,
                           .operation = operation,
                           .ranks = ranks,
                           .root = static_cast<std::uint32_t>(root)},

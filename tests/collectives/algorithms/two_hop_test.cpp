@@ -26,7 +26,7 @@ TEST_CASE("two hops take what each of them takes") {
                    : transfer_time(Bytes(messages * blocks * block), kIdleBandwidth) + kIdleLatency;
       };
       const SimTime expected = hop(per_node - 1, nodes) + hop(nodes - 1, per_node);
-      const auto schedule = make_schedule(Algorithm::TwoHop, Operation::AllToAll,
+      const auto schedule = make_schedule(&kTwoHop, Operation::AllToAll,
                                           {.layout = servers(nodes, per_node), .root = RankId(0)});
       for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
         INFO(nodes << " x " << per_node << ", blocks of " << block << ", " << to_string(fidelity));
@@ -41,8 +41,8 @@ TEST_CASE("two hops take what each of them takes") {
 }
 
 TEST_CASE("messages between servers stay on one rail, and there is one for each server") {
-  const auto schedule = make_schedule(Algorithm::TwoHop, Operation::AllToAll,
-                                      {.layout = servers(3, 4), .root = RankId(0)});
+  const auto schedule =
+      make_schedule(&kTwoHop, Operation::AllToAll, {.layout = servers(3, 4), .root = RankId(0)});
   for (std::uint32_t lane = 0; lane < 12; ++lane) {
     int crossing = 0;
     for (std::uint64_t index = 0; index < schedule->step_count(LaneId(lane)); ++index) {

@@ -33,18 +33,16 @@ SwitchPlan plan(const Cluster& cluster, Algorithm algorithm) {
 TEST_CASE("nvls needs all ranks on one NVSwitch that can reduce") {
   const ClusterOverrides one{.nodes = 1};
   for (const char* name : {"dgx-h100", "hgx-b200", "hgx-h100-clos"}) {
-    REQUIRE(obstacle(name, Algorithm::Nvls, one) == "none");
-    REQUIRE(obstacle(name, Algorithm::Nvls, {.nodes = 1, .gpus_per_node = 3}) == "none");
-    REQUIRE(obstacle(name, Algorithm::Nvls, {.nodes = 2}) ==
-            "the ranks are not all on one NVSwitch");
+    REQUIRE(obstacle(name, &kNvls, one) == "none");
+    REQUIRE(obstacle(name, &kNvls, {.nodes = 1, .gpus_per_node = 3}) == "none");
+    REQUIRE(obstacle(name, &kNvls, {.nodes = 2}) == "the ranks are not all on one NVSwitch");
   }
   for (const char* name : {"dgx-1", "dgx-2", "mi300x", "rtx4090-pcie", "h100-1gpu-400g"}) {
-    REQUIRE(obstacle(name, Algorithm::Nvls, one) == "the ranks are not all on one NVSwitch");
+    REQUIRE(obstacle(name, &kNvls, one) == "the ranks are not all on one NVSwitch");
   }
-  REQUIRE(obstacle("dgx-a100", Algorithm::Nvls, one) ==
-          "the switch NVSwitch2 cannot add up in the network");
+  REQUIRE(obstacle("dgx-a100", &kNvls, one) == "the switch NVSwitch2 cannot add up in the network");
   const Cluster cluster = shipped_cluster("dgx-h100", one);
-  const SwitchPlan found = plan(cluster, Algorithm::Nvls);
+  const SwitchPlan found = plan(cluster, &kNvls);
   REQUIRE(found.relays.size() == 1);
   REQUIRE(cluster.topology.node(found.relays[0]).name == "server0/nvswitch");
 }
@@ -52,31 +50,29 @@ TEST_CASE("nvls needs all ranks on one NVSwitch that can reduce") {
 TEST_CASE("sharp needs several servers and switches that can reduce") {
   const ClusterOverrides four{.nodes = 4};
   for (const char* name : {"dgx-h100", "dgx-a100", "hgx-b200", "h100-1gpu-400g"}) {
-    REQUIRE(obstacle(name, Algorithm::Sharp, four) == "none");
-    REQUIRE(obstacle(name, Algorithm::Sharp, {.nodes = 1}) ==
+    REQUIRE(obstacle(name, &kSharp, four) == "none");
+    REQUIRE(obstacle(name, &kSharp, {.nodes = 1}) ==
             "one server does not use the switches of the fabric");
   }
-  REQUIRE(obstacle("hgx-h100-clos", Algorithm::Sharp, four) ==
+  REQUIRE(obstacle("hgx-h100-clos", &kSharp, four) ==
           "the switch Spectrum4-SN5400 cannot add up in the network");
-  REQUIRE(obstacle("mi300x", Algorithm::Sharp, four) ==
-          "the switch Tomahawk4 cannot add up in the network");
+  REQUIRE(obstacle("mi300x", &kSharp, four) == "the switch Tomahawk4 cannot add up in the network");
   // The spines as well.
-  REQUIRE(obstacle("dgx-h100", Algorithm::Sharp,
-                   {.nodes = 64, .settings = {"fabric.spine=Spectrum4-SN5400"}}) ==
-          "the switch Spectrum4-SN5400 cannot add up in the network");
+  REQUIRE(
+      obstacle("dgx-h100", &kSharp, {.nodes = 64, .settings = {"fabric.spine=Spectrum4-SN5400"}}) ==
+      "the switch Spectrum4-SN5400 cannot add up in the network");
 }
 
 TEST_CASE("algorithms without relays run anywhere") {
   const Cluster cluster = shipped_cluster("rtx4090-pcie", {.nodes = 1});
-  for (const Algorithm algorithm : {Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling,
-                                    Algorithm::Pairwise, Algorithm::Direct}) {
+  for (const Algorithm algorithm : {&kRing, &kTree, &kHalvingDoubling, &kPairwise, &kDirect}) {
     REQUIRE(plan(cluster, algorithm).relays.empty());
   }
 }
 
 TEST_CASE("a rail is a tree, and trees use different spines as long as there are enough") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 64});
-  const SwitchPlan found = plan(cluster, Algorithm::Sharp);
+  const SwitchPlan found = plan(cluster, &kSharp);
   REQUIRE(found.trees.size() == 8);
   REQUIRE(found.relays.size() == 8 * 3);  // Two leaves and a spine each.
   std::set<std::uint32_t> used;
@@ -98,7 +94,7 @@ TEST_CASE("in a Clos the trees share the leaves, and spines are taken in turn") 
   const Cluster cluster = shipped_cluster(
       "hgx-h100-clos",
       {.nodes = 16, .settings = {"fabric.leaf=Quantum2-QM9700", "fabric.spine=Quantum2-QM9700"}});
-  const SwitchPlan found = plan(cluster, Algorithm::Sharp);
+  const SwitchPlan found = plan(cluster, &kSharp);
   REQUIRE(found.trees.size() == 8);
   std::set<std::uint32_t> spines;
   std::set<std::uint32_t> leaves;

@@ -36,7 +36,7 @@ bool directly_joined(const Cluster& cluster, int a, int b) {
 
 TEST_CASE("ranks are the GPUs of the cluster, server by server") {
   const Cluster cluster = load("dgx-h100", 2);
-  const Placement placement = place_on(cluster, Algorithm::Ring);
+  const Placement placement = place_on(cluster, &kRing);
   REQUIRE(placement.nodes == cluster.gpus);
   REQUIRE(placement.layout.nodes() == 2);
   REQUIRE(placement.layout.most_ranks_per_node() == 8);
@@ -45,7 +45,7 @@ TEST_CASE("ranks are the GPUs of the cluster, server by server") {
 
 TEST_CASE("on the cube mesh the channels are its six rings, along NVLinks all the way") {
   const Cluster cluster = load("dgx-1", 1);
-  for (const Algorithm algorithm : {Algorithm::Ring, Algorithm::Tree}) {
+  for (const Algorithm algorithm : {&kRing, &kTree}) {
     const Placement placement = place_on(cluster, algorithm);
     REQUIRE(placement.remarks.empty());
     REQUIRE(placement.layout.channels() == 6);
@@ -60,7 +60,7 @@ TEST_CASE("on the cube mesh the channels are its six rings, along NVLinks all th
 
 TEST_CASE("part of a mesh that has no ring is visited in natural order, with a remark") {
   // GPU 4 is joined to GPU 0 alone among the first five.
-  const Placement placement = place_on(load("dgx-1", 1, 5), Algorithm::Ring);
+  const Placement placement = place_on(load("dgx-1", 1, 5), &kRing);
   REQUIRE(placement.layout.kinds.at(0) ==
           std::vector<std::vector<int>>(2, std::vector<int>{0, 1, 2, 3, 4}));
   REQUIRE_FALSE(placement.layout.chain_in_single_node);
@@ -71,7 +71,7 @@ TEST_CASE("part of a mesh that has no ring is visited in natural order, with a r
 }
 
 TEST_CASE("behind an NVSwitch two channels visit the GPUs in natural order") {
-  const Placement placement = place_on(load("dgx-h100", 1), Algorithm::Tree);
+  const Placement placement = place_on(load("dgx-h100", 1), &kTree);
   REQUIRE(placement.layout.kinds.at(0) ==
           std::vector<std::vector<int>>(2, std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
   REQUIRE_FALSE(placement.layout.chain_in_single_node);
@@ -81,7 +81,7 @@ TEST_CASE("behind an NVSwitch two channels visit the GPUs in natural order") {
 TEST_CASE("over several nodes as many channels enter and leave at each NIC") {
   for (const char* name : {"dgx-1", "dgx-h100"}) {
     const Cluster cluster = load(name, 2);
-    const Placement placement = place_on(cluster, Algorithm::Ring);
+    const Placement placement = place_on(cluster, &kRing);
     INFO(name);
     REQUIRE(placement.layout.alternate);
     const int channels = placement.layout.channels();
@@ -97,15 +97,14 @@ TEST_CASE("over several nodes as many channels enter and leave at each NIC") {
     REQUIRE(entering == alike);
     REQUIRE(leaving == alike);
   }
-  REQUIRE_FALSE(place_on(load("dgx-h100", 3), Algorithm::Ring).layout.alternate);
+  REQUIRE_FALSE(place_on(load("dgx-h100", 3), &kRing).layout.alternate);
 }
 
 TEST_CASE("the number of channels can be given, and other algorithms have one") {
   const Cluster cluster = load("dgx-h100", 2);
-  REQUIRE(place_on(cluster, Algorithm::Ring, 3).layout.channels() == 3);
-  REQUIRE(place_on(load("dgx-1", 1), Algorithm::Tree, 7).layout.channels() == 7);
-  for (const Algorithm algorithm :
-       {Algorithm::HalvingDoubling, Algorithm::Pairwise, Algorithm::Direct}) {
+  REQUIRE(place_on(cluster, &kRing, 3).layout.channels() == 3);
+  REQUIRE(place_on(load("dgx-1", 1), &kTree, 7).layout.channels() == 7);
+  for (const Algorithm algorithm : {&kHalvingDoubling, &kPairwise, &kDirect}) {
     REQUIRE(place_on(cluster, algorithm).layout.channels() == 1);
     REQUIRE(place_on(cluster, algorithm, 4).layout.channels() == 4);
   }
@@ -130,7 +129,7 @@ TEST_CASE("servers that differ have orders of their own, and channels use all NI
                                       {.gpus = 6, .nics = 3},
                                       {.gpus = 4, .nics = 4},
                                       {.gpus = 1, .nics = 1}});
-  for (const Algorithm algorithm : {Algorithm::Ring, Algorithm::Tree}) {
+  for (const Algorithm algorithm : {&kRing, &kTree}) {
     const RankLayout layout = place_on(cluster, algorithm).layout;
     REQUIRE(layout.node_kinds == std::vector<std::uint32_t>{0, 1, 0, 2});
     REQUIRE(layout.kinds.size() == 3);
@@ -140,8 +139,8 @@ TEST_CASE("servers that differ have orders of their own, and channels use all NI
     require_even_use(layout.kinds[1], 3);
     require_even_use(layout.kinds[2], 1);
   }
-  REQUIRE(place_on(cluster, Algorithm::Pairwise).layout.ranks() == 15);
-  REQUIRE(place_on(cluster, Algorithm::Ring, 5).layout.channels() == 5);
+  REQUIRE(place_on(cluster, &kPairwise).layout.ranks() == 15);
+  REQUIRE(place_on(cluster, &kRing, 5).layout.channels() == 5);
 }
 
 TEST_CASE("where no number of channels serves all NICs alike, the fullest has least too much") {
@@ -149,7 +148,7 @@ TEST_CASE("where no number of channels serves all NICs alike, the fullest has le
       cluster_of({{.gpus = 5, .nics = 5}, {.gpus = 7, .nics = 7}, {.gpus = 8, .nics = 8}});
   // Even use would take 280. With 55 the fullest of 2 trees and 5, 7 and 8 NICs have 28, 11, 8 and
   // 7, at most 56/55 of an even load.
-  REQUIRE(place_on(cluster, Algorithm::Ring).layout.channels() == 55);
+  REQUIRE(place_on(cluster, &kRing).layout.channels() == 55);
 }
 
 TEST_CASE("NICs are those that the GPUs that take part use") {
@@ -159,7 +158,7 @@ TEST_CASE("NICs are those that the GPUs that take part use") {
   cluster.gpus.erase(cluster.gpus.begin() + 4, cluster.gpus.begin() + 8);
   cluster.server_gpus = {4, 4};
   cluster.gpus_per_node = 4;
-  const RankLayout layout = place_on(cluster, Algorithm::Ring).layout;
+  const RankLayout layout = place_on(cluster, &kRing).layout;
   REQUIRE(layout.kinds.size() == 1);
   REQUIRE(layout.channels() == 2);
   require_even_use(layout.kinds[0], 2);
@@ -167,7 +166,7 @@ TEST_CASE("NICs are those that the GPUs that take part use") {
 
 TEST_CASE("many equal servers are one kind") {
   const Placement placement =
-      place_on(cluster_of(std::vector<TestServer>(100, {.gpus = 2, .nics = 2})), Algorithm::Ring);
+      place_on(cluster_of(std::vector<TestServer>(100, {.gpus = 2, .nics = 2})), &kRing);
   REQUIRE(placement.layout.kinds.size() == 1);
   REQUIRE(placement.layout.nodes() == 100);
 }
@@ -176,7 +175,7 @@ TEST_CASE("every kind of server with a mesh has rings of its own") {
   const Cluster cluster = cluster_of({{.gpus = 2, .nics = 1, .scale_up = TestScaleUp::Chain},
                                       {.gpus = 3, .nics = 1, .scale_up = TestScaleUp::Chain},
                                       {.gpus = 3, .nics = 1, .scale_up = TestScaleUp::Pcie}});
-  const Placement placement = place_on(cluster, Algorithm::Ring);
+  const Placement placement = place_on(cluster, &kRing);
   REQUIRE(placement.layout.kinds.size() == 3);
   // A pair is a ring, there and back; three in a row are none.
   REQUIRE(placement.remarks.size() == 1);
@@ -184,7 +183,7 @@ TEST_CASE("every kind of server with a mesh has rings of its own") {
 }
 
 TEST_CASE("rings over GPUs on a grid go from neighbour to neighbour, one channel each way") {
-  const Placement torus = place_on(grid_cluster({3, 3}, {true, true}), Algorithm::Ring);
+  const Placement torus = place_on(grid_cluster({3, 3}, {true, true}), &kRing);
   REQUIRE(torus.remarks.empty());
   REQUIRE(torus.layout.nodes() == 1);
   REQUIRE(torus.layout.channels() == 2);
@@ -192,17 +191,17 @@ TEST_CASE("rings over GPUs on a grid go from neighbour to neighbour, one channel
   REQUIRE(there == std::vector<int>{0, 1, 2, 5, 4, 7, 8, 6, 3});
   const std::vector<int> back = torus.layout.ring_order(1);
   REQUIRE(std::equal(there.rbegin(), there.rend(), back.begin(), back.end()));
-  REQUIRE(place_on(grid_cluster({3, 3}, {true, true}), Algorithm::Ring, 3).layout.channels() == 3);
+  REQUIRE(place_on(grid_cluster({3, 3}, {true, true}), &kRing, 3).layout.channels() == 3);
 
-  const Placement mesh = place_on(grid_cluster({3, 3}, {false, false}), Algorithm::Ring);
+  const Placement mesh = place_on(grid_cluster({3, 3}, {false, false}), &kRing);
   REQUIRE(mesh.remarks ==
           std::vector<std::string>{"no ring leads from neighbour to neighbour over the part of the "
                                    "grid that takes part: some hops cross several links"});
   REQUIRE(mesh.layout.ring_order(0) == std::vector<int>{0, 1, 2, 5, 4, 3, 6, 7, 8});
 
-  const Placement pairs = place_on(grid_cluster({2, 2}, {false, false}, 2), Algorithm::Ring);
+  const Placement pairs = place_on(grid_cluster({2, 2}, {false, false}, 2), &kRing);
   REQUIRE(pairs.layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 6, 7, 4, 5});
-  REQUIRE(place_on(grid_cluster({4, 4}, {true, true}), Algorithm::Tree).layout.nodes() == 16);
+  REQUIRE(place_on(grid_cluster({4, 4}, {true, true}), &kTree).layout.nodes() == 16);
 }
 
 TEST_CASE("some ranks of a torus walk over its first rows") {
@@ -211,7 +210,7 @@ TEST_CASE("some ranks of a torus walk over its first rows") {
     cluster.gpus.resize(static_cast<std::size_t>(ranks));
     cluster.server_gpus.resize(static_cast<std::size_t>(ranks));
     cluster.nodes = ranks;
-    return place_on(cluster, Algorithm::Ring);
+    return place_on(cluster, &kRing);
   };
   REQUIRE(first_of(8).layout.ring_order(0) == std::vector<int>{0, 1, 2, 3, 7, 6, 5, 4});
   REQUIRE(first_of(8).remarks.empty());

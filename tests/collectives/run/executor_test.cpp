@@ -126,7 +126,7 @@ TEST_CASE("a deadlock ends and names who waits for whom") {
 }
 
 TEST_CASE("a whole ring that waits first ends and is reported") {
-  StoredSchedule ring(*make_flat({.algorithm = Algorithm::Ring, .ranks = 5}));
+  StoredSchedule ring(*make_flat({.algorithm = &kRing, .ranks = 5}));
   for (StoredSchedule::Lane& lane : ring.lanes()) {
     std::swap(lane.steps[0], lane.steps[1]);
   }
@@ -145,7 +145,7 @@ TEST_CASE("messages that nobody receives break the contract") {
 }
 
 TEST_CASE("sent and received sizes that differ break the contract") {
-  StoredSchedule ring(*make_flat({.algorithm = Algorithm::Ring, .ranks = 3}));
+  StoredSchedule ring(*make_flat({.algorithm = &kRing, .ranks = 3}));
   ring.lanes()[0].steps[0].chunks = {.first = 0, .count = 2};
   const CollectiveRun run = run_schedule(idle_switch(3), ring, 3000_B, Fidelity::Flow);
   REQUIRE(run.violation == "12 messages of 13000 bytes were sent, 12 of 12000 bytes received");
@@ -220,7 +220,7 @@ TEST_CASE("the trace has a track for each lane and a span for each wait") {
 }
 
 TEST_CASE("tracing changes no result, and a ring's spans are its receives") {
-  const auto ring = make_flat({.algorithm = Algorithm::Ring, .ranks = 2});
+  const auto ring = make_flat({.algorithm = &kRing, .ranks = 2});
   TracedRun run;
   run_late(*ring, 180'180_B, run);
   REQUIRE(run.finish == 10_us + idle_time({.ranks = 2}, 180'180_B, Fidelity::Flow));

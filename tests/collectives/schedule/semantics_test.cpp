@@ -37,16 +37,12 @@ std::vector<int> roots_for(Operation operation, int ranks) {
   return all;
 }
 
-bool has_pieces(Algorithm algorithm, Operation operation) {
-  return algorithm == Algorithm::Ring || has_pipeline(algorithm, operation);
-}
-
 void prove_all(const RankLayout& layout, const std::string& name) {
   const int ranks = layout.ranks();
   for (const Operation operation : kOperations) {
     for (const Algorithm algorithm : algorithms_for(operation)) {
       for (const int pieces : {1, 3}) {
-        if (pieces > 1 && !has_pieces(algorithm, operation)) {
+        if (pieces > 1 && algorithm->stages == nullptr) {
           continue;
         }
         for (const int root : roots_for(operation, ranks)) {
@@ -151,7 +147,7 @@ TEST_CASE("every algorithm does every operation it claims on nodes of different 
 }
 
 TEST_CASE("64 ranks can be proved") {
-  REQUIRE(disprove(*make_schedule(Algorithm::Ring, Operation::AllReduce,
+  REQUIRE(disprove(*make_schedule(&kRing, Operation::AllReduce,
                                   {.layout = flat_layout(64, 1), .root = {}, .pieces = 1}))
               .value_or("proved") == "proved");
 }
@@ -172,7 +168,7 @@ std::string error_after(Algorithm algorithm, Operation operation,
 }
 
 std::string ring_error(const std::function<void(StoredSchedule&)>& change) {
-  return error_after(Algorithm::Ring, Operation::AllReduce, change);
+  return error_after(&kRing, Operation::AllReduce, change);
 }
 
 TEST_CASE("the prover finds messages to and from wrong ranks") {
@@ -247,7 +243,7 @@ TEST_CASE("the prover finds a cycle of ranks that all wait first") {
 
 TEST_CASE("the prover finds data that a rank does not hold") {
   const auto gather_error = [](const std::function<void(StoredSchedule&)>& change) {
-    return error_after(Algorithm::Ring, Operation::AllGather, change);
+    return error_after(&kRing, Operation::AllGather, change);
   };
   REQUIRE(gather_error([](StoredSchedule& s) { s.lanes()[0].steps[0].chunks.first = 2; }) ==
           "rank 0, lane 0, step 0: sends chunk 2, which it does not hold");
@@ -262,13 +258,13 @@ TEST_CASE("the prover finds results at the wrong place, and programs that do not
     }
   };
   REQUIRE(ring_error(without_steps) == "rank 0 ends with {0} in chunk 0 instead of {0, 1, 2, 3}");
-  REQUIRE(error_after(Algorithm::Direct, Operation::AllToAll, without_steps) ==
+  REQUIRE(error_after(&kDirect, Operation::AllToAll, without_steps) ==
           "rank 0 ends with {} in chunk 4 instead of {1}");
   // What scatter does for root 0 is not what root 1 asks for.
-  const StoredSchedule scatter = four_ranks(Algorithm::Direct, Operation::Scatter);
+  const StoredSchedule scatter = four_ranks(&kDirect, Operation::Scatter);
   ScheduleShape shape = scatter.shape();
   shape.root = RankId(1);
-  StoredSchedule copy = four_ranks(Algorithm::Direct, Operation::Scatter);
+  StoredSchedule copy = four_ranks(&kDirect, Operation::Scatter);
   REQUIRE(disprove(StoredSchedule(shape, copy.lanes(), copy.connections())) ==
           "rank 0, lane 0, step 0: sends chunk 1, which it does not hold");
 }
@@ -323,7 +319,7 @@ TEST_CASE("the prover finds waits and copies that cannot be") {
 // Four ranks and the switch. Lane 4 is the switch's on the way up: it receives from rank 0, reduces
 // from ranks 1 to 3 and sends chunk h to rank h; lane 9 the one on the way down.
 std::string nvls_error(const std::function<void(StoredSchedule&)>& change) {
-  return error_after(Algorithm::Nvls, Operation::AllReduce, change);
+  return error_after(&kNvls, Operation::AllReduce, change);
 }
 
 TEST_CASE("the prover finds what a switch loses, adds twice or never had") {

@@ -111,13 +111,13 @@ TEST_CASE("an uneven exchange takes as long as an even one of the largest sender
                           kSamples * share.summed * 2);
     }
     const SimTime uneven = run_collective(cluster, {.operation = Operation::AllToAllV,
-                                                    .algorithm = Algorithm::Direct,
+                                                    .algorithm = &kDirect,
                                                     .size = matrix.largest(),
                                                     .matrix = &matrix})
                                .time;
     const SimTime even =
         run_collective(cluster, {.operation = Operation::AllToAll,
-                                 .algorithm = Algorithm::Direct,
+                                 .algorithm = &kDirect,
                                  .size = Bytes(kSamples * ranks * sharding.most_summed() * 2)})
             .time;
     INFO(nodes << " nodes: " << uneven.seconds() << " and " << even.seconds());

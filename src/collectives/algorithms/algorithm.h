@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an algorithm is: one row of facts, from which everything outside its own file takes what it
+// has to know. No code asks which algorithm it has.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "collectives/schedule/rank_layout.h"
+#include "collectives/schedule/schedule.h"
+#include "collectives/schedule/traffic_matrix.h"
+
+namespace trainyard {
+
+// The switches that add up one share of the data. Switches are relays, numbered from zero.
+struct AggregationTree {
+  struct Member {
+    RankId head;             // The rank whose NIC leads to the tree.
+    std::uint32_t turn = 0;  // Which of its NICs: the flow label.
+    std::uint32_t leaf = 0;  // The switch that the NIC is on.
+  };
+  std::vector<Member> members;  // By node.
+  // The switch that joins the leaves, if they are not all the same one.
+  std::optional<std::uint32_t> spine = {};
+  // Which of the links between a leaf and the spine, where there are several.
+  std::uint32_t trunk = 0;
+};
+
+struct ScheduleOptions {
+  RankLayout layout;
+  RankId root;
+  // Pieces into which a channel cuts its share of the data, one behind the other: they fill the
+  // pipeline of chains and trees. Ring all_reduce, all_gather and reduce_scatter repeat their steps
+  // for each piece.
+  int pieces = 1;
+  // For sharp, one for each NIC of a server. Empty: one switch joins all ranks, each with a NIC;
+  // the ranks of a smaller node take turns at what is left over.
+  std::vector<AggregationTree> trees = {};
+  // For ClusterNeed::Grid, the grid of ranks, its first dimension varying fastest. Empty: ranks of
+  // a node x nodes where nodes are equal, one ring where they are not.
+  std::vector<int> dimensions = {};
+  // On such a grid, channel c begins with dimension c mod n of the n, and goes backwards where c /
+  // n is odd; otherwise all channels are alike.
+  bool rotate_dimensions = false;
+  // For alltoallv, the bytes from each source to each target. None: the same everywhere.
+  const TrafficMatrix* matrix = nullptr;
+};
+
+// What a cluster must have; aggregation.h finds it or says what is missing.
+enum class ClusterNeed : std::uint8_t {
+  Nothing,
+  OneReducingSwitch,    // An NVSwitch that adds up and has all ranks.
+  ReducingSwitches,     // Several, each with ranks in a row.
+  ReducingSwitchTrees,  // Switches of the fabric that add up.
+  TwoLevels,            // Several servers with several ranks in one of them.
+  Grid,                 // Ranks that fill a grid of two or more dimensions (rank_grid.h).
+  FabricGrid,           // The same on a grid fabric, of one or more dimensions.
+};
+
+// In which order channels visit the ranks (placement.h).
+enum class ChannelOrder : std::uint8_t {
+  Natural,  // In the order of their numbers: one channel, or what the grid or switches suggest.
+  Rings,    // Along the rings of each server, evenly over its NICs.
+  Walk,     // From neighbour to neighbour on a grid fabric; elsewhere as Rings.
+};
+
+// One partner in each of log2(ranks) rounds, or both directions of a tree or a switch.
+[[nodiscard]] std::int64_t partner_each_round(Operation operation, const RankLayout& layout);
+[[nodiscard]] std::int64_t one_chunk(Operation operation, const RankLayout& layout);
+
+struct AlgorithmRow {
+  std::string_view name;  // That of --algo, and of the shape of its schedules.
+  OperationSet operations;
+  // The operation is one of them; make_schedule() has checked the options.
+  std::unique_ptr<Schedule> (*build)(Operation operation, const ScheduleOptions& options);
+  ClusterNeed need = ClusterNeed::Nothing;
+  ChannelOrder order = ChannelOrder::Natural;
+  // How many messages follow the first one on the longest path of a piece; 0 if pieces do not make
+  // the operation faster. No function: the schedule does not cut its data into pieces.
+  std::int64_t (*stages)(Operation operation, const RankLayout& layout) = nullptr;
+  // The number of connections of a rank on a channel, at most.
+  std::int64_t (*partners)(Operation operation, const RankLayout& layout) = partner_each_round;
+  // The number of chunks, or of entries of the listing, for each rank and channel, at most; without
+  // pieces.
+  std::int64_t (*chunks)(Operation operation, const RankLayout& layout) = one_chunk;
+};
+
+// An algorithm is known by the address of its row.
+using Algorithm = const AlgorithmRow*;
+
+// The builder of a row whose schedules are objects of one class.
+template <typename Built>
+std::unique_ptr<Schedule> build_schedule(Operation operation, const ScheduleOptions& options) {
+  return std::make_unique<Built>(operation, options);
+}
+
+}  // namespace trainyard
