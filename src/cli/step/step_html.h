@@ -9,7 +9,8 @@ namespace trainyard {
 
 struct Document;
 
-// The page of a step's document, with the timeline of the run's graph; of closed forms that of a graph which is run for it.
+// The page of a step's document, with the timeline of the run's graph. Closed forms have none: the
+// page then has that of a graph which is run for it.
 [[nodiscard]] HtmlReport step_html(const StepRequest& request, const StepInputs& inputs,
                                    const StepRun& run, const Document& document);
 

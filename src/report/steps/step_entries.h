@@ -29,8 +29,8 @@ struct StepSetup {
   std::string runtime = {};
   std::string fidelity = {};
 };
-// The first line of the heading, and the keys: of cluster, workload and GPUs in CSV and JSON, of the
-// others in JSON.
+// Adds the first lines of the heading, and the keys: CSV has cluster, workload and GPUs alone, JSON
+// has all.
 void add_setup(const StepSetup& setup, Document& document);
 
 // The slow rank and the jitter, in JSON; nothing where there is none.

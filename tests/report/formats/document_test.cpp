@@ -38,7 +38,7 @@ Document example() {
 
 Table pairs() {
   Table table({{.name = "from", .key = "from"},
-               {.name = "mark", .key = "", .shown = Shown::People},
+               {.name = "mark", .key = "", .align = Align::Left, .shown = Shown::People},
                {.name = "", .key = "to", .shown = Shown::Programs}});
   table.add_row({Cell::count(1), {"*", {}}, Cell::count(2)});
   return table;
