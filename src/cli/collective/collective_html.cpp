@@ -153,7 +153,7 @@ HtmlReport collective_html(const CollectiveReport& report, const Cluster& cluste
   }
   html.tables.push_back(rows_of(report));
   html.tables.push_back(html_inputs(report.inputs));
-  html.tables.push_back(html_estimates(cluster));
+  html.tables.push_back(html_estimates(cluster.estimates));
   html.notes = report.notes;
   return html;
 }

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -20,7 +19,7 @@
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "report/steps/cost_report.h"
 #include "sim/config_error.h"
 #include "topology/server/part_costs.h"
@@ -92,60 +91,39 @@ Table parts_table(const CostReport& report) {
   return table;
 }
 
-// Of the whole cluster, in one line.
-Table totals_table(const CostReport& report) {
+Document document_of(const CostReport& report) {
   const CostTotals& totals = report.costs.totals;
-  const auto some = [](double value) { return value > 0.0 ? std::optional(value) : std::nullopt; };
-  std::vector<std::pair<std::string, Cell>> cells{
-      {"cluster", Cell::of(report.cluster)},
-      {"power_kw", cost_figure(some(totals.watts / 1e3), 3)},
-      {"price", cost_figure(some(totals.price), 2)}};
-  for (auto& [key, cell] : cost_cells({report.costs, report.step.value_or(StepCost())})) {
-    cells.emplace_back(key, std::move(cell));
-  }
-  cells.emplace_back("step_time_s", cost_figure(report.seconds, 4));
-  std::vector<Column> columns;
-  std::vector<Cell> row;
-  for (auto& [key, cell] : cells) {
-    columns.push_back({.name = key, .key = key});
-    row.push_back(std::move(cell));
-  }
-  Table table(std::move(columns));
-  table.add_row(std::move(row));
-  return table;
-}
-
-std::string text_of(const CostReport& report) {
-  const CostTotals& totals = report.costs.totals;
-  std::string text =
-      fmt::format("# Cluster {}\n", report.cluster) + render_text(parts_table(report)) +
-      fmt::format("\npower                  {:>12.2f} kW at the limits\n", totals.watts / 1e3);
-  if (totals.price > 0.0) {
-    text += fmt::format("price                  {:>12.2f} {}\n", totals.price,
-                        report.costs.costs.currency);
-  }
+  const auto some = [](double value) { return value > 0.0 ? CellValue(value) : CellValue(); };
+  Document document{.heading = {"Cluster " + report.cluster}, .notes = cost_notes(report.costs)};
+  const auto add = [&](Figure figure) {
+    figure.group = "totals";
+    document.add(std::move(figure));
+  };
+  document.add(
+      NamedTable{.key = "parts", .table = parts_table(report), .shown = Shown::Text | Shown::Json});
+  add({.key = "cluster", .cell = Cell::of(report.cluster)});
+  add({.key = "power_kw",
+       .cell = {fmt::format("{:.2f}", totals.watts / 1e3), some(totals.watts / 1e3)},
+       .label = "power",
+       .unit = "kW at the limits"});
+  add({.key = "price",
+       .cell = {fmt::format("{:.2f}", totals.price), some(totals.price)},
+       .label = totals.price > 0.0 ? "price" : "",
+       .unit = report.costs.costs.currency});
   if (report.step) {
-    text += fmt::format("step time              {:>12.4f} s, of which GPUs compute {:.1f} %\n",
-                        *report.seconds, 100.0 * report.step->busy);
-    text += cost_text({report.costs, *report.step});
+    add({.cell = Cell::number(*report.seconds, 4),
+         .label = "step time",
+         .unit = "s",
+         .remark = fmt::format(", of which GPUs compute {:.1f} %", 100.0 * report.step->busy)});
   }
-  for (const std::string& note : cost_notes(report.costs)) {
-    text += "# Note: " + note + "\n";
+  for (Figure& figure : cost_figures({report.costs, report.step.value_or(StepCost())}, "totals")) {
+    figure.label = report.step ? figure.label : "";
+    document.add(std::move(figure));
   }
-  return text;
-}
-
-std::string render_cost(const CostReport& report, Format format) {
-  if (format == Format::Csv) {
-    return render_csv(totals_table(report));
-  }
-  if (format == Format::Json) {
-    nlohmann::ordered_json root;
-    root["parts"] = nlohmann::ordered_json::parse(render_json(parts_table(report)));
-    root["totals"] = nlohmann::ordered_json::parse(render_json(totals_table(report))).front();
-    return root.dump(2) + "\n";
-  }
-  return text_of(report);
+  add({.key = "step_time_s", .cell = cost_figure(report.seconds, 4)});
+  add({.key = "compute_share",
+       .cell = cost_figure(report.step ? std::optional(report.step->busy) : std::nullopt, 4)});
+  return document;
 }
 
 }  // namespace
@@ -188,7 +166,7 @@ int run_cost(std::span<const std::string> arguments, std::ostream& out) {
     report.seconds = run.step.time.seconds();
     report.step = step_cost(report.costs, run.plan, run.step);
   }
-  write_output(file, render_cost(report, format), out);
+  write_output(file, render(document_of(report), format), out);
   return 0;
 }
 

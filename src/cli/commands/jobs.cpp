@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -15,8 +14,8 @@
 #include "cli/common/options.h"
 #include "parallelism/run/job_mix.h"
 #include "parallelism/workload/gpu_rates.h"
+#include "report/formats/document.h"
 #include "report/formats/output.h"
-#include "report/formats/table.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
 
@@ -126,10 +125,6 @@ JobMix simulate(const JobsRequest& request, const Cluster& cluster, const Catalo
                      request.steps);
 }
 
-Cell number(double value, int decimals) {
-  return {fmt::format("{:.{}f}", value, decimals), value};
-}
-
 Table table_of(const JobsRequest& request, const JobMix& mix) {
   Table table({{.name = "job", .key = "job", .align = Align::Left},
                {.name = "GPUs", .key = "gpus"},
@@ -141,8 +136,8 @@ Table table_of(const JobsRequest& request, const JobMix& mix) {
   for (std::size_t index = 0; index < mix.jobs.size(); ++index) {
     const MixedJobTimes& job = mix.jobs[index];
     table.add_row({Cell::of(request.jobs[index].text), Cell::of(std::int64_t{job.gpus}),
-                   number(job.alone.seconds(), 6), number(job.mean_seconds(), 6),
-                   number(job.longest().seconds(), 6), number(job.slowdown(), 4),
+                   Cell::number(job.alone.seconds(), 6), Cell::number(job.mean_seconds(), 6),
+                   Cell::number(job.longest().seconds(), 6), Cell::number(job.slowdown(), 4),
                    Cell::of(static_cast<std::int64_t>(job.together.size()))});
   }
   return table;
@@ -178,29 +173,23 @@ Table links_of(const Cluster& cluster, const JobMix& mix, std::size_t most) {
   return table;
 }
 
-std::string render_mix(const JobsRequest& request, const Cluster& cluster, const JobMix& mix) {
-  const Table table = table_of(request, mix);
-  if (request.format == Format::Csv) {
-    return render_csv(table);
-  }
-  const Table links = links_of(cluster, mix, request.links);
-  if (request.format == Format::Json) {
-    nlohmann::ordered_json root;
-    root["cluster"] = cluster.name;
-    root["fidelity"] = to_string(request.fidelity);
-    root["time_s"] = mix.time.seconds();
-    root["jobs"] = nlohmann::ordered_json::parse(render_json(table));
-    root["links"] = nlohmann::ordered_json::parse(render_json(links));
-    return root.dump(2) + "\n";
-  }
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for {:.4f} s\n",
-      cluster.name, to_string(request.fidelity), mix.jobs.size(), mix.time.seconds());
-  text += render_text(table);
-  if (!links.rows().empty()) {
-    text += "# The fullest links of the fabric, all jobs together\n" + render_text(links);
-  }
-  return text;
+Document document_of(const JobsRequest& request, const Cluster& cluster, const JobMix& mix) {
+  Document document{
+      .heading = {fmt::format(
+          "Simulated by Trainyard: cluster {}, fidelity {}, {} jobs together for "
+          "{:.4f} s",
+          cluster.name, to_string(request.fidelity), mix.jobs.size(), mix.time.seconds())}};
+  document.add("cluster", cluster.name);
+  document.add("fidelity", std::string(to_string(request.fidelity)));
+  document.add("time_s", mix.time.seconds());
+  document.add(NamedTable{.key = "jobs", .table = table_of(request, mix)});
+  Table links = links_of(cluster, mix, request.links);
+  const Shown shown = links.rows().empty() ? Shown::Json : Shown::Text | Shown::Json;
+  document.add(NamedTable{.key = "links",
+                          .table = std::move(links),
+                          .title = "The fullest links of the fabric, all jobs together",
+                          .shown = shown});
+  return document;
 }
 
 }  // namespace
@@ -253,7 +242,7 @@ int run_jobs(std::span<const std::string> arguments, std::ostream& out) {
       load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
   log_warnings(log, cluster.warnings);
   const JobMix mix = simulate(request, cluster, catalogue);
-  write_output(request.output, render_mix(request, cluster, mix), out);
+  write_output(request.output, render(document_of(request, cluster, mix), request.format), out);
   return 0;
 }
 

@@ -254,7 +254,7 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
   if (request.report) {
     HtmlReport page = traffic_html(report, cluster, spec, run, network->samples());
     page.tables.push_back(html_inputs(traffic_inputs(request, cluster)));
-    page.tables.push_back(html_estimates(cluster));
+    page.tables.push_back(html_estimates(cluster.estimates));
     write_html(*request.report, page);
   }
   write_output(request.output, render(report, cluster.topology, request.format), out);

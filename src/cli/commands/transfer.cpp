@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -17,7 +16,7 @@
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
 #include "network/traffic/transfers.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
@@ -213,36 +212,29 @@ Table table_of(const Cluster& cluster, const Result& result) {
   return table;
 }
 
-std::string render_result(const Cluster& cluster, const TransferRequest& request,
-                          const Result& result, Format format) {
-  const Table table = table_of(cluster, result);
-  if (format == Format::Csv) {
-    return render_csv(table);
+Document document_of(const Cluster& cluster, const TransferRequest& request, const Result& result) {
+  Document document{
+      .heading = {fmt::format("Simulated by Trainyard: cluster {}, {} each{}{}{}", cluster.name,
+                              to_string(request.size), request.both_ways ? ", both ways" : "",
+                              request.all_at_once ? ", all at once" : "",
+                              request.fidelity == Fidelity::Packet
+                                  ? ", fidelity packet; " + describe(request.packet)
+                                  : "")}};
+  document.add("cluster", cluster.name);
+  document.add("fidelity", std::string(to_string(request.fidelity)));
+  document.add("size_bytes", request.size.count());
+  document.add("both_ways", request.both_ways);
+  document.add("all_at_once", request.all_at_once);
+  NamedTable rows{.key = "rows", .table = table_of(cluster, result)};
+  const std::optional<double>& total = result.total_gigabytes_per_second;
+  if (total) {
+    rows.remarks.push_back(fmt::format("Total, until the last is complete: {:.2f} GB/s", *total));
   }
-  if (format == Format::Json) {
-    nlohmann::ordered_json root;
-    root["cluster"] = cluster.name;
-    root["fidelity"] = to_string(request.fidelity);
-    root["size_bytes"] = request.size.count();
-    root["both_ways"] = request.both_ways;
-    root["all_at_once"] = request.all_at_once;
-    root["rows"] = nlohmann::ordered_json::parse(render_json(table));
-    if (result.total_gigabytes_per_second) {
-      root["total_gb_per_s"] = *result.total_gigabytes_per_second;
-    }
-    return root.dump(2) + "\n";
+  document.add(std::move(rows));
+  if (total) {
+    document.add("total_gb_per_s", *total);
   }
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: cluster {}, {} each{}{}{}\n", cluster.name,
-      to_string(request.size), request.both_ways ? ", both ways" : "",
-      request.all_at_once ? ", all at once" : "",
-      request.fidelity == Fidelity::Packet ? ", fidelity packet; " + describe(request.packet) : "");
-  text += render_text(table);
-  if (result.total_gigabytes_per_second) {
-    text += fmt::format("# Total, until the last is complete: {:.2f} GB/s\n",
-                        *result.total_gigabytes_per_second);
-  }
-  return text;
+  return document;
 }
 
 TransferRequest read_transfer_request(const OptionReader& reader) {
@@ -306,7 +298,7 @@ int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
   const Result result = run_all(cluster, transfers, request);
   write_packet_files(request.packet, cluster.topology, result.last.port_counters,
                      result.last.samples);
-  write_output(file, render_result(cluster, request, result, format), out);
+  write_output(file, render(document_of(cluster, request, result), format), out);
   for (const std::string& complaint : result.complaints) {
     log.error("{}", complaint);
   }

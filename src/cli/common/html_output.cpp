@@ -56,48 +56,4 @@ void write_html(const HtmlTarget& target, const HtmlReport& report) {
   write_file(target.file, render_html(report, target.library));
 }
 
-HtmlTable html_inputs(const RunInputs& inputs) {
-  Table table({{.name = "key", .key = "key", .align = Align::Left},
-               {.name = "value", .key = "value", .align = Align::Left}});
-  for (const std::string& setting : inputs.settings) {
-    const std::size_t sign = setting.find('=');
-    table.add_row({Cell::of("--set " + setting.substr(0, sign)),
-                   Cell::of(sign == std::string::npos ? "" : setting.substr(sign + 1))});
-  }
-  for (const auto& [option, value] : inputs.options) {
-    table.add_row({Cell::of(option), Cell::of(value)});
-  }
-  for (const auto& [resource, value] : inputs.resources) {
-    table.add_row({Cell::of(resource), Cell::of(value)});
-  }
-  return {.title = "Inputs",
-          .note = "What was set, and the rates of the machine's links in each direction.",
-          .table = std::move(table)};
-}
-
-HtmlTable html_estimates(const Cluster& cluster) {
-  Table table({{.name = "part", .key = "part", .align = Align::Left},
-               {.name = "value", .key = "value", .align = Align::Left},
-               {.name = "source", .key = "source", .align = Align::Left}});
-  for (const std::string& line : cluster.estimates) {  // "PART: KEY = VALUE: SOURCE"
-    const std::size_t first = line.find(": ");
-    const std::size_t second = line.find(": ", first + 2);
-    table.add_row({Cell::of(line.substr(0, first)),
-                   Cell::of(line.substr(first + 2, second - first - 2)),
-                   Cell::of(second == std::string::npos ? "" : line.substr(second + 2))});
-  }
-  return {.title = "Estimates",
-          .note =
-              "Values of the cluster that nobody has measured or published. All others are from "
-              "datasheets and measurements; trainyard topology --format json has every source.",
-          .table = std::move(table)};
-}
-
-std::string short_time(SimTime time) {
-  const double seconds = time.seconds();
-  return seconds >= 0.1    ? fmt::format("{:.4g} s", seconds)
-         : seconds >= 1e-3 ? fmt::format("{:.4g} ms", seconds * 1e3)
-                           : fmt::format("{:.4g} us", seconds * 1e6);
-}
-
 }  // namespace trainyard

@@ -7,10 +7,7 @@
 #include <string>
 
 #include "cli/common/options.h"
-#include "report/formats/run_inputs.h"
 #include "report/html/html_report.h"
-#include "sim/units.h"
-#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 
@@ -28,12 +25,5 @@ void add_report_option(boost::program_options::options_description& options);
 [[nodiscard]] std::optional<HtmlTarget> html_target(const OptionReader& reader);
 
 void write_html(const HtmlTarget& target, const HtmlReport& report);
-
-// What went in, key and value; and values of the cluster that are estimates, with their sources.
-[[nodiscard]] HtmlTable html_inputs(const RunInputs& inputs);
-[[nodiscard]] HtmlTable html_estimates(const Cluster& cluster);
-
-// "12.94 s", "1.888 ms", "52.1 us".
-[[nodiscard]] std::string short_time(SimTime time);
 
 }  // namespace trainyard

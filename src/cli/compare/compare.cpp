@@ -87,7 +87,7 @@ int run_compare(std::span<const std::string> arguments, std::ostream& out) {
   }
   const Format format = output_format(reader);
   const std::optional<std::string> output = output_file(reader, "output");
-  write_output(output, render(compared(reader), format), out);
+  write_output(output, render(document_of(compared(reader)), format), out);
   return 0;
 }
 

@@ -431,7 +431,7 @@ int run_search(std::span<const std::string> arguments, std::ostream& out) {
   if (request.best_file) {
     write_best(request, report);
   }
-  write_output(request.output, render(report, request.format), out);
+  write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }
 

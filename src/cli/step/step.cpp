@@ -150,7 +150,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
   return notes;
 }
 
-StepReport predict(const StepRequest& request, spdlog::logger& log) {
+Document predict(const StepRequest& request, spdlog::logger& log) {
   const StepInputs inputs = load_step_inputs(request, log);
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
@@ -200,6 +200,7 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
       .has_images = workload.model.patches.has_value()};
   report.notes = notes_of(request, workload, software, run);
   report.inputs = step_run_inputs(request, inputs);
+  report.estimates = cluster.estimates;
   add_estimate_note(cluster, report.notes);
   if (costs) {
     for (std::string& note : cost_notes(*costs)) {
@@ -208,10 +209,11 @@ StepReport predict(const StepRequest& request, spdlog::logger& log) {
     const StepCost cost = step_cost(*costs, run.plan, run.step);
     report.priced = {.cluster = *costs, .step = cost};
   }
+  Document document = document_of(report);
   if (request.report) {
-    write_html(*request.report, step_html(request, inputs, run, report));
+    write_html(*request.report, step_html(request, inputs, run, document));
   }
-  return report;
+  return document;
 }
 
 }  // namespace

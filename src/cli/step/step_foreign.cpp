@@ -287,14 +287,19 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
                        .gpus = static_cast<int>(servers.size()),
                        .source = &workload,
                        .run = &run,
-                       .notes = notes_of(request, run)};
+                       .notes = notes_of(request, run),
+                       .slow_rank = request.slow_rank,
+                       .jitter = request.jitter,
+                       .inputs = run_inputs(cluster, request.overrides.settings),
+                       .estimates = cluster.estimates};
+  report.inputs.options = machine_options(cluster, request.overrides);
   if (const auto ranks = static_cast<std::size_t>(workload.graph.ranks());
       ranks < cluster.gpus.size()) {
     report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",
                                        ranks, cluster.gpus.size()));
   }
   add_estimate_note(cluster, report.notes);
-  write_output(request.output, render(report, request.output_format), out);
+  write_output(request.output, render(document_of(report), request.output_format), out);
   return 0;
 }
 

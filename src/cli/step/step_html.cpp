@@ -8,11 +8,10 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
-#include "cli/common/html_output.h"
 #include "parallelism/traffic/link_traffic.h"
+#include "report/formats/document.h"
 #include "report/steps/step_trace.h"
 #include "sim/config_error.h"
 #include "sim/trace.h"
@@ -22,38 +21,6 @@ namespace {
 
 // About 8 bytes each in the page.
 constexpr std::size_t kMostSpans = 300'000;
-
-std::vector<std::pair<std::string, std::string>> summary_of(const StepReport& report) {
-  const auto gib_of = [](Bytes size) {
-    return static_cast<double>(size.count()) / static_cast<double>(gib(1).count());
-  };
-  const double memory = gib_of(report.memory.device());
-  std::vector<std::pair<std::string, std::string>> summary{
-      {"step", short_time(report.step.time)},
-      {"tokens/s", fmt::format("{:.0f}", report.tokens_per_second())},
-      {"model FLOP/s of a GPU", fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12)},
-      {fmt::format("MFU of {:.1f} T", report.peak / 1e12),
-       fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak)},
-      {"memory at its peak",
-       fmt::format("{:.1f} of {:.1f} GiB{}", memory, gib_of(report.memory_size),
-                   report.fits() ? "" : ": does not fit")},
-      {"GPUs", std::to_string(report.plan.ranks())}};
-  if (report.has_images) {
-    summary.emplace_back("images/s", fmt::format("{:.0f}", report.samples_per_second()));
-  }
-  if (report.priced) {
-    const StepCost& cost = report.priced->step;
-    const auto million = cost.price_of_tokens(1e6);
-    summary.emplace_back("energy of a token", cost.joules
-                                                  ? fmt::format("{:.3g} J", *cost.joules_of_token())
-                                                  : "unknown");
-    summary.emplace_back(
-        "a million tokens",
-        million ? fmt::format("{:.4g} {}", *million, report.priced->cluster.costs.currency)
-                : "cost unknown");
-  }
-  return summary;
-}
 
 // Calls and messages of the graph, those that are alike in one line.
 HtmlTable calls_of(const StepGraphRun& graph) {
@@ -127,7 +94,7 @@ void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
         short_time(graph.step.time));
   }
   html.timeline.note = html.timeline.note.empty() ? note : note + " " + html.timeline.note + ".";
-  html.tables.push_back(calls_of(graph));
+  html.tables.insert(html.tables.begin(), calls_of(graph));
 }
 
 void add_timeline(const StepRequest& request, const StepInputs& inputs, const StepRun& run,
@@ -153,18 +120,9 @@ void add_timeline(const StepRequest& request, const StepInputs& inputs, const St
 }  // namespace
 
 HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const StepRun& run,
-                     const StepReport& report) {
+                     const Document& document) {
   const Cluster& cluster = inputs.machine.cluster;
-  HtmlReport html{
-      .title = fmt::format("{} on {}", report.workload, report.cluster),
-      .subtitle = fmt::format(
-          "A step of {}, predicted by Trainyard: {} GPUs, runtime {}, software {}, {}",
-          report.model, report.plan.ranks(), report.runtime, report.software, report.precision),
-      .summary = summary_of(report)};
-  for (std::size_t index = 0; index < kStepParts; ++index) {
-    html.breakdown.emplace_back(std::string(to_string(static_cast<StepPart>(index))),
-                                report.step.parts.times[index]);
-  }
+  HtmlReport html = html_page(document);
   add_timeline(request, inputs, run, html);
   if (run.servers) {
     html.links.note = "Links are not counted for parameter servers.";
@@ -185,9 +143,6 @@ HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const
     html.links.note =
         fmt::format("Links are not counted for more than {} GPUs.", kMostCountedRanks);
   }
-  html.tables.push_back(html_inputs(report.inputs));
-  html.tables.push_back(html_estimates(cluster));
-  html.notes = report.notes;
   html.notes.emplace_back(
       "steps have no interval: how far predictions of measured steps are off is in "
       "docs/accuracy/accuracy.md");

@@ -4,12 +4,14 @@
 
 #include "cli/step/step_request.h"
 #include "report/html/html_report.h"
-#include "report/steps/step_report.h"
 
 namespace trainyard {
 
-// With the timeline of the run's graph; of closed forms that of a graph which is run for it.
+struct Document;
+
+// The page of a step's document, with the timeline of the run's graph. Closed forms have none: the
+// page then has that of a graph which is run for it.
 [[nodiscard]] HtmlReport step_html(const StepRequest& request, const StepInputs& inputs,
-                                   const StepRun& run, const StepReport& report);
+                                   const StepRun& run, const Document& document);
 
 }  // namespace trainyard

@@ -147,8 +147,9 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
     report.inputs.options.emplace_back("nccl_version",
                                        std::string(to_string(request.nccl_version)));
   }
+  report.estimates = cluster.estimates;
   add_estimate_note(cluster, report.notes);
-  write_output(request.output, render(report, request.format), out);
+  write_output(request.output, render(document_of(report), request.format), out);
   return 0;
 }
 

@@ -96,7 +96,7 @@ HtmlReport sweep_html(const SweepSpec& spec, const Table& table,
   html.tables.push_back(results_of(table));
   html.tables.push_back(inputs_of(spec));
   if (cluster) {
-    html.tables.push_back(html_estimates(*cluster));
+    html.tables.push_back(html_estimates(cluster->estimates));
     html.tables.back().note = "Of the cluster of the first point. " + html.tables.back().note;
   }
   if (failed > 0) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON values of tables, for reports that hold more than one table. Only for .cpp files: the JSON
-// library is large.
+// JSON values of cells and tables. Only for .cpp files: the JSON library is large.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@ namespace trainyard {
 // Keeps the order in which keys are added.
 using Json = nlohmann::ordered_json;
 
+[[nodiscard]] Json to_json(const CellValue& value);
 // The array of objects that render_json prints.
 [[nodiscard]] Json to_json(const Table& table);
 // Indented by two, ends with a newline. Bytes that are not UTF-8 are replaced; a number that is not

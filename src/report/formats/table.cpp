@@ -16,9 +16,9 @@
 namespace trainyard {
 namespace {
 
-std::vector<std::size_t> column_widths(const Table& table) {
+std::vector<std::size_t> column_widths(const Table& table, const std::vector<std::size_t>& shown) {
   std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < table.columns().size(); ++i) {
+  for (const std::size_t i : shown) {
     const Column& column = table.columns()[i];
     std::size_t width = std::max({column.min_width, column.name.size(), column.unit.size()});
     for (const std::vector<Cell>& row : table.rows()) {
@@ -29,15 +29,16 @@ std::vector<std::size_t> column_widths(const Table& table) {
   return widths;
 }
 
-// Appends one line of cells; `text_of(i)` is the text of column i.
+// Appends one line of the columns `shown`; `text_of(i)` is the text of column i.
 template <typename TextOf>
-void append_line(const Table& table, const std::vector<std::size_t>& widths, TextOf text_of,
-                 std::string& out) {
+void append_line(const Table& table, const std::vector<std::size_t>& shown,
+                 const std::vector<std::size_t>& widths, TextOf text_of, std::string& out) {
   std::string line;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
+  for (std::size_t place = 0; place < shown.size(); ++place) {
+    const std::size_t i = shown[place];
     const std::string& text = text_of(i);
-    const std::string padding(widths[i] - text.size(), ' ');
-    line += i == 0 ? "" : "  ";
+    const std::string padding(widths[place] - text.size(), ' ');
+    line += place == 0 ? "" : "  ";
     line += table.columns()[i].align == Align::Right ? padding + text : text + padding;
   }
   line.erase(line.find_last_not_of(' ') + 1);
@@ -100,6 +101,13 @@ Cell Cell::number(double value, int decimals) {
   return {fmt::format("{:.{}f}", value, decimals), value};
 }
 
+std::string short_time(SimTime time) {
+  const double seconds = time.seconds();
+  return seconds >= 0.1    ? fmt::format("{:.4g} s", seconds)
+         : seconds >= 1e-3 ? fmt::format("{:.4g} ms", seconds * 1e3)
+                           : fmt::format("{:.4g} us", seconds * 1e6);
+}
+
 Column column(std::string name, std::string key, Align align, std::string unit) {
   return {.name = std::move(name), .key = std::move(key), .align = align, .unit = std::move(unit)};
 }
@@ -113,9 +121,21 @@ void Table::add_row(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+std::vector<std::size_t> Table::columns_in(Shown format) const {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (appears_in(columns_[i].shown, format)) {
+      indices.push_back(i);
+    }
+  }
+  CHECK(!indices.empty(), "a table needs a column in each format that has it");
+  return indices;
+}
+
 std::string render_text(const Table& table, HeaderMark mark) {
-  std::vector<std::size_t> widths = column_widths(table);
-  const Column& first = table.columns().front();
+  const std::vector<std::size_t> shown = table.columns_in(Shown::Text);
+  std::vector<std::size_t> widths = column_widths(table, shown);
+  const Column& first = table.columns()[shown.front()];
   if (mark == HeaderMark::Hash) {
     // Room for "# " before the names. The first column must be right-aligned for it to stay free.
     CHECK(first.align == Align::Right, "a marked header needs a right-aligned first column");
@@ -124,45 +144,52 @@ std::string render_text(const Table& table, HeaderMark mark) {
   std::string out;
   const auto append_header = [&](auto text_of) {
     const std::size_t begin = out.size();
-    append_line(table, widths, text_of, out);
+    append_line(table, shown, widths, text_of, out);
     if (mark == HeaderMark::Hash) {
       out[begin] = '#';
     }
   };
   append_header([&](std::size_t i) -> const std::string& { return table.columns()[i].name; });
-  const bool has_units = std::any_of(table.columns().begin(), table.columns().end(),
-                                     [](const Column& column) { return !column.unit.empty(); });
+  const bool has_units = std::any_of(
+      shown.begin(), shown.end(), [&](std::size_t i) { return !table.columns()[i].unit.empty(); });
   if (has_units) {
     append_header([&](std::size_t i) -> const std::string& { return table.columns()[i].unit; });
   }
   for (const std::vector<Cell>& row : table.rows()) {
     append_line(
-        table, widths, [&](std::size_t i) -> const std::string& { return row[i].text; }, out);
+        table, shown, widths, [&](std::size_t i) -> const std::string& { return row[i].text; },
+        out);
   }
   return out;
 }
 
 std::string render_csv(const Table& table) {
+  const std::vector<std::size_t> shown = table.columns_in(Shown::Csv);
   std::string out;
-  for (std::size_t i = 0; i < table.columns().size(); ++i) {
-    out += (i == 0 ? "" : ",") + csv_text(table.columns()[i].key);
-  }
-  out += '\n';
-  for (const std::vector<Cell>& row : table.rows()) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      out += (i == 0 ? "" : ",") + std::visit(CsvField{}, row[i].value);
+  const auto append_record = [&](auto field_of) {
+    for (std::size_t place = 0; place < shown.size(); ++place) {
+      out += (place == 0 ? "" : ",") + field_of(shown[place]);
     }
     out += '\n';
+  };
+  append_record([&](std::size_t i) { return csv_text(table.columns()[i].key); });
+  for (const std::vector<Cell>& row : table.rows()) {
+    append_record([&](std::size_t i) { return std::visit(CsvField{}, row[i].value); });
   }
   return out;
 }
 
+Json to_json(const CellValue& value) {
+  return std::visit(JsonValue{}, value);
+}
+
 Json to_json(const Table& table) {
+  const std::vector<std::size_t> shown = table.columns_in(Shown::Json);
   Json rows = Json::array();
   for (const std::vector<Cell>& row : table.rows()) {
     Json object = Json::object();
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      object[table.columns()[i].key] = std::visit(JsonValue{}, row[i].value);
+    for (const std::size_t i : shown) {
+      object[table.columns()[i].key] = to_json(row[i].value);
     }
     rows.push_back(std::move(object));
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,11 +14,31 @@
 #include <variant>
 #include <vector>
 
+#include "sim/units.h"
+
 namespace trainyard {
 
 enum class Format { Table, Csv, Json };
 // "table", "csv", "json".
 [[nodiscard]] std::optional<Format> parse_format(std::string_view name);
+
+// The formats in which a column, a figure or a table appears. A page is the HTML of --report.
+enum class Shown : std::uint8_t {
+  Text = 1,
+  Csv = 2,
+  Json = 4,
+  Page = 8,
+  People = Text | Page,
+  Programs = Csv | Json,
+  NotPage = Text | Programs,
+  All = People | Programs
+};
+[[nodiscard]] constexpr Shown operator|(Shown one, Shown other) {
+  return static_cast<Shown>(static_cast<unsigned>(one) | static_cast<unsigned>(other));
+}
+[[nodiscard]] constexpr bool appears_in(Shown shown, Shown format) {
+  return (static_cast<unsigned>(shown) & static_cast<unsigned>(format)) != 0;
+}
 
 enum class Align { Left, Right };
 
@@ -27,6 +48,7 @@ struct Column {
   Align align = Align::Right;
   std::string unit = {};      // Shown below the name in the text form; may be empty.
   std::size_t min_width = 0;  // Width in the text form.
+  Shown shown = Shown::All;
 };
 
 // monostate is "no value": an empty CSV field, null in JSON.
@@ -46,6 +68,9 @@ struct Cell {
   static Cell none() { return {"-", std::monostate()}; }
 };
 
+// "12.94 s", "1.888 ms", "52.1 us".
+[[nodiscard]] std::string short_time(SimTime time);
+
 [[nodiscard]] Column column(std::string name, std::string key, Align align = Align::Right,
                             std::string unit = "");
 
@@ -58,6 +83,8 @@ class Table {
 
   [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
   [[nodiscard]] const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+  // The indices of the columns that appear in `format`.
+  [[nodiscard]] std::vector<std::size_t> columns_in(Shown format) const;
 
  private:
   std::vector<Column> columns_;

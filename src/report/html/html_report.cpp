@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <variant>
 
+#include "report/formats/document.h"
 #include "report/formats/json.h"
 #include "sim/check.h"
 
@@ -117,15 +119,17 @@ Json json_of(const HtmlTable& table) {
   json["note"] = table.note;
   json["columns"] = Json::array();
   json["numeric"] = Json::array();
-  for (const Column& column : table.table.columns()) {
+  const std::vector<std::size_t> shown = table.table.columns_in(Shown::Page);
+  for (const std::size_t index : shown) {
+    const Column& column = table.table.columns()[index];
     json["columns"].push_back(column.unit.empty() ? column.name : column.name + " " + column.unit);
     json["numeric"].push_back(column.align == Align::Right);
   }
   json["rows"] = Json::array();
   for (const std::vector<Cell>& row : table.table.rows()) {
     Json cells = Json::array();
-    for (const Cell& cell : row) {
-      cells.push_back(cell.text);
+    for (const std::size_t index : shown) {
+      cells.push_back(row[index].text);
     }
     json["rows"].push_back(std::move(cells));
   }
@@ -180,7 +184,80 @@ std::string for_script(const Json& json) {
   return made;
 }
 
+// Adds an entry of a document to its page.
+struct PageForm {
+  HtmlReport& page;
+
+  void operator()(const Figure& figure) const {
+    if (!figure.label.empty() && appears_in(figure.shown, Shown::Page)) {
+      page.summary.emplace_back(figure.label, value_text(figure));
+    }
+  }
+  void operator()(const Parts& parts) const {
+    for (const auto& [name, time] : parts.times) {
+      page.breakdown.emplace_back(name, time);
+    }
+  }
+  void operator()(const RunInputs& inputs) const { page.tables.push_back(html_inputs(inputs)); }
+  void operator()(const NamedTable& named) const {
+    if (appears_in(named.shown, Shown::Page)) {
+      page.tables.push_back({.title = named.title, .note = "", .table = named.table});
+    }
+  }
+  template <typename Other>
+  void operator()(const Other& /*other*/) const {}
+};
+
 }  // namespace
+
+HtmlTable html_inputs(const RunInputs& inputs) {
+  Table table({{.name = "key", .key = "key", .align = Align::Left},
+               {.name = "value", .key = "value", .align = Align::Left}});
+  for (const std::string& setting : inputs.settings) {
+    const std::size_t sign = setting.find('=');
+    table.add_row({Cell::of("--set " + setting.substr(0, sign)),
+                   Cell::of(sign == std::string::npos ? "" : setting.substr(sign + 1))});
+  }
+  for (const auto& [option, value] : inputs.options) {
+    table.add_row({Cell::of(option), Cell::of(value)});
+  }
+  for (const auto& [resource, value] : inputs.resources) {
+    table.add_row({Cell::of(resource), Cell::of(value)});
+  }
+  return {.title = "Inputs",
+          .note = "What was set, and the rates of the machine's links in each direction.",
+          .table = std::move(table)};
+}
+
+HtmlTable html_estimates(const std::vector<std::string>& lines) {
+  Table table({{.name = "part", .key = "part", .align = Align::Left},
+               {.name = "value", .key = "value", .align = Align::Left},
+               {.name = "source", .key = "source", .align = Align::Left}});
+  for (const std::string& line : lines) {  // "PART: KEY = VALUE: SOURCE"
+    const std::size_t first = line.find(": ");
+    const std::size_t second = line.find(": ", first + 2);
+    table.add_row({Cell::of(line.substr(0, first)),
+                   Cell::of(line.substr(first + 2, second - first - 2)),
+                   Cell::of(second == std::string::npos ? "" : line.substr(second + 2))});
+  }
+  return {.title = "Estimates",
+          .note =
+              "Values of the cluster that nobody has measured or published. All others are from "
+              "datasheets and measurements; trainyard topology --format json has every source.",
+          .table = std::move(table)};
+}
+
+HtmlReport html_page(const Document& document) {
+  HtmlReport page{.title = document.title,
+                  .subtitle = document.subtitle,
+                  .summary = {},
+                  .notes = document.notes};
+  for (const auto& entry : document.entries) {
+    std::visit(PageForm{page}, entry);
+  }
+  page.tables.push_back(html_estimates(document.estimates));
+  return page;
+}
 
 std::string render_html(const HtmlReport& report, std::string_view library) {
   CHECK(library.find("</script") == std::string_view::npos, "a script that ends its element");

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/formats/run_inputs.h"
 #include "report/formats/table.h"
 #include "report/html/html_links.h"
 #include "report/html/html_sweep.h"
@@ -65,6 +66,16 @@ struct HtmlReport {
   std::vector<HtmlTable> tables = {};
   std::vector<std::string> notes = {};
 };
+
+// Tables of the inputs, key and value, and of the estimates of the cluster, with their sources
+// (Document::estimates).
+[[nodiscard]] HtmlTable html_inputs(const RunInputs& inputs);
+[[nodiscard]] HtmlTable html_estimates(const std::vector<std::string>& lines);
+
+// A document as a page: figures with a label, parts, tables, notes. A command adds what only a page
+// has, such as a timeline.
+struct Document;
+[[nodiscard]] HtmlReport html_page(const Document& document);
 
 struct HtmlTemplate {
   std::string_view style;

@@ -14,18 +14,18 @@ namespace trainyard {
 namespace {
 
 // The unit in which the largest of all times is read best.
-struct TimeUnit {
-  std::string name;
+struct ReadableTime {
+  std::string unit = "s";
   double of_second = 1.0;
   int digits = 4;
 };
 
-TimeUnit unit_of(const RunComparison& comparison) {
+ReadableTime readable_of(const RunComparison& comparison) {
   SimTime most;
   for (const ComparedTime& time : comparison.times) {
     most = std::max({most, time.before, time.after});
   }
-  return most >= milliseconds(100) ? TimeUnit{"s", 1.0, 4} : TimeUnit{"us", 1e6, 2};
+  return most >= milliseconds(100) ? ReadableTime{} : ReadableTime{"us", 1e6, 2};
 }
 
 std::string share_of(SimTime difference, SimTime whole) {
@@ -35,7 +35,7 @@ std::string share_of(SimTime difference, SimTime whole) {
 class TimeTable {
  public:
   TimeTable(const RunComparison& comparison, const std::string& first, bool has_ways)
-      : unit_(unit_of(comparison)), has_ways_(has_ways), table_(columns(first)) {}
+      : unit_(readable_of(comparison)), has_ways_(has_ways), table_(columns(first)) {}
 
   void add(const std::string& name, SimTime before, SimTime after, SimTime of_whole,
            const std::string& way) {
@@ -56,11 +56,11 @@ class TimeTable {
     }
     table_.add_row(std::move(cells));
   }
-  [[nodiscard]] std::string text() const { return render_text(table_); }
+  [[nodiscard]] Table take() && { return std::move(table_); }
 
  private:
   [[nodiscard]] std::vector<Column> columns(const std::string& first) const {
-    const std::string unit = "(" + unit_.name + ")";
+    const std::string unit = "(" + unit_.unit + ")";
     std::vector<Column> made{{.name = first, .key = "name", .align = Align::Left, .min_width = 16},
                              {.name = "A", .key = "a", .unit = unit, .min_width = 10},
                              {.name = "B", .key = "b", .unit = unit, .min_width = 10},
@@ -72,7 +72,7 @@ class TimeTable {
     return made;
   }
 
-  TimeUnit unit_;
+  ReadableTime unit_;
   bool has_ways_;
   Table table_;
 };
@@ -83,24 +83,27 @@ std::string way_of(const ComparedTime& time) {
              : fmt::format("{} -> {}", time.before_how, time.after_how);
 }
 
-std::string values_text(const std::string& title, const std::vector<ComparedValue>& values) {
-  std::string text = "\n" + title + "\n";
+Lines changes(const std::string& title, const std::vector<ComparedValue>& values) {
+  Lines lines{.title = title, .lines = {}};
+  const auto or_nothing = [](const std::string& text) { return text.empty() ? "nothing" : text; };
   for (const ComparedValue& value : values) {
-    text +=
-        fmt::format("  {}: {} -> {}\n", value.key, value.before.empty() ? "nothing" : value.before,
-                    value.after.empty() ? "nothing" : value.after);
+    lines.lines.push_back(
+        fmt::format("{}: {} -> {}", value.key, or_nothing(value.before), or_nothing(value.after)));
   }
-  return values.empty() ? text + "  nothing\n" : text;
+  if (values.empty()) {
+    lines.lines.emplace_back("nothing");
+  }
+  return lines;
 }
 
-std::string comparison_text(const RunComparison& comparison) {
-  std::string text = fmt::format("# Compared by Trainyard: {}\n# A: {}\n# B: {}\n", comparison.what,
-                                 comparison.before, comparison.after);
-  text += values_text("What went in, where it differs:", comparison.inputs);
-  text += values_text("Resources that moved:", comparison.resources);
-  if (!comparison.times.empty()) {
-    text += "\n";
-  }
+void add_time_tables(const RunComparison& comparison, Document& document) {
+  bool is_first = true;
+  const auto add = [&](TimeTable table) {
+    document.add(NamedTable{.key = "",
+                            .table = std::move(table).take(),
+                            .is_apart = std::exchange(is_first, false),
+                            .shown = Shown::People});
+  };
   for (const ComparedTime& time : comparison.times) {
     if (time.parts.empty()) {
       continue;
@@ -112,25 +115,19 @@ std::string comparison_text(const RunComparison& comparison) {
       }
     }
     table.add(time.label, time.before, time.after, time.before, "");
-    text += table.text();
+    add(std::move(table));
   }
   if (!comparison.times.empty() && comparison.times.front().parts.empty()) {
     TimeTable table(comparison, "size", true);
     for (const ComparedTime& time : comparison.times) {
       table.add(time.label, time.before, time.after, time.before, way_of(time));
     }
-    text += table.text();
+    add(std::move(table));
   }
-  if (!comparison.figures.empty()) {
-    text += values_text("Figures that moved:", comparison.figures);
-  }
-  for (const std::string& note : comparison.notes) {
-    text += "# Note: " + note + "\n";
-  }
-  return text;
 }
 
-std::string comparison_csv(const RunComparison& comparison) {
+// A row for each part and for each time.
+Table rows_of(const RunComparison& comparison) {
   Table table({{.name = "label", .key = "label"},
                {.name = "part", .key = "part"},
                {.name = "a_s", .key = "a_s"},
@@ -150,7 +147,7 @@ std::string comparison_csv(const RunComparison& comparison) {
     }
     add(time.label, "all", time.before, time.after);
   }
-  return render_csv(table);
+  return table;
 }
 
 Json comparison_json(const std::vector<ComparedValue>& values) {
@@ -165,16 +162,9 @@ Json comparison_json(const std::vector<ComparedValue>& values) {
   return json;
 }
 
-std::string comparison_json_text(const RunComparison& comparison) {
-  Json root;
-  root["compared"] = comparison.what;
-  root["a"] = comparison.before;
-  root["b"] = comparison.after;
-  root["inputs"] = comparison_json(comparison.inputs);
-  root["resources"] = comparison_json(comparison.resources);
-  root["figures"] = comparison_json(comparison.figures);
-  root["times"] = Json::array();
-  for (const ComparedTime& time : comparison.times) {
+Json times_json(const std::vector<ComparedTime>& times) {
+  Json json = Json::array();
+  for (const ComparedTime& time : times) {
     Json one;
     one["label"] = time.label;
     one["a_ps"] = time.before.picoseconds();
@@ -191,24 +181,32 @@ std::string comparison_json_text(const RunComparison& comparison) {
                               {"b_ps", part.after.picoseconds()},
                               {"difference_ps", (part.after - part.before).picoseconds()}});
     }
-    root["times"].push_back(std::move(one));
+    json.push_back(std::move(one));
   }
-  root["notes"] = comparison.notes;
-  return to_text(root);
+  return json;
 }
 
 }  // namespace
 
-std::string render(const RunComparison& comparison, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return comparison_csv(comparison);
-    case Format::Json:
-      return comparison_json_text(comparison);
-    case Format::Table:
-      break;
+Document document_of(const RunComparison& comparison) {
+  Document document{.heading = {"Compared by Trainyard: " + comparison.what,
+                                "A: " + comparison.before, "B: " + comparison.after},
+                    .notes = comparison.notes};
+  document.add("compared", comparison.what);
+  document.add("a", comparison.before);
+  document.add("b", comparison.after);
+  document.add_detail("inputs", comparison_json(comparison.inputs));
+  document.add_detail("resources", comparison_json(comparison.resources));
+  document.add_detail("figures", comparison_json(comparison.figures));
+  document.add_detail("times", times_json(comparison.times));
+  document.add(changes("What went in, where it differs:", comparison.inputs));
+  document.add(changes("Resources that moved:", comparison.resources));
+  add_time_tables(comparison, document);
+  if (!comparison.figures.empty()) {
+    document.add(changes("Figures that moved:", comparison.figures));
   }
-  return comparison_text(comparison);
+  document.add(NamedTable{.key = "", .table = rows_of(comparison), .shown = Shown::Csv});
+  return document;
 }
 
 }  // namespace trainyard

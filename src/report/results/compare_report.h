@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -45,7 +45,7 @@ struct RunComparison {
   std::vector<std::string> notes;
 };
 
-// Text, CSV with a line for each part and time, JSON with exact times.
-[[nodiscard]] std::string render(const RunComparison& comparison, Format format);
+// CSV has a line for each part and time, JSON has exact times.
+[[nodiscard]] Document document_of(const RunComparison& comparison);
 
 }  // namespace trainyard

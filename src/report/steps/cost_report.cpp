@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <optional>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -25,50 +26,43 @@ std::string joined_names(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::vector<std::pair<std::string, Cell>> cost_cells(const PricedStep& priced) {
+std::vector<Figure> cost_figures(const PricedStep& priced, const std::string& group) {
   const StepCost& step = priced.step;
   const CostTotals& totals = priced.cluster.totals;
-  const auto kilojoules = step.joules ? std::optional(*step.joules / 1e3) : std::nullopt;
-  return {{"currency", Cell::of(priced.cluster.costs.currency)},
-          {"without_watts", Cell::of(joined_names(totals.without_watts))},
-          {"without_price", Cell::of(joined_names(totals.without_price))},
-          {"energy_of_step_kj", cost_figure(kilojoules, 3)},
-          {"energy_of_token_j", cost_figure(step.joules_of_token(), 4)},
-          {"energy_of_million_tokens_kwh", cost_figure(step.kwh_of_tokens(kMillion), 4)},
-          {"price_of_million_tokens", cost_figure(step.price_of_tokens(kMillion), 4)},
-          {"price_of_trillion_tokens", cost_figure(step.price_of_tokens(kTrillion), 0)}};
-}
-
-Table cost_table(const PricedStep& priced) {
-  std::vector<Column> columns;
-  std::vector<Cell> row;
-  for (auto& [key, cell] : cost_cells(priced)) {
-    columns.push_back({.name = key, .key = key});
-    row.push_back(std::move(cell));
-  }
-  Table table(std::move(columns));
-  table.add_row(std::move(row));
-  return table;
-}
-
-std::string cost_text(const PricedStep& priced) {
-  const StepCost& step = priced.step;
   const PartCosts& costs = priced.cluster.costs;
-  std::string text =
-      step.joules ? fmt::format("energy                 {:>12.2f} kJ, {:.4f} J for a token\n",
-                                *step.joules / 1e3, *step.joules_of_token())
-                  : std::string("energy                      unknown: no part says its watts\n");
   const auto million = step.price_of_tokens(kMillion);
-  if (million) {
-    text += fmt::format(
-        "cost                   {:>12.4f} {} for a million tokens, {:.0f} for a trillion\n",
-        *million, costs.currency, *step.price_of_tokens(kTrillion));
+  Figure energy{.key = "energy_of_step_kj", .cell = {"unknown", {}}, .label = "energy"};
+  if (step.joules) {
+    energy.cell = Cell::number(*step.joules / 1e3, 2);
+    energy.unit = "kJ";
+    energy.remark = fmt::format(", {:.4f} J for a token", *step.joules_of_token());
   } else {
-    text += fmt::format("cost                        unknown: {}\n",
-                        has_prices(costs) ? "--prices has no price with years, nor one of a kWh"
-                                          : "no prices are shipped; --prices FILE has them");
+    energy.remark = ": no part says its watts";
   }
-  return text;
+  Figure price{.key = "price_of_million_tokens", .cell = {"unknown", {}}, .label = "cost"};
+  if (million) {
+    price.cell = Cell::number(*million, 4);
+    price.unit = costs.currency;
+    price.remark = fmt::format(" for a million tokens, {:.0f} for a trillion",
+                               *step.price_of_tokens(kTrillion));
+  } else {
+    price.remark = has_prices(costs) ? ": --prices has no price with years, nor one of a kWh"
+                                     : ": no prices are shipped; --prices FILE has them";
+  }
+  std::vector<Figure> figures{
+      {.key = "currency", .cell = Cell::of(costs.currency)},
+      {.key = "without_watts", .cell = Cell::of(joined_names(totals.without_watts))},
+      {.key = "without_price", .cell = Cell::of(joined_names(totals.without_price))},
+      std::move(energy),
+      {.key = "energy_of_token_j", .cell = cost_figure(step.joules_of_token(), 4)},
+      {.key = "energy_of_million_tokens_kwh", .cell = cost_figure(step.kwh_of_tokens(kMillion), 4)},
+      std::move(price),
+      {.key = "price_of_trillion_tokens", .cell = cost_figure(step.price_of_tokens(kTrillion), 0)}};
+  for (Figure& figure : figures) {
+    figure.group = group;
+    figure.shown = Shown::NotPage;
+  }
+  return figures;
 }
 
 std::vector<std::string> cost_notes(const ClusterCosts& costs) {

@@ -5,11 +5,10 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "parallelism/run/step_cost.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "topology/server/part_costs.h"
 
 namespace trainyard {
@@ -25,13 +24,10 @@ struct PricedStep {
 // "A B", for a cell of a line.
 [[nodiscard]] std::string joined_names(const std::vector<std::string>& names);
 
-// Keys and cells of a line: currency, names of the parts that are in no sum, energy of the step, of
-// a token and of a million, price of tokens.
-[[nodiscard]] std::vector<std::pair<std::string, Cell>> cost_cells(const PricedStep& priced);
-// The same as a table of one row.
-[[nodiscard]] Table cost_table(const PricedStep& priced);
-// Two lines of text: energy and cost, each "unknown" with the reason where it is.
-[[nodiscard]] std::string cost_text(const PricedStep& priced);
+// Energy of a step, of a token and of a million, price of tokens, and the names of the parts that
+// are in no sum. Energy and cost have a line in the text each, "unknown" with the reason where they
+// are. In JSON the figures are in the object `group`.
+[[nodiscard]] std::vector<Figure> cost_figures(const PricedStep& priced, const std::string& group);
 // What is in no sum, and what was taken at its limit.
 [[nodiscard]] std::vector<std::string> cost_notes(const ClusterCosts& costs);
 

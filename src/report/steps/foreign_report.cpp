@@ -4,17 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdint>
-#include <string_view>
-#include <utility>
 
 #include "report/formats/json.h"
-#include "sim/check.h"
+#include "report/steps/step_entries.h"
 
 namespace trainyard {
 namespace {
-
-constexpr std::string_view kNotReported =
-    "no tokens, MFU or memory, as the workload does not say what the model is";
 
 // What the graph has, and what its ranks send.
 struct Contents {
@@ -44,27 +39,11 @@ Contents contents_of(const OperationGraph& graph) {
   return contents;
 }
 
-struct NamedPart {
-  std::string name;
-  SimTime time;
-};
-
-std::vector<NamedPart> foreign_parts(const ForeignReport& report) {
-  std::vector<NamedPart> parts;
-  const StepParts& busiest = report.run->ranks[report.run->busiest];
-  for (std::size_t index = 0; index < kStepParts; ++index) {
-    const auto part = static_cast<StepPart>(index);
-    const std::string_view name = foreign_part_name(report.source->format, part);
-    CHECK(!name.empty() || busiest[part] == SimTime(), "a part of this format has a name");
-    if (!name.empty()) {
-      parts.push_back({.name = std::string(name), .time = busiest[part]});
-    }
-  }
-  return parts;
-}
-
 std::vector<std::string> notes_of(const ForeignReport& report) {
-  std::vector<std::string> notes{std::string(kNotReported)};
+  const int rank = report.source->graph.present()[report.run->busiest];
+  std::vector<std::string> notes{
+      fmt::format("parts are those of rank {}, which waits least for others", rank),
+      "no tokens, MFU or memory, as the workload does not say what the model is"};
   const auto add = [&](const std::vector<std::string>& more) {
     notes.insert(notes.end(), more.begin(), more.end());
   };
@@ -74,59 +53,6 @@ std::vector<std::string> notes_of(const ForeignReport& report) {
   }
   add(report.notes);
   return notes;
-}
-
-std::string foreign_text(const ForeignReport& report) {
-  const OperationGraph& graph = report.source->graph;
-  const Contents contents = contents_of(graph);
-  const SimTime time = report.run->result.finish;
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: cluster {}, {} GPUs, runtime {}{}, traffic {}\n"
-      "# {}: {}, {} ranks, {} of them run: {} computations, {} calls, {} messages\n#\n",
-      report.cluster, report.gpus, report.runtime,
-      report.fidelity.empty() ? "" : ", fidelity " + report.fidelity, report.traffic,
-      report.workload, to_string(report.source->format), graph.ranks(), graph.present().size(),
-      contents.computations, contents.calls, contents.messages);
-  text += fmt::format("time         {:>14.3f} us\n\n", time.microseconds());
-  Table table(
-      {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
-       {.name = "time", .key = "time_us", .align = Align::Right, .unit = "(us)", .min_width = 13},
-       {.name = "share", .key = "share", .align = Align::Right, .unit = "(%)", .min_width = 7}});
-  for (const NamedPart& part : foreign_parts(report)) {
-    if (part.time > SimTime()) {
-      const double share = 100.0 * (part.time / time);
-      table.add_row({Cell::of(part.name),
-                     {fmt::format("{:.3f}", part.time.microseconds()), part.time.microseconds()},
-                     {fmt::format("{:.2f}", share), share}});
-    }
-  }
-  text += render_text(table);
-  text += fmt::format("# Note: parts are those of rank {}, which waits least for others\n",
-                      graph.present()[report.run->busiest]);
-  for (const std::string& note : notes_of(report)) {
-    text += "# Note: " + note + "\n";
-  }
-  return text;
-}
-
-std::string foreign_csv(const ForeignReport& report) {
-  std::vector<Column> columns;
-  std::vector<Cell> cells;
-  const auto add = [&](const std::string& key, Cell cell) {
-    columns.push_back({.name = key, .key = key, .align = Align::Right, .unit = "", .min_width = 0});
-    cells.push_back(std::move(cell));
-  };
-  add("cluster", Cell::of(report.cluster));
-  add("workload", Cell::of(report.workload));
-  add("format", Cell::of(std::string(to_string(report.source->format))));
-  add("ranks", Cell::of(std::int64_t{report.source->graph.ranks()}));
-  add("time_s", {"", report.run->result.finish.seconds()});
-  for (const NamedPart& part : foreign_parts(report)) {
-    add(part.name + "_s", {"", part.time.seconds()});
-  }
-  Table table(std::move(columns));
-  table.add_row(std::move(cells));
-  return render_csv(table);
 }
 
 // Groups with the calls that they make, each counted once.
@@ -147,51 +73,50 @@ Json communicators_of(const OperationGraph& graph) {
   return all;
 }
 
-std::string foreign_json(const ForeignReport& report) {
-  const OperationGraph& graph = report.source->graph;
-  const Contents contents = contents_of(graph);
-  Json root;
-  root["cluster"] = report.cluster;
-  root["gpus"] = report.gpus;
-  root["workload"] = report.workload;
-  root["format"] = std::string(to_string(report.source->format));
-  root["ranks"] = graph.ranks();
-  root["ranks_run"] = graph.present().size();
-  root["computations"] = contents.computations;
-  root["calls"] = contents.calls;
-  root["messages"] = contents.messages;
-  root["runtime"] = report.runtime;
-  if (!report.fidelity.empty()) {
-    root["fidelity"] = report.fidelity;
-  }
-  root["traffic"] = report.traffic;
-  root["compute_scale"] = report.compute_scale;
-  root["time_s"] = report.run->result.finish.seconds();
-  root["time_ps"] = report.run->result.finish.picoseconds();
-  root["breakdown_rank"] = graph.present()[report.run->busiest];
-  for (const NamedPart& part : foreign_parts(report)) {
-    root["breakdown_s"][part.name] = part.time.seconds();
-  }
-  for (const NamedPart& part : foreign_parts(report)) {
-    root["breakdown_ps"][part.name] = part.time.picoseconds();
-  }
-  root["communicators"] = communicators_of(graph);
-  root["notes"] = notes_of(report);
-  return to_text(root);
-}
-
 }  // namespace
 
-std::string render(const ForeignReport& report, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return foreign_csv(report);
-    case Format::Json:
-      return foreign_json(report);
-    case Format::Table:
-      break;
-  }
-  return foreign_text(report);
+Document document_of(const ForeignReport& report) {
+  const OperationGraph& graph = report.source->graph;
+  const ForeignFormat format = report.source->format;
+  const Contents contents = contents_of(graph);
+  const SimTime time = report.run->result.finish;
+  Document document{.estimates = report.estimates, .notes = notes_of(report), .value_end = 27};
+  add_setup({.cluster = report.cluster,
+             .workload = report.workload,
+             .gpus = report.gpus,
+             .runtime = report.runtime,
+             .fidelity = report.fidelity},
+            document);
+  document.heading.back() += ", traffic " + report.traffic;
+  document.heading.push_back(
+      fmt::format("{}: {}, {} ranks, {} of them run: {} computations, {} calls, {} messages",
+                  report.workload, to_string(format), graph.ranks(), graph.present().size(),
+                  contents.computations, contents.calls, contents.messages));
+  document.heading.emplace_back();
+  document.add("format", std::string(to_string(format)));
+  document.add("ranks", std::int64_t{graph.ranks()});
+  document.add("ranks_run", static_cast<std::int64_t>(graph.present().size()));
+  document.add("computations", static_cast<std::int64_t>(contents.computations));
+  document.add("calls", static_cast<std::int64_t>(contents.calls));
+  document.add("messages", static_cast<std::int64_t>(contents.messages));
+  document.add("traffic", report.traffic, Shown::Json);
+  document.add("compute_scale", report.compute_scale, Shown::Json);
+  add_noise(report.slow_rank, report.jitter, document);
+  document.add(report.inputs);
+  document.add(Figure{.key = "time_s",
+                      .cell = {fmt::format("{:.3f}", time.microseconds()), time.seconds()},
+                      .label = "time",
+                      .unit = "us"});
+  const std::size_t busiest = report.run->busiest;
+  document.add(Parts{
+      .key = "time",
+      .whole = time,
+      .times = named_parts(report.run->ranks[busiest],
+                           [format](StepPart part) { return foreign_part_name(format, part); }),
+      .unit = TimeUnit::Microseconds,
+      .rank = graph.present()[busiest]});
+  document.add_detail("communicators", communicators_of(graph));
+  return document;
 }
 
 }  // namespace trainyard

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of a workload of another tool, as text, CSV and JSON. Such a file has no model, so there
+// The time of a workload of another tool, as a document. Such a file has no model, so there
 // are no tokens, no MFU and no memory: no keys for them either.
 #pragma once
 
-#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "parallelism/graph/graph_jitter.h"
+#include "parallelism/run/step_run.h"
 #include "parallelism/trace_import/foreign_run.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 
 namespace trainyard {
 
@@ -23,9 +25,13 @@ struct ForeignReport {
   const ForeignWorkload* source = nullptr;  // Must outlive this, as must `run`.
   const ForeignRun* run = nullptr;
   std::vector<std::string> notes;
+  std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};
+  RunInputs inputs = {};
+  std::vector<std::string> estimates = {};  // See Document::estimates.
 };
 
-// Times in picoseconds are exact, and the parts add up to the time.
-[[nodiscard]] std::string render(const ForeignReport& report, Format format);
+// The parts are those of the rank that waits least, and add up to the time.
+[[nodiscard]] Document document_of(const ForeignReport& report);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prediction of a recommendation model's step, as text, CSV and JSON.
+// The prediction of a recommendation model's step as a document.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "parallelism/run/recommender_run.h"
-#include "report/formats/run_inputs.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 
 namespace trainyard {
 
@@ -23,7 +22,8 @@ struct RecommenderReport {
   const RecommenderWorkload* workload = nullptr;  // Must outlive this, as must `run`.
   const RecommenderRun* run = nullptr;
   std::vector<std::string> notes;
-  RunInputs inputs = {};  // In JSON.
+  RunInputs inputs = {};
+  std::vector<std::string> estimates = {};  // See Document::estimates.
 
   [[nodiscard]] bool fits() const { return run->memory.device() <= run->memory_size; }
   [[nodiscard]] double samples_per_second() const;
@@ -31,8 +31,7 @@ struct RecommenderReport {
   [[nodiscard]] double mfu() const { return flops_per_gpu() / run->peak; }
 };
 
-// The text form has the parts that are not zero, CSV one line, JSON everything. Keys carry units;
-// times in picoseconds are exact, and the parts add up to the step.
-[[nodiscard]] std::string render(const RecommenderReport& report, Format format);
+// The parts are those of the busiest rank and add up to the step.
+[[nodiscard]] Document document_of(const RecommenderReport& report);
 
 }  // namespace trainyard

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "parallelism/run/step_cost.h"
 #include "parallelism/search/plan_space.h"
@@ -41,145 +42,120 @@ bool has_experts(const SearchReport& report) {
   });
 }
 
-bool has_costs(const SearchReport& report) {
-  return !report.sizes.empty() && report.sizes.front().costs.has_value();
-}
-
-PricedStep priced_step(const SearchOfSize& size, const FoundPlan& found) {
-  return {.cluster = *size.costs, .step = step_cost(*size.costs, found.timed.plan, found.step())};
-}
-
-// Energy of a step, and the price of a million tokens where there are prices; all keys but in text.
-void add_cost_columns(const SearchReport& report, bool is_text, std::vector<Column>& columns) {
-  if (!has_costs(report)) {
-    return;
-  }
-  const ClusterCosts& costs = *report.sizes.front().costs;
-  if (!is_text) {
-    for (const auto& [key, cell] : cost_cells({.cluster = costs, .step = {}})) {
-      columns.push_back({.name = key, .key = key});
-    }
-    return;
-  }
-  columns.push_back({.name = "energy", .key = "energy_of_step_kj", .unit = "(kJ)"});
-  if (!costs.costs.currency.empty()) {
-    columns.push_back({.name = "Mtoken",
-                       .key = "price_of_million_tokens",
-                       .unit = "(" + costs.costs.currency + ")"});
-  }
-}
-
-void add_cost_cells(const SearchOfSize& size, const FoundPlan& found, bool is_text,
-                    std::vector<Cell>& row) {
-  if (!size.costs) {
-    return;
-  }
-  const PricedStep priced = priced_step(size, found);
-  if (!is_text) {
-    for (auto& [key, cell] : cost_cells(priced)) {
-      row.push_back(std::move(cell));
-    }
-    return;
-  }
-  const std::optional<double>& joules = priced.step.joules;
-  row.push_back(cost_figure(joules ? std::optional(*joules / 1e3) : std::nullopt, 2));
-  if (!size.costs->costs.currency.empty()) {
-    row.push_back(cost_figure(priced.step.price_of_tokens(1e6), 4));
-  }
-}
-
-std::vector<Column> columns_of(const SearchReport& report, bool is_text) {
-  std::vector<Column> columns{{.name = "GPUs", .key = "gpus"}, {.name = "#", .key = "place"},
-                              {.name = "TP", .key = "tp"},     {.name = "SP", .key = "sp"},
-                              {.name = "CP", .key = "cp"},     {.name = "PP", .key = "pp"},
-                              {.name = "VPP", .key = "vpp"},   {.name = "DP", .key = "dp"}};
-  if (!is_text || has_experts(report)) {
-    columns.push_back({.name = "EP", .key = "ep"});
-    columns.push_back({.name = "ETP", .key = "etp"});
-  }
-  columns.push_back({.name = "micro", .key = "micro_batch"});
-  columns.push_back({.name = "recompute", .key = "recompute", .align = Align::Left});
-  columns.push_back({.name = "ZeRO", .key = "zero_stage"});
-  columns.push_back({.name = "order", .key = "order", .align = Align::Left});
-  if (!is_text) {
-    columns.push_back({.name = "schedule", .key = "schedule", .align = Align::Left});
-  }
-  columns.push_back({.name = "step", .key = "step_time_s", .unit = "(s)"});
-  if (!report.refined_method.empty()) {
-    columns.push_back({.name = "first", .key = "first_step_time_s", .unit = "(s)"});
-  }
-  columns.push_back({.name = "MFU", .key = "mfu", .unit = "(%)"});
-  columns.push_back({.name = "memory", .key = "memory_peak_gib", .unit = "(GiB)"});
-  columns.push_back({.name = "network", .key = "network_gib_per_gpu", .unit = "(GiB)"});
-  if (!is_text) {
-    columns.push_back({.name = "headroom", .key = "headroom_gib"});
-    columns.push_back({.name = "tokens", .key = "tokens_per_s"});
-    columns.push_back({.name = "bound", .key = "bound_s"});
-    columns.push_back({.name = "trade", .key = "is_trade"});
-  }
-  add_cost_columns(report, is_text, columns);
-  return columns;
-}
+// A column with its cell in one row.
+using Field = std::pair<Column, Cell>;
 
 struct Place {
   std::string text;
   CellValue value;
 };
 
-std::vector<Cell> row_of(const SearchReport& report, const SearchOfSize& size,
-                         const FoundPlan& found, const Place& place, bool is_text) {
+void add_plan_fields(const SearchReport& report, const FoundPlan& found, const Place& place,
+                     std::vector<Field>& fields) {
   const ParallelPlan& plan = found.timed.plan;
-  const auto count = [](std::int64_t value) { return Cell::of(value); };
-  std::vector<Cell> row{
-      count(plan.ranks()),
-      {place.text, place.value},
-      count(plan.tensor),
-      {plan.has_sequence_parallelism ? "yes" : "no", plan.has_sequence_parallelism},
-      count(plan.context),
-      count(plan.pipeline),
-      count(plan.chunks),
-      count(plan.data)};
-  if (!is_text || has_experts(report)) {
-    row.push_back(count(plan.expert));
-    row.push_back(count(plan.expert_tensor));
-  }
-  row.push_back(count(plan.micro_batch));
-  row.push_back(Cell::of(std::string(name_of(plan.recompute))));
-  row.push_back(count(plan.zero_stage));
-  row.push_back(Cell::of(order_letters(plan.order)));
-  if (!is_text) {
-    row.push_back(Cell::of(std::string(to_string(plan.schedule))));
-  }
-  row.push_back(Cell::number(found.step().time.seconds(), 4));
-  if (!report.refined_method.empty()) {
-    row.push_back(Cell::number(found.timed.step.time.seconds(), 4));
-  }
-  const double share = mfu(report, found);
-  row.push_back({fmt::format("{:.2f}", 100.0 * share), share});
-  row.push_back(Cell::number(gibibytes(found.timed.memory.device()), 2));
-  row.push_back(Cell::number(gibibytes(found.timed.network_bytes), 2));
-  if (!is_text) {
-    row.push_back(Cell::number(gibibytes(report.memory_size - found.timed.memory.device()), 2));
-    row.push_back(Cell::number(tokens_per_second(found), 1));
-    row.push_back(Cell::number(found.timed.bound.seconds(), 4));
-    row.push_back({found.is_trade ? "yes" : "no", found.is_trade});
-  }
-  add_cost_cells(size, found, is_text, row);
-  return row;
+  const auto add = [&](const char* name, const char* key, Cell cell, Shown shown = Shown::All) {
+    const bool is_word = std::holds_alternative<std::string>(cell.value);
+    fields.push_back(
+        {{.name = name, .key = key, .align = is_word ? Align::Left : Align::Right, .shown = shown},
+         std::move(cell)});
+  };
+  const Shown of_experts = has_experts(report) ? Shown::All : Shown::Programs;
+  add("GPUs", "gpus", Cell::count(plan.ranks()));
+  add("#", "place", {place.text, place.value});
+  add("TP", "tp", Cell::count(plan.tensor));
+  add("SP", "sp", {plan.has_sequence_parallelism ? "yes" : "no", plan.has_sequence_parallelism});
+  add("CP", "cp", Cell::count(plan.context));
+  add("PP", "pp", Cell::count(plan.pipeline));
+  add("VPP", "vpp", Cell::count(plan.chunks));
+  add("DP", "dp", Cell::count(plan.data));
+  add("EP", "ep", Cell::count(plan.expert), of_experts);
+  add("ETP", "etp", Cell::count(plan.expert_tensor), of_experts);
+  add("micro", "micro_batch", Cell::count(plan.micro_batch));
+  add("recompute", "recompute", Cell::of(std::string(name_of(plan.recompute))));
+  add("ZeRO", "zero_stage", Cell::count(plan.zero_stage));
+  add("order", "order", Cell::of(order_letters(plan.order)));
+  add("schedule", "schedule", Cell::of(std::string(to_string(plan.schedule))), Shown::Programs);
 }
 
-Table table_of(const SearchReport& report, bool is_text) {
-  Table table(columns_of(report, is_text));
+void add_result_fields(const SearchReport& report, const FoundPlan& found,
+                       std::vector<Field>& fields) {
+  const auto add = [&](const char* name, const char* key, const char* unit, Cell cell,
+                       Shown shown = Shown::All) {
+    fields.push_back({{.name = name, .key = key, .unit = unit, .shown = shown}, std::move(cell)});
+  };
+  const double share = mfu(report, found);
+  const Bytes memory = found.timed.memory.device();
+  add("step", "step_time_s", "(s)", Cell::number(found.step().time.seconds(), 4));
+  if (!report.refined_method.empty()) {
+    add("first", "first_step_time_s", "(s)", Cell::number(found.timed.step.time.seconds(), 4));
+  }
+  add("MFU", "mfu", "(%)", {fmt::format("{:.2f}", 100.0 * share), share});
+  add("memory", "memory_peak_gib", "(GiB)", Cell::number(gibibytes(memory), 2));
+  add("network", "network_gib_per_gpu", "(GiB)",
+      Cell::number(gibibytes(found.timed.network_bytes), 2));
+  add("headroom", "headroom_gib", "(GiB)", Cell::number(gibibytes(report.memory_size - memory), 2),
+      Shown::Programs);
+  add("tokens", "tokens_per_s", "(/s)", Cell::number(tokens_per_second(found), 1), Shown::Programs);
+  add("bound", "bound_s", "(s)", Cell::number(found.timed.bound.seconds(), 4), Shown::Programs);
+  add("trade", "is_trade", "", {found.is_trade ? "yes" : "no", found.is_trade}, Shown::Programs);
+}
+
+// All keys for programs; for people the energy of a step, and the price of a million tokens where
+// there are prices.
+void add_cost_fields(const ClusterCosts& costs, const FoundPlan& found,
+                     std::vector<Field>& fields) {
+  const bool has_time = found.step().time > SimTime();
+  const PricedStep priced{
+      .cluster = costs,
+      .step = has_time ? step_cost(costs, found.timed.plan, found.step()) : StepCost()};
+  for (Figure& figure : cost_figures(priced, "")) {
+    fields.push_back({{.name = figure.key, .key = figure.key, .shown = Shown::Programs},
+                      std::move(figure.cell)});
+  }
+  const std::optional<double>& joules = priced.step.joules;
+  fields.push_back({{.name = "energy", .key = "", .unit = "(kJ)", .shown = Shown::People},
+                    cost_figure(joules ? std::optional(*joules / 1e3) : std::nullopt, 2)});
+  const std::string& currency = costs.costs.currency;
+  if (!currency.empty()) {
+    fields.push_back(
+        {{.name = "Mtoken", .key = "", .unit = "(" + currency + ")", .shown = Shown::People},
+         cost_figure(priced.step.price_of_tokens(1e6), 4)});
+  }
+}
+
+std::vector<Field> fields_of(const SearchReport& report, const SearchOfSize& size,
+                             const FoundPlan& found, const Place& place) {
+  std::vector<Field> fields;
+  add_plan_fields(report, found, place, fields);
+  add_result_fields(report, found, fields);
+  if (size.costs) {
+    add_cost_fields(*size.costs, found, fields);
+  }
+  return fields;
+}
+
+Table table_of(const SearchReport& report) {
+  std::vector<Column> columns;
+  for (auto& [column, cell] :
+       fields_of(report, report.sizes.empty() ? SearchOfSize() : report.sizes.front(), {}, {})) {
+    columns.push_back(std::move(column));
+  }
+  Table table(std::move(columns));
+  const auto add = [&](const SearchOfSize& size, const FoundPlan& found, const Place& place) {
+    std::vector<Cell> row;
+    for (auto& [column, cell] : fields_of(report, size, found, place)) {
+      row.push_back(std::move(cell));
+    }
+    table.add_row(std::move(row));
+  };
   for (const SearchOfSize& size : report.sizes) {
     std::int64_t place = 0;
     for (const FoundPlan& found : size.plans) {
       ++place;
-      const std::string mark = is_text && found.is_trade ? "*" : "";
-      table.add_row(
-          row_of(report, size, found, {fmt::format("{}{}", place, mark), place}, is_text));
+      add(size, found, {fmt::format("{}{}", place, found.is_trade ? "*" : ""), place});
     }
     if (size.given) {
-      table.add_row(row_of(report, size, *size.given, {"given", std::monostate()}, is_text));
+      add(size, *size.given, {"given", std::monostate()});
     }
   }
   return table;
@@ -264,41 +240,6 @@ std::string reason_text(const FoundPlan& first, const Rival& rival) {
                      parts);
 }
 
-std::string counts_text(const SearchOfSize& size) {
-  const SearchCounts& counts = size.counts;
-  std::string text = fmt::format(
-      "# {} GPUs: {} plans: {} invalid, {} out of memory, {} slower by their bound, {} timed\n",
-      size.gpus, counts.all, counts.all_invalid(), counts.out_of_memory, counts.pruned,
-      counts.timed);
-  return text;
-}
-
-std::string search_text(const SearchReport& report) {
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: cluster {}, runtime {}, {}\n# {}: {}, software {}, {}\n",
-      report.cluster, report.runtime,
-      report.refined_method.empty() ? report.method : report.refined_method, report.workload,
-      report.model, report.software, report.precision);
-  for (const SearchOfSize& size : report.sizes) {
-    text += counts_text(size);
-  }
-  text += "#\n" + render_text(table_of(report, true));
-  for (const SearchOfSize& size : report.sizes) {
-    const std::vector<Rival> rivals = rivals_of(size);
-    if (rivals.empty()) {
-      continue;
-    }
-    text += fmt::format("\n# Why, on {} GPUs\n", size.gpus) + render_text(blame_of(size, rivals));
-    for (const Rival& rival : rivals) {
-      text += fmt::format("# {}: {}\n", rival.name, reason_text(size.plans.front(), rival));
-    }
-  }
-  for (const std::string& note : report.notes) {
-    text += "# Note: " + note + "\n";
-  }
-  return text;
-}
-
 Json counts_json(const SearchCounts& counts) {
   Json json;
   json["all"] = counts.all;
@@ -313,20 +254,8 @@ Json counts_json(const SearchCounts& counts) {
   return json;
 }
 
-std::string search_json(const SearchReport& report) {
-  Json root;
-  root["cluster"] = report.cluster;
-  root["workload"] = report.workload;
-  root["model"] = report.model;
-  root["software"] = report.software;
-  root["precision"] = report.precision;
-  root["runtime"] = report.runtime;
-  root["method"] = report.method;
-  if (!report.refined_method.empty()) {
-    root["refined_method"] = report.refined_method;
-  }
-  root["memory_size_gib"] = gibibytes(report.memory_size);
-  root["searches"] = Json::array();
+Json searches_json(const SearchReport& report) {
+  Json searches = Json::array();
   for (const SearchOfSize& size : report.sizes) {
     Json one;
     one["gpus"] = size.gpus;
@@ -338,25 +267,64 @@ std::string search_json(const SearchReport& report) {
         one["why"][rival.name] = reason_text(size.plans.front(), rival);
       }
     }
-    root["searches"].push_back(std::move(one));
+    searches.push_back(std::move(one));
   }
-  root["plans"] = to_json(table_of(report, false));
-  root["notes"] = report.notes;
-  return to_text(root);
+  return searches;
+}
+
+// A table says what the first plan has over the others; JSON has the same with the counts.
+void add_blame(const SearchOfSize& size, Document& document) {
+  const std::vector<Rival> rivals = rivals_of(size);
+  if (rivals.empty()) {
+    return;
+  }
+  NamedTable blame{.key = "",
+                   .table = blame_of(size, rivals),
+                   .title = fmt::format("Why, on {} GPUs", size.gpus),
+                   .is_apart = true,
+                   .shown = Shown::People};
+  for (const Rival& rival : rivals) {
+    blame.remarks.push_back(
+        fmt::format("{}: {}", rival.name, reason_text(size.plans.front(), rival)));
+  }
+  document.add(std::move(blame));
 }
 
 }  // namespace
 
-std::string render(const SearchReport& report, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return render_csv(table_of(report, false));
-    case Format::Json:
-      return search_json(report);
-    case Format::Table:
-      break;
+Document document_of(const SearchReport& report) {
+  Document document{.notes = report.notes};
+  document.heading = {
+      fmt::format("Simulated by Trainyard: cluster {}, runtime {}, {}", report.cluster,
+                  report.runtime,
+                  report.refined_method.empty() ? report.method : report.refined_method),
+      fmt::format("{}: {}, software {}, {}", report.workload, report.model, report.software,
+                  report.precision)};
+  for (const SearchOfSize& size : report.sizes) {
+    const SearchCounts& counts = size.counts;
+    document.heading.push_back(fmt::format(
+        "{} GPUs: {} plans: {} invalid, {} out of memory, {} slower by their bound, {} timed",
+        size.gpus, counts.all, counts.all_invalid(), counts.out_of_memory, counts.pruned,
+        counts.timed));
   }
-  return search_text(report);
+  document.heading.emplace_back();
+  document.add("cluster", report.cluster);
+  document.add("workload", report.workload);
+  document.add("model", report.model);
+  document.add("software", report.software);
+  document.add("precision", report.precision);
+  document.add("runtime", report.runtime);
+  document.add("method", report.method);
+  if (!report.refined_method.empty()) {
+    document.add("refined_method", report.refined_method);
+  }
+  document.add("memory_size_gib", gibibytes(report.memory_size));
+  document.add_detail("searches", searches_json(report));
+  document.add(NamedTable{.key = "plans", .table = table_of(report)});
+  for (const SearchOfSize& size : report.sizes) {
+    add_blame(size, document);
+  }
+  return document;
 }
 
 }  // namespace trainyard

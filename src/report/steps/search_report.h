@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result of a search for plans, as text, CSV and JSON.
+// The result of a search for plans as a document.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "parallelism/search/plan_search.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "topology/server/part_costs.h"
 
 namespace trainyard {
@@ -47,8 +47,8 @@ struct SearchReport {
   std::vector<std::string> notes;
 };
 
-// The text form has the plans, what the first one has over the second and over the workload's own,
-// and what became of all; CSV a line for each plan, JSON everything.
-[[nodiscard]] std::string render(const SearchReport& report, Format format);
+// The text has the plans, what the first one has over the second and over the workload's own, and
+// what became of all; CSV has a line for each plan.
+[[nodiscard]] Document document_of(const SearchReport& report);
 
 }  // namespace trainyard

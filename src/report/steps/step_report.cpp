@@ -9,30 +9,10 @@
 #include <vector>
 
 #include "report/formats/json.h"
+#include "report/steps/step_entries.h"
 
 namespace trainyard {
 namespace {
-
-struct StepFigure {
-  std::string key;
-  double value = 0.0;
-};
-
-std::vector<StepFigure> step_figures(const StepReport& report) {
-  std::vector<StepFigure> figures{
-      {"step_time_s", report.step.time.seconds()},
-      {"tokens_per_s", report.tokens_per_second()},
-      {"tokens_per_s_per_gpu", report.tokens_per_second() / report.plan.ranks()}};
-  if (report.has_images) {
-    figures.push_back({"images_per_s", report.samples_per_second()});
-    figures.push_back({"images_per_s_per_gpu", report.samples_per_second() / report.plan.ranks()});
-  }
-  figures.push_back({"model_tflops_per_gpu", report.flops_per_gpu() / 1e12});
-  figures.push_back({"mfu", report.mfu()});
-  figures.push_back({"hfu", report.hfu()});
-  figures.push_back({"memory_peak_gib", gibibytes(report.memory.device())});
-  return figures;
-}
 
 std::vector<std::string> offloaded_parts(const ParallelPlan& plan) {
   std::vector<std::string> parts;
@@ -84,100 +64,6 @@ std::string_view fit_text(const StepReport& report) {
              : ": DOES NOT FIT";
 }
 
-std::string host_memory_text(const HostMemoryUse& host) {
-  return fmt::format("host memory            {:>12.2f} GiB {}of a server{}\n",
-                     gibibytes(host.hosted.total()),
-                     host.size ? fmt::format("of the {:.2f} ", gibibytes(*host.size)) : "",
-                     host.fits() ? "" : ": DOES NOT FIT");
-}
-
-std::string step_text(const StepReport& report) {
-  const ParallelPlan& plan = report.plan;
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: cluster {}, {} GPUs, runtime {}{}\n# {}: {}, software {}, {}\n"
-      "# {}\n# {} micro-batches of {} x {} tokens on each of {} data ranks\n#\n",
-      report.cluster, plan.ranks(), report.runtime,
-      report.fidelity.empty() ? "" : ", fidelity " + report.fidelity, report.workload, report.model,
-      report.software, report.precision, plan_text(plan), plan.micro_batches(), plan.micro_batch,
-      plan.sequence, plan.data);
-  text += fmt::format("step time              {:>12.4f} s\n", report.step.time.seconds());
-  text += fmt::format("tokens                 {:>12.1f} /s, {:.1f} /s for each GPU\n",
-                      report.tokens_per_second(), report.tokens_per_second() / plan.ranks());
-  if (report.has_images) {
-    text += fmt::format("images                 {:>12.1f} /s, {:.1f} /s for each GPU\n",
-                        report.samples_per_second(), report.samples_per_second() / plan.ranks());
-  }
-  text += fmt::format(
-      "model FLOP/s           {:>12.1f} T for each GPU, MFU {:.2f} % of {:.1f} T (convention: "
-      "{})\n",
-      report.flops_per_gpu() / 1e12, 100.0 * report.mfu(), report.peak / 1e12,
-      to_string(report.convention));
-  if (report.recomputed_of_token > 0.0) {
-    text += fmt::format(
-        "with recomputation     {:>12.1f} T for each GPU, HFU {:.2f} % (convention: the same, and "
-        "what is computed again)\n",
-        report.hfu() * report.peak / 1e12, 100.0 * report.hfu());
-  }
-  text += fmt::format("memory peak            {:>12.2f} GiB of {:.2f}{}\n",
-                      gibibytes(report.memory.device()), gibibytes(report.memory_size),
-                      fit_text(report));
-  if (report.host_memory) {
-    text += host_memory_text(*report.host_memory);
-  }
-  text += report.priced ? cost_text(*report.priced) : "";
-  text += "\n";
-  Table table(
-      {{.name = "part", .key = "part", .align = Align::Left, .unit = "", .min_width = 12},
-       {.name = "time", .key = "time_s", .align = Align::Right, .unit = "(s)", .min_width = 10},
-       {.name = "share", .key = "share", .align = Align::Right, .unit = "(%)", .min_width = 7}});
-  for (std::size_t index = 0; index < kStepParts; ++index) {
-    const SimTime time = report.step.parts.times[index];
-    if (time > SimTime()) {
-      const double share = 100.0 * (time / report.step.time);
-      table.add_row({Cell::of(std::string(to_string(static_cast<StepPart>(index)))),
-                     {fmt::format("{:.4f}", time.seconds()), time.seconds()},
-                     {fmt::format("{:.2f}", share), share}});
-    }
-  }
-  text += render_text(table);
-  for (const std::string& note : report.notes) {
-    text += "# Note: " + note + "\n";
-  }
-  return text;
-}
-
-std::string step_csv(const StepReport& report) {
-  std::vector<Column> columns;
-  std::vector<Cell> cells;
-  const auto add = [&](const std::string& key, Cell cell) {
-    columns.push_back({.name = key, .key = key, .align = Align::Right, .unit = "", .min_width = 0});
-    cells.push_back(std::move(cell));
-  };
-  add("cluster", Cell::of(report.cluster));
-  add("workload", Cell::of(report.workload));
-  add("gpus", Cell::of(std::int64_t{report.plan.ranks()}));
-  for (const StepFigure& figure : step_figures(report)) {
-    add(figure.key, {"", figure.value});
-  }
-  add("memory_size_gib", {"", gibibytes(report.memory_size)});
-  add("memory_fits", {"", report.fits()});
-  add("host_memory_gib",
-      {"", report.host_memory ? gibibytes(report.host_memory->hosted.total()) : 0.0});
-  add("mfu_convention", Cell::of(std::string(to_string(report.convention))));
-  for (std::size_t index = 0; index < kStepParts; ++index) {
-    add(fmt::format("{}_s", to_string(static_cast<StepPart>(index))),
-        {"", report.step.parts.times[index].seconds()});
-  }
-  if (report.priced) {
-    for (auto& [key, cell] : cost_cells(*report.priced)) {
-      add(key, std::move(cell));
-    }
-  }
-  Table table(std::move(columns));
-  table.add_row(std::move(cells));
-  return render_csv(table);
-}
-
 Json step_json(const ParallelPlan& plan) {
   Json json{{"tensor", plan.tensor},
             {"sequence_parallel", plan.has_sequence_parallelism},
@@ -219,85 +105,104 @@ Json step_json(const ExpertLoads& loads) {
   return json;
 }
 
-void add_method(const StepReport& report, Json& root) {
+void add_method(const StepReport& report, Document& document) {
   const bool is_graph = report.method == StepMethod::Graph;
-  root["method"] = is_graph ? "graph" : "closed-forms";
+  document.add("method", is_graph ? "graph" : "closed-forms", Shown::Json);
   if (is_graph) {
-    root["traffic"] = report.shares_network ? "shared" : "alone";
+    document.add("traffic", report.shares_network ? "shared" : "alone", Shown::Json);
   }
-  if (report.slow_rank) {
-    root["slow_rank"] = {{"rank", report.slow_rank->rank},
-                         {"factor", static_cast<double>(report.slow_rank->ppm) / 1e6}};
-  }
-  if (report.jitter.has_any()) {
-    root["jitter"] = {{"ranks", static_cast<double>(report.jitter.rank_ppm) / 1e6},
-                      {"operations", static_cast<double>(report.jitter.operation_ppm) / 1e6},
-                      {"seed", report.jitter.seed}};
-  }
-  root["overlap"] = {{"tensor", report.overlap.tensor},
-                     {"data", report.overlap.data},
-                     {"pipeline", report.overlap.pipeline},
-                     {"expert", report.overlap.expert}};
+  add_noise(report.slow_rank, report.jitter, document);
+  document.add_detail("overlap", {{"tensor", report.overlap.tensor},
+                                  {"data", report.overlap.data},
+                                  {"pipeline", report.overlap.pipeline},
+                                  {"expert", report.overlap.expert}});
   if (report.routing) {
-    root["routing"] = step_json(*report.routing);
+    document.add_detail("routing", step_json(*report.routing));
   }
 }
 
-std::string step_json(const StepReport& report) {
-  const ParallelPlan& plan = report.plan;
-  Json root;
-  root["cluster"] = report.cluster;
-  root["gpus"] = plan.ranks();
-  root["workload"] = report.workload;
-  root["model"] = report.model;
-  root["software"] = report.software;
-  root["precision"] = report.precision;
-  root["runtime"] = report.runtime;
-  if (!report.fidelity.empty()) {
-    root["fidelity"] = report.fidelity;
+void add_host_memory(const std::optional<HostMemoryUse>& host, Document& document) {
+  const double used = host ? gibibytes(host->hosted.total()) : 0.0;
+  Figure figure{
+      .key = "host_memory_gib", .cell = Cell::number(used, 2), .shown = Shown::Text | Shown::Csv};
+  if (!host) {
+    document.add(std::move(figure));
+    return;
   }
-  root["plan"] = step_json(plan);
-  add_method(report, root);
-  root["settings"] = report.inputs.settings;
-  for (const auto& [option, value] : report.inputs.options) {
-    root["options"][option] = value;
+  figure.label = "host memory";
+  figure.unit = "GiB";
+  figure.remark = fmt::format(
+      " {}of a server{}", host->size ? fmt::format("of the {:.2f} ", gibibytes(*host->size)) : "",
+      host->fits() ? "" : ": DOES NOT FIT");
+  document.add(std::move(figure));
+  document.add_detail("host_memory_gib", {{"optimizer", gibibytes(host->hosted.optimizer)},
+                                          {"gradients", gibibytes(host->hosted.gradients)},
+                                          {"activations", gibibytes(host->hosted.activations)}});
+  if (host->size) {
+    document.add("host_memory_size_gib", gibibytes(*host->size), Shown::Json);
   }
-  for (const auto& [resource, value] : report.inputs.resources) {
-    root["resources"][resource] = value;
+}
+
+void add_step_figures(const StepReport& report, Document& document) {
+  const int gpus = report.plan.ranks();
+  const ModelFlops flops{.of_gpu = report.flops_per_gpu(),
+                         .mfu = report.mfu(),
+                         .peak = report.peak,
+                         .convention = to_string(report.convention)};
+  document.add(Figure{.key = "step_time_s",
+                      .cell = Cell::number(report.step.time.seconds(), 4),
+                      .label = "step time",
+                      .unit = "s",
+                      .shown = Shown::NotPage});
+  add_rate("tokens", report.tokens_per_second(), gpus, document);
+  if (report.has_images) {
+    add_rate("images", report.samples_per_second(), gpus, document);
   }
-  for (const StepFigure& figure : step_figures(report)) {
-    root[figure.key] = figure.value;
+  add_flops(flops, document);
+  document.add("hfu", report.hfu());
+  if (report.recomputed_of_token > 0.0) {
+    document.add(Figure{.cell = Cell::number(report.hfu() * report.peak / 1e12, 1),
+                        .label = "with recomputation",
+                        .unit = "T",
+                        .remark = fmt::format(" for each GPU, HFU {:.2f} % (convention: the same, "
+                                              "and what is computed again)",
+                                              100.0 * report.hfu()),
+                        .shown = Shown::Text});
   }
-  root["mfu_convention"] = std::string(to_string(report.convention));
-  root["mfu_peak_tflops"] = report.peak / 1e12;
-  root["memory_size_gib"] = gibibytes(report.memory_size);
-  root["memory_fits"] = report.fits();
-  if (report.host_memory) {
-    const HostedMemory& hosted = report.host_memory->hosted;
-    root["host_memory_gib"] = {{"optimizer", gibibytes(hosted.optimizer)},
-                               {"gradients", gibibytes(hosted.gradients)},
-                               {"activations", gibibytes(hosted.activations)}};
-    if (report.host_memory->size) {
-      root["host_memory_size_gib"] = gibibytes(*report.host_memory->size);
-    }
-  }
-  for (const MemoryClass each : kMemoryClasses) {
-    root["memory_peak_by_class_gib"][std::string(to_string(each))] = gibibytes(report.memory[each]);
+  add_memory(report.memory, report.memory_size, report.fits(), std::string(fit_text(report)),
+             document);
+  add_host_memory(report.host_memory, document);
+  add_convention(flops, document);
+  add_memory_classes(report.memory, document);
+}
+
+// The figures that the page shows large.
+void add_cards(const StepReport& report, Document& document) {
+  const auto add = [&](std::string label, std::string text) {
+    document.add(
+        Figure{.cell = Cell::of(std::move(text)), .label = std::move(label), .shown = Shown::Page});
+  };
+  add("step", short_time(report.step.time));
+  add("tokens/s", fmt::format("{:.0f}", report.tokens_per_second()));
+  add("model FLOP/s of a GPU", fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12));
+  add(fmt::format("MFU of {:.1f} T", report.peak / 1e12),
+      fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak));
+  add("memory at its peak",
+      fmt::format("{:.1f} of {:.1f} GiB{}", gibibytes(report.memory.device()),
+                  gibibytes(report.memory_size), report.fits() ? "" : ": does not fit"));
+  add("GPUs", std::to_string(report.plan.ranks()));
+  if (report.has_images) {
+    add("images/s", fmt::format("{:.0f}", report.samples_per_second()));
   }
   if (report.priced) {
-    root["cost"] = to_json(cost_table(*report.priced)).front();
+    const StepCost& cost = report.priced->step;
+    const auto million = cost.price_of_tokens(1e6);
+    add("energy of a token",
+        cost.joules ? fmt::format("{:.3g} J", *cost.joules_of_token()) : "unknown");
+    add("a million tokens",
+        million ? fmt::format("{:.4g} {}", *million, report.priced->cluster.costs.currency)
+                : "cost unknown");
   }
-  root["step_time_ps"] = report.step.time.picoseconds();
-  for (std::size_t index = 0; index < kStepParts; ++index) {
-    const std::string name(to_string(static_cast<StepPart>(index)));
-    root["breakdown_s"][name] = report.step.parts.times[index].seconds();
-  }
-  for (std::size_t index = 0; index < kStepParts; ++index) {
-    const std::string name(to_string(static_cast<StepPart>(index)));
-    root["breakdown_ps"][name] = report.step.parts.times[index].picoseconds();
-  }
-  root["notes"] = report.notes;
-  return to_text(root);
 }
 
 }  // namespace
@@ -319,16 +224,45 @@ double StepReport::flops_per_gpu() const {
   return tokens_per_second() * flops_of_token / plan.ranks();
 }
 
-std::string render(const StepReport& report, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return step_csv(report);
-    case Format::Json:
-      return step_json(report);
-    case Format::Table:
-      break;
+Document document_of(const StepReport& report) {
+  const ParallelPlan& plan = report.plan;
+  Document document{
+      .title = fmt::format("{} on {}", report.workload, report.cluster),
+      .subtitle = fmt::format(
+          "A step of {}, predicted by Trainyard: {} GPUs, runtime {}, software {}, {}",
+          report.model, plan.ranks(), report.runtime, report.software, report.precision),
+      .estimates = report.estimates,
+      .notes = report.notes};
+  add_setup({.cluster = report.cluster,
+             .workload = report.workload,
+             .gpus = plan.ranks(),
+             .model = report.model,
+             .software = report.software,
+             .precision = report.precision,
+             .runtime = report.runtime,
+             .fidelity = report.fidelity},
+            document);
+  document.heading.insert(
+      document.heading.end(),
+      {plan_text(plan),
+       fmt::format("{} micro-batches of {} x {} tokens on each of {} data ranks",
+                   plan.micro_batches(), plan.micro_batch, plan.sequence, plan.data),
+       ""});
+  document.add_detail("plan", step_json(plan));
+  add_method(report, document);
+  document.add(report.inputs);
+  add_step_figures(report, document);
+  document.add(Parts{
+      .key = "step_time",
+      .whole = report.step.time,
+      .times = named_parts(report.step.parts, [](StepPart part) { return to_string(part); })});
+  if (report.priced) {
+    for (Figure& figure : cost_figures(*report.priced, "cost")) {
+      document.add(std::move(figure));
+    }
   }
-  return step_text(report);
+  add_cards(report, document);
+  return document;
 }
 
 }  // namespace trainyard

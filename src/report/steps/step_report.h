@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prediction of a training step, as text, CSV and JSON.
+// The prediction of a training step as a document.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,7 @@
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/operators/model_flops.h"
 #include "parallelism/run/step_run.h"
-#include "report/formats/run_inputs.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "report/steps/cost_report.h"
 
 namespace trainyard {
@@ -37,7 +36,8 @@ struct StepReport {
   Bytes memory_size;                              // Of a GPU.
   std::optional<HostMemoryUse> host_memory = {};  // Of a plan with offload.
   std::vector<std::string> notes;
-  RunInputs inputs = {};  // In JSON.
+  RunInputs inputs = {};
+  std::vector<std::string> estimates = {};  // See Document::estimates.
   std::optional<PricedStep> priced = {};
   // How it was predicted, beside `plan`; in JSON.
   StepMethod method = StepMethod::ClosedForms;
@@ -57,8 +57,8 @@ struct StepReport {
   [[nodiscard]] double hfu() const { return mfu() * (1.0 + recomputed_of_token / flops_of_token); }
 };
 
-// The text form has the parts that are not zero, CSV one line, JSON everything. Keys carry units;
-// times in picoseconds are exact, and the parts add up to the step.
-[[nodiscard]] std::string render(const StepReport& report, Format format);
+// The parts add up to the step. MFU is shown by its convention; the page has figures of its own
+// shape, short enough for cards.
+[[nodiscard]] Document document_of(const StepReport& report);
 
 }  // namespace trainyard

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "support/built_clusters.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -51,17 +50,6 @@ TEST_CASE("a report that could not be drawn is refused in one line, before the r
   REQUIRE(foreign.error.find("--report: expected a workload of Trainyard's own") !=
           std::string::npos);
   REQUIRE(!std::filesystem::exists(folder.path() / "r.html"));
-}
-
-TEST_CASE("inputs and estimates are tables", "[html-output]") {
-  const HtmlTable inputs = html_inputs({.settings = {"a.b=c=d"}, .resources = {{"nic", "1"}}});
-  REQUIRE(inputs.table.rows()[0][0].text == "--set a.b");
-  REQUIRE(inputs.table.rows()[0][1].text == "c=d");
-  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 1});
-  const HtmlTable estimates = html_estimates(cluster);
-  REQUIRE(estimates.table.rows().size() == cluster.estimates.size());
-  REQUIRE(estimates.table.rows()[0][0].text == "NVLink4");
-  REQUIRE(short_time(microseconds(1234)) == "1.234 ms");
 }
 
 TEST_CASE("a browser draws the charts of a sweep and of traffic, and says what is chosen",

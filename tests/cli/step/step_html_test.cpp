@@ -8,6 +8,7 @@
 
 #include "cli/common/log.h"
 #include "cli/step/step.h"
+#include "report/steps/step_report.h"
 
 namespace trainyard {
 namespace {
@@ -30,7 +31,7 @@ HtmlReport html_of(const std::string& method) {
   report.peak = run.peak;
   report.memory = run.memory;
   report.memory_size = run.memory_size;
-  return step_html(request, inputs, run, report);
+  return step_html(request, inputs, run, document_of(report));
 }
 
 }  // namespace

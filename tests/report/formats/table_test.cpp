@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "report/formats/table.h"
 
@@ -18,6 +19,17 @@ Table sample() {
   table.add_row({Cell::of(std::int64_t{8}), Cell::of("a \"b\", c"), {"1.50", 1.5}, {"yes", true}});
   table.add_row({Cell::of(std::int64_t{1048576}), Cell::of("d"), Cell::none(), {"no", false}});
   return table;
+}
+
+TEST_CASE("a column appears in the formats that show it, and times have a readable unit") {
+  Table table({{.name = "for people", .key = "", .shown = Shown::People},
+               {.name = "", .key = "for_programs", .shown = Shown::Programs}});
+  table.add_row({Cell::of("a"), Cell::of("b")});
+  REQUIRE(render_text(table) == "for people\n         a\n");
+  REQUIRE(render_csv(table) == "for_programs\nb\n");
+  REQUIRE(table.columns_in(Shown::Json) == std::vector<std::size_t>{1});
+  REQUIRE(short_time(microseconds(1234)) == "1.234 ms");
+  REQUIRE(short_time(seconds(2)) == "2 s");
 }
 
 TEST_CASE("text is aligned and has no trailing blanks") {

@@ -5,6 +5,10 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "report/formats/document.h"
 
 namespace trainyard {
 namespace {
@@ -31,6 +35,47 @@ nlohmann::json data_of(const std::string& page) {
 }
 
 }  // namespace
+
+TEST_CASE("inputs and estimates are tables", "[html-report]") {
+  const HtmlTable inputs = html_inputs({.settings = {"a.b=c=d"}, .resources = {{"nic", "1"}}});
+  REQUIRE(inputs.table.rows()[0][0].text == "--set a.b");
+  REQUIRE(inputs.table.rows()[0][1].text == "c=d");
+  const HtmlTable estimates = html_estimates({"NVLink4: latency = 1us: a guess: of ours"});
+  REQUIRE(estimates.table.rows().size() == 1);
+  REQUIRE(estimates.table.rows()[0][0].text == "NVLink4");
+  REQUIRE(estimates.table.rows()[0][1].text == "latency = 1us");
+  REQUIRE(estimates.table.rows()[0][2].text == "a guess: of ours");
+}
+
+TEST_CASE("the page of a document has what it shows to people", "[html-report]") {
+  Document document{.title = "T", .subtitle = "S", .notes = {"n"}};
+  document.add("key", 1.0);
+  document.add(Figure{.key = "time_s",
+                      .cell = Cell::number(1.0, 2),
+                      .label = "time",
+                      .unit = "s",
+                      .remark = ", of two"});
+  document.add(Figure{.cell = Cell::number(2.0, 2), .label = "text", .shown = Shown::NotPage});
+  document.add(RunInputs{});
+  document.add(Parts{.key = "time", .whole = seconds(1), .times = {{"linear", seconds(1)}}});
+  Table table({{.name = "a", .key = "a"}, {.name = "b", .key = "b", .shown = Shown::Programs}});
+  table.add_row({Cell::count(1), Cell::count(2)});
+  document.add(NamedTable{.key = "rows", .table = table, .title = "Rows"});
+  const HtmlReport page = html_page(document);
+  REQUIRE(page.title == "T");
+  REQUIRE(page.subtitle == "S");
+  REQUIRE(page.summary ==
+          std::vector<std::pair<std::string, std::string>>{{"time", "1.00 s, of two"}});
+  REQUIRE(page.breakdown.size() == 1);
+  REQUIRE(page.tables.size() == 3);
+  REQUIRE(page.tables[0].title == "Inputs");
+  REQUIRE(page.tables[1].title == "Rows");
+  REQUIRE(page.tables[2].title == "Estimates");
+  REQUIRE(page.notes == document.notes);
+  const nlohmann::json data = data_of(render_html(page, ""));
+  REQUIRE(data["tables"][1]["columns"] == nlohmann::json{"a"});
+  REQUIRE(data["tables"][1]["rows"] == nlohmann::json::parse(R"([["1"]])"));
+}
 
 TEST_CASE("a page holds its data, its library and nothing that is fetched", "[html-report]") {
   const std::string page = render_html(example(), "var d3={version:\"3.5\"};");

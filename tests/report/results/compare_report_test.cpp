@@ -30,7 +30,7 @@ RunComparison example() {
 }  // namespace
 
 TEST_CASE("a comparison has what changed, and parts that are not nothing", "[compare-report]") {
-  const std::string text = render(example(), Format::Table);
+  const std::string text = render(document_of(example()), Format::Table);
   REQUIRE(text.find("  plan.tensor: 8 -> nothing\n") != std::string::npos);
   REQUIRE(text.find("-50.00") != std::string::npos);
   REQUIRE(text.find("tensor  ") == std::string::npos);
@@ -38,10 +38,10 @@ TEST_CASE("a comparison has what changed, and parts that are not nothing", "[com
 }
 
 TEST_CASE("a comparison has exact differences in JSON and all parts in CSV", "[compare-report]") {
-  const auto json = nlohmann::json::parse(render(example(), Format::Json));
+  const auto json = nlohmann::json::parse(render(document_of(example()), Format::Json));
   REQUIRE(json["times"][0]["difference_ps"] == -1'000'000'000'000);
   REQUIRE(json["inputs"][0]["b"].is_null());
-  REQUIRE(parse_csv(render(example(), Format::Csv)).size() == 4);
+  REQUIRE(parse_csv(render(document_of(example()), Format::Csv)).size() == 4);
 }
 
 }  // namespace trainyard

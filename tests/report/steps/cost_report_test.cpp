@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trainyard {
@@ -21,6 +22,14 @@ PricedStep priced_example() {
   return priced;
 }
 
+std::string rendered(const PricedStep& priced, Format format) {
+  Document document;
+  for (Figure& figure : cost_figures(priced, "cost")) {
+    document.add(std::move(figure));
+  }
+  return render(document, format);
+}
+
 bool has_note(const ClusterCosts& costs, const std::string& part) {
   const std::vector<std::string> notes = cost_notes(costs);
   return std::any_of(notes.begin(), notes.end(),
@@ -31,21 +40,21 @@ bool has_note(const ClusterCosts& costs, const std::string& part) {
 
 TEST_CASE("a line of costs has values where they are known, and the names of what is not",
           "[cost-report]") {
-  const std::string csv = render_csv(cost_table(priced_example()));
+  const std::string csv = rendered(priced_example(), Format::Csv);
   REQUIRE(csv ==
           "currency,without_watts,without_price,energy_of_step_kj,energy_of_token_j,"
           "energy_of_million_tokens_kwh,price_of_million_tokens,price_of_trillion_tokens\n"
           "EUR,NIC CPU,,2,2,0.5555555555555556,4000,4e+09\n");
-  const std::string empty = render_csv(cost_table({}));
+  const std::string empty = rendered({}, Format::Csv);
   REQUIRE(empty.substr(empty.find('\n') + 1) == ",,,,,,,\n");
 }
 
 TEST_CASE("energy and cost that are unknown are said to be", "[cost-report]") {
-  REQUIRE(cost_text(priced_example()) ==
+  REQUIRE(rendered(priced_example(), Format::Table) ==
           "energy                         2.00 kJ, 2.0000 J for a token\n"
           "cost                      4000.0000 EUR for a million tokens, 4000000000 for a "
           "trillion\n");
-  REQUIRE(cost_text({}) ==
+  REQUIRE(rendered({}, Format::Table) ==
           "energy                      unknown: no part says its watts\n"
           "cost                        unknown: no prices are shipped; --prices FILE has them\n");
 }

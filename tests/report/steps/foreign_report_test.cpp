@@ -19,15 +19,15 @@ std::string rendered(Format format) {
                      "b requires a\n}\nrank 1 {\nrecv 2000b from 0\n}\n"}),
       2);
   const ForeignRun run = run_round(workload);
-  return render({.cluster = "Two GPUs",
-                 .workload = "two.goal",
-                 .runtime = "plain",
-                 .fidelity = "flow",
-                 .traffic = "shared",
-                 .gpus = 2,
-                 .source = &workload,
-                 .run = &run,
-                 .notes = {"a note"}},
+  return render(document_of({.cluster = "Two GPUs",
+                             .workload = "two.goal",
+                             .runtime = "plain",
+                             .fidelity = "flow",
+                             .traffic = "shared",
+                             .gpus = 2,
+                             .source = &workload,
+                             .run = &run,
+                             .notes = {"a note"}}),
                 format);
 }
 
@@ -59,9 +59,11 @@ TEST_CASE("the report of a foreign workload has its parts and says what it has n
   for (const char* absent : {"mfu", "tokens_per_s", "memory_peak_gib"}) {
     REQUIRE(!json.contains(absent));
   }
-  REQUIRE(rendered(Format::Csv) ==
-          "cluster,workload,format,ranks,time_s,compute_s,message_s,wait_s\n"
-          "Two GPUs,two.goal,goal,2,4e-06,1e-06,3e-06,0\n");
+  REQUIRE(
+      rendered(Format::Csv) ==
+      "cluster,workload,gpus,format,ranks,ranks_run,computations,calls,messages,time_s,compute_s,"
+      "message_s,wait_s\n"
+      "Two GPUs,two.goal,2,goal,2,2,1,0,1,4e-06,1e-06,3e-06,0\n");
 }
 
 }  // namespace trainyard

@@ -18,13 +18,13 @@ struct Rendered {
                                        recommender_software("hugectr"), plain_tables());
 
   [[nodiscard]] std::string as(Format format) const {
-    return render({.cluster = "DGX",
-                   .software = "hugectr",
-                   .runtime = "plain",
-                   .fidelity = "flow",
-                   .workload = &workload,
-                   .run = &run,
-                   .notes = {"a note"}},
+    return render(document_of({.cluster = "DGX",
+                               .software = "hugectr",
+                               .runtime = "plain",
+                               .fidelity = "flow",
+                               .workload = &workload,
+                               .run = &run,
+                               .notes = {"a note"}}),
                   format);
   }
 };

@@ -53,7 +53,7 @@ SearchReport search_report() {
 }  // namespace
 
 TEST_CASE("a search is reported with what became of every plan", "[search-report]") {
-  const std::string text = render(search_report(), Format::Table);
+  const std::string text = render(document_of(search_report()), Format::Table);
   INFO(text);
   for (const std::string part :
        {"# 8 GPUs: 10 plans: 3 invalid, 2 out of memory, 3 slower by their bound, 2 timed",
@@ -69,7 +69,7 @@ TEST_CASE("a search is reported with what became of every plan", "[search-report
 TEST_CASE("the workload's own plan stands beside the best", "[search-report]") {
   SearchReport report = search_report();
   report.sizes[0].given = plan_of(10, 8, milliseconds(800), milliseconds(700));
-  const std::string text = render(report, Format::Table);
+  const std::string text = render(document_of(report), Format::Table);
   REQUIRE(text.find("# given: 0.5000 s (50.00 %) longer: tensor +0.6000, linear -0.1000") !=
           std::string::npos);
   REQUIRE(text.find("given   8  no") != std::string::npos);
@@ -83,14 +83,14 @@ TEST_CASE("times of a second look come first", "[search-report]") {
     plan.refined->parts[StepPart::Bubble] = milliseconds(1000);
     plan.refined->time += milliseconds(1000);
   }
-  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  const auto json = nlohmann::json::parse(render(document_of(report), Format::Json));
   REQUIRE(json["plans"][0]["step_time_s"] == 2.0);
   REQUIRE(json["plans"][0]["first_step_time_s"] == 1.0);
   REQUIRE(json["refined_method"] == "graph of operations");
 }
 
 TEST_CASE("JSON has the rules that plans broke", "[search-report]") {
-  const auto json = nlohmann::json::parse(render(search_report(), Format::Json));
+  const auto json = nlohmann::json::parse(render(document_of(search_report()), Format::Json));
   const auto& search = json["searches"][0];
   REQUIRE(search["plans"]["invalid_by_rule"]["plan: expected this"] == 3);
   REQUIRE(search["plans"]["pruned"] == 3);
@@ -99,7 +99,7 @@ TEST_CASE("JSON has the rules that plans broke", "[search-report]") {
   REQUIRE(json["plans"][1]["tp"] == 4);
   REQUIRE(json["plans"][1]["headroom_gib"] == 14.0);
   REQUIRE(json["plans"][0]["is_trade"] == true);
-  const std::string csv = render(search_report(), Format::Csv);
+  const std::string csv = render(document_of(search_report()), Format::Csv);
   REQUIRE(
       csv.starts_with("gpus,place,tp,sp,cp,pp,vpp,dp,ep,etp,micro_batch,recompute,zero_stage,"));
 }

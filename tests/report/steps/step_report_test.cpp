@@ -40,7 +40,7 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
   const StepReport report = report_of();
   REQUIRE(report.tokens_per_second() == Approx(4000.0));
   REQUIRE(report.flops_per_gpu() == Approx(1e12));
-  const std::string text = render(report, Format::Table);
+  const std::string text = render(document_of(report), Format::Table);
   for (const std::string part :
        {"step time                    2.0000 s", "4000.0 /s, 1000.0 /s for each GPU",
         "MFU 10.00 % of 10.0 T (convention: model", "linear", "75.00",
@@ -51,18 +51,18 @@ TEST_CASE("a step is reported with tokens, operations and their convention", "[s
   REQUIRE(text.find("optimizer") == std::string::npos);
   StepReport too_large = report;
   too_large.memory[MemoryClass::Activations] = gib(2);
-  REQUIRE(render(too_large, Format::Table).find("5.00 GiB of 4.00: DOES NOT FIT") !=
+  REQUIRE(render(document_of(too_large), Format::Table).find("5.00 GiB of 4.00: DOES NOT FIT") !=
           std::string::npos);
 }
 
 TEST_CASE("a model of images is reported with its images", "[step-report]") {
   StepReport report = report_of();
-  REQUIRE(render(report, Format::Json).find("images_per_s") == std::string::npos);
+  REQUIRE(render(document_of(report), Format::Json).find("images_per_s") == std::string::npos);
   report.has_images = true;
-  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  const auto json = nlohmann::json::parse(render(document_of(report), Format::Json));
   REQUIRE(json["images_per_s"] == 4.0);
   REQUIRE(json["images_per_s_per_gpu"] == 1.0);
-  REQUIRE(render(report, Format::Table)
+  REQUIRE(render(document_of(report), Format::Table)
               .find("images                          4.0 /s, 1.0 /s for each GPU\n") !=
           std::string::npos);
 }
@@ -70,12 +70,12 @@ TEST_CASE("a model of images is reported with its images", "[step-report]") {
 TEST_CASE("what is computed again is in HFU, not in MFU", "[step-report]") {
   StepReport report = report_of();
   REQUIRE(report.hfu() == report.mfu());
-  REQUIRE(render(report, Format::Table).find("HFU") == std::string::npos);
+  REQUIRE(render(document_of(report), Format::Table).find("HFU") == std::string::npos);
   report.recomputed_of_token = 0.25e9;
   REQUIRE(report.mfu() == Approx(0.1));
-  REQUIRE(render(report, Format::Table).find("1.2 T for each GPU, HFU 12.50 %") !=
+  REQUIRE(render(document_of(report), Format::Table).find("1.2 T for each GPU, HFU 12.50 %") !=
           std::string::npos);
-  REQUIRE(nlohmann::json::parse(render(report, Format::Json))["hfu"] == Approx(0.125));
+  REQUIRE(nlohmann::json::parse(render(document_of(report), Format::Json))["hfu"] == Approx(0.125));
 }
 
 TEST_CASE("JSON says all that a step was predicted from", "[step-report]") {
@@ -88,7 +88,7 @@ TEST_CASE("JSON says all that a step was predicted from", "[step-report]") {
   report.jitter = {.rank_ppm = 10'000, .operation_ppm = 0, .seed = 7};
   report.overlap.data = true;
   report.routing = {.imbalance = 1.5};
-  const auto json = nlohmann::json::parse(render(report, Format::Json));
+  const auto json = nlohmann::json::parse(render(document_of(report), Format::Json));
   REQUIRE(json["plan"]["recompute"] == "full");
   REQUIRE(json["plan"]["shards"] == 2);
   REQUIRE(json["plan"]["order"] == nlohmann::json{"tensor", "context", "data", "pipeline"});
@@ -101,7 +101,7 @@ TEST_CASE("JSON says all that a step was predicted from", "[step-report]") {
 }
 
 TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
-  const auto json = nlohmann::json::parse(render(report_of(), Format::Json));
+  const auto json = nlohmann::json::parse(render(document_of(report_of()), Format::Json));
   REQUIRE(json["step_time_s"] == 2.0);
   REQUIRE(json["mfu"] == Approx(0.1));
   REQUIRE(json["breakdown_s"].size() == kStepParts);
@@ -117,7 +117,7 @@ TEST_CASE("JSON has every part, and picoseconds that add up", "[step-report]") {
 }
 
 TEST_CASE("CSV is a header and a line", "[step-report]") {
-  const std::string csv = render(report_of(), Format::Csv);
+  const std::string csv = render(document_of(report_of()), Format::Csv);
   REQUIRE(std::count(csv.begin(), csv.end(), '\n') == 2);
   REQUIRE(csv.rfind("cluster,workload,gpus,step_time_s,tokens_per_s,", 0) == 0);
   REQUIRE(csv.find("C,w,4,2,") != std::string::npos);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result of a command as one document. A command fills it once; text, CSV, JSON and the page of
+// --report are renderings of it, so that a figure is named, computed and given a unit in one place
+// (docs/guide/extending.md).
+//
+// Entries keep the order in which they are added. The text has the heading, figures and tables,
+// then the parts, then the notes. CSV is the first table that appears in it; in a document without
+// one it is a header and one row of all figures and parts. JSON is one object with every entry.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "report/formats/run_inputs.h"
+#include "report/formats/table.h"
+#include "sim/units.h"
+
+namespace trainyard {
+
+// One value of the result. Text and page show figures with a label, CSV and JSON those with a key.
+struct Figure {
+  std::string key = {};     // The last word is the unit: "step_time_s", "memory_peak_gib".
+  Cell cell = {};           // The text is for people, the value, with all its digits, for programs.
+  std::string label = {};   // "step time"
+  std::string unit = {};    // The unit of the cell's text, which need not be that of the key: "ms".
+  std::string remark = {};  // Follows the unit in the text: ", 12.0 /s for each GPU".
+  std::string group = {};   // The object of JSON that holds the key. CSV has no groups.
+  Shown shown = Shown::All;
+};
+
+// A value that no cell can hold, such as a plan or a list of groups. Only JSON has it.
+struct Detail {
+  std::string key;
+  nlohmann::ordered_json value;
+};
+
+enum class TimeUnit { Seconds, Milliseconds, Microseconds };
+
+struct NamedTime {
+  std::string name;
+  SimTime time;
+};
+
+// Times that add up to `whole`. The text has those that are not zero with their shares, in `unit`;
+// CSV has a column "NAME_s" for each; JSON has "KEY_ps", "breakdown_s" and "breakdown_ps".
+struct Parts {
+  std::string key;  // The key of the whole without its unit: "step_time".
+  SimTime whole;
+  std::vector<NamedTime> times;
+  TimeUnit unit = TimeUnit::Seconds;
+  std::optional<int> rank = {};  // The rank whose parts they are, where ranks differ.
+};
+
+struct NamedTable {
+  std::string key;  // The key of the array in JSON.
+  Table table;
+  std::string title = {};                 // The line above it in the text; may be empty.
+  bool is_apart = false;                  // A blank line stands above it in the text.
+  std::vector<std::string> remarks = {};  // Lines below it in the text.
+  Shown shown = Shown::All;
+};
+
+// Lines below a title, for what is no table. Only the text has them.
+struct Lines {
+  std::string title;
+  std::vector<std::string> lines;
+};
+
+struct Document {
+  std::string title = {};                 // The title of the page.
+  std::string subtitle = {};              // The line below it.
+  std::vector<std::string> heading = {};  // Lines of the text, marked with '#'.
+  std::vector<std::variant<Figure, Detail, Parts, RunInputs, NamedTable, Lines>> entries = {};
+  // Values of the cluster that nobody has measured or published: "PART: KEY = VALUE: SOURCE".
+  std::vector<std::string> estimates = {};
+  std::vector<std::string> notes = {};
+  std::size_t value_end = 35;  // The column of the text in which values of figures end.
+
+  // Adds a figure without a label.
+  void add(std::string key, CellValue value, Shown in = Shown::All);
+  void add(Figure figure) { entries.emplace_back(std::move(figure)); }
+  // Adds a value of JSON alone.
+  void add_detail(std::string key, nlohmann::ordered_json value);
+  void add(Parts parts) { entries.emplace_back(std::move(parts)); }
+  void add(RunInputs inputs) { entries.emplace_back(std::move(inputs)); }
+  void add(NamedTable table) { entries.emplace_back(std::move(table)); }
+  void add(Lines lines) { entries.emplace_back(std::move(lines)); }
+};
+
+[[nodiscard]] std::string render(const Document& document, Format format);
+
+// "48.0 GB/s, of 50": text, unit and remark of a figure.
+[[nodiscard]] std::string value_text(const Figure& figure);
+
+}  // namespace trainyard
