@@ -95,7 +95,9 @@ Complaints check_sizes(const SourceFile& file) {
 bool opens_scope(const std::string& head) {
   static const std::regex scope(
       R"re(^\s*(template\b.*)?(namespace|class|struct|union|extern)\b)re");
-  return std::regex_search(head, scope) && head.find(')') == std::string::npos;
+  static const std::regex alignment(R"re(\balignas\(\d+\))re");
+  return std::regex_search(head, scope) &&
+         std::regex_replace(head, alignment, "").find(')') == std::string::npos;
 }
 
 // A function is what stands in braces after a text with parentheses, in a namespace or a class. Its

@@ -17,6 +17,7 @@
 #include "support/effort.h"
 #include "support/paths.h"
 #include "support/program.h"
+#include "support/test_cases.h"
 
 namespace trainyard {
 namespace {
@@ -79,20 +80,41 @@ void rewrite(const std::filesystem::path& page, const Example& example, const st
   std::ofstream(page, std::ios::binary) << text;
 }
 
-// In the folder and those in it, in order.
-std::vector<std::filesystem::path> pages_of(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+// The pages in a folder and those in it, by their paths from the root, in order.
+std::vector<std::string> pages_of(const std::string& folder) {
+  std::vector<std::string> pages;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / folder)) {
     if (entry.path().extension() == ".md") {
-      files.push_back(entry.path());
+      pages.push_back(entry.path().lexically_relative(source_dir()).string());
     }
   }
-  std::ranges::sort(files);
-  return files;
+  std::ranges::sort(pages);
+  return pages;
 }
 
-// Runs their examples; how many of them say what they print.
-int compare_pages(const std::vector<std::filesystem::path>& pages) {
+bool is_study(const std::string& page) {
+  return starts_with(page, "docs/studies/") && !page.ends_with("README.md");
+}
+
+std::vector<std::string> pages_with_examples() {
+  std::vector<std::string> pages{"README.md"};
+  for (const std::string& page : pages_of("docs")) {
+    const std::string name = std::filesystem::path(page).filename().string();
+    if (!is_study(page) && !examples_of(name, read_text_file(source_dir() / page)).empty()) {
+      pages.push_back(page);
+    }
+  }
+  return pages;
+}
+
+std::vector<std::string> studies() {
+  std::vector<std::string> pages = pages_of("docs/studies");
+  std::erase_if(pages, [](const std::string& page) { return !is_study(page); });
+  return pages;
+}
+
+// Runs the examples of a page; how many of them say what they print.
+int compare_examples(const std::filesystem::path& page) {
   // Examples name files of the repository, and may write files of their own.
   const ScratchFolder folder;
   for (const std::string name : {"configs", "docs", "tests", "tools", "validation"}) {
@@ -100,24 +122,37 @@ int compare_pages(const std::vector<std::filesystem::path>& pages) {
   }
   const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
   int compared = 0;
-  for (const std::filesystem::path& page : pages) {
-    for (Example& example : examples_of(page.filename().string(), read_text_file(page))) {
-      INFO(example.place << ": " << example.command);
-      const ProgramResult result = run_shell(example.command, folder.path());
-      REQUIRE(result.error.empty());
-      REQUIRE(result.status == 0);
-      if (!example.output.empty()) {
-        if (update && result.output != example.output) {
-          rewrite(page, example, result.output);
-          example.output = result.output;
-        }
-        REQUIRE(result.output == example.output);
-        ++compared;
+  for (Example& example : examples_of(page.filename().string(), read_text_file(page))) {
+    INFO(example.place << ": " << example.command);
+    const ProgramResult result = run_shell(example.command, folder.path());
+    REQUIRE(result.error.empty());
+    REQUIRE(result.status == 0);
+    if (!example.output.empty()) {
+      if (update && result.output != example.output) {
+        rewrite(page, example, result.output);
+        example.output = result.output;
       }
+      REQUIRE(result.output == example.output);
+      ++compared;
     }
   }
   return compared;
 }
+
+void compare_page(const std::string& page) {
+  REQUIRE(compare_examples(kRoot / page) >= 0);
+}
+
+void compare_study(const std::string& page) {
+  REQUIRE(std::filesystem::exists((kRoot / page).replace_extension(".sh")));
+  // Minutes under sanitizers, which have run all commands in use here elsewhere.
+  REQUIRE((kIsSanitized || compare_examples(kRoot / page) == 1));
+}
+
+const TestCases kPages("examples of a page print what it says", "[golden]", pages_with_examples(),
+                       compare_page);
+const TestCases kStudies("a worked study prints what its page says", "[golden][studies]", studies(),
+                         compare_study);
 
 }  // namespace
 
@@ -136,31 +171,20 @@ TEST_CASE("examples are told from other blocks, commands from their output") {
   REQUIRE(examples[1].output.empty());
 }
 
-TEST_CASE("the examples of the documentation print what it says", "[golden]") {
-  std::vector<std::filesystem::path> pages = pages_of(kRoot / "docs");
-  pages.push_back(kRoot / "README.md");
-  REQUIRE(compare_pages(pages) >= 2);
+TEST_CASE("pages have examples, and there are studies", "[golden]") {
+  REQUIRE(pages_with_examples().size() > 10);
+  REQUIRE(studies().size() >= 8);
 }
 
-TEST_CASE("each worked study prints what its page says, and has its figures", "[golden][studies]") {
-  for (const std::filesystem::path& page : pages_of(kRoot / "docs/studies")) {
-    if (page.filename() == "README.md") {
-      continue;
-    }
-    INFO(page.filename().string());
-    REQUIRE(std::filesystem::exists(kRoot / "docs/studies" / page.stem().concat(".sh")));
-    // Minutes under sanitizers, which have run all commands in use here elsewhere.
-    REQUIRE((kIsSanitized || compare_pages({page}) == 1));
+TEST_CASE("each figure of a study is on a page and not too large", "[golden][studies]") {
+  std::string pages;
+  for (const std::string& page : pages_of("docs/studies")) {
+    pages += read_text_file(kRoot / page);
   }
-  const std::string index = read_text_file(kRoot / "docs/studies/README.md");
   for (const auto& entry : std::filesystem::directory_iterator(kRoot / "docs/figures")) {
     const std::string name = entry.path().filename().string();
     if (starts_with(name, "study-")) {
       INFO(name);
-      std::string pages = index;
-      for (const std::filesystem::path& page : pages_of(kRoot / "docs/studies")) {
-        pages += read_text_file(page);
-      }
       REQUIRE(pages.find("../figures/" + name) != std::string::npos);
       REQUIRE(std::filesystem::file_size(entry.path()) < 100'000);
     }

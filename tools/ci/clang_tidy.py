@@ -146,9 +146,10 @@ def all_complaints(name, entries, folder):
 
 
 def changed_lately(commits):
-    """Paths without their suffix that the last commits changed; None where git cannot say."""
+    """Paths without their suffix of files of which the last commits changed more than what they
+    include, as moves do; None where git cannot say."""
     run = subprocess.run(
-        ["git", "diff", "--name-only", f"HEAD~{commits}", "HEAD", "--", *FOLDERS],
+        ["git", "diff", "-M", "-U0", f"HEAD~{commits}", "HEAD", "--", *FOLDERS],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -156,7 +157,13 @@ def changed_lately(commits):
     )
     if run.returncode != 0:
         return None
-    return {(ROOT / name).with_suffix("") for name in run.stdout.splitlines()}
+    changed = set()
+    for line in run.stdout.splitlines():
+        if line.startswith("+++ b/"):
+            path = (ROOT / line.removeprefix("+++ b/")).with_suffix("")
+        elif line.startswith("+") and not re.match(r"\+\s*(#include|//|$)", line):
+            changed.add(path)
+    return changed
 
 
 def marker_of(entry, common):
@@ -165,8 +172,20 @@ def marker_of(entry, common):
     return text and CACHE / hashlib.sha256(common + text).hexdigest()
 
 
+def sources_of(entry, folder):
+    """The entry, or one for each file that it joins: src/CMakeLists.txt compiles those of a room as
+    one that includes them all."""
+    file = pathlib.Path(entry["file"])
+    if folder / "src" / "rooms" not in file.parents:
+        return [entry]
+    names = re.findall(r'^#include "(.*)"$', file.read_text(), re.M)
+    files = [str(ROOT / "src" / name) for name in names]
+    return [{**entry, "file": f, "command": entry["command"].replace(str(file), f)} for f in files]
+
+
 def chosen_entries(folder, commits):
     entries = json.loads((folder / "compile_commands.json").read_text())
+    entries = [one for entry in entries for one in sources_of(entry, folder)]
     sources = {ROOT / name for name in FOLDERS}
     entries = [e for e in entries if sources & set(pathlib.Path(e["file"]).parents)]
     if not entries:

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Compiles each header of src/, tests/ and tools/ and each source of src/ alone, so that none relies
+# on what was included before it: builds join the files of a room. A header that the source of its
+# name includes first is compiled with that one. Headers that need those of CUDA or NCCL are left to
+# nvcc. The compiler is $CXX or g++.
+#
+#   tools/ci/alone.sh             all
+#   tools/ci/alone.sh --last N    those that the last N commits changed, and those that include them
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export CXX=${CXX:-g++}
+
+# All that only nvcc compiles is in one folder.
+is_for_nvcc() { [[ $1 == tools/calibrate/cuda/* ]]; }
+
+needs_cuda() {
+  local needed
+  needed=$("$CXX" -std=c++20 -Isrc -Itools -M -MG -x c++ "$1")
+  [[ $needed =~ (cuda_runtime|cublasLt|cudnn|nccl)\.h([[:space:]]|$) ]]
+}
+
+# Whether FILE changed or includes something that did; everything did where git cannot say.
+changed=
+is_changed() {
+  [[ -z $changed ]] || grep -q -x -F -e "$1" <<<"$changed" ||
+    { [[ -f $1 ]] && grep -q -F -f <(sed -n -E 's|^[a-z]+/(.*\.h)$|#include "\1"|p' <<<"$changed") "$1"; }
+}
+if [[ ${1:-} == --last ]] && git rev-parse -q --verify "HEAD~$2" >/dev/null; then
+  changed=$(git diff --name-only "HEAD~$2" HEAD -- src tests tools; echo none)
+fi
+
+files_to_compile() {
+  local file source
+  while read -r file; do
+    source=${file%.h}.cpp
+    if is_for_nvcc "$file"; then
+      if needs_cuda "$file"; then
+        continue
+      fi
+    elif [[ $file == *.h && $source != "$file" && -f $source ]] &&
+      [[ $(grep -m 1 '^#include' "$source") == "#include \"${file#*/}\"" ]]; then
+      file=$source
+    fi
+    if is_changed "$file" || is_changed "${file%.cpp}.h"; then
+      echo "$file"
+    fi
+  done < <(find src tests tools -name '*.h' -printf '%p\n' -o -path 'src/*.cpp' -printf '%p\n' |
+    sort) | sort -u
+}
+
+# From standard input, because a header that is compiled itself warns of its #pragma once.
+# shellcheck disable=SC2016  # The inner shell expands.
+files_to_compile | xargs -r -P "$(nproc)" -I FILE bash -c '
+  printf "#include \"%s\"\n" "${0#*/}" |
+    "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror \
+      -Isrc -Itests -Itools -x c++ - || { echo "$0: does not compile alone" >&2; exit 255; }' FILE
