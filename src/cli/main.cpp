@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's table of contents, and the only place that catches.
+// Finds the command that is named and runs it; the only place that catches.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands/jobs.h"
 #include "cli/common/commands.h"
 #include "cli/mpi_start.h"
 #include "sim/config.h"

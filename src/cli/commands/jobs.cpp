@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
