@@ -7,7 +7,9 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kExample =
-    R"(Why it takes as long as it does: runs it again with each resource 10 % better and 10 % worse, and
+    "Why it takes as long as it does: runs it again with each resource 10 % better and 10 % worse, "
+    "and"
+    R"(
 says what the time follows and what does nothing, which links carry most and what of, which changes
 would help most, and what the model leaves out. NCCL's choices are kept, so that the effect is that
 of the resource alone. Sizes of a collective: the largest of those asked for in full, 1G if none is.
