@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's table of contents, and the only place that catches.
+// Finds the command that is named and runs it; the only place that catches.
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <span>
@@ -10,24 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/collective/collective.h"
-#include "cli/commands/calibrate.h"
-#include "cli/commands/check.h"
-#include "cli/commands/cost.h"
-#include "cli/commands/doctor.h"
-#include "cli/commands/import.h"
-#include "cli/commands/jobs.h"
-#include "cli/commands/plan.h"
-#include "cli/commands/topology.h"
-#include "cli/commands/traffic.h"
-#include "cli/commands/transfer.h"
-#include "cli/compare/compare.h"
-#include "cli/explain/explain.h"
+#include "cli/common/commands.h"
 #include "cli/mpi_start.h"
-#include "cli/search/search.h"
-#include "cli/step/step.h"
-#include "cli/sweep/sweep.h"
-#include "cli/validate/validate.h"
 #include "sim/config.h"
 #include "sim/printable.h"
 
@@ -37,59 +21,18 @@ namespace {
 constexpr std::string_view kVersion = "trainyard 0.1.0";
 
 constexpr std::string_view kIntroduction =
-    R"(Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.
+    "Trainyard predicts what clusters of GPUs do, from descriptions of their parts in YAML.\n\n";
 
-  trainyard collective OP   time and bandwidth over message sizes, in nccl-tests' columns
-  trainyard step            time of a training step of a model and a plan, and what it is spent on
-  trainyard search          the fastest plans for a model on a cluster, and why
-  trainyard explain step|collective  which resources the time follows, and what would help
-  trainyard compare A B     what differs between two results, two files, a step and its trace
-  trainyard cost            what a cluster draws and costs, and a token trained on it
-  trainyard jobs            what training jobs on one fabric take from each other
-  trainyard plan [OP]       what NCCL would choose there, and why: rings, trees, algorithm by size
-  trainyard doctor LOG      whether a log of nccl-tests is normal for its machine, and why not
-  trainyard sweep FILE      a command over lists and ranges of its options, one row a point
-  trainyard traffic FILE    flow completion times of permutations, incast, Poisson traffic, traces
-  trainyard transfer        bandwidth and latency between devices, as copy and RDMA tests print them
-  trainyard topology        what a cluster file describes: devices, links, routes, a drawing
-  trainyard import FILE     a cluster file from NCCL's topology file or nvidia-smi topo -m
-  trainyard calibrate FILE...  a profile of NCCL fitted to measurements of one machine
-  trainyard validate        how far predictions are from measured tables
-  trainyard check FILE...   what is wrong, or likely to be, with files of clusters and parts
-
+constexpr std::string_view kAdvice = R"(
 Every command has --help. Try first:
   trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --algo ring,tree
   trainyard topology --cluster dgx-h100 --nodes 4
 )";
 
-struct Command {
-  std::string_view name;
-  int (*run)(std::span<const std::string> arguments, std::ostream& out);
-};
-
-constexpr std::array kCommands{
-    Command{"calibrate", run_calibrate},
-    Command{"check", run_check},
-    Command{"collective", run_collective_command},
-    Command{"compare", run_compare},
-    Command{"cost", run_cost},
-    Command{"doctor", run_doctor},
-    Command{"explain", run_explain},
-    Command{"import", run_import},
-    Command{"jobs", run_jobs},
-    Command{"plan", run_plan},
-    Command{"search", run_search},
-    Command{"step", run_step},
-    Command{"sweep", run_sweep},
-    Command{"topology", run_topology},
-    Command{"traffic", run_traffic_command},
-    Command{"transfer", run_transfer},
-    Command{"validate", run_validate},
-};
-
 int run(std::span<const std::string> arguments) {
+  const std::vector<Command> commands = all_commands();
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "help") {
-    std::cout << kIntroduction;
+    std::cout << kIntroduction << list_commands(commands) << kAdvice;
     return 0;
   }
   if (arguments[0] == "--version") {
@@ -97,12 +40,13 @@ int run(std::span<const std::string> arguments) {
     return 0;
   }
   std::vector<std::string> names;
-  for (const Command& command : kCommands) {
+  for (const Command& command : commands) {
     if (arguments[0] == command.name) {
-      return command.run(arguments.subspan(1), std::cout);
+      return run_command(command, arguments.subspan(1), std::cout);
     }
     names.emplace_back(command.name);
   }
+  std::ranges::sort(names);
   const auto nearest = nearest_word(arguments[0], names);
   throw ConfigError(fmt::format(
       "expected a command ({}), found {}{}", fmt::join(names, ", "), in_quotes(arguments[0]),

@@ -13,12 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective_request.h"
-#include "cli/commands/cost.h"
-#include "cli/commands/plan_request.h"
-#include "cli/commands/traffic.h"
-#include "cli/search/search_request.h"
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 #include "support/effort.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -197,19 +192,20 @@ TEST_CASE("each figure of a study is on a page and not too large", "[golden][stu
 }
 
 TEST_CASE("the pages about commands name every option") {
-  const auto require_named = [](const char* page, const auto& described) {
+  const auto require_named = [](const char* page, const Command& command) {
     const std::string text = read_text_file(kRoot / "docs" / page);
-    for (const auto& option : described.options()) {
-      INFO(page << ": " << option->long_name());
-      REQUIRE(text.find("`--" + option->long_name()) != std::string::npos);
+    for (const Option& option : command.options) {
+      INFO(page << ": " << option.name);
+      REQUIRE(text.find("`--" + std::string(option.name)) != std::string::npos);
     }
   };
-  require_named("commands/collective.md", collective_options());
-  require_named("commands/plan.md", plan_options());
-  require_named("commands/cost.md", cost_options());
-  require_named("commands/search.md", search_options());
-  require_named("models/step.md", step_options());
-  require_named("commands/traffic.md", traffic_options());
+  require_named("commands/collective.md", collective_command());
+  require_named("commands/plan.md", plan_command());
+  require_named("commands/cost.md", cost_command());
+  require_named("commands/search.md", search_command());
+  require_named("models/step.md", step_command());
+  require_named("commands/traffic.md", traffic_command());
+  require_named("commands/validate.md", validate_command());
 }
 
 }  // namespace trainyard

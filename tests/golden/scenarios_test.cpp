@@ -8,27 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <ostream>
-#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective.h"
-#include "cli/commands/calibrate.h"
-#include "cli/commands/cost.h"
-#include "cli/commands/doctor.h"
-#include "cli/commands/jobs.h"
-#include "cli/commands/plan.h"
-#include "cli/commands/topology.h"
-#include "cli/commands/traffic.h"
-#include "cli/commands/transfer.h"
-#include "cli/compare/compare.h"
-#include "cli/explain/explain.h"
-#include "cli/search/search.h"
-#include "cli/step/step.h"
-#include "cli/sweep/sweep.h"
+#include "cli/common/commands.h"
 #include "support/effort.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -71,21 +56,13 @@ class FolderForNow {
 };
 
 std::string run_here(std::vector<std::string> arguments, int expected_status) {
-  const std::string command = arguments.front();
+  const std::vector<Command> commands = all_commands();
+  const auto command = std::ranges::find(commands, arguments.front(), &Command::name);
+  REQUIRE(command != commands.end());
   arguments.erase(arguments.begin());
   std::ostringstream out;
-  using Run = int (*)(std::span<const std::string>, std::ostream&);
-  const std::map<std::string, Run> commands{
-      {"calibrate", run_calibrate}, {"collective", run_collective_command},
-      {"compare", run_compare},     {"cost", run_cost},
-      {"explain", run_explain},     {"doctor", run_doctor},
-      {"jobs", run_jobs},           {"plan", run_plan},
-      {"search", run_search},       {"step", run_step},
-      {"sweep", run_sweep},         {"topology", run_topology},
-      {"transfer", run_transfer},   {"traffic", run_traffic_command}};
-  const Run run = commands.at(command);
   const FolderForNow here(source_dir());
-  const int status = run(arguments, out);
+  const int status = run_command(*command, arguments, out);
   REQUIRE(status == expected_status);
   return out.str();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/collective/collective.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -235,16 +235,7 @@ void write_files(const CollectiveRequest& request, const Cluster& cluster, const
   write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
 }
 
-}  // namespace
-
-int run_collective_command(std::span<const std::string> arguments, std::ostream& out) {
-  const auto values = parse_options("collective", arguments, collective_options(), {"operation"});
-  const OptionReader reader("collective", values);
-  if (reader.given("help")) {
-    out << "trainyard collective OP --cluster NAME|FILE [options]\n\n"
-        << collective_options() << kExample;
-    return 0;
-  }
+int run_collective_command(const OptionReader& reader, std::ostream& out) {
   const CollectiveRequest request = read_collective_request(reader);
   spdlog::logger log = make_logger(reader);
   CollectiveInputs inputs = load_collective_inputs(request);
@@ -275,6 +266,19 @@ int run_collective_command(std::span<const std::string> arguments, std::ostream&
   }
   write_output(request.output, render(report, request.format), out);
   return jobs.size() == asked ? 0 : 1;
+}
+
+}  // namespace
+
+Command collective_command() {
+  return {.name = "collective",
+          .form = "collective OP",
+          .summary = "time and bandwidth over message sizes, in nccl-tests' columns",
+          .usage = "collective OP --cluster NAME|FILE [options]",
+          .arguments = {{.name = "operation"}},
+          .options = collective_options(),
+          .example = kExample,
+          .run = run_collective_command};
 }
 
 }  // namespace trainyard

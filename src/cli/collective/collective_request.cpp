@@ -14,8 +14,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 template <typename Values>
 std::vector<std::string> names_of(const Values& values) {
   std::vector<std::string> names;
@@ -81,7 +79,6 @@ void read_runtime(const OptionReader& reader, CollectiveRequest& request) {
   if (reader.choice("runtime", {"plain", "nccl"}) == 1) {
     request.nccl = read_nccl_request(reader, request.operation);
   } else {
-    refuse_nccl_options(reader);
     read_algorithms(reader, request);
   }
 }
@@ -109,12 +106,13 @@ void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
   }
 }
 
-std::string algorithm_help() {
-  return fmt::format(
+std::string_view algorithm_help() {
+  static const std::string text = fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
       "(NCCL's own choice), or some of ring,tree,nvls,nvlstree,pat,collnetdirect,"
       "collnetchain",
       fmt::join(names_of(kAlgorithms), ","));
+  return text;
 }
 
 int read_root(const OptionReader& reader, Operation operation) {
@@ -129,9 +127,6 @@ int read_root(const OptionReader& reader, Operation operation) {
 }
 
 void check_files(const CollectiveRequest& request) {
-  if (request.against_other_ranks && !request.against) {
-    throw ConfigError("--against-other-ranks: expected --against FILE beside it, found none");
-  }
   check_distinct_files(
       {{"output", request.output},
        {"trace", request.trace},
@@ -143,48 +138,65 @@ void check_files(const CollectiveRequest& request) {
 
 }  // namespace
 
-options::options_description collective_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("ranks", text_value("N"), "GPUs that take part: the first ones (default: all)");
-  add("minbytes,b", text_value("SIZE"), "least message size (default 8, or that of --against)");
-  add("maxbytes,e", text_value("SIZE"), "greatest message size (default 1G, or that of --against)");
-  add("stepfactor,f", text_value("N"),
-      "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes");
-  add("matrix", text_value("FILE"),
-      "of alltoallv: a line for each source, a number of bytes for each target");
-  add("runtime", text_value("NAME"),
-      "plain (the default): links and latencies only; nccl: as NCCL chooses and runs it");
-  add("algo", text_value("LIST"), algorithm_help().c_str());
-  add("algo-file", text_value("FILE"),
-      "an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, if given");
-  add("channels", text_value("N"), "parallel rings or trees (default: what the cluster suggests)");
-  add("chunk", text_value("SIZE"), "pipeline piece (default: by size and depth)");
-  add("root", text_value("RANK"), "of broadcast, reduce, scatter and gather (default 0)");
-  add("fidelity", text_value("NAME"),
-      "plain: flow (the default), analytical (a lower bound) or packet; nccl: ports (the default), "
-      "or one of these between nodes");
-  add("against", text_value("FILE"),
-      "an nccl-tests log or a measured YAML table: adds measured time and error to every row");
-  add("against-other-ranks", "compare bus bandwidth with a table of another number of ranks");
-  add("trace", text_value("FILE"), "a Chrome/Perfetto timeline: first algorithm, largest size");
-  add("plot", text_value("FILE"),
-      "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs "
-      "python3-matplotlib");
-  add("seed", text_value("N"), "of ECMP hashing (default: fabric.routing_seed of the cluster)");
-  add("threads", text_value("N"),
-      "sizes simulated at once (default: all cores); never changes a result");
-  add("compare",
-      "columns with the lower bound of any algorithm and how close each comes; which is fastest "
-      "from which size");
-  add("fingerprint", "a column with a hash of every run");
-  add_report_option(all);
-  add_nccl_run_options(all);
-  add_packet_options(all);
-  add_output_options(all);
-  add_log_option(all);
-  return all;
+Options collective_options() {
+  return joined(
+      {cluster_options(),
+       Options{
+           {"ranks", "N", "GPUs that take part: the first ones (default: all)"},
+           {"minbytes",
+            "SIZE",
+            "least message size (default 8, or that of --against)",
+            {.letter = 'b'}},
+           {"maxbytes",
+            "SIZE",
+            "greatest message size (default 1G, or that of --against)",
+            {.letter = 'e'}},
+           {"stepfactor",
+            "N",
+            "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes",
+            {.letter = 'f'}},
+           {"matrix", "FILE",
+            "of alltoallv: a line for each source, a number of bytes for each target", kInput},
+           {"runtime",
+            "NAME",
+            "plain (the default): links and latencies only; nccl: as NCCL chooses and runs it",
+            {.choices = "plain|nccl"}},
+           {"algo", "LIST", algorithm_help()},
+           {"algo-file", "FILE",
+            "an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, if "
+            "given",
+            kInput},
+           {"channels", "N", "parallel rings or trees (default: what the cluster suggests)"},
+           {"chunk", "SIZE", "pipeline piece (default: by size and depth)"},
+           {"root", "RANK", "of broadcast, reduce, scatter and gather (default 0)"},
+           {"fidelity",
+            "NAME",
+            "plain: flow (the default), analytical (a lower bound) or packet; nccl: ports (the "
+            "default), or one of these between nodes",
+            {.choices = "flow|analytical|packet",
+             .other_if = "runtime=nccl",
+             .other_choices = "ports|flow|analytical|packet"}},
+           {"against", "FILE",
+            "an nccl-tests log or a measured YAML table: adds measured time and error to every row",
+            kInput},
+           {"against-other-ranks",
+            "",
+            "compare bus bandwidth with a table of another number of ranks",
+            {.needs = "against"}},
+           {"trace", "FILE", "a Chrome/Perfetto timeline: first algorithm, largest size", kResult},
+           {"plot", "FILE",
+            "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs python3-matplotlib",
+            kResult},
+           {"seed", "N", "of ECMP hashing (default: fabric.routing_seed of the cluster)"},
+           {"threads", "N", "sizes simulated at once (default: all cores); never changes a result"},
+           {"compare", "",
+            "columns with the lower bound of any algorithm and how close each comes; which is "
+            "fastest from which size"},
+           {"fingerprint",
+            "",
+            "a column with a hash of every run",
+            {.needs = "fidelity=flow|analytical|packet"}}},
+       report_options(), nccl_run_options(), packet_options(), output_options(), log_options()});
 }
 
 CollectiveRequest read_collective_request(const OptionReader& reader) {
@@ -208,7 +220,7 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
     request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
   }
-  request.packet = read_packet_options(reader, request.fidelity);
+  request.packet = read_packet_options(reader);
   request.against = reader.text("against");
   request.against_other_ranks = reader.given("against-other-ranks");
   request.trace = output_file(reader, "trace");

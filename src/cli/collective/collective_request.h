@@ -3,7 +3,6 @@
 // the cluster is checked here.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,7 +48,7 @@ struct CollectiveRequest {
   std::optional<std::string> output;
 };
 
-[[nodiscard]] boost::program_options::options_description collective_options();
+[[nodiscard]] Options collective_options();
 
 // `values` are those of collective_options and "operation". Throws ConfigError.
 [[nodiscard]] CollectiveRequest read_collective_request(const OptionReader& reader);

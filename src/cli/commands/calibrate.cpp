@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/calibrate.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -34,8 +33,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr std::string_view kCalibrateExample = R"(
 MEASUREMENT is the output of nccl-tests, a YAML table of it, a measurement set of the harness
 trainyard-calibrate, or the output of nvbandwidth, p2pBandwidthLatencyTest or perftest, of which the
@@ -51,33 +48,6 @@ Examples:
 )";
 
 constexpr std::size_t kMostCalibrateBytes = std::size_t{64} << 20;
-
-options::options_description described_calibrate_options() {
-  options::options_description all("Options");
-  const auto texts = [](const char* name) {
-    return options::value<std::vector<std::string>>()->composing()->value_name(name);
-  };
-  auto add = all.add_options();
-  add("help", "this text");
-  add("cluster", text_value("NAME|FILE"), "the machine that was measured");
-  add("profile,o", text_value("FILE"), "write the profile there, whole or not at all");
-  add("gpu-rates", text_value("FILE"), "write the rates of kernels there, whole or not at all");
-  add("set", texts("KEY=VALUE"), "a value of the cluster file; may be given again");
-  add("nodes", text_value("N"), "servers of runs whose output does not say it");
-  add("op", text_value("OP"), "operation of runs whose output does not say it");
-  add("gpus-per-process", text_value("N"),
-      "GPUs of a process of runs whose output does not say it (default: 1)");
-  add("nccl-version", text_value("V"), "release of NCCL (default: the newest that is known)");
-  add("env", texts("NAME=VALUE"), "a variable of NCCL that was set; may be given again");
-  add("widest", text_value("RATIO"),
-      "widest interval of 90 %, greatest over least, of a constant that is fitted, with those that "
-      "are not as shipped (default: 2)");
-  add("all-rows", "keep no rows out of the fit");
-  add("threads", text_value("N"), "tables at once (default: all cores); never changes a result");
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
 
 std::vector<std::pair<std::string, std::string>> read_environment(const OptionReader& reader) {
   const std::vector<std::string> assignments = reader.texts("env");
@@ -192,17 +162,7 @@ std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& fil
                          tasks);
 }
 
-}  // namespace
-
-int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("calibrate", arguments, described_calibrate_options(), {"file..."});
-  const OptionReader reader("calibrate", values);
-  if (reader.given("help")) {
-    out << "trainyard calibrate MEASUREMENT... --cluster NAME|FILE [-o FILE] [options]\n\n"
-        << described_calibrate_options() << kCalibrateExample;
-    return 0;
-  }
+int run_calibrate(const OptionReader& reader, std::ostream& out) {
   const std::vector<std::string> names = reader.texts("file");
   if (names.empty()) {
     throw ConfigError("calibrate: expected a file of measurements, found none");
@@ -251,6 +211,42 @@ int run_calibrate(std::span<const std::string> arguments, std::ostream& out) {
   }
   write_output(output, render(report, format), out);
   return 0;
+}
+
+}  // namespace
+
+Command calibrate_command() {
+  return {
+      .name = "calibrate",
+      .form = "calibrate FILE...",
+      .summary = "a profile of NCCL fitted to measurements of one machine",
+      .usage = "calibrate MEASUREMENT... --cluster NAME|FILE [-o FILE] [options]",
+      .arguments = {{.name = "file", .traits = kRepeatedInput}},
+      .options = joined(
+          {Options{{"cluster", "NAME|FILE", "the machine that was measured", kInput},
+                   {"profile",
+                    "FILE",
+                    "write the profile there, whole or not at all",
+                    {.letter = 'o', .role = Role::Result}},
+                   {"gpu-rates", "FILE", "write the rates of kernels there, whole or not at all",
+                    kResult},
+                   {"set", "KEY=VALUE", "a value of the cluster file; may be given again",
+                    kRepeatedInput},
+                   {"nodes", "N", "servers of runs whose output does not say it"},
+                   {"op", "OP", "operation of runs whose output does not say it"},
+                   {"gpus-per-process", "N",
+                    "GPUs of a process of runs whose output does not say it (default: 1)"},
+                   {"nccl-version", "V", "release of NCCL (default: the newest that is known)"},
+                   {"env", "NAME=VALUE", "a variable of NCCL that was set; may be given again",
+                    kRepeatedInput},
+                   {"widest", "RATIO",
+                    "widest interval of 90 %, greatest over least, of a constant that is fitted, "
+                    "with those that are not as shipped (default: 2)"},
+                   {"all-rows", "", "keep no rows out of the fit"},
+                   {"threads", "N", "tables at once (default: all cores); never changes a result"}},
+           output_options(), log_options()}),
+      .example = kCalibrateExample,
+      .run = run_calibrate};
 }
 
 }  // namespace trainyard

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/check.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -23,8 +22,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr std::string_view kCheckExample = R"(
 A file is a cluster, a server or a part of the hardware catalogue, which its keys tell; or give the
 name of a cluster in configs/clusters. Without any, all of configs is checked. What is found is a
@@ -40,16 +37,6 @@ Examples:
 )";
 
 enum class FileKind { Cluster, Server, Hardware, Unknown };
-
-options::options_description described_check_options() {
-  options::options_description all("Options");
-  auto add = all.add_options();
-  add("help", "this text");
-  add("all", "all of configs, beside the files that are named");
-  add("strict", "warnings are failures");
-  add_override_options(all);
-  return all;
-}
 
 // Counts what it prints.
 class Findings {
@@ -179,16 +166,7 @@ std::vector<std::filesystem::path> shipped_files() {
   return files;
 }
 
-}  // namespace
-
-int run_check(std::span<const std::string> arguments, std::ostream& out) {
-  const auto values = parse_options("check", arguments, described_check_options(), {"file..."});
-  const OptionReader reader("check", values);
-  if (reader.given("help")) {
-    out << "trainyard check [NAME|FILE...] [options]\n\n"
-        << described_check_options() << kCheckExample;
-    return 0;
-  }
+int run_check(const OptionReader& reader, std::ostream& out) {
   const ClusterOverrides overrides = cluster_overrides(reader);
   const std::vector<std::string> named = reader.texts("file");
   std::vector<std::filesystem::path> files;
@@ -214,6 +192,21 @@ int run_check(std::span<const std::string> arguments, std::ostream& out) {
   const bool failed = findings.count(Severity::Error) > 0 ||
                       (reader.given("strict") && findings.count(Severity::Warning) > 0);
   return failed ? 1 : 0;
+}
+
+}  // namespace
+
+Command check_command() {
+  return {.name = "check",
+          .form = "check FILE...",
+          .summary = "what is wrong, or likely to be, with files of clusters and parts",
+          .usage = "check [NAME|FILE...] [options]",
+          .arguments = {{.name = "file", .traits = kRepeatedInput}},
+          .options = joined({Options{{"all", "", "all of configs, beside the files that are named"},
+                                     {"strict", "", "warnings are failures"}},
+                             override_options()}),
+          .example = kCheckExample,
+          .run = run_check};
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/cost.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -26,8 +26,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kCostExample = R"(
 Watts are the limits of data sheets; prices come from --prices alone, a YAML file:
@@ -126,26 +124,7 @@ Document document_of(const CostReport& report) {
   return document;
 }
 
-}  // namespace
-
-options::options_description cost_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("workload", text_value("NAME|FILE"), "energy and cost of a step of this job, as for step");
-  add("prices", text_value("FILE"), "prices and watts of parts, of a kWh, years of use");
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
-
-int run_cost(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values = parse_options("cost", arguments, cost_options(), {});
-  const OptionReader reader("cost", values);
-  if (reader.given("help")) {
-    out << "trainyard cost --cluster NAME|FILE [options]\n\n" << cost_options() << kCostExample;
-    return 0;
-  }
+int run_cost(const OptionReader& reader, std::ostream& out) {
   const std::string name = reader.required_text("cluster");
   ClusterOverrides overrides = cluster_overrides(reader);
   const std::optional<std::string> workload = reader.text("workload");
@@ -168,6 +147,23 @@ int run_cost(std::span<const std::string> arguments, std::ostream& out) {
   }
   write_output(file, render(document_of(report), format), out);
   return 0;
+}
+
+}  // namespace
+
+Command cost_command() {
+  return {.name = "cost",
+          .form = "cost",
+          .summary = "what a cluster draws and costs, and a token trained on it",
+          .usage = "cost --cluster NAME|FILE [options]",
+          .options = joined({cluster_options(),
+                             Options{{"workload", "NAME|FILE",
+                                      "energy and cost of a step of this job, as for step", kInput},
+                                     {"prices", "FILE",
+                                      "prices and watts of parts, of a kWh, years of use", kInput}},
+                             output_options(), log_options()}),
+          .example = kCostExample,
+          .run = run_cost};
 }
 
 }  // namespace trainyard

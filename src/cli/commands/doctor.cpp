@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/doctor.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -28,8 +27,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostXmlBytes = std::size_t{4} << 20;
 
@@ -44,26 +41,6 @@ Examples:
   trainyard doctor old.log --cluster dgx-a100 --nodes 2 --op all_gather --env NCCL_ALGO=Ring
   trainyard doctor --case validation/cases/nccl/h100-1x8-nvswitch-alltoall.yaml
 )";
-
-options::options_description described_doctor_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("nccl-xml", text_value("FILE"),
-      "instead of --cluster: NCCL's topology file of a single node");
-  add("case", text_value("FILE"),
-      "instead of LOG and --cluster: a validation case, which says how the log was made");
-  add("op", text_value("NAME"), "the operation, where the log does not say it");
-  add_nccl_options(all);
-  add("gpus-per-process", text_value("N"),
-      "GPUs that one process drives, where the log does not say it (default: 1)");
-  add("cuda-graph", "calls were replayed from CUDA graphs (default: as the log says)");
-  add("threads", text_value("N"),
-      "simulations at once (default: all cores); never changes a result");
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
 
 struct Patient {
   std::string log;
@@ -233,14 +210,6 @@ Patient read_log(const OptionReader& reader, const Catalogue& catalogue) {
 }
 
 Patient read_case(const OptionReader& reader, const Catalogue& catalogue) {
-  for (const char* const option :
-       {"file", "cluster", "nccl-xml", "op", "nodes", "gpus-per-node", "set", "pull", "env",
-        "nccl-version", "graph-file", "tuner-csv", "gpus-per-process", "cuda-graph"}) {
-    if (reader.given(option)) {
-      throw ConfigError(fmt::format("--case: expected without {}{}, found both",
-                                    std::string_view(option) == "file" ? "" : "--", option));
-    }
-  }
   const std::filesystem::path file = *reader.text("case");
   const LoadedCase loaded =
       load_validation_case(file, std::filesystem::proximate(configs_folder().parent_path()));
@@ -273,16 +242,7 @@ void check_operations(const std::vector<DoctorRun>& runs, const std::string& log
   }
 }
 
-}  // namespace
-
-int run_doctor(std::span<const std::string> arguments, std::ostream& out) {
-  const options::options_description described = described_doctor_options();
-  const options::variables_map values = parse_options("doctor", arguments, described, {"file"});
-  const OptionReader reader("doctor", values);
-  if (reader.given("help")) {
-    out << "trainyard doctor LOG --cluster NAME|FILE [options]\n\n" << described << kDoctorExample;
-    return 0;
-  }
+int run_doctor(const OptionReader& reader, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
@@ -318,6 +278,39 @@ int run_doctor(std::span<const std::string> arguments, std::ostream& out) {
   }
   write_output(file, render(report, format), out);
   return report.result.is_normal() ? 0 : 1;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return {
+      .name = "doctor",
+      .form = "doctor LOG",
+      .summary = "whether a log of nccl-tests is normal for its machine, and why not",
+      .usage = "doctor LOG --cluster NAME|FILE [options]",
+      .arguments = {{.name = "file", .traits = kInput}},
+      .options = joined(
+          {cluster_options(),
+           Options{
+               {"nccl-xml", "FILE", "instead of --cluster: NCCL's topology file of a single node",
+                kInput},
+               {"case",
+                "FILE",
+                "instead of LOG and --cluster: a validation case, which says how the log was made",
+                {.role = Role::Input,
+                 .excludes = "file cluster nccl-xml op nodes gpus-per-node set pull env "
+                             "nccl-version graph-file tuner-csv gpus-per-process cuda-graph"}},
+               {"op", "NAME", "the operation, where the log does not say it"}},
+           nccl_options(),
+           Options{{"gpus-per-process", "N",
+                    "GPUs that one process drives, where the log does not say it (default: 1)"},
+                   {"cuda-graph", "",
+                    "calls were replayed from CUDA graphs (default: as the log says)"},
+                   {"threads", "N",
+                    "simulations at once (default: all cores); never changes a result"}},
+           output_options(), log_options()}),
+      .example = kDoctorExample,
+      .run = run_doctor};
 }
 
 }  // namespace trainyard

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/import.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -19,8 +18,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr std::size_t kMostImportBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kImportExample = R"(
@@ -31,22 +28,6 @@ Examples:
   trainyard import machine.xml --output machine.yaml
   trainyard import topo.txt --gpu A100-SXM-80GB --nic ConnectX-6 --cpu EPYC-Rome
 )";
-
-options::options_description described_import_options() {
-  options::options_description all("Options");
-  auto add = all.add_options();
-  add("help", "this text");
-  add("gpu", options::value<std::string>()->value_name("PART"),
-      "part of the GPUs, where the file leaves it open");
-  add("nic", options::value<std::string>()->value_name("PART"), "part of the NICs, likewise");
-  add("cpu", options::value<std::string>()->value_name("PART"), "part of the CPUs, likewise");
-  add("name", options::value<std::string>()->value_name("TEXT"),
-      "name of the cluster; without it that of the file");
-  add("output", options::value<std::string>()->value_name("FILE"),
-      "write to FILE instead of standard output");
-  add_log_option(all);
-  return all;
-}
 
 struct Imported {
   ImportedServer server;
@@ -70,16 +51,7 @@ Imported import_text(const std::string& text, const std::string& file, const Cat
       file));
 }
 
-}  // namespace
-
-int run_import(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("import", arguments, described_import_options(), {"file"});
-  const OptionReader reader("import", values);
-  if (reader.given("help")) {
-    out << "trainyard import FILE [options]\n\n" << described_import_options() << kImportExample;
-    return 0;
-  }
+int run_import(const OptionReader& reader, std::ostream& out) {
   const std::optional<std::string> given = reader.text("file");
   if (!given) {
     throw ConfigError("import: expected a file to read, found none; see trainyard import --help");
@@ -105,6 +77,25 @@ int run_import(std::span<const std::string> arguments, std::ostream& out) {
   (void)build_cluster(document, catalogue, {});
   write_output(output, cluster, out);
   return 0;
+}
+
+}  // namespace
+
+Command import_command() {
+  return {.name = "import",
+          .form = "import FILE",
+          .summary = "a cluster file from NCCL's topology file or nvidia-smi topo -m",
+          .usage = "import FILE [options]",
+          .arguments = {{.name = "file", .traits = kInput}},
+          .options = joined(
+              {Options{{"gpu", "PART", "part of the GPUs, where the file leaves it open"},
+                       {"nic", "PART", "part of the NICs, likewise"},
+                       {"cpu", "PART", "part of the CPUs, likewise"},
+                       {"name", "TEXT", "name of the cluster; without it that of the file"},
+                       {"output", "FILE", "write to FILE instead of standard output", kResult}},
+               log_options()}),
+          .example = kImportExample,
+          .run = run_import};
 }
 
 }  // namespace trainyard

@@ -4,11 +4,11 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <charconv>
 #include <optional>
 #include <utility>
 
+#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -21,8 +21,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kJobsExample = R"(
 A job is a workload, a file or a name in configs/workloads, and the servers that it has: numbers
@@ -192,23 +190,19 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
   return document;
 }
 
-}  // namespace
-
-options::options_description jobs_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("job",
-      options::value<std::vector<std::string>>()->composing()->value_name("WORKLOAD@SERVERS"),
-      "a job and its servers; given again for each job");
-  add("steps", text_value("N"), "that every job does at least (default: 3)");
-  add("fidelity", text_value("NAME"), "flow (the default) or packet");
-  add("links", text_value("N"),
-      "how many of the fullest links of the fabric are shown (default: 5)");
-  add_output_options(all);
-  add_log_option(all);
-  return all;
+int run_jobs(const OptionReader& reader, std::ostream& out) {
+  const JobsRequest request = read_jobs_request(reader);
+  spdlog::logger log = make_logger(reader);
+  const Catalogue catalogue = load_default_catalogue();
+  const Cluster cluster =
+      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
+  log_warnings(log, cluster.warnings);
+  const JobMix mix = simulate(request, cluster, catalogue);
+  write_output(request.output, render(document_of(request, cluster, mix), request.format), out);
+  return 0;
 }
+
+}  // namespace
 
 std::vector<int> parse_servers(std::string_view text) {
   std::vector<int> servers;
@@ -227,23 +221,22 @@ std::vector<int> parse_servers(std::string_view text) {
   return servers;
 }
 
-int run_jobs(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values = parse_options("jobs", arguments, jobs_options(), {});
-  const OptionReader reader("jobs", values);
-  if (reader.given("help")) {
-    out << "trainyard jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]\n\n"
-        << jobs_options() << kJobsExample;
-    return 0;
-  }
-  const JobsRequest request = read_jobs_request(reader);
-  spdlog::logger log = make_logger(reader);
-  const Catalogue catalogue = load_default_catalogue();
-  const Cluster cluster =
-      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
-  log_warnings(log, cluster.warnings);
-  const JobMix mix = simulate(request, cluster, catalogue);
-  write_output(request.output, render(document_of(request, cluster, mix), request.format), out);
-  return 0;
+Command jobs_command() {
+  return {.name = "jobs",
+          .form = "jobs",
+          .summary = "what training jobs on one fabric take from each other",
+          .usage = "jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]",
+          .options = joined(
+              {cluster_options(),
+               Options{{"job", "WORKLOAD@SERVERS",
+                        "a job and its servers; given again for each job", kRepeatedInput},
+                       {"steps", "N", "that every job does at least (default: 3)"},
+                       {"fidelity", "NAME", "flow (the default) or packet"},
+                       {"links", "N",
+                        "how many of the fullest links of the fabric are shown (default: 5)"}},
+               output_options(), log_options()}),
+          .example = kJobsExample,
+          .run = run_jobs};
 }
 
 }  // namespace trainyard

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/plan.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -30,8 +29,6 @@ namespace {
 
 // Of a topology or graph file.
 constexpr std::size_t kMostPlanBytes = std::size_t{4} << 20;
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kPlanExample = R"(
 OP is all_reduce, all_gather, reduce_scatter, broadcast, reduce, or all (the default). NCCL's
@@ -126,17 +123,7 @@ void drop_repeated(std::vector<std::string>& notes) {
   notes = std::move(kept);
 }
 
-}  // namespace
-
-int run_plan(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("plan", arguments, plan_options(), {"operation"});
-  const OptionReader reader("plan", values);
-  if (reader.given("help")) {
-    out << "trainyard plan [OP] --cluster NAME|FILE [options]\n\n"
-        << plan_options() << kPlanExample;
-    return 0;
-  }
+int run_plan(const OptionReader& reader, std::ostream& out) {
   PlanRequest request = read_plan_request(reader);
   const Machine machine = load_machine(request);
   const nccl::InitResult made = nccl::make_communicator(machine.nodes, request.nccl.init_options());
@@ -153,6 +140,19 @@ int run_plan(std::span<const std::string> arguments, std::ostream& out) {
   }
   write_output(request.output, render(report, request.format), out);
   return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {.name = "plan",
+          .form = "plan [OP]",
+          .summary = "what NCCL would choose there, and why: rings, trees, algorithm by size",
+          .usage = "plan [OP] --cluster NAME|FILE [options]",
+          .arguments = {{.name = "operation"}},
+          .options = plan_options(),
+          .example = kPlanExample,
+          .run = run_plan};
 }
 
 }  // namespace trainyard

@@ -10,8 +10,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 // Those for which NCCL chooses an algorithm, in nccl-tests' order of names.
 std::vector<Operation> planned_operations() {
   std::vector<Operation> operations;
@@ -49,9 +47,6 @@ std::vector<Operation> read_operations(const OptionReader& reader) {
 void read_machine(const OptionReader& reader, PlanRequest& request) {
   request.cluster = reader.text("cluster");
   request.topology_file = reader.text("topo");
-  if (request.cluster && request.topology_file) {
-    throw ConfigError("--topo: expected without --cluster, found both");
-  }
   if (!request.cluster && !request.topology_file) {
     throw ConfigError(
         "plan: expected --cluster NAME|FILE or --topo FILE, found neither; see trainyard plan "
@@ -70,23 +65,24 @@ void read_machine(const OptionReader& reader, PlanRequest& request) {
 
 }  // namespace
 
-options::options_description plan_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  add_nccl_options(all);
-  auto add = all.add_options();
-  add("topo", text_value("FILE.xml"),
-      "instead of --cluster: NCCL's topology file of a server, and --nodes of them (default 1)");
-  add("ranks", text_value("N"), "GPUs that take part: the first ones (default: all)");
-  add("graph-out", text_value("FILE.xml"), "write what was searched there, for NCCL_GRAPH_FILE");
-  add("minbytes,b", text_value("SIZE"), "least message size (default 8)");
-  add("maxbytes,e", text_value("SIZE"), "greatest message size (default 1G)");
-  add("stepfactor,f", text_value("N"), "factor between sizes (default 2)");
-  add("format", text_value("FORMAT"),
-      "table (the default), json, or info: the lines of NCCL_DEBUG=INFO");
-  add("output", text_value("FILE"),
-      "write there, whole or not at all, instead of to standard output");
-  return all;
+Options plan_options() {
+  return joined(
+      {cluster_options(), nccl_options(),
+       Options{
+           {"topo",
+            "FILE.xml",
+            "instead of --cluster: NCCL's topology file of a server, and --nodes of them (default "
+            "1)",
+            {.role = Role::Input, .excludes = "cluster"}},
+           {"ranks", "N", "GPUs that take part: the first ones (default: all)"},
+           {"graph-out", "FILE.xml", "write what was searched there, for NCCL_GRAPH_FILE", kResult},
+           {"minbytes", "SIZE", "least message size (default 8)", {.letter = 'b'}},
+           {"maxbytes", "SIZE", "greatest message size (default 1G)", {.letter = 'e'}},
+           {"stepfactor", "N", "factor between sizes (default 2)", {.letter = 'f'}},
+           {"format", "FORMAT", "table (the default), json, or info: the lines of NCCL_DEBUG=INFO",
+            kResult},
+           {"output", "FILE", "write there, whole or not at all, instead of to standard output",
+            kResult}}});
 }
 
 PlanRequest read_plan_request(const OptionReader& reader) {

@@ -3,7 +3,6 @@
 // files is checked here.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +32,7 @@ struct PlanRequest {
   std::optional<std::string> output;
 };
 
-[[nodiscard]] boost::program_options::options_description plan_options();
+[[nodiscard]] Options plan_options();
 
 // `values` are those of plan_options and "operation". Throws ConfigError.
 [[nodiscard]] PlanRequest read_plan_request(const OptionReader& reader);

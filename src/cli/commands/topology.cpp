@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/topology.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -24,8 +23,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kTopologyExample = R"(
 A cluster is a file or the name of one in configs/clusters (docs/inputs/clusters.md says how to
@@ -51,34 +48,10 @@ constexpr std::array kSingleForms{
     SingleForm{"dot", Output::GraphDot}, SingleForm{"json", Output::GraphJson},
     SingleForm{"nccl-xml", Output::ServerXml}, SingleForm{"smi", Output::ServerMatrix}};
 
-options::options_description described_topology_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("dot", "the graph for Graphviz instead of a summary");
-  add("json", "the graph as JSON instead of a summary");
-  add("nccl-xml", "one server as a topology file of NCCL (NCCL_TOPO_FILE)");
-  add("smi", "one server as the matrix of nvidia-smi topo -m");
-  add("server", options::value<std::string>()->value_name("N"),
-      "which server, for --nccl-xml and --smi; default 0");
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
-
 Output output_of(const OptionReader& reader) {
   const SingleForm* chosen = nullptr;
   for (const SingleForm& form : kSingleForms) {
-    if (reader.given(form.option) && chosen != nullptr) {
-      throw ConfigError(
-          fmt::format("--{}: expected without --{}, found both", chosen->option, form.option));
-    }
     chosen = reader.given(form.option) ? &form : chosen;
-  }
-  const bool is_server = chosen != nullptr && (chosen->output == Output::ServerXml ||
-                                               chosen->output == Output::ServerMatrix);
-  if (reader.given("server") && !is_server) {
-    throw ConfigError("--server: expected with --nccl-xml or --smi, found alone");
   }
   if (chosen != nullptr && reader.given("format")) {
     throw ConfigError(fmt::format("--format: expected without --{}, which has one form, found both",
@@ -165,17 +138,7 @@ std::string render(const Cluster& cluster, const Catalogue& catalogue, const Opt
   CHECK(false, "unknown output");
 }
 
-}  // namespace
-
-int run_topology(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("topology", arguments, described_topology_options(), {});
-  const OptionReader reader("topology", values);
-  if (reader.given("help")) {
-    out << "trainyard topology --cluster NAME|FILE [options]\n\n"
-        << described_topology_options() << kTopologyExample;
-    return 0;
-  }
+int run_topology(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   const std::string name = reader.required_text("cluster");
   const ClusterOverrides overrides = cluster_overrides(reader);
@@ -186,6 +149,36 @@ int run_topology(std::span<const std::string> arguments, std::ostream& out) {
   log_warnings(log, cluster.warnings);
   write_output(file, render(cluster, catalogue, reader, output), out);
   return 0;
+}
+
+}  // namespace
+
+Command topology_command() {
+  return {
+      .name = "topology",
+      .form = "topology",
+      .summary = "what a cluster file describes: devices, links, routes, a drawing",
+      .usage = "topology --cluster NAME|FILE [options]",
+      .options = joined(
+          {cluster_options(),
+           Options{
+               {"dot",
+                "",
+                "the graph for Graphviz instead of a summary",
+                {.excludes = "json nccl-xml smi"}},
+               {"json", "", "the graph as JSON instead of a summary", {.excludes = "nccl-xml smi"}},
+               {"nccl-xml",
+                "",
+                "one server as a topology file of NCCL (NCCL_TOPO_FILE)",
+                {.excludes = "smi"}},
+               {"smi", "", "one server as the matrix of nvidia-smi topo -m"},
+               {"server",
+                "N",
+                "which server, for --nccl-xml and --smi; default 0",
+                {.needs = "nccl-xml|smi"}}},
+           output_options(), log_options()}),
+      .example = kTopologyExample,
+      .run = run_topology};
 }
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/traffic.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -36,8 +36,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kTrafficExample = R"(
 FILE describes flows: permutation, incast, alltoall, uniform, poisson, a list, a trace; or is a name
@@ -84,12 +82,8 @@ TrafficRequest read_traffic_request(const OptionReader& reader) {
   }
   constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
-  request.packet = read_packet_options(reader, request.fidelity);
-  read_failure_options(reader, request.fidelity, request.packet);
-  if (request.fidelity != Fidelity::Packet && reader.given("threads")) {
-    throw ConfigError(fmt::format("--threads: expected --fidelity packet beside it, found {}",
-                                  to_string(request.fidelity)));
-  }
+  request.packet = read_packet_options(reader);
+  read_failure_options(reader, request.packet);
   request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
   request.links = static_cast<std::size_t>(reader.integer("links", 0, 1'000'000).value_or(5));
   request.format = output_format(reader);
@@ -186,39 +180,7 @@ RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) 
   return run_inputs(cluster, std::move(settings));
 }
 
-}  // namespace
-
-options::options_description traffic_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("fidelity", text_value("NAME"), "flow (the default), analytical (a lower bound) or packet");
-  add("set-traffic",
-      options::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-      "change a value of FILE, such as groups.0.load=0.8; may be given again");
-  add("seed", text_value("N"), "of all random choices, instead of those of the file");
-  add("links", text_value("N"), "how many of the fullest links are shown (default: 5)");
-  add("flows-out", text_value("FILE"), "write one line for each flow there, as CSV");
-  add("threads", text_value("N"),
-      "with packets: cut the fabric into so many parts and work through them side by side "
-      "(default: 1); never changes a result");
-  add_report_option(all);
-  add_packet_options(all);
-  add_failure_options(all);
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
-
-int run_traffic_command(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("traffic", arguments, traffic_options(), {"file"});
-  const OptionReader reader("traffic", values);
-  if (reader.given("help")) {
-    out << "trainyard traffic FILE --cluster NAME|FILE [options]\n\n"
-        << traffic_options() << kTrafficExample;
-    return 0;
-  }
+int run_traffic_command(const OptionReader& reader, std::ostream& out) {
   TrafficRequest request = read_traffic_request(reader);
   spdlog::logger log = make_logger(reader);
   const Cluster cluster = load_cluster(find_config("clusters", request.cluster),
@@ -266,6 +228,37 @@ int run_traffic_command(std::span<const std::string> arguments, std::ostream& ou
     log.error("{}", line);
   }
   return broken.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command traffic_command() {
+  return {
+      .name = "traffic",
+      .form = "traffic FILE",
+      .summary = "flow completion times of permutations, incast, Poisson traffic, traces",
+      .usage = "traffic FILE --cluster NAME|FILE [options]",
+      .arguments = {{.name = "file", .traits = kInput}},
+      .options = joined(
+          {cluster_options(),
+           Options{
+               {"fidelity",
+                "NAME",
+                "flow (the default), analytical (a lower bound) or packet",
+                {.choices = "flow|analytical|packet"}},
+               {"set-traffic", "KEY=VALUE",
+                "change a value of FILE, such as groups.0.load=0.8; may be given again", kRepeated},
+               {"seed", "N", "of all random choices, instead of those of the file"},
+               {"links", "N", "how many of the fullest links are shown (default: 5)"},
+               {"flows-out", "FILE", "write one line for each flow there, as CSV", kResult},
+               {"threads",
+                "N",
+                "with packets: cut the fabric into so many parts and work through them side by "
+                "side (default: 1); never changes a result",
+                {.needs = "fidelity=packet"}}},
+           report_options(), packet_options(), failure_options(), output_options(), log_options()}),
+      .example = kTrafficExample,
+      .run = run_traffic_command};
 }
 
 }  // namespace trainyard

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/transfer.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,8 +23,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 using namespace literals;
 
 constexpr std::string_view kTransferExample = R"(
@@ -86,11 +83,6 @@ std::vector<Transfer> transfers_of(const OptionReader& reader, const Cluster& cl
       fail_option("to", "another device than --from", reader.required_text("to"));
     }
     return {one};
-  }
-  for (const std::string_view option : {"from", "to"}) {
-    if (reader.given(option)) {
-      throw ConfigError(fmt::format("--matrix: expected without --{}, found both", option));
-    }
   }
   switch (reader.choice("matrix", {"p2p", "h2d", "d2h"})) {
     case 0:
@@ -245,7 +237,7 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
                                           ? Fidelity::Packet
                                           : Fidelity::Flow,
                           .packet = {}};
-  request.packet = read_packet_options(reader, request.fidelity);
+  request.packet = read_packet_options(reader);
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
     throw ConfigError(
         fmt::format("--{}: expected one run: --all-at-once beside --matrix, found many",
@@ -254,36 +246,7 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
   return request;
 }
 
-}  // namespace
-
-options::options_description transfer_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("from", text_value("DEVICE"), "where data comes from");
-  add("to", text_value("DEVICE"), "where it goes");
-  add("matrix", text_value("KIND"),
-      "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the host memory "
-      "nearest to it; d2h, back");
-  add("size", text_value("SIZE"), "of a transfer (default: 256M)");
-  add("both-ways", "each pair in both directions at once");
-  add("all-at-once", "all pairs at once instead of one after the other");
-  add("fidelity", text_value("NAME"), "flow (the default) or packet");
-  add_packet_options(all);
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
-
-int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("transfer", arguments, transfer_options(), {});
-  const OptionReader reader("transfer", values);
-  if (reader.given("help")) {
-    out << "trainyard transfer --cluster NAME|FILE --from DEVICE --to DEVICE [options]\n\n"
-        << transfer_options() << kTransferExample;
-    return 0;
-  }
+int run_transfer(const OptionReader& reader, std::ostream& out) {
   const std::string name = reader.required_text("cluster");
   const TransferRequest request = read_transfer_request(reader);
   const Format format = output_format(reader);
@@ -303,6 +266,33 @@ int run_transfer(std::span<const std::string> arguments, std::ostream& out) {
     log.error("{}", complaint);
   }
   return result.complaints.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command transfer_command() {
+  return {
+      .name = "transfer",
+      .form = "transfer",
+      .summary = "bandwidth and latency between devices, as copy and RDMA tests print them",
+      .usage = "transfer --cluster NAME|FILE --from DEVICE --to DEVICE [options]",
+      .options = joined(
+          {cluster_options(),
+           Options{
+               {"from", "DEVICE", "where data comes from"},
+               {"to", "DEVICE", "where it goes"},
+               {"matrix",
+                "KIND",
+                "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the "
+                "host memory nearest to it; d2h, back",
+                {.excludes = "from to"}},
+               {"size", "SIZE", "of a transfer (default: 256M)"},
+               {"both-ways", "", "each pair in both directions at once"},
+               {"all-at-once", "", "all pairs at once instead of one after the other"},
+               {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}}},
+           packet_options(), output_options(), log_options()}),
+      .example = kTransferExample,
+      .run = run_transfer};
 }
 
 }  // namespace trainyard

@@ -10,8 +10,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 std::vector<std::string> known_parts(const Cluster& cluster, const Catalogue& catalogue) {
   const auto& own = cluster.topology.parts();
   std::vector<std::string> names(own.begin(), own.end());
@@ -30,11 +28,10 @@ std::vector<std::string> known_parts(const Cluster& cluster, const Catalogue& ca
 
 }  // namespace
 
-void add_cost_options(options::options_description& described) {
-  auto add = described.add_options();
-  add("costs", "also energy of a step and a token, by the watts of data sheets");
-  add("prices", options::value<std::string>()->value_name("FILE"),
-      "also what a token costs: prices and watts of parts, of a kWh, years of use");
+Options cost_options() {
+  return {{"costs", "", "also energy of a step and a token, by the watts of data sheets"},
+          {"prices", "FILE",
+           "also what a token costs: prices and watts of parts, of a kWh, years of use", kInput}};
 }
 
 std::optional<CostRequest> read_cost_options(const OptionReader& reader) {

@@ -2,7 +2,6 @@
 // --costs and --prices, of commands whose results have energy and cost when asked.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 
@@ -17,7 +16,7 @@ struct CostRequest {
   std::optional<std::string> prices = {};  // A file.
 };
 
-void add_cost_options(boost::program_options::options_description& options);
+[[nodiscard]] Options cost_options();
 // Nothing if neither is given.
 [[nodiscard]] std::optional<CostRequest> read_cost_options(const OptionReader& reader);
 

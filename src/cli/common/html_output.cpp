@@ -14,8 +14,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr const char* kDebianFile = "/usr/share/javascript/d3/d3.min.js";
 constexpr std::size_t kMostLibraryBytes = std::size_t{4} << 20U;
 
@@ -39,9 +37,9 @@ std::string load_library() {
 
 }  // namespace
 
-void add_report_option(options::options_description& described) {
-  described.add_options()("report", options::value<std::string>()->value_name("FILE.html"),
-                          "the result as a page that opens without a network; needs libjs-d3");
+Options report_options() {
+  return {{"report", "FILE.html",
+           "the result as a page that opens without a network; needs libjs-d3", kResult}};
 }
 
 std::optional<HtmlTarget> html_target(const OptionReader& reader) {

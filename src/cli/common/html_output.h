@@ -2,7 +2,6 @@
 // --report: a result as an HTML file (report/html/html_report.h).
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 
@@ -17,7 +16,7 @@ struct HtmlTarget {
   std::string library;
 };
 
-void add_report_option(boost::program_options::options_description& options);
+[[nodiscard]] Options report_options();
 
 // Of --report, if it is given. Refuses before the run what could not be made after it: a file that
 // cannot be written, and a charting library that is not there. That is d3, version 3: Debian's

@@ -8,11 +8,9 @@
 
 namespace trainyard {
 
-namespace options = boost::program_options;
-
-void add_log_option(options::options_description& all) {
-  all.add_options()("log-level", options::value<std::string>()->value_name("LEVEL"),
-                    "warn (the default), off, info or debug: lines on standard error");
+Options log_options() {
+  return {
+      {"log-level", "LEVEL", "warn (the default), off, info or debug: lines on standard error"}};
 }
 
 spdlog::logger make_logger(const OptionReader& reader) {

@@ -4,7 +4,6 @@
 
 #include <spdlog/logger.h>
 
-#include <boost/program_options.hpp>
 #include <span>
 #include <string>
 
@@ -13,7 +12,7 @@
 namespace trainyard {
 
 // --log-level.
-void add_log_option(boost::program_options::options_description& options);
+[[nodiscard]] Options log_options();
 // Passed on by reference; there is no global one. Its lines are "trainyard: LEVEL: MESSAGE".
 [[nodiscard]] spdlog::logger make_logger(const OptionReader& reader);
 // Each as one line.

@@ -11,8 +11,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr std::size_t kMostGraphBytes = std::size_t{4} << 20;
 
 // A file that an option and a variable can name.
@@ -56,14 +54,12 @@ void read_nccl_version(const OptionReader& reader, NcclOptions& read) {
   }
 }
 
-void add_nccl_options(options::options_description& all) {
-  auto add = all.add_options();
-  add("nccl-version", text_value("V"), "2.30.7 (the default), 2.28.9 or 2.27.7");
-  add("env", options::value<std::vector<std::string>>()->composing()->value_name("NAME=VALUE"),
-      "an environment variable of NCCL; may be given again");
-  add("graph-file", text_value("FILE.xml"),
-      "channels from NCCL's graph file instead of the search");
-  add("tuner-csv", text_value("FILE.csv"), "rows of NCCL's example tuner plugin, which override");
+Options nccl_options() {
+  return {
+      {"nccl-version", "V", "2.30.7 (the default), 2.28.9 or 2.27.7"},
+      {"env", "NAME=VALUE", "an environment variable of NCCL; may be given again", kRepeatedInput},
+      {"graph-file", "FILE.xml", "channels from NCCL's graph file instead of the search", kInput},
+      {"tuner-csv", "FILE.csv", "rows of NCCL's example tuner plugin, which override", kInput}};
 }
 
 NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology,

@@ -2,7 +2,6 @@
 // What the user says about the NCCL that is planned or timed: its release, variables and files.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,7 +26,7 @@ struct NcclOptions {
 };
 
 // --nccl-version, --env, --graph-file, --tuner-csv.
-void add_nccl_options(boost::program_options::options_description& options);
+[[nodiscard]] Options nccl_options();
 
 // --nccl-version alone: the nearest release that is known, and a note where it is another one.
 void read_nccl_version(const OptionReader& reader, NcclOptions& read);

@@ -8,19 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "cli/common/packet_options.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 // What nothing in the other runtime answers to.
 constexpr std::array<const char*, 4> kPlainAlone{"algo-file", "chunk", "matrix", "trace"};
-constexpr std::array<const char*, 9> kNcclAlone{"proto",      "nccl-version", "env",
-                                                "graph-file", "tuner-csv",    "gpus-per-process",
-                                                "cuda-graph", "isolated",     "profile"};
 
 void check_operation(const OptionReader& reader, Operation operation) {
   if (operation == Operation::AllToAllV || operation == Operation::Barrier) {
@@ -53,20 +47,7 @@ void check_operation(const OptionReader& reader, Operation operation) {
 std::optional<Fidelity> read_engine(const OptionReader& reader) {
   constexpr std::array kEngines{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
   const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
-  if (chosen > 0) {
-    return kEngines[chosen - 1];
-  }
-  const auto refuse = [&](const char* option, const char* expected) {
-    if (reader.given(option)) {
-      throw ConfigError(
-          fmt::format("--{}: expected --fidelity {} beside it, found ports", option, expected));
-    }
-  };
-  for (const char* const option : kPacketOptionNames) {
-    refuse(option, "packet");
-  }
-  refuse("fingerprint", "flow, analytical or packet");
-  return std::nullopt;
+  return chosen > 0 ? std::optional(kEngines[chosen - 1]) : std::nullopt;
 }
 
 // The values of a list of names, or one empty one for "auto".
@@ -104,17 +85,20 @@ std::vector<std::string> channel_settings(const OptionReader& reader) {
 
 }  // namespace
 
-void add_nccl_run_options(options::options_description& all) {
-  auto add = all.add_options();
-  add("proto", text_value("LIST"),
-      "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,"
-      "simple");
-  add_nccl_options(all);
-  add("gpus-per-process", text_value("N"), "nccl: GPUs that one process drives (default 1)");
-  add("cuda-graph", "nccl: calls are replayed from CUDA graphs");
-  add("profile", text_value("FILE"),
-      "nccl: constants of the event model, as trainyard calibrate writes them");
-  add("isolated", "nccl: one call by itself (default: between calls back to back, as nccl-tests)");
+Options nccl_run_options() {
+  return with_needs(
+      "runtime=nccl",
+      joined({Options{{"proto", "LIST",
+                       "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,simple"}},
+              nccl_options(),
+              Options{{"gpus-per-process", "N", "nccl: GPUs that one process drives (default 1)"},
+                      {"cuda-graph", "", "nccl: calls are replayed from CUDA graphs"},
+                      {"profile", "FILE",
+                       "nccl: constants of the event model, as trainyard calibrate writes them",
+                       kInput},
+                      {"isolated", "",
+                       "nccl: one call by itself (default: between calls back to back, as "
+                       "nccl-tests)"}}}));
 }
 
 NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
@@ -152,15 +136,6 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
 
 std::string_view fidelity_name(const NcclRequest& request) {
   return request.fidelity ? to_string(*request.fidelity) : "ports";
-}
-
-void refuse_nccl_options(const OptionReader& reader) {
-  for (const char* const option : kNcclAlone) {
-    if (reader.given(option)) {
-      throw ConfigError(
-          fmt::format("--{}: expected --runtime nccl beside it, found plain", option));
-    }
-  }
 }
 
 }  // namespace trainyard

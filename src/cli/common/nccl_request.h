@@ -2,7 +2,6 @@
 // What `trainyard collective --runtime nccl` is asked for beside what every runtime is.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,11 +35,10 @@ struct NcclRequest {
 [[nodiscard]] std::string_view fidelity_name(const NcclRequest& request);
 
 // Those of add_nccl_options, and of how NCCL is called.
-void add_nccl_run_options(boost::program_options::options_description& options);
+[[nodiscard]] Options nccl_run_options();
 
-// Throw ConfigError for operations that NCCL or the event model does not have and for options of
+// Throws ConfigError for operations that NCCL or the event model does not have and for options of
 // the other runtime.
 [[nodiscard]] NcclRequest read_nccl_request(const OptionReader& reader, Operation operation);
-void refuse_nccl_options(const OptionReader& reader);
 
 }  // namespace trainyard

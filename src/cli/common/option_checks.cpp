@@ -15,13 +15,6 @@
 namespace trainyard {
 namespace {
 
-// Options of any command whose values are files that it reads, or have such a file in them.
-constexpr std::array<std::string_view, 23> kInputs{
-    "file",    "a",           "b",   "against",   "algo-file",  "budgets",   "case",    "cases",
-    "cluster", "comm-groups", "env", "gpu-rates", "graph-file", "job",       "matrix",  "nccl-xml",
-    "prices",  "profile",     "set", "topo",      "transport",  "tuner-csv", "workload"};
-// Those that are given without their name.
-constexpr std::array<std::string_view, 3> kUnnamed{"file", "a", "b"};
 constexpr std::array<std::string_view, 5> kConfigs{"clusters", "workloads", "traffic", "transport",
                                                    "sweeps"};
 
@@ -49,10 +42,11 @@ bool is_same_file(const std::string& one, const std::string& other) {
   return std::filesystem::equivalent(one, other, error) || whole(one) == whole(other);
 }
 
-void check_not_read(const NamedFile& output, std::string_view input, const std::string& value) {
+void check_not_read(const NamedFile& output, const Command& command, std::string_view input,
+                    const std::string& value) {
   std::error_code error;
-  const bool is_input = std::find(kInputs.begin(), kInputs.end(), input) != kInputs.end();
-  if (!is_input || input == output.option || !output.file ||
+  const Option* const row = command.find(input);
+  if (row == nullptr || row->traits.role != Role::Input || input == output.option || !output.file ||
       !std::filesystem::is_regular_file(*output.file, error)) {
     return;
   }
@@ -60,19 +54,19 @@ void check_not_read(const NamedFile& output, std::string_view input, const std::
   const std::string assigned = sign == std::string::npos ? "" : value.substr(sign + 1);
   for (const std::string& part : {value, value.substr(0, value.rfind('@')), assigned}) {
     if (is_read_as(*output.file, part)) {
-      const bool has_name = std::find(kUnnamed.begin(), kUnnamed.end(), input) == kUnnamed.end();
       fail_option(output.option,
-                  has_name ? fmt::format("another file than that of --{}", input)
-                           : "another file than one that is read",
+                  command.is_argument(input) ? "another file than one that is read"
+                                             : fmt::format("another file than that of --{}", input),
                   *output.file);
     }
   }
 }
 
 void check_not_read(const NamedFile& output, const OptionReader& reader) {
-  for (const std::string_view input : kInputs) {
-    for (const std::string& value : reader.texts(input)) {
-      check_not_read(output, input, value);
+  const Command& command = reader.command();
+  for (const Option& row : joined({command.arguments, command.options})) {
+    for (const std::string& value : reader.texts(row.name)) {
+      check_not_read(output, command, row.name, value);
     }
   }
 }

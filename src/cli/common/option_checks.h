@@ -13,10 +13,11 @@ namespace trainyard {
 
 // The same file, by whatever path; both may be missing.
 [[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
-// Refuses an output that is what option `input` reads: the value is a file, a folder of files, a
-// name in configs, or has such a one in it ("server=FILE", "FILE@0-3"). Options that read nothing
-// pass.
-void check_not_read(const NamedFile& output, std::string_view input, const std::string& value);
+// Refuses an output that is what option `input` of the command reads: the value is a file, a folder
+// of files, a name in configs, or has such a one in it ("server=FILE", "FILE@0-3"). Options that
+// read nothing pass.
+void check_not_read(const NamedFile& output, const Command& command, std::string_view input,
+                    const std::string& value);
 // The same for all that the command is given to read.
 void check_not_read(const NamedFile& output, const OptionReader& reader);
 

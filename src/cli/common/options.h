@@ -3,28 +3,23 @@
 //   --nodes: expected a whole number from 1 to 1000000, found "0"
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "cli/common/option_table.h"
 #include "report/formats/table.h"
 #include "sim/units.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
-
-// Parses strictly: no abbreviations, nothing unknown, nothing twice unless it is composing.
-// `positional` names the options that the arguments without a name fill, in order; the last one
-// takes all that are left if it is written "NAME...".
-[[nodiscard]] boost::program_options::variables_map parse_options(
-    std::string_view command, std::span<const std::string> arguments,
-    const boost::program_options::options_description& described,
-    const std::vector<std::string>& positional);
 
 // Throws "WHAT: expected EXPECTED, found "FOUND""; suggests the nearest of `candidates`.
 [[noreturn]] void fail_value(std::string_view what, std::string_view expected,
@@ -33,15 +28,17 @@ namespace trainyard {
 [[noreturn]] void fail_option(std::string_view name, std::string_view expected,
                               std::string_view found, std::span<const std::string> candidates = {});
 
-// The values of options that are declared as text, each checked; nothing where the option is
+// What was given, by name; an option without a value has an empty one.
+using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+// The values of the options of a command, each checked as it is read; nothing where an option is
 // absent.
 class OptionReader {
  public:
-  // `command` stands in the error about a missing option; it must outlive the reader, as must the
-  // values.
-  OptionReader(std::string_view command, const boost::program_options::variables_map& values)
-      : command_(command), values_(values) {}
+  OptionReader(Command command, OptionValues values)
+      : command_(std::move(command)), values_(std::move(values)) {}
 
+  [[nodiscard]] const Command& command() const { return command_; }
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
   [[nodiscard]] std::string required_text(std::string_view name) const;
@@ -54,26 +51,23 @@ class OptionReader {
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
 
  private:
-  std::string_view command_;
-  const boost::program_options::variables_map& values_;
+  Command command_;
+  OptionValues values_;
 };
-
-// The value of an option that is text; `name` stands for it in the help.
-[[nodiscard]] boost::program_options::typed_value<std::string>* text_value(const char* name);
 
 // "a,b,c" into its parts, empty ones included.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);
 // "a", "a or b", "a, b or c".
 [[nodiscard]] std::string alternatives(std::span<const std::string> words);
 
-// --help, --cluster, --nodes, --gpus-per-node, --set, --pull.
-void add_cluster_options(boost::program_options::options_description& options);
-// Those of them that change a cluster: all but the first two.
-void add_override_options(boost::program_options::options_description& options);
+// --cluster, --nodes, --gpus-per-node, --set, --pull.
+[[nodiscard]] Options cluster_options();
+// Those of them that change a cluster: all but the first.
+[[nodiscard]] Options override_options();
 [[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);
 
 // --format, --output.
-void add_output_options(boost::program_options::options_description& options);
+[[nodiscard]] Options output_options();
 [[nodiscard]] Format output_format(const OptionReader& reader);
 // The file of --NAME, if it is given. Refuses at once what could not be written at the end.
 [[nodiscard]] std::optional<std::string> output_file(const OptionReader& reader,

@@ -21,8 +21,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 // In the order of the enumerations of the engine.
 constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
@@ -44,10 +42,6 @@ std::string_view word_of(Value value, const std::array<std::string_view, count>&
 
 SimTime sample_interval(const OptionReader& reader) {
   const std::optional<std::string> text = reader.text("sample-every");
-  if (reader.given("samples") != text.has_value()) {
-    throw ConfigError(text ? "--sample-every: expected --samples FILE beside it, found none"
-                           : "--samples: expected --sample-every TIME beside it, found none");
-  }
   if (!text) {
     return {};
   }
@@ -112,56 +106,56 @@ double error_rate(const OptionReader& reader) {
 
 }  // namespace
 
-void add_packet_options(options::options_description& all) {
-  const auto name = [] { return options::value<std::string>()->value_name("NAME"); };
-  auto add = all.add_options();
-  add("transport", options::value<std::string>()->value_name("NAME|FILE"),
-      "with packets: buffers, thresholds, MTU and the following, as in configs/transport");
-  add("control", name(),
-      "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
-      "such as hpcc, swift, timely or dctcp, or a file");
-  const std::string markings =
+Options packet_options() {
+  static const std::string markings =
       fmt::format("with packets: thresholds of marking: {}; hpcc is the default of DCQCN",
                   fmt::join(ecn_names(), ", "));
-  add("ecn", name(), markings.c_str());
-  add("pfc", name(), "with packets: on (the default) or off");
-  add("mtu", options::value<std::string>()->value_name("BYTES"),
-      "with packets: payload of a full one, 256 to 4096 (the default)");
-  add("credits", options::value<std::string>()->value_name("SIZE"),
-      "with packets: InfiniBand: buffer at the far end of each link of the fabric, such as 128K; "
-      "no PFC, and neither marking nor control unless given");
-  add("server-credits", options::value<std::string>()->value_name("SIZE"),
-      "with packets: what links inside servers hold beyond a round trip; adapters and PCIe "
-      "switches take everything unless given");
-  add("retransmission", name(),
-      "with packets: what becomes of lost ones: none (the default), go-back-n or selective");
-  add("bit-errors", options::value<std::string>()->value_name("RATE"),
-      "with packets: bit error rate of the links of the fabric, such as 1e-12");
-  add("counters", options::value<std::string>()->value_name("FILE"),
-      "with packets: write the counters of all ports there, as CSV");
-  add("samples", options::value<std::string>()->value_name("FILE"),
-      "with packets: write queues and rates over time there, as CSV");
-  add("sample-every", options::value<std::string>()->value_name("TIME"),
-      "of --samples, such as 10us");
+  return with_needs(
+      "fidelity=packet",
+      {{"transport", "NAME|FILE",
+        "with packets: buffers, thresholds, MTU and the following, as in configs/transport",
+        kInput},
+       {"control", "NAME",
+        "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
+        "such as hpcc, swift, timely or dctcp, or a file"},
+       {"ecn", "NAME", markings},
+       {"pfc", "NAME", "with packets: on (the default) or off"},
+       {"mtu", "BYTES", "with packets: payload of a full one, 256 to 4096 (the default)"},
+       {"credits", "SIZE",
+        "with packets: InfiniBand: buffer at the far end of each link of the fabric, such as 128K; "
+        "no PFC, and neither marking nor control unless given"},
+       {"server-credits", "SIZE",
+        "with packets: what links inside servers hold beyond a round trip; adapters and PCIe "
+        "switches take everything unless given"},
+       {"retransmission", "NAME",
+        "with packets: what becomes of lost ones: none (the default), go-back-n or selective"},
+       {"bit-errors", "RATE",
+        "with packets: bit error rate of the links of the fabric, such as 1e-12"},
+       {"counters", "FILE", "with packets: write the counters of all ports there, as CSV", kResult},
+       {"samples",
+        "FILE",
+        "with packets: write queues and rates over time there, as CSV",
+        {.role = Role::Result, .needs = "fidelity=packet sample-every"}},
+       {"sample-every",
+        "TIME",
+        "of --samples, such as 10us",
+        {.needs = "fidelity=packet samples"}}});
 }
 
-void add_failure_options(options::options_description& all) {
-  auto add = all.add_options();
-  add("fail", options::value<std::vector<std::string>>()->composing()->value_name("A,B@TIME"),
-      "with packets: the cables between nodes A and B, or all of node A, fail at a time such as "
-      "100us; may be given again");
-  add("convergence", options::value<std::string>()->value_name("TIME"),
-      "of --fail and with --retransmission: so long after a failure connections over it take "
-      "another path; without it they stay");
+Options failure_options() {
+  return with_needs("fidelity=packet",
+                    {{"fail", "A,B@TIME",
+                      "with packets: the cables between nodes A and B, or all of node A, fail at a "
+                      "time such as 100us; may be given again",
+                      kRepeated},
+                     {"convergence",
+                      "TIME",
+                      "of --fail and with --retransmission: so long after a failure connections "
+                      "over it take another path; without it they stay",
+                      {.needs = "fidelity=packet fail"}}});
 }
 
-PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity) {
-  for (const char* const name : kPacketOptionNames) {
-    if (fidelity != Fidelity::Packet && reader.given(name)) {
-      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
-                                    to_string(fidelity)));
-    }
-  }
+PacketRequest read_packet_options(const OptionReader& reader) {
   PacketRequest request;
   PacketOptions& packet = request.options;
   request.transport = reader.text("transport");
@@ -212,20 +206,11 @@ PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity)
   return request;
 }
 
-void read_failure_options(const OptionReader& reader, Fidelity fidelity, PacketRequest& request) {
-  for (const char* const name : {"fail", "convergence"}) {
-    if (fidelity != Fidelity::Packet && reader.given(name)) {
-      throw ConfigError(fmt::format("--{}: expected --fidelity packet beside it, found {}", name,
-                                    to_string(fidelity)));
-    }
-  }
+void read_failure_options(const OptionReader& reader, PacketRequest& request) {
   request.failures = reader.texts("fail");
   const std::optional<std::string> text = reader.text("convergence");
   if (!text) {
     return;
-  }
-  if (request.failures.empty()) {
-    throw ConfigError("--convergence: expected --fail A,B@TIME beside it, found none");
   }
   if (request.options.retransmission == Retransmission::None) {
     throw ConfigError(

@@ -4,8 +4,6 @@
 // --counters, --samples, --sample-every: what it is asked for.
 #pragma once
 
-#include <array>
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,21 +29,14 @@ struct PacketRequest {
   [[nodiscard]] bool has_files() const { return counters_file || samples_file; }
 };
 
-// Their names, for commands that refuse them where there is no fidelity.
-inline constexpr std::array kPacketOptionNames{
-    "transport",      "control",        "ecn",        "pfc",      "mtu",     "credits",
-    "server-credits", "retransmission", "bit-errors", "counters", "samples", "sample-every"};
-
-void add_packet_options(boost::program_options::options_description& options);
+// For commands that have --fidelity.
+[[nodiscard]] Options packet_options();
 // --fail and --convergence, of commands with one run.
-void add_failure_options(boost::program_options::options_description& options);
+[[nodiscard]] Options failure_options();
 
-// Throws the ConfigError for any of them at another fidelity.
-[[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader, Fidelity fidelity);
-
-// Reads --fail and --convergence. Throws the ConfigError for them at another fidelity, or for the
-// second without the first.
-void read_failure_options(const OptionReader& reader, Fidelity fidelity, PacketRequest& request);
+// Throw ConfigError.
+[[nodiscard]] PacketRequest read_packet_options(const OptionReader& reader);
+void read_failure_options(const OptionReader& reader, PacketRequest& request);
 
 // Finds the links of --fail. Throws the ConfigError for what is none.
 void find_failures(PacketRequest& request, const Topology& topology);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/compare/compare.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -19,8 +18,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr std::string_view kExample = R"(
 A and B are both results of trainyard step or of trainyard collective with --format json, or both
 files or names of clusters, or of workloads. With --against A is the result of a step, and what it
@@ -33,16 +30,6 @@ Examples:
   trainyard compare dgx-a100 dgx-h100
   trainyard compare a.json --against rank0.pt.trace.json --steps 3
 )";
-
-options::options_description compare_options() {
-  options::options_description all("Options");
-  auto add = all.add_options();
-  add("help", "this text");
-  add("against", text_value("FILE"), "a trace of PyTorch's profiler, instead of B");
-  add("steps", text_value("N"), "steps that the trace is of (default 1)");
-  add_output_options(all);
-  return all;
-}
 
 bool is_result(const std::string& name) {
   return std::filesystem::path(name).extension() == ".json";
@@ -61,9 +48,6 @@ RunComparison compared(const OptionReader& reader) {
                     : after        ? "all three"
                                    : "A alone"));
   }
-  if (steps && !trace) {
-    throw ConfigError("--steps: expected --against FILE beside it, found none");
-  }
   if (trace) {
     return compare_with_trace(before, *trace, steps.value_or(1));
   }
@@ -74,21 +58,28 @@ RunComparison compared(const OptionReader& reader) {
   return is_result(before) ? compare_results(before, *after) : compare_files(before, *after);
 }
 
-}  // namespace
-
-int run_compare(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values =
-      parse_options("compare", arguments, compare_options(), {"a", "b"});
-  const OptionReader reader("compare", values);
-  if (reader.given("help")) {
-    out << "trainyard compare A B [options]\ntrainyard compare A --against TRACE [options]\n\n"
-        << compare_options() << kExample;
-    return 0;
-  }
+int run_compare(const OptionReader& reader, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> output = output_file(reader, "output");
   write_output(output, render(document_of(compared(reader)), format), out);
   return 0;
+}
+
+}  // namespace
+
+Command compare_command() {
+  return {
+      .name = "compare",
+      .form = "compare A B",
+      .summary = "what differs between two results, two files, a step and its trace",
+      .usage = "compare A B [options]\ntrainyard compare A --against TRACE [options]",
+      .arguments = {{.name = "a", .traits = kInput}, {.name = "b", .traits = kInput}},
+      .options = joined(
+          {Options{{"against", "FILE", "a trace of PyTorch's profiler, instead of B", kInput},
+                   {"steps", "N", "steps that the trace is of (default 1)", {.needs = "against"}}},
+           output_options()}),
+      .example = kExample,
+      .run = run_compare};
 }
 
 }  // namespace trainyard

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `trainyard explain`: why a step or a collective takes as long as it does.
+// The parts of `trainyard explain`: why a step or a collective takes as long as it does.
 #pragma once
 
-#include <iosfwd>
-#include <span>
-#include <string>
+#include "cli/common/option_table.h"
 
 namespace trainyard {
 
-// Returns the exit status. Throws ConfigError.
-int run_explain(std::span<const std::string> arguments, std::ostream& out);
+[[nodiscard]] Command explain_step();
+[[nodiscard]] Command explain_collective();
 
 }  // namespace trainyard

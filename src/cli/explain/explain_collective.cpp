@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explain/explain_collective.h"
+#include "cli/explain/explain.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -16,6 +16,7 @@
 #include "cli/collective/collective_inputs.h"
 #include "cli/collective/collective_request.h"
 #include "cli/collective/collective_rows.h"
+#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
@@ -32,8 +33,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 SimTime ended(const std::optional<std::string>& complaint, SimTime time) {
   if (complaint) {
@@ -356,17 +355,7 @@ void check_one(const CollectiveRequest& request, CollectiveInputs& inputs) {
   }
 }
 
-}  // namespace
-
-int explain_collective(std::span<const std::string> arguments, std::ostream& out) {
-  const options::options_description described = collective_options();
-  const options::variables_map values =
-      parse_options("explain", arguments, described, {"operation"});
-  const OptionReader reader("explain", values);
-  if (reader.given("help")) {
-    out << "trainyard explain collective OP --cluster NAME|FILE [options]\n\n" << described;
-    return 0;
-  }
+int run_explain_collective(const OptionReader& reader, std::ostream& out) {
   constexpr std::array<std::string_view, 9> kRefused{
       "report",   "against", "against-other-ranks", "trace", "plot", "compare", "fingerprint",
       "counters", "samples"};
@@ -379,6 +368,18 @@ int explain_collective(std::span<const std::string> arguments, std::ostream& out
   log_warnings(log, inputs.cluster.warnings);
   write_output(request.output, render(explain(request, inputs), request.format), out);
   return 0;
+}
+
+}  // namespace
+
+Command explain_collective() {
+  Command row = collective_command();
+  row.name = "explain";
+  row.form = "explain collective";
+  row.usage = "explain collective OP --cluster NAME|FILE [options]";
+  row.example = {};
+  row.run = run_explain_collective;
+  return row;
 }
 
 }  // namespace trainyard

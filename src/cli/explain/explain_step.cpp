@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/explain/explain_step.h"
+#include "cli/explain/explain.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -13,11 +12,11 @@
 #include <vector>
 
 #include "cli/collective/collective_rows.h"
+#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/explain/explain_runs.h"
-#include "cli/step/step.h"
 #include "cli/step/step_foreign.h"
 #include "cli/step/step_request.h"
 #include "parallelism/traffic/link_traffic.h"
@@ -25,8 +24,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 struct StepToExplain {
   const StepRequest& request;
@@ -184,19 +181,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   return made;
 }
 
-}  // namespace
-
-int explain_step(std::span<const std::string> arguments, std::ostream& out) {
-  options::options_description described = step_options();
-  described.add_options()("threads", options::value<std::string>()->value_name("N"),
-                          "runs at once (default: all cores); never changes a result");
-  const options::variables_map values = parse_options("explain", arguments, described, {});
-  const OptionReader reader("explain", values);
-  if (reader.given("help")) {
-    out << "trainyard explain step --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
-        << described;
-    return 0;
-  }
+int run_explain_step(const OptionReader& reader, std::ostream& out) {
   if (foreign_format(reader)) {
     throw ConfigError(
         "explain: expected a workload in YAML, found one of another tool, whose times are given");
@@ -209,6 +194,19 @@ int explain_step(std::span<const std::string> arguments, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   write_output(request.output, render(explain(request, threads, log), request.format), out);
   return 0;
+}
+
+}  // namespace
+
+Command explain_step() {
+  return {
+      .name = "explain",
+      .form = "explain step",
+      .usage = "explain step --cluster NAME|FILE --workload NAME|FILE [options]",
+      .options = joined(
+          {step_command().options,
+           Options{{"threads", "N", "runs at once (default: all cores); never changes a result"}}}),
+      .run = run_explain_step};
 }
 
 }  // namespace trainyard

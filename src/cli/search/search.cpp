@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/search/search.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -34,8 +34,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 All plans of the axes are looked at: those that cannot be had or do not fit the memory are counted,
@@ -415,16 +413,7 @@ void write_best(const SearchRequest& request, const SearchReport& report) {
   write_file(*request.best_file, text);
 }
 
-}  // namespace
-
-int run_search(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values = parse_options("search", arguments, search_options(), {});
-  const OptionReader reader("search", values);
-  if (reader.given("help")) {
-    out << "trainyard search --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
-        << search_options() << kExample;
-    return 0;
-  }
+int run_search(const OptionReader& reader, std::ostream& out) {
   const SearchRequest request = read_search_request(reader);
   spdlog::logger log = make_logger(reader);
   const SearchReport report = search(request, log);
@@ -433,6 +422,18 @@ int run_search(std::span<const std::string> arguments, std::ostream& out) {
   }
   write_output(request.output, render(document_of(report), request.format), out);
   return 0;
+}
+
+}  // namespace
+
+Command search_command() {
+  return {.name = "search",
+          .form = "search",
+          .summary = "the fastest plans for a model on a cluster, and why",
+          .usage = "search --cluster NAME|FILE --workload NAME|FILE [options]",
+          .options = search_options(),
+          .example = kExample,
+          .run = run_search};
 }
 
 }  // namespace trainyard

@@ -17,8 +17,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr int kMostRanks = 50'000;
 constexpr int kMostGpus = 1'000'000;
 constexpr int kMostBest = 1'000;
@@ -166,43 +164,39 @@ void read_times(const OptionReader& reader, SearchRequest& request) {
 
 }  // namespace
 
-options::options_description search_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("workload", text_value("NAME|FILE"),
-      "model, batch, software and precision: a file, or a name in configs/workloads");
-  add("gpus", text_value("LIST"),
-      "numbers of GPUs to search on, whole servers (default: the cluster's)");
-  add("tp", text_value("LIST"), "tensor ranks, such as 1,2,4 or 1..8");
-  add("sp", text_value("LIST"), "sequence parallelism: off, on");
-  add("cp", text_value("LIST"), "context ranks");
-  add("pp", text_value("LIST"), "pipeline ranks");
-  add("schedule", text_value("LIST"), "of the pipeline: 1f1b, interleaved, gpipe, zb-h1, ...");
-  add("vpp", text_value("LIST"), "chunks of a pipeline rank, with interleaved");
-  add("ep", text_value("LIST"), "expert ranks");
-  add("etp", text_value("LIST"), "tensor ranks within an expert");
-  add("micro-batch", text_value("LIST"), "sequences");
-  add("recompute", text_value("LIST"), "none, selective, full");
-  add("zero", text_value("LIST"), "ZeRO stages");
-  add("order", text_value("LIST"), "of ranks on the machine, neighbours first: tcdp, tcpd, ...");
-  add("keep", text_value("LIST"), "of these axes, those that stay as the workload has them");
-  add("memory-percent", text_value("N"),
-      "of the memory of a GPU that a plan may use (default: 100)");
-  add("best", text_value("N"), "how many plans are wanted (default: 10)");
-  add("trades",
-      "also plans that no other one beats in time, GPUs, memory, network and energy together");
-  add("exhaustive", "time every plan that fits, whatever its bound");
-  add_step_collectives_options(all);
-  add("fidelity", text_value("NAME"), "the best plans again at that fidelity, as for step");
-  add("method", text_value("NAME"), "the best plans again by that method: graph");
-  add("traffic", text_value("NAME"), "with graph: alone (the default) or shared, as for step");
-  add("threads", text_value("N"), "as many as the machine has; never changes a result");
-  add("best-plan", text_value("FILE"), "write the workload with the fastest plan there");
-  add_cost_options(all);
-  add_output_options(all);
-  add_log_option(all);
-  return all;
+Options search_options() {
+  return joined(
+      {cluster_options(),
+       Options{
+           {"workload", "NAME|FILE",
+            "model, batch, software and precision: a file, or a name in configs/workloads", kInput},
+           {"gpus", "LIST", "numbers of GPUs to search on, whole servers (default: the cluster's)"},
+           {"tp", "LIST", "tensor ranks, such as 1,2,4 or 1..8"},
+           {"sp", "LIST", "sequence parallelism: off, on"},
+           {"cp", "LIST", "context ranks"},
+           {"pp", "LIST", "pipeline ranks"},
+           {"schedule", "LIST", "of the pipeline: 1f1b, interleaved, gpipe, zb-h1, ..."},
+           {"vpp", "LIST", "chunks of a pipeline rank, with interleaved"},
+           {"ep", "LIST", "expert ranks"},
+           {"etp", "LIST", "tensor ranks within an expert"},
+           {"micro-batch", "LIST", "sequences"},
+           {"recompute", "LIST", "none, selective, full"},
+           {"zero", "LIST", "ZeRO stages"},
+           {"order", "LIST", "of ranks on the machine, neighbours first: tcdp, tcpd, ..."},
+           {"keep", "LIST", "of these axes, those that stay as the workload has them"},
+           {"memory-percent", "N", "of the memory of a GPU that a plan may use (default: 100)"},
+           {"best", "N", "how many plans are wanted (default: 10)"},
+           {"trades", "",
+            "also plans that no other one beats in time, GPUs, memory, network and energy "
+            "together"},
+           {"exhaustive", "", "time every plan that fits, whatever its bound"}},
+       step_collectives_options(),
+       Options{{"fidelity", "NAME", "the best plans again at that fidelity, as for step"},
+               {"method", "NAME", "the best plans again by that method: graph"},
+               {"traffic", "NAME", "with graph: alone (the default) or shared, as for step"},
+               {"threads", "N", "as many as the machine has; never changes a result"},
+               {"best-plan", "FILE", "write the workload with the fastest plan there", kResult}},
+       cost_options(), output_options(), log_options()});
 }
 
 SearchRequest read_search_request(const OptionReader& reader) {

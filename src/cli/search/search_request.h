@@ -3,7 +3,6 @@
 // files is checked here.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -62,7 +61,7 @@ struct SearchRequest {
   std::optional<CostRequest> costs = {};
 };
 
-[[nodiscard]] boost::program_options::options_description search_options();
+[[nodiscard]] Options search_options();
 
 // `values` are those of search_options. Throws ConfigError.
 [[nodiscard]] SearchRequest read_search_request(const OptionReader& reader);

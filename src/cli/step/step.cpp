@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -38,8 +38,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 The workload says model, plan, batch, precision and software: a file, or a name in
@@ -216,44 +214,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
   return document;
 }
 
-}  // namespace
-
-options::options_description step_options() {
-  options::options_description all("Options");
-  add_cluster_options(all);
-  auto add = all.add_options();
-  add("workload", text_value("NAME|FILE"),
-      "the job: a file, or a name in configs/workloads; or a workload of another tool");
-  add_foreign_options(all);
-  add_step_collectives_options(all);
-  add("gpu-rates", text_value("FILE"), "rates of kernels, as trainyard calibrate writes them");
-  add("fidelity", text_value("NAME"),
-      "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
-      "analytical or packet (slow); plain: flow (the default), or another of these");
-  add("method", text_value("NAME"),
-      "closed-forms (the default), or graph: every operation of the step in simulated time");
-  add_noise_options(all);
-  add("traffic", text_value("NAME"),
-      "with graph: alone (the default), each group beside those of its kind; shared, every rank is "
-      "simulated, with all traffic on one network");
-  add("trace", text_value("FILE"), "with graph: the time line, for Perfetto or chrome://tracing");
-  add_cost_options(all);
-  add("memory", text_value("FILE"),
-      "CSV: what each rank of a pipeline holds in each of its passes");
-  add_report_option(all);
-  add_output_options(all);
-  add_log_option(all);
-  return all;
-}
-
-int run_step(std::span<const std::string> arguments, std::ostream& out) {
-  const options::variables_map values = parse_options("step", arguments, step_options(), {});
-  const OptionReader reader("step", values);
-  if (reader.given("help")) {
-    out << "trainyard step --cluster NAME|FILE --workload NAME|FILE [options]\n\n"
-        << step_options() << kExample;
-    return 0;
-  }
+int run_step(const OptionReader& reader, std::ostream& out) {
   if (const std::optional<ForeignFormat> format = foreign_format(reader)) {
     for (const char* const name : {"costs", "prices"}) {
       if (reader.given(name)) {
@@ -280,6 +241,44 @@ int run_step(std::span<const std::string> arguments, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
   write_output(request.output, render(predict(request, log), request.format), out);
   return 0;
+}
+
+}  // namespace
+
+Command step_command() {
+  return {
+      .name = "step",
+      .form = "step",
+      .summary = "time of a training step of a model and a plan, and what it is spent on",
+      .usage = "step --cluster NAME|FILE --workload NAME|FILE [options]",
+      .options = joined(
+          {cluster_options(),
+           Options{
+               {"workload", "NAME|FILE",
+                "the job: a file, or a name in configs/workloads; or a workload of another tool",
+                kInput}},
+           foreign_options(), step_collectives_options(),
+           Options{{"gpu-rates", "FILE", "rates of kernels, as trainyard calibrate writes them",
+                    kInput},
+                   {"fidelity", "NAME",
+                    "nccl: ports (the default), the event model's own, or an engine between nodes: "
+                    "flow, analytical or packet (slow); plain: flow (the default), or another of "
+                    "these"},
+                   {"method", "NAME",
+                    "closed-forms (the default), or graph: every operation of the step in "
+                    "simulated time"}},
+           noise_options(),
+           Options{{"traffic", "NAME",
+                    "with graph: alone (the default), each group beside those of its kind; shared, "
+                    "every rank is simulated, with all traffic on one network"},
+                   {"trace", "FILE", "with graph: the time line, for Perfetto or chrome://tracing",
+                    kResult}},
+           cost_options(),
+           Options{{"memory", "FILE",
+                    "CSV: what each rank of a pipeline holds in each of its passes", kResult}},
+           report_options(), output_options(), log_options()}),
+      .example = kExample,
+      .run = run_step};
 }
 
 }  // namespace trainyard

@@ -8,14 +8,13 @@
 
 namespace trainyard {
 
-void add_step_collectives_options(boost::program_options::options_description& options) {
-  auto add = options.add_options();
-  add("runtime", text_value("NAME"),
-      "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
-      "latencies only");
-  add("nccl-version", text_value("V"), "nccl: 2.28.9 (the default), 2.30.7 or 2.27.7");
-  add("profile", text_value("FILE"),
-      "nccl: constants of the event model, as trainyard calibrate writes them");
+Options step_collectives_options() {
+  return {{"runtime", "NAME",
+           "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
+           "latencies only"},
+          {"nccl-version", "V", "nccl: 2.28.9 (the default), 2.30.7 or 2.27.7"},
+          {"profile", "FILE",
+           "nccl: constants of the event model, as trainyard calibrate writes them", kInput}};
 }
 
 StepCollectives read_step_collectives(const OptionReader& reader) {

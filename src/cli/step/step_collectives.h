@@ -2,7 +2,6 @@
 // What times the collectives of steps: the options of all commands that time steps.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +20,7 @@ struct StepCollectives {
 };
 
 // --runtime, --nccl-version, --profile.
-void add_step_collectives_options(boost::program_options::options_description& options);
+[[nodiscard]] Options step_collectives_options();
 // Throws ConfigError.
 [[nodiscard]] StepCollectives read_step_collectives(const OptionReader& reader);
 

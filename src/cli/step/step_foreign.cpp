@@ -30,8 +30,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 struct Request {
   std::string cluster;
   std::string workload;
@@ -50,6 +48,14 @@ struct Request {
   std::optional<std::string> trace = {};
   std::optional<std::string> comm_groups = {};
 };
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const ForeignFormat format : kForeignFormats) {
+    names.emplace_back(to_string(format));
+  }
+  return names;
+}
 
 std::int64_t compute_ppm_of(const OptionReader& reader) {
   const std::optional<std::string> text = reader.text("compute-scale");
@@ -198,30 +204,22 @@ void warn(const ForeignWorkload& workload, const Cluster& cluster, spdlog::logge
 
 }  // namespace
 
-void add_foreign_options(options::options_description& all) {
-  std::vector<std::string> names;
-  for (const ForeignFormat format : kForeignFormats) {
-    names.emplace_back(to_string(format));
-  }
-  auto add = all.add_options();
-  add("workload-format", options::value<std::string>()->value_name("NAME"),
-      ("of a workload of another tool (docs/inputs/foreign-workloads.md), if its name and first "
-       "word do not say it: " +
-       alternatives(names))
-          .c_str());
-  add("comm-groups", options::value<std::string>()->value_name("FILE"),
-      "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them");
-  add("compute-scale", options::value<std::string>()->value_name("FACTOR"),
-      "with such a workload: computation takes so many times as long as recorded");
+Options foreign_options() {
+  static const std::string format_help =
+      "of a workload of another tool (docs/inputs/foreign-workloads.md), if its name and first "
+      "word do not say it: " +
+      alternatives(format_names());
+  return {{"workload-format", "NAME", format_help},
+          {"comm-groups", "FILE",
+           "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them",
+           kInput},
+          {"compute-scale", "FACTOR",
+           "with such a workload: computation takes so many times as long as recorded"}};
 }
 
 std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
   if (reader.given("workload-format")) {
-    std::vector<std::string> names;
-    for (const ForeignFormat format : kForeignFormats) {
-      names.emplace_back(to_string(format));
-    }
-    return kForeignFormats.at(reader.choice("workload-format", names));
+    return kForeignFormats.at(reader.choice("workload-format", format_names()));
   }
   const std::optional<std::string> workload = reader.text("workload");
   const std::optional<ForeignFormat> format =
@@ -253,8 +251,8 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   }
   const std::vector<ForeignFile> files = read_foreign_files(request.workload, format);
   for (const ForeignFile& file : files) {
-    check_not_read({"output", request.output}, "workload", file.name);
-    check_not_read({"trace", request.trace}, "workload", file.name);
+    check_not_read({"output", request.output}, reader.command(), "workload", file.name);
+    check_not_read({"trace", request.trace}, reader.command(), "workload", file.name);
   }
   const ForeignWorkload workload = read_foreign(files, format, target);
   warn(workload, cluster, log);

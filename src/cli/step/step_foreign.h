@@ -2,7 +2,6 @@
 // `trainyard step` with a workload of another tool (docs/inputs/foreign-workloads.md).
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <iosfwd>
 #include <optional>
 
@@ -12,7 +11,7 @@
 namespace trainyard {
 
 // --workload-format, --compute-scale, --comm-groups.
-void add_foreign_options(boost::program_options::options_description& options);
+[[nodiscard]] Options foreign_options();
 
 // The format of --workload. Nothing: it is one of ours. Throws ConfigError where an option of
 // foreign workloads is given and it is none.

@@ -14,8 +14,6 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 constexpr double kPartsOfOne = 1e6;
 constexpr int kMostSeed = 2'147'483'647;
 
@@ -37,14 +35,13 @@ std::optional<std::pair<std::string_view, std::string_view>> split_pair(std::str
 
 }  // namespace
 
-void add_noise_options(options::options_description& all) {
-  auto add = all.add_options();
-  add("slow-rank", options::value<std::string>()->value_name("RANK=FACTOR"),
-      "with graph: a rank that computes so many times as long");
-  add("jitter", options::value<std::vector<std::string>>()->composing()->value_name("KIND=SHARE"),
-      "with graph: computation is longer by chance, by this share on average: ranks, each by its "
-      "own share all step long; operations, each single one; may be given for both");
-  add("seed", options::value<std::string>()->value_name("N"), "of --jitter (default: 0)");
+Options noise_options() {
+  return {{"slow-rank", "RANK=FACTOR", "with graph: a rank that computes so many times as long"},
+          {"jitter", "KIND=SHARE",
+           "with graph: computation is longer by chance, by this share on average: ranks, each by "
+           "its own share all step long; operations, each single one; may be given for both",
+           kRepeated},
+          {"seed", "N", "of --jitter (default: 0)"}};
 }
 
 std::optional<SlowRank> read_slow_rank(const OptionReader& reader) {

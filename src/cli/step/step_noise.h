@@ -2,7 +2,6 @@
 // Options of a step about GPUs that do not all compute equally fast.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 
@@ -13,7 +12,7 @@
 namespace trainyard {
 
 // --slow-rank, --jitter, --seed.
-void add_noise_options(boost::program_options::options_description& options);
+[[nodiscard]] Options noise_options();
 
 // Throw ConfigError, one line.
 [[nodiscard]] std::optional<SlowRank> read_slow_rank(const OptionReader& reader);

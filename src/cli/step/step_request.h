@@ -49,7 +49,7 @@ struct StepRequest {
 // Those of --set that are about the workload, in their order; the others stay.
 [[nodiscard]] std::vector<std::string> take_workload_settings(ClusterOverrides& overrides);
 
-// `reader` has the options of step_options(); `only` stands for what --method would say. Throws
+// `reader` has the options of step_command(); `only` stands for what --method would say. Throws
 // ConfigError.
 [[nodiscard]] StepRequest read_step_request(const OptionReader& reader,
                                             std::optional<StepMethod> only = std::nullopt);

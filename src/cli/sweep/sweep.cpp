@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -15,18 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/collective/collective.h"
-#include "cli/collective/collective_request.h"
-#include "cli/commands/cost.h"
-#include "cli/commands/jobs.h"
-#include "cli/commands/traffic.h"
-#include "cli/commands/transfer.h"
+#include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/option_checks.h"
 #include "cli/common/options.h"
-#include "cli/step/step.h"
 #include "cli/step/step_request.h"
 #include "cli/sweep/sweep_html.h"
 #include "report/formats/csv.h"
@@ -36,8 +30,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 FILE, a file or a name in configs/sweeps, says a command, the options that all runs share and those
@@ -59,31 +51,14 @@ Examples:
   trainyard sweep all-reduce-crossovers --output points.csv --report points.html
 )";
 
-struct SweepCommand {
-  std::string_view name;
-  int (*run)(std::span<const std::string> arguments, std::ostream& out);
-  options::options_description (*describe)();
-  std::string_view positional = "";
-};
-
-constexpr std::array kSweepCommands{
-    SweepCommand{"collective", run_collective_command, collective_options, "operation"},
-    SweepCommand{"cost", run_cost, cost_options},
-    SweepCommand{"jobs", run_jobs, jobs_options},
-    SweepCommand{"step", run_step, step_options},
-    SweepCommand{"traffic", run_traffic_command, traffic_options, "file"},
-    SweepCommand{"transfer", run_transfer, transfer_options},
-};
-
-// Options of a command that say where its results go: those are the sweep's.
-const std::set<std::string, std::less<>> kOwnOptions{"counters", "flows-out", "format", "help",
-                                                     "memory",   "output",    "plot",   "report",
-                                                     "samples",  "trace"};
+std::vector<Command> swept_commands() {
+  return {collective_command(), cost_command(),    jobs_command(),
+          step_command(),       traffic_command(), transfer_command()};
+}
 
 constexpr unsigned kMostThreads = 1024;
 
 struct Request {
-  bool wants_help = false;
   std::string file = {};
   std::optional<std::string> output = {};
   Format format = Format::Csv;
@@ -94,16 +69,17 @@ struct Request {
   std::optional<HtmlTarget> report = {};
 };
 
-const SweepCommand& command_of(const SweepSpec& spec) {
-  return *std::find_if(kSweepCommands.begin(), kSweepCommands.end(),
-                       [&](const SweepCommand& command) { return command.name == spec.command; });
+Command command_of(const SweepSpec& spec) {
+  const std::vector<Command> commands = swept_commands();
+  return *std::ranges::find(commands, spec.command, &Command::name);
 }
 
 SweepSpec load_sweep(const std::filesystem::path& file) {
   std::vector<SweptCommand> names;
-  for (const SweepCommand& command : kSweepCommands) {
-    names.push_back(
-        {.name = std::string(command.name), .positional = std::string(command.positional)});
+  for (const Command& command : swept_commands()) {
+    const Options& unnamed = command.arguments;
+    names.push_back({.name = std::string(command.name),
+                     .positional = unnamed.empty() ? "" : std::string(unnamed.front().name)});
   }
   ConfigDocument document = ConfigDocument::load(file);
   return read_sweep(document, names);
@@ -111,14 +87,11 @@ SweepSpec load_sweep(const std::filesystem::path& file) {
 
 // That the command has all options of the sweep, and gives its results away.
 void check_options(const std::filesystem::path& file, const SweepSpec& spec) {
-  const options::options_description described = command_of(spec).describe();
+  const Command command = command_of(spec);
   std::vector<std::string> known;
-  if (!spec.positional.empty()) {
-    known.push_back(spec.positional);
-  }
-  for (const auto& option : described.options()) {
-    if (!kOwnOptions.contains(option->long_name())) {
-      known.push_back(option->long_name());
+  for (const Option& option : joined({command.arguments, command.options})) {
+    if (option.traits.role != Role::Result) {
+      known.emplace_back(option.name);
     }
   }
   std::vector<std::string> used = spec.keys();
@@ -176,7 +149,7 @@ SweepResult run_point(const Request& request, const SweepSpec& spec, std::size_t
   }
   std::ostringstream out;
   try {
-    const int status = command_of(spec).run(arguments, out);
+    const int status = run_command(command_of(spec), arguments, out);
     return status == 0 ? SweepResult{.csv = out.str(), .error = ""}
                        : SweepResult{.csv = "", .error = "the run did not end as it should"};
   } catch (const ConfigError& error) {
@@ -210,13 +183,8 @@ SweepResults run_points(const Request& request, const SweepSpec& spec, const Swe
 
 // That of the first point, if it can be had.
 std::optional<Cluster> first_cluster(const SweepSpec& spec) {
-  const SweepCommand& command = command_of(spec);
   try {
-    const options::variables_map values =
-        parse_options(command.name, spec.arguments_at(0), command.describe(),
-                      spec.positional.empty() ? std::vector<std::string>()
-                                              : std::vector<std::string>{spec.positional});
-    const OptionReader reader(command.name, values);
+    const OptionReader reader = parse_options(command_of(spec), spec.arguments_at(0));
     ClusterOverrides overrides = cluster_overrides(reader);
     (void)take_workload_settings(overrides);
     return load_cluster(find_config("clusters", reader.required_text("cluster")),
@@ -251,22 +219,6 @@ std::string list_points(const SweepSpec& spec) {
   return text;
 }
 
-options::options_description described_options() {
-  options::options_description all("Options");
-  auto add = all.add_options();
-  add("help", "this text");
-  add("threads", text_value("N"), "points at the same time (default: as many as the machine has)");
-  add("resume", "go on with what FILE.partial of --output has");
-  add("list", "print the command of every point, and run none");
-  add("format", text_value("FORMAT"), "csv (the default), json or table");
-  add("output", text_value("FILE"),
-      "write there, whole or not at all, instead of to standard output; points that are finished "
-      "are kept in FILE.partial until then");
-  add_report_option(all);
-  add("log-level", text_value("LEVEL"), "of all points: warn (the default), off, info or debug");
-  return all;
-}
-
 Request read_request(const OptionReader& reader) {
   constexpr std::array kFormats{Format::Csv, Format::Json, Format::Table};
   if (!reader.given("file")) {
@@ -290,12 +242,13 @@ Request read_request(const OptionReader& reader) {
 
 // What points read is not written over either.
 void check_outputs(const Request& request, const SweepSpec& spec) {
+  const Command command = command_of(spec);
   const auto check = [&](const std::string& key, const std::vector<std::string>& values) {
     const std::string option = key.substr(0, key.find('.'));
     for (const std::string& value : values) {
-      check_not_read({"output", request.output}, option, value);
+      check_not_read({"output", request.output}, command, option, value);
       if (request.report) {
-        check_not_read({"report", request.report->file}, option, value);
+        check_not_read({"report", request.report->file}, command, option, value);
       }
     }
   };
@@ -311,19 +264,17 @@ void check_outputs(const Request& request, const SweepSpec& spec) {
 
 // All that is read before anything runs.
 struct SweepPlan {
-  Request request;
+  bool wants_help = false;
+  Request request = {};
   SweepSpec spec = {};
   std::uint64_t fingerprint = 0;
   SweepResults finished = {};
   std::optional<spdlog::logger> log = {};
 };
 
-SweepPlan plan_of(std::span<const std::string> arguments) {
-  const options::variables_map values =
-      parse_options("sweep", arguments, described_options(), {"file"});
-  const OptionReader reader("sweep", values);
+SweepPlan plan_of(const OptionReader& reader) {
   if (reader.given("help")) {
-    return {.request = {.wants_help = true}};
+    return {.wants_help = true};
   }
   SweepPlan plan{.request = read_request(reader), .log = make_logger(reader)};
   const std::filesystem::path file = find_config("sweeps", plan.request.file);
@@ -335,6 +286,56 @@ SweepPlan plan_of(std::span<const std::string> arguments) {
     plan.finished = read_journals(*plan.request.output, plan.fingerprint, plan.request.resumes);
   }
   return plan;
+}
+
+// `read` gives the options of this process, or throws.
+int run_with(SweepTeam& team, const std::function<OptionReader()>& read, std::ostream& out) {
+  std::optional<SweepPlan> plan;
+  std::optional<std::string> complaint;
+  try {
+    plan = plan_of(read());
+  } catch (const ConfigError& error) {
+    complaint = error.what();
+  }
+  // Nobody writes before all have read.
+  complaint = team.agree(complaint);
+  if (complaint) {
+    throw ConfigError(*complaint);
+  }
+  const Request& request = plan->request;
+  if (plan->wants_help || request.only_lists) {
+    if (team.rank() == 0) {
+      write_output(request.output,
+                   plan->wants_help ? help_of(sweep_command()) : list_points(plan->spec), out);
+    }
+    return 0;
+  }
+  const SweepSpec& spec = plan->spec;
+  std::optional<SweepJournal> journal;
+  if (request.output) {
+    journal.emplace(*request.output, team.rank(), plan->fingerprint);
+  }
+  SweepResults results = std::move(plan->finished);
+  results.merge(
+      team.gather(run_points(request, spec, team, results, journal ? &*journal : nullptr)));
+  if (team.rank() != 0) {
+    return 0;
+  }
+  const Table table = sweep_table(spec, results);
+  if (request.report) {
+    write_html(*request.report, sweep_html(spec, table, first_cluster(spec)));
+  }
+  write_output(request.output, render(table, request.format), out);
+  if (request.output) {
+    remove_journals(*request.output);
+  }
+  return warn_of_failures(results, spec.points(), *plan->log) ? 1 : 0;
+}
+
+int run_alone(const OptionReader& reader, std::ostream& out) {
+  LoneTeam team;
+  return run_with(
+      team, [&] { return reader; }, out);
 }
 
 }  // namespace
@@ -389,52 +390,31 @@ Table sweep_table(const SweepSpec& spec, const SweepResults& results) {
 }
 
 int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::ostream& out) {
-  std::optional<SweepPlan> plan;
-  std::optional<std::string> complaint;
-  try {
-    plan = plan_of(arguments);
-  } catch (const ConfigError& error) {
-    complaint = error.what();
-  }
-  // Nobody writes before all have read.
-  complaint = team.agree(complaint);
-  if (complaint) {
-    throw ConfigError(*complaint);
-  }
-  const Request& request = plan->request;
-  if (request.wants_help || request.only_lists) {
-    if (team.rank() == 0 && request.wants_help) {
-      out << "trainyard sweep FILE [options]\n\n" << described_options() << kExample;
-    } else if (team.rank() == 0) {
-      write_output(request.output, list_points(plan->spec), out);
-    }
-    return 0;
-  }
-  const SweepSpec& spec = plan->spec;
-  std::optional<SweepJournal> journal;
-  if (request.output) {
-    journal.emplace(*request.output, team.rank(), plan->fingerprint);
-  }
-  SweepResults results = std::move(plan->finished);
-  results.merge(
-      team.gather(run_points(request, spec, team, results, journal ? &*journal : nullptr)));
-  if (team.rank() != 0) {
-    return 0;
-  }
-  const Table table = sweep_table(spec, results);
-  if (request.report) {
-    write_html(*request.report, sweep_html(spec, table, first_cluster(spec)));
-  }
-  write_output(request.output, render(table, request.format), out);
-  if (request.output) {
-    remove_journals(*request.output);
-  }
-  return warn_of_failures(results, spec.points(), *plan->log) ? 1 : 0;
+  return run_with(
+      team, [&] { return parse_options(sweep_command(), arguments); }, out);
 }
 
-int run_sweep(std::span<const std::string> arguments, std::ostream& out) {
-  LoneTeam team;
-  return run_sweep_in(team, arguments, out);
+Command sweep_command() {
+  return {.name = "sweep",
+          .form = "sweep FILE",
+          .summary = "a command over lists and ranges of its options, one row a point",
+          .usage = "sweep FILE [options]",
+          .arguments = {{.name = "file", .traits = kInput}},
+          .options =
+              joined({Options{{"threads", "N",
+                               "points at the same time (default: as many as the machine has)"},
+                              {"resume", "", "go on with what FILE.partial of --output has"},
+                              {"list", "", "print the command of every point, and run none"},
+                              {"format", "FORMAT", "csv (the default), json or table", kResult},
+                              {"output", "FILE",
+                               "write there, whole or not at all, instead of to standard output; "
+                               "points that are finished are kept in FILE.partial until then",
+                               kResult}},
+                      report_options(),
+                      Options{{"log-level", "LEVEL",
+                               "of all points: warn (the default), off, info or debug"}}}),
+          .example = kExample,
+          .run = run_alone};
 }
 
 }  // namespace trainyard

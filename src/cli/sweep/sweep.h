@@ -18,6 +18,5 @@ namespace trainyard {
 
 // In a team each process does every n-th point, and rank 0 writes.
 int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::ostream& out);
-int run_sweep(std::span<const std::string> arguments, std::ostream& out);
 
 }  // namespace trainyard

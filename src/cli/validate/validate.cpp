@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/validate/validate.h"
+#include "cli/common/commands.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -34,8 +34,6 @@
 
 namespace trainyard {
 namespace {
-
-namespace options = boost::program_options;
 
 constexpr std::string_view kExample = R"(
 A case is a YAML file that names a measured table, a cluster and how NCCL was run
@@ -298,43 +296,7 @@ int run_training(const OptionReader& reader, const Request& request,
   return report.exceeded.empty() ? 0 : 1;
 }
 
-}  // namespace
-
-options::options_description validate_options() {
-  options::options_description described("Options");
-  auto add = described.add_options();
-  add("help", "this text");
-  add("cases", text_value("DIR"), "folder of cases (default: validation/cases/nccl)");
-  add("only", options::value<std::vector<std::string>>()->value_name("TEXT")->composing(),
-      "only cases of the class TEXT or with TEXT in their names; may be repeated");
-  add("budgets", text_value("FILE"),
-      "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)");
-  add("refit",
-      "fit the constants of the model to all cases, and show them and the errors with them");
-  add("leave-one-out", "predict each system also with constants fitted to all others (minutes)");
-  add("ledger", text_value("FILE"),
-      "write every row with its times, measured and predicted, as CSV; with --leave-one-out");
-  add("record-intervals",
-      "write the intervals that follow to configs/nccl/intervals.yaml; with --leave-one-out");
-  add("out-of-source",
-      "predict training steps with constants fitted on the other half of the sources (minutes)");
-  add("method", text_value("NAME"),
-      "of training steps: closed-forms (the default), or graph (minutes)");
-  add("record-budgets", "lower the budgets to what is seen, where that is less");
-  add("threads", text_value("N"), "cases at once (default: all cores); never changes a result");
-  add_output_options(described);
-  add_log_option(described);
-  return described;
-}
-
-int run_validate(std::span<const std::string> arguments, std::ostream& out) {
-  const options::options_description described = validate_options();
-  const options::variables_map values = parse_options("validate", arguments, described, {});
-  const OptionReader reader("validate", values);
-  if (reader.given("help")) {
-    out << "trainyard validate [options]\n\n" << described << kExample;
-    return 0;
-  }
+int run_validate(const OptionReader& reader, std::ostream& out) {
   const Request request = read_request(reader);
   spdlog::logger log = make_logger(reader);
   const std::vector<std::filesystem::path> files = validation_case_files(request.cases);
@@ -366,6 +328,46 @@ int run_validate(std::span<const std::string> arguments, std::ostream& out) {
     log.warn("budget exceeded: {}", line);
   }
   return report.exceeded.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Command validate_command() {
+  return {
+      .name = "validate",
+      .form = "validate",
+      .summary = "how far predictions are from measured tables",
+      .usage = "validate [options]",
+      .options = joined(
+          {Options{{"cases", "DIR", "folder of cases (default: validation/cases/nccl)", kInput},
+                   {"only", "TEXT",
+                    "only cases of the class TEXT or with TEXT in their names; may be repeated",
+                    kRepeated},
+                   {"budgets", "FILE",
+                    "errors not to exceed (default: DIR-budgets.yaml beside DIR, if it is there)",
+                    kInput},
+                   {"refit", "",
+                    "fit the constants of the model to all cases, and show them and the errors "
+                    "with them"},
+                   {"leave-one-out", "",
+                    "predict each system also with constants fitted to all others (minutes)"},
+                   {"ledger", "FILE",
+                    "write every row with its times, measured and predicted, as CSV; with "
+                    "--leave-one-out",
+                    kResult},
+                   {"record-intervals", "",
+                    "write the intervals that follow to configs/nccl/intervals.yaml; with "
+                    "--leave-one-out"},
+                   {"out-of-source", "",
+                    "predict training steps with constants fitted on the other half of the sources "
+                    "(minutes)"},
+                   {"method", "NAME",
+                    "of training steps: closed-forms (the default), or graph (minutes)"},
+                   {"record-budgets", "", "lower the budgets to what is seen, where that is less"},
+                   {"threads", "N", "cases at once (default: all cores); never changes a result"}},
+           output_options(), log_options()}),
+      .example = kExample,
+      .run = run_validate};
 }
 
 }  // namespace trainyard

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -26,7 +26,7 @@ std::string run(const std::string& operation, const std::vector<std::string>& mo
   std::vector<std::string> arguments{operation, "--runtime", "nccl", "--cluster", "dgx-h100"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::ostringstream out;
-  const int status = run_collective_command(arguments, out);  // Its errors pass through.
+  const int status = run_command(collective_command(), arguments, out);  // Its errors pass through.
   REQUIRE(status == 0);
   return out.str();
 }
@@ -141,7 +141,7 @@ TEST_CASE("clusters that NCCL's model cannot take are refused in one line", "[nc
     std::ostringstream out;
     const std::vector<std::string> arguments{"all_reduce", "--runtime", "nccl", "--cluster",
                                              cluster};
-    REQUIRE_THROWS_AS(run_collective_command(arguments, out), ConfigError);
+    REQUIRE_THROWS_AS(run_command(collective_command(), arguments, out), ConfigError);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -14,8 +15,7 @@ namespace {
 using namespace literals;
 
 CollectiveRequest request_of(const std::vector<std::string>& arguments) {
-  const auto values = parse_options("collective", arguments, collective_options(), {"operation"});
-  return read_collective_request(OptionReader("collective", values));
+  return read_collective_request(parse_options(collective_command(), arguments));
 }
 
 CollectiveRequest with(const std::string& operation, std::vector<std::string> more) {

@@ -2,7 +2,7 @@
 // The command from arguments to output, in this process.
 #include "support/catch.h"
 
-#include "cli/collective/collective.h"
+#include "cli/common/commands.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 std::string run(std::vector<std::string> arguments) {
   std::ostringstream out;
-  const int status = run_collective_command(arguments, out);
+  const int status = run_command(collective_command(), arguments, out);
   REQUIRE(status == 0);
   return out.str();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/calibrate.h"
+#include "cli/common/commands.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective.h"
-#include "cli/step/step.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -25,14 +23,14 @@ const std::string kLogs = source_dir().string() + "/tests/golden/calibrate/";
 std::string run_calibration(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--log-level", "off"});
   std::ostringstream out;
-  REQUIRE(run_calibrate(arguments, out) == 0);
+  REQUIRE(run_command(calibrate_command(), arguments, out) == 0);
   return out.str();
 }
 
 std::string calibration_mistake(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_calibrate(arguments, out);
+    (void)run_command(calibrate_command(), arguments, out);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -103,7 +101,7 @@ TEST_CASE("calibrate fits rates of kernels to a measurement set, which step take
                                        "--log-level", "off"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::ostringstream out;
-    REQUIRE(run_step(arguments, out) == 0);
+    REQUIRE(run_command(step_command(), arguments, out) == 0);
     return nlohmann::json::parse(out.str())["step_time_ps"].get<double>();
   };
   REQUIRE(step_time({"--gpu-rates", rates}) < step_time({}));
@@ -121,11 +119,11 @@ TEST_CASE("calibrate writes a profile that collective takes, and says what is be
                        "-o", profile, "--format", "json"}));
   REQUIRE(json["tables"].size() == 2);
   std::ostringstream out;
-  REQUIRE(run_collective_command(
-              std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--nodes", "1",
-                                       "--runtime", "nccl", "-b", "512K", "-e", "8G", "--profile",
-                                       profile, "--log-level", "off"},
-              out) == 0);
+  REQUIRE(run_command(collective_command(),
+                      std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--nodes",
+                                               "1", "--runtime", "nccl", "-b", "512K", "-e", "8G",
+                                               "--profile", profile, "--log-level", "off"},
+                      out) == 0);
   const std::string text = out.str();
   REQUIRE(text.find("hosts in " + profile) != std::string::npos);
   REQUIRE(text.find("beyond what the profile was fitted to (rows of all_reduce from 1KiB to "

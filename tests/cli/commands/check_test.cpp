@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/check.h"
+#include "cli/common/commands.h"
 
 #include <algorithm>
 #include <sstream>
@@ -22,7 +22,7 @@ struct Result {
 
 Result check(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  const int status = run_check(arguments, out);
+  const int status = run_command(check_command(), arguments, out);
   return {.status = status, .text = out.str()};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/cost.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -20,7 +20,7 @@ std::string cost_of(const std::vector<std::string>& more) {
       "--cluster", (kConfigsFolder / "clusters/dgx-h100.yaml").string(), "--nodes", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::ostringstream out;
-  REQUIRE(run_cost(arguments, out) == 0);
+  REQUIRE(run_command(cost_command(), arguments, out) == 0);
   return out.str();
 }
 

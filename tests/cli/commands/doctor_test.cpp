@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/doctor.h"
+#include "cli/common/commands.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -27,7 +26,7 @@ std::string simulated_log(const std::string& cluster, const std::vector<std::str
                                      "-b",         "1K",        "-e",   "256M"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::ostringstream out;
-  REQUIRE(run_collective_command(arguments, out) == 0);
+  REQUIRE(run_command(collective_command(), arguments, out) == 0);
   return out.str();
 }
 
@@ -39,7 +38,7 @@ struct Answer {
 Answer doctor(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    const int status = run_doctor(arguments, out);
+    const int status = run_command(doctor_command(), arguments, out);
     return {.status = status, .text = out.str()};
   } catch (const ConfigError& error) {
     return {.status = 2, .text = error.what()};

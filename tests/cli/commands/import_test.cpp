@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/import.h"
+#include "cli/common/commands.h"
 
 #include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "cli/commands/topology.h"
 #include "sim/config_error.h"
 #include "support/program.h"
 
@@ -17,14 +16,14 @@ namespace {
 
 std::string run(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  REQUIRE(run_import(arguments, out) == 0);
+  REQUIRE(run_command(import_command(), arguments, out) == 0);
   return out.str();
 }
 
 std::string error_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_import(arguments, out);
+    (void)run_command(import_command(), arguments, out);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -33,7 +32,8 @@ std::string error_of(const std::vector<std::string>& arguments) {
 
 std::string exported(const std::string& cluster, const std::string& form) {
   std::ostringstream out;
-  REQUIRE(run_topology(std::vector<std::string>{"--cluster", cluster, form}, out) == 0);
+  REQUIRE(run_command(topology_command(), std::vector<std::string>{"--cluster", cluster, form},
+                      out) == 0);
   return out.str();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/program.h"
@@ -32,7 +33,7 @@ class SmallJobs {
       arguments.insert(arguments.end(), {"--job", file_.string() + "@" + each});
     }
     std::ostringstream out;
-    REQUIRE(run_jobs(arguments, out) == 0);
+    REQUIRE(run_command(jobs_command(), arguments, out) == 0);
     return out.str();
   }
 
@@ -61,7 +62,7 @@ std::string refusal(std::vector<std::string> arguments) {
                    {"--cluster", (kConfigsFolder / "clusters/dgx-h100.yaml").string()});
   std::ostringstream out;
   try {
-    (void)run_jobs(arguments, out);
+    (void)run_command(jobs_command(), arguments, out);
   } catch (const ConfigError& error) {
     return error.what();
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -14,8 +15,7 @@ namespace {
 using Catch::Matchers::Equals;
 
 PlanRequest read(const std::vector<std::string>& arguments) {
-  const auto values = parse_options("plan", arguments, plan_options(), {"operation"});
-  return read_plan_request(OptionReader("plan", values));
+  return read_plan_request(parse_options(plan_command(), arguments));
 }
 
 void require_refused(const std::vector<std::string>& arguments, const std::string& message) {

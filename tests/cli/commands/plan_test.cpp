@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/plan.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -36,14 +36,14 @@ const std::string kSocketServer = R"(<system version="1">
 
 std::string run(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  REQUIRE(run_plan(arguments, out) == 0);
+  REQUIRE(run_command(plan_command(), arguments, out) == 0);
   return out.str();
 }
 
 std::string error(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_plan(arguments, out);
+    (void)run_command(plan_command(), arguments, out);
   } catch (const ConfigError& error) {
     return error.what();
   }

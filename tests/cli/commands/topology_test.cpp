@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/topology.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -18,7 +18,7 @@ const std::string kClusters = source_dir().string() + "/configs/clusters/";
 
 std::string run(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  REQUIRE(run_topology(arguments, out) == 0);
+  REQUIRE(run_command(topology_command(), arguments, out) == 0);
   return out.str();
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("mistakes on the command line of topology are one line") {
   const auto error = [](const std::vector<std::string>& arguments) {
     std::ostringstream out;
     try {
-      (void)run_topology(arguments, out);
+      (void)run_command(topology_command(), arguments, out);
     } catch (const ConfigError& caught) {
       return std::string(caught.what());
     }

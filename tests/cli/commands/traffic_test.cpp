@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/traffic.h"
+#include "cli/common/commands.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -22,14 +22,14 @@ const std::string kHosts = kConfigs + "clusters/fat-tree-k8-100g.yaml";
 std::string run(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kHosts});
   std::ostringstream out;
-  REQUIRE(run_traffic_command(arguments, out) == 0);
+  REQUIRE(run_command(traffic_command(), arguments, out) == 0);
   return out.str();
 }
 
 std::string error(std::vector<std::string> arguments) {
   std::ostringstream out;
   try {
-    (void)run_traffic_command(arguments, out);
+    (void)run_command(traffic_command(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }
@@ -180,7 +180,8 @@ TEST_CASE("credits are InfiniBand's, with its headers", "[traffic]") {
 
 TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") {
   std::ostringstream out;
-  REQUIRE(run_traffic_command(
+  REQUIRE(run_command(
+              traffic_command(),
               std::vector<std::string>{
                   "permutation", "--cluster", kConfigs + "clusters/rtx2080ti-ib.yaml",
                   "--set-traffic", "groups.0.endpoints=gpus", "--set-traffic", "groups.0.size=2 MB",
@@ -196,9 +197,10 @@ TEST_CASE("a fabric with more virtual channels than packets have is noted", "[tr
       "Ideal-100G, nics: 1, cpu: EPYC-Milan, pcie_switches: 1}\nfabric: {template: torus, shape: "
       "[4], switch: Ideal-64x100G, cable: 180 m, routing: ecmp}\n");
   std::ostringstream out;
-  REQUIRE(run_traffic_command(std::vector<std::string>{"permutation", "--cluster", cluster.string(),
-                                                       "--fidelity", "packet"},
-                              out) == 0);
+  REQUIRE(run_command(traffic_command(),
+                      std::vector<std::string>{"permutation", "--cluster", cluster.string(),
+                                               "--fidelity", "packet"},
+                      out) == 0);
   REQUIRE(out.str().find("# Note: packets: the 2 virtual channels of the fabric did not") !=
           std::string::npos);
 }
@@ -226,7 +228,7 @@ TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
 
 TEST_CASE("the help of traffic has an example", "[traffic]") {
   std::ostringstream out;
-  REQUIRE(run_traffic_command(std::vector<std::string>{"--help"}, out) == 0);
+  REQUIRE(run_command(traffic_command(), std::vector<std::string>{"--help"}, out) == 0);
   REQUIRE(out.str().find("trainyard traffic permutation --cluster fat-tree-k8-100g") !=
           std::string::npos);
 }

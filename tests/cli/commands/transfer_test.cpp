@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/commands/transfer.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -20,7 +20,7 @@ const std::string kRtx4090 = source_dir().string() + "/configs/clusters/rtx4090-
 std::string run(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kRtx4090});
   std::ostringstream out;
-  REQUIRE(run_transfer(arguments, out) == 0);
+  REQUIRE(run_command(transfer_command(), arguments, out) == 0);
   return out.str();
 }
 
@@ -33,7 +33,7 @@ std::string error(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kRtx4090});
   std::ostringstream out;
   try {
-    (void)run_transfer(arguments, out);
+    (void)run_command(transfer_command(), arguments, out);
   } catch (const ConfigError& error) {
     return error.what();
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/program.h"
@@ -29,8 +29,7 @@ std::string price_complaint(const ScratchFolder& folder, const std::string& text
 
 TEST_CASE("costs are asked for by either option", "[cost-options]") {
   const auto asked = [](const std::vector<std::string>& arguments) {
-    const auto values = parse_options("step", arguments, step_options(), {});
-    return read_cost_options(OptionReader("step", values));
+    return read_cost_options(parse_options(step_command(), arguments));
   };
   REQUIRE_FALSE(asked({}).has_value());
   REQUIRE_FALSE(asked({"--costs"})->prices.has_value());

@@ -12,10 +12,8 @@ namespace trainyard {
 namespace {
 
 spdlog::level::level_enum level_of(const std::vector<std::string>& arguments) {
-  boost::program_options::options_description described("Options");
-  add_log_option(described);
-  const auto values = parse_options("test", arguments, described, {});
-  return make_logger(OptionReader("test", values)).level();
+  const Command command{.name = "test", .options = log_options()};
+  return make_logger(parse_options(command, arguments)).level();
 }
 
 }  // namespace

@@ -16,10 +16,8 @@ using Catch::Matchers::Equals;
 
 NcclOptions read(const std::vector<std::string>& arguments,
                  const std::vector<std::string>& more = {}) {
-  boost::program_options::options_description described;
-  add_nccl_options(described);
-  const auto values = parse_options("test", arguments, described, {});
-  return read_nccl_options(OptionReader("test", values), "--topo FILE", more);
+  const Command command{.name = "test", .options = nccl_options()};
+  return read_nccl_options(parse_options(command, arguments), "--topo FILE", more);
 }
 
 }  // namespace

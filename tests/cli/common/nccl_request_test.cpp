@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/collective/collective_request.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -16,8 +17,7 @@ using Catch::Matchers::Equals;
 
 CollectiveRequest read_any(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", "c"});
-  const auto values = parse_options("collective", arguments, collective_options(), {"operation"});
-  return read_collective_request(OptionReader("collective", values));
+  return read_collective_request(parse_options(collective_command(), arguments));
 }
 
 NcclRequest read(std::vector<std::string> arguments) {

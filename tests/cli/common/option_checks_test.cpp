@@ -13,17 +13,14 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
-
 // The message of what `use` does with a reader of `arguments`.
 template <typename Use>
 std::string error(const std::vector<std::string>& arguments, Use use) {
-  options::options_description described("Options");
-  add_cluster_options(described);
-  add_output_options(described);
   try {
-    const options::variables_map values = parse_options("test", arguments, described, {"file"});
-    use(OptionReader("test", values));
+    use(parse_options({.name = "test",
+                       .arguments = {{.name = "file", .traits = {.role = Role::Input}}},
+                       .options = joined({cluster_options(), output_options()})},
+                      arguments));
   } catch (const ConfigError& caught) {
     return caught.what();
   }

@@ -14,24 +14,22 @@
 namespace trainyard {
 namespace {
 
-namespace options = boost::program_options;
 using namespace literals;
 
-options::variables_map parse(const std::vector<std::string>& arguments) {
-  options::options_description described("Options");
-  add_cluster_options(described);
-  add_output_options(described);
-  described.add_options()("size,b", options::value<std::string>(), "");
-  described.add_options()("kind", options::value<std::string>(), "");
-  return parse_options("test", arguments, described, {"what"});
+OptionReader parse(const std::vector<std::string>& arguments) {
+  return parse_options(
+      {.name = "test",
+       .arguments = {{.name = "what"}},
+       .options = joined({cluster_options(), output_options(),
+                          Options{{"size", "SIZE", "", {.letter = 'b'}}, {"kind", "KIND"}}})},
+      arguments);
 }
 
 // The message of what `use` does with a reader of `arguments`.
 template <typename Use>
 std::string error(const std::vector<std::string>& arguments, Use use) {
   try {
-    const options::variables_map values = parse(arguments);
-    use(OptionReader("test", values));
+    use(parse(arguments));
   } catch (const ConfigError& caught) {
     return caught.what();
   }
@@ -50,8 +48,7 @@ std::string nodes_error(const std::string& nodes) {
 }  // namespace
 
 TEST_CASE("options are read in any order, and absent ones are nothing") {
-  const auto values = parse({"--set", "a=1", "here", "-b8K", "--set=b=2", "--nodes=3"});
-  const OptionReader reader("test", values);
+  const OptionReader reader = parse({"--set", "a=1", "here", "-b8K", "--set=b=2", "--nodes=3"});
   REQUIRE(reader.text("what") == "here");
   REQUIRE(reader.message_size("size") == 8_KiB);
   const ClusterOverrides overrides = cluster_overrides(reader);

@@ -3,6 +3,7 @@
 
 #include "cli/common/packet_options.h"
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/fabrics.h"
 #include "support/paths.h"
@@ -10,12 +11,9 @@
 namespace trainyard {
 namespace {
 
-PacketRequest read(const std::vector<std::string>& arguments,
-                   Fidelity fidelity = Fidelity::Packet) {
-  boost::program_options::options_description described("Options");
-  add_packet_options(described);
-  const auto values = parse_options("traffic", arguments, described, {});
-  return read_packet_options(OptionReader("traffic", values), fidelity);
+PacketRequest read(std::vector<std::string> arguments, const std::string& fidelity = "packet") {
+  arguments.insert(arguments.end(), {"--fidelity", fidelity});
+  return read_packet_options(parse_options(traffic_command(), arguments));
 }
 
 }  // namespace
@@ -145,39 +143,39 @@ TEST_CASE("cables that fail are found by their nodes", "[cli]") {
 
 TEST_CASE("options of packets are refused where there are none, and where they say nothing",
           "[cli]") {
-  const auto require_refused = [](const std::vector<std::string>& arguments, Fidelity fidelity,
-                                  const std::string& message) {
+  const auto require_refused = [](const std::vector<std::string>& arguments,
+                                  const std::string& fidelity, const std::string& message) {
     REQUIRE_THROWS_MATCHES(read(arguments, fidelity), ConfigError,
                            Catch::Matchers::Message(message));
   };
-  require_refused({"--pfc", "on"}, Fidelity::Flow,
+  require_refused({"--pfc", "on"}, "flow",
                   "--pfc: expected --fidelity packet beside it, found flow");
-  require_refused({"--samples", "s.csv"}, Fidelity::Packet,
+  require_refused({"--samples", "s.csv"}, "packet",
                   "--samples: expected --sample-every TIME beside it, found none");
-  require_refused({"--sample-every", "1us"}, Fidelity::Packet,
+  require_refused({"--sample-every", "1us"}, "packet",
                   "--sample-every: expected --samples FILE beside it, found none");
   for (const std::string every : {"0us", "10", "often"}) {
     require_refused(
-        {"--samples", "s.csv", "--sample-every", every}, Fidelity::Packet,
+        {"--samples", "s.csv", "--sample-every", every}, "packet",
         "--sample-every: expected a time above zero, such as 10us, found \"" + every + "\"");
   }
-  require_refused({"--counters", "c.csv"}, Fidelity::Analytical,
+  require_refused({"--counters", "c.csv"}, "analytical",
                   "--counters: expected --fidelity packet beside it, found analytical");
   require_refused(
-      {"--credits", "0"}, Fidelity::Packet,
+      {"--credits", "0"}, "packet",
       "--credits: expected a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB, found \"0\"");
   require_refused(
-      {"--credits", "64K", "--control", "dcqcn-nic"}, Fidelity::Packet,
+      {"--credits", "64K", "--control", "dcqcn-nic"}, "packet",
       "--control: expected --ecn NAME beside it and --credits, without which nothing is "
       "marked for dcqcn-nic, found none");
-  require_refused({"--mtu", "1500"}, Fidelity::Packet,
+  require_refused({"--mtu", "1500"}, "packet",
                   "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
   require_refused(
-      {"--control", "dcqn-nic"}, Fidelity::Packet,
+      {"--control", "dcqn-nic"}, "packet",
       "--control: expected a file, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "
       "dctcp, hpcc, none, receiver-credit, swift or timely, found \"dcqn-nic\"; did you "
       "mean \"dcqcn-nic\"?");
-  require_refused({"--control", "swift", "--ecn", "hpcc"}, Fidelity::Packet,
+  require_refused({"--control", "swift", "--ecn", "hpcc"}, "packet",
                   "--ecn: expected a control that looks at marks beside it, found swift");
 }
 

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/collective/collective.h"
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -25,16 +24,17 @@ class ResultFolder {
                                        "--output",   file(name)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::ostringstream out;
-    REQUIRE(run_step(arguments, out) == 0);
+    REQUIRE(run_command(step_command(), arguments, out) == 0);
     return file(name);
   }
   std::string collective(const std::string& name, const std::string& least) {
     std::ostringstream out;
-    REQUIRE(run_collective_command(
-                std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--nodes", "2",
-                                         "--algo", "ring,tree", "-b", least, "-e", "8M", "-f", "4",
-                                         "--format", "json", "--output", file(name)},
-                out) == 0);
+    REQUIRE(
+        run_command(collective_command(),
+                    std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--nodes", "2",
+                                             "--algo", "ring,tree", "-b", least, "-e", "8M", "-f",
+                                             "4", "--format", "json", "--output", file(name)},
+                    out) == 0);
     return file(name);
   }
   std::string text(const std::string& name, const std::string& content) {

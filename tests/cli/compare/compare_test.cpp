@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/compare/compare.h"
+#include "cli/common/commands.h"
 
 #include <sstream>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 std::string refusal_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_compare(arguments, out);
+    (void)run_command(compare_command(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }
@@ -34,7 +34,7 @@ TEST_CASE("compare wants two of a kind", "[compare-command]") {
   REQUIRE(refusal_of({"a.json", "b.json", "--steps", "2"}) ==
           "--steps: expected --against FILE beside it, found none");
   std::ostringstream out;
-  REQUIRE(run_compare(std::vector<std::string>{"--help"}, out) == 0);
+  REQUIRE(run_command(compare_command(), std::vector<std::string>{"--help"}, out) == 0);
 }
 
 }  // namespace trainyard

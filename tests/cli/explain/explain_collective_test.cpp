@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/explain/explain_collective.h"
+#include "cli/explain/explain.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 std::string output_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  REQUIRE(explain_collective(arguments, out) == 0);
+  REQUIRE(run_command(explain_collective(), arguments, out) == 0);
   return out.str();
 }
 
@@ -36,7 +36,7 @@ std::map<std::string, double> elasticities(const nlohmann::json& time) {
 std::string refusal_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)explain_collective(arguments, out);
+    (void)run_command(explain_collective(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/explain/explain_step.h"
+#include "cli/explain/explain.h"
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ namespace {
 nlohmann::json explained(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--format", "json"});
   std::ostringstream out;
-  REQUIRE(explain_step(arguments, out) == 0);
+  REQUIRE(run_command(explain_step(), arguments, out) == 0);
   return nlohmann::json::parse(out.str());
 }
 
@@ -32,7 +32,7 @@ std::map<std::string, double> elasticities(const nlohmann::json& json) {
 std::string refusal_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)explain_step(arguments, out);
+    (void)run_command(explain_step(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/explain/explain.h"
-
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -15,7 +14,7 @@ namespace {
 std::string refusal_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_explain(arguments, out);
+    (void)run_command(explain_command(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }
@@ -26,7 +25,7 @@ std::string refusal_of(const std::vector<std::string>& arguments) {
 
 TEST_CASE("explain says what it can explain", "[explain-command]") {
   std::ostringstream out;
-  REQUIRE(run_explain(std::vector<std::string>{"--help"}, out) == 0);
+  REQUIRE(run_command(explain_command(), std::vector<std::string>{"--help"}, out) == 0);
   REQUIRE(out.str().find("trainyard explain collective OP") != std::string::npos);
   REQUIRE(refusal_of({}) ==
           "explain: expected step or collective, found none; see trainyard explain --help");

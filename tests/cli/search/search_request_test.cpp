@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 
@@ -14,8 +15,7 @@ namespace {
 
 SearchRequest search_request(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", "dgx-h100", "--workload", "llama-3-8b"});
-  const auto values = parse_options("search", arguments, search_options(), {});
-  return read_search_request(OptionReader("search", values));
+  return read_search_request(parse_options(search_command(), arguments));
 }
 
 void require_refused(const std::vector<std::string>& arguments, const std::string& message) {

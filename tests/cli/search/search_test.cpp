@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/search/search.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "cli/step/step.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/program.h"
@@ -32,14 +31,14 @@ std::vector<std::string> small_search(std::vector<std::string> more) {
 
 std::string searched(const std::vector<std::string>& more) {
   std::ostringstream out;
-  REQUIRE(run_search(small_search(more), out) == 0);
+  REQUIRE(run_command(search_command(), small_search(more), out) == 0);
   return out.str();
 }
 
 std::string refusal(const std::vector<std::string>& more) {
   std::ostringstream out;
   try {
-    (void)run_search(small_search(more), out);
+    (void)run_command(search_command(), small_search(more), out);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -60,7 +59,7 @@ double step_seconds(const std::string& file, const std::vector<std::string>& mor
       "--format",   "json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::ostringstream out;
-  REQUIRE(run_step(arguments, out) == 0);
+  REQUIRE(run_command(step_command(), arguments, out) == 0);
   return nlohmann::json::parse(out.str())["step_time_s"];
 }
 
@@ -104,7 +103,7 @@ TEST_CASE("on an oversubscribed fabric the best plan is a workload that takes as
       "--format",    "json"};
   arguments.insert(arguments.end(), fabric.begin(), fabric.end());
   std::ostringstream out;
-  REQUIRE(run_search(arguments, out) == 0);
+  REQUIRE(run_command(search_command(), arguments, out) == 0);
   const auto found = nlohmann::json::parse(out.str());
   std::vector<std::string> step{
       "--cluster",  (kConfigsFolder / "clusters/hgx-h100-clos.yaml").string(),
@@ -113,7 +112,7 @@ TEST_CASE("on an oversubscribed fabric the best plan is a workload that takes as
       "--format",   "json"};
   step.insert(step.end(), fabric.begin(), fabric.end());
   std::ostringstream timed;
-  REQUIRE(run_step(step, timed) == 0);
+  REQUIRE(run_command(step_command(), step, timed) == 0);
   REQUIRE(nlohmann::json::parse(timed.str())["step_time_s"] == found["plans"][0]["step_time_s"]);
 }
 

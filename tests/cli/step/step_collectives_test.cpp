@@ -12,10 +12,8 @@ namespace trainyard {
 namespace {
 
 StepCollectives collectives(const std::vector<std::string>& arguments) {
-  boost::program_options::options_description all("Options");
-  add_step_collectives_options(all);
-  const auto values = parse_options("step", arguments, all, {});
-  return read_step_collectives(OptionReader("step", values));
+  const Command command{.name = "step", .options = step_collectives_options()};
+  return read_step_collectives(parse_options(command, arguments));
 }
 
 }  // namespace

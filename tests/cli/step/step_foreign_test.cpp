@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -24,7 +24,7 @@ std::string foreign_output(const std::string& workload, std::vector<std::string>
   arguments.insert(arguments.end(), {"--cluster", kFolder + "clusters/dgx-h100.yaml", "--nodes",
                                      "1", "--workload", workload});
   std::ostringstream out;
-  const int status = run_step(arguments, out);
+  const int status = run_command(step_command(), arguments, out);
   REQUIRE(status == 0);
   return out.str();
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "cli/common/log.h"
-#include "cli/step/step.h"
 #include "report/steps/step_report.h"
 
 namespace trainyard {
@@ -16,8 +16,7 @@ namespace {
 HtmlReport html_of(const std::string& method) {
   const std::vector<std::string> arguments{"--cluster",  "dgx-h100",   "--nodes",  "4",
                                            "--workload", "llama-3-8b", "--method", method};
-  const auto values = parse_options("step", arguments, step_options(), {});
-  const OptionReader reader("step", values);
+  const OptionReader reader = parse_options(step_command(), arguments);
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);
   const StepInputs inputs = load_step_inputs(request, log);

@@ -14,10 +14,8 @@ struct NoiseRequest {
 };
 
 NoiseRequest read(const std::vector<std::string>& arguments) {
-  boost::program_options::options_description described("Options");
-  add_noise_options(described);
-  const auto values = parse_options("step", arguments, described, {});
-  const OptionReader reader("step", values);
+  const Command command{.name = "step", .options = noise_options()};
+  const OptionReader reader = parse_options(command, arguments);
   return {.slow = read_slow_rank(reader), .jitter = read_jitter(reader)};
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -27,14 +27,14 @@ std::vector<std::string> with_files(std::vector<std::string> arguments) {
 
 std::string output_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  REQUIRE(run_step(with_files(arguments), out) == 0);
+  REQUIRE(run_command(step_command(), with_files(arguments), out) == 0);
   return out.str();
 }
 
 std::string error_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_step(with_files(arguments), out);
+    (void)run_command(step_command(), with_files(arguments), out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }

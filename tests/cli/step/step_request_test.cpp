@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
-#include "cli/step/step.h"
 
 namespace trainyard {
 
@@ -18,8 +18,7 @@ TEST_CASE("a step's inputs give the same step again, and another with another ma
   const std::vector<std::string> arguments{
       "--cluster",    "dgx-h100", "--nodes",       "8",     "--workload",
       "mixtral-8x7b", "--set",    "batch.micro=1", "--set", "fabric.cable=20 m"};
-  const auto values = parse_options("step", arguments, step_options(), {});
-  const OptionReader reader("step", values);
+  const OptionReader reader = parse_options(step_command(), arguments);
   const StepRequest request = read_step_request(reader);
   REQUIRE(request.workload_settings == std::vector<std::string>{"batch.micro=1"});
   REQUIRE(request.overrides.settings == std::vector<std::string>{"fabric.cable=20 m"});

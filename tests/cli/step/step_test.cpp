@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/step/step.h"
+#include "cli/common/commands.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/calibrate.h"
 #include "parallelism/memory/step_memory.h"
 #include "sim/config_error.h"
 #include "support/paths.h"
@@ -31,7 +30,7 @@ std::vector<std::string> with_files(std::vector<std::string> arguments) {
 
 std::string output_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
-  REQUIRE(run_step(arguments, out) == 0);
+  REQUIRE(run_command(step_command(), arguments, out) == 0);
   return out.str();
 }
 
@@ -43,7 +42,7 @@ nlohmann::json json_of(std::vector<std::string> arguments) {
 std::string error_of(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
-    (void)run_step(arguments, out);
+    (void)run_command(step_command(), arguments, out);
   } catch (const ConfigError& problem) {
     return problem.what();
   }
@@ -165,10 +164,11 @@ TEST_CASE("a step takes the profile that it is given, and says what that does no
       std::filesystem::temp_directory_path() / "trainyard_step_profile_test.yaml";
   const std::string logs = source_dir().string() + "/tests/golden/calibrate/";
   std::ostringstream out;
-  REQUIRE(run_calibrate(std::vector<std::string>{logs + "all_reduce.log", "--cluster",
-                                                 kConfigs + "clusters/dgx-h100.yaml", "--log-level",
-                                                 "off", "-o", file.string()},
-                        out) == 0);
+  REQUIRE(run_command(calibrate_command(),
+                      std::vector<std::string>{logs + "all_reduce.log", "--cluster",
+                                               kConfigs + "clusters/dgx-h100.yaml", "--log-level",
+                                               "off", "-o", file.string()},
+                      out) == 0);
   const auto json = json_of({"--profile", file.string()});
   REQUIRE(json["step_time_ps"] != json_of({})["step_time_ps"]);
   const std::string notes = json["notes"].dump();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "report/formats/csv.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
@@ -45,7 +46,7 @@ class SweepFolder {
 
 int run(const std::vector<std::string>& arguments, std::string& text) {
   std::ostringstream out;
-  const int status = run_sweep(arguments, out);
+  const int status = run_command(sweep_command(), arguments, out);
   text = out.str();
   return status;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "cli/validate/validate.h"
+#include "cli/common/commands.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -23,7 +23,7 @@ struct Ran {
 Ran run(const CaseFolder& folder, std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cases", folder.cases().string(), "--log-level", "off"});
   std::ostringstream out;
-  const int status = run_validate(arguments, out);
+  const int status = run_command(validate_command(), arguments, out);
   return {.status = status, .output = out.str()};
 }
 
@@ -103,15 +103,6 @@ TEST_CASE("options of validate that cannot be met are refused") {
   REQUIRE_THROWS_WITH(run(folder, {"--ledger", ledger, "--leave-one-out"}),
                       Catch::Matchers::Contains("--ledger: expected tables of two systems"));
   REQUIRE_FALSE(std::filesystem::exists(ledger));
-}
-
-TEST_CASE("the page about the command validate names every option") {
-  const std::string page = read_text_file(source_dir() / "docs/commands/validate.md");
-  const boost::program_options::options_description described = validate_options();
-  for (const auto& option : described.options()) {
-    INFO(option->long_name());
-    REQUIRE(page.find("`--" + option->long_name()) != std::string::npos);
-  }
 }
 
 }  // namespace

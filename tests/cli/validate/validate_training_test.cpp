@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calibration/predict/validation_case.h"
-#include "cli/validate/validate.h"
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
 #include "support/paths.h"
@@ -30,7 +30,7 @@ TrainingValidationRequest request_for(const std::vector<std::string>& only) {
 std::string output_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cases", (kCases / "training").string()});
   std::ostringstream out;
-  REQUIRE(run_validate(arguments, out) == 0);
+  REQUIRE(run_command(validate_command(), arguments, out) == 0);
   return out.str();
 }
 
@@ -135,16 +135,16 @@ TEST_CASE("options for collectives are refused with training cases", "[training]
   const std::string folder = (kCases / "training").string();
   const std::vector<std::string> arguments{"--leave-one-out", "--cases", folder};
   REQUIRE_THROWS_WITH(
-      run_validate(arguments, out),
+      run_command(validate_command(), arguments, out),
       "--leave-one-out: expected cases of collectives, found training steps: --out-of-source");
   const std::vector<std::string> recorded{"--refit", "--record-budgets", "--cases", folder};
-  REQUIRE_THROWS_WITH(run_validate(recorded, out),
+  REQUIRE_THROWS_WITH(run_command(validate_command(), recorded, out),
                       "--record-budgets: expected the constants of the files, found a fit");
   const std::vector<std::string> fitted{"--refit", "--method", "graph", "--cases", folder};
-  REQUIRE_THROWS_WITH(run_validate(fitted, out),
+  REQUIRE_THROWS_WITH(run_command(validate_command(), fitted, out),
                       Catch::Contains("--method: expected closed-forms"));
   const std::vector<std::string> collectives{"--method", "graph"};
-  REQUIRE_THROWS_WITH(run_validate(collectives, out),
+  REQUIRE_THROWS_WITH(run_command(validate_command(), collectives, out),
                       "--method: expected cases of training steps, found collectives");
   REQUIRE_THROWS_AS(validate_training(request_for({"nothing-like-it"}), {}), ConfigError);
 }
