@@ -7,6 +7,7 @@
 #include <array>
 
 #include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/v_shaped_schedules.h"
 #include "parallelism/model/whole_backward_schedules.h"
 #include "parallelism/model/zero_bubble_schedules.h"
 #include "parallelism/model/zero_bubble_v_schedule.h"
@@ -17,8 +18,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::array kSchedules{
-    &kOneForwardOneBackward, &kGPipe,       &kInterleaved, &kZeroBubbleH1,
-    &kZeroBubbleH2,          &kZeroBubbleV, &kDualPipe,
+    &kOneForwardOneBackward, &kGPipe,    &kInterleaved, &kZeroBubbleH1, &kZeroBubbleH2,
+    &kZeroBubbleV,           &kDualPipe, &kVHalf,       &kVMin,
 };
 
 [[noreturn]] void refuse(const PipelineShape& shape, std::string_view error) {

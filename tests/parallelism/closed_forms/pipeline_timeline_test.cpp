@@ -9,6 +9,7 @@
 #include <string>
 
 #include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/v_shaped_schedules.h"
 #include "parallelism/model/whole_backward_schedules.h"
 #include "parallelism/model/zero_bubble_schedules.h"
 #include "parallelism/model/zero_bubble_v_schedule.h"
@@ -216,6 +217,30 @@ TEST_CASE("with equal stages the bubbles are those of the formulas", "[pipeline]
       .forward = units(4), .input_gradient = units(5), .weight_gradient = units(3)};
   REQUIRE(kGPipe.bubble({.ranks = 3}, stage) == units(2 * (4 + 5 + 3)));
   REQUIRE(kZeroBubbleH1.bubble({.ranks = 3}, stage) == units(2 * (4 + 5 - 3)));
+}
+
+// Qi et al., arXiv 2405.15362: with equal passes V-Half has half of the bubble of 1F1B, V-Min two
+// thirds; a bubble of 1F1B is 6 (p - 1) passes of a chunk.
+TEST_CASE("V-Half and V-Min pay with bubbles for their memory", "[pipeline]") {
+  for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 32}) {
+    const auto bubble = [&](const PipelineSchedule* schedule, std::array<int, 4> passes) {
+      const PipelineShape shape{
+          .schedule = schedule, .ranks = p, .micro_batches = 6 * p, .chunks = 2};
+      const PipelineTimeline timeline = run_pipeline(shape, equal_stages(shape, passes));
+      REQUIRE(timeline.busy(0) ==
+              units(shape.micro_batches * 2 * (passes[0] + passes[1] + passes[2])));
+      return (timeline.makespan() - timeline.busy(0)) / units(1);
+    };
+    INFO("p " << p);
+    const double half = bubble(&kVHalf, {1, 1, 1, 0});
+    const double least = bubble(&kVMin, {1, 1, 1, 0});
+    // The authors' generator, which also moves forwards, needs 3 p - 7, or 3 p - 4 for odd p.
+    REQUIRE(half >= 3 * p - 7);
+    REQUIRE(half <= 3.1 * p);
+    // It needs 4 p - 5 as well, or 4 p - 7 where 3 divides p.
+    REQUIRE(least == 4 * p - 5);
+    REQUIRE(bubble(&kVMin, {10, 11, 7, 2}) > bubble(&kVHalf, {10, 11, 7, 2}));
+  }
 }
 
 TEST_CASE("transfers that keep their ranks busy cost both ends of each", "[pipeline]") {
