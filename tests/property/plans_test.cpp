@@ -261,7 +261,7 @@ TEST_CASE("every kind of plan is the same folded and whole on all engines, with 
           "[plans]") {
   const nccl::Profile profile = nccl::Profile::load(kConfigsFolder / "nccl/profile.yaml");
   std::map<std::string, int> kinds;
-  for (std::uint64_t seed = 0; seed < cases(21); ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(6 * pipeline_schedules().size()); ++seed) {
     PlanDraw draw(seed);
     const DrawnPlan drawn = draw.draw();
     INFO("seed=" << seed << ": " << name_of(drawn));
