@@ -112,17 +112,14 @@ class PlanDraw {
 
   // Each schedule in its turn; of pipelines as few of one rank as can be.
   void draw_pipeline(int left, ParallelPlan& plan) {
-    plan.schedule = kPipelineSchedules[seed_ % kPipelineSchedules.size()];
-    const bool has_two = plan.schedule == PipelineSchedule::Interleaved ||
-                         plan.schedule == PipelineSchedule::ZeroBubbleV ||
-                         plan.schedule == PipelineSchedule::DualPipe;
-    plan.chunks = has_two ? 2 : 1;
-    plan.pipeline = divisor(left, has_two ? 4 : 8);
+    plan.schedule = pipeline_schedules()[seed_ % pipeline_schedules().size()];
+    plan.chunks = plan.schedule->chunks.value_or(2);
+    plan.pipeline = divisor(left, plan.chunks == 2 ? 4 : 8);
     if (plan.pipeline == 1 && left % 2 == 0) {
       plan.pipeline = 2;
     }
-    if (plan.schedule == PipelineSchedule::DualPipe && plan.pipeline % 2 != 0) {
-      plan.schedule = PipelineSchedule::OneForwardOneBackward;
+    if (plan.schedule->layout.directions == 2 && plan.pipeline % 2 != 0) {
+      plan.schedule = &kOneForwardOneBackward;
       plan.chunks = 1;
     }
     plan.data = left / plan.pipeline;
@@ -264,7 +261,7 @@ TEST_CASE("every kind of plan is the same folded and whole on all engines, with 
           "[plans]") {
   const nccl::Profile profile = nccl::Profile::load(kConfigsFolder / "nccl/profile.yaml");
   std::map<std::string, int> kinds;
-  for (std::uint64_t seed = 0; seed < cases(21); ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(6 * pipeline_schedules().size()); ++seed) {
     PlanDraw draw(seed);
     const DrawnPlan drawn = draw.draw();
     INFO("seed=" << seed << ": " << name_of(drawn));

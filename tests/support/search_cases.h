@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -108,9 +109,9 @@ inline SearchCase drawn_search(std::uint64_t seed) {
 inline PlanAxes drawn_axes(const SearchCase& drawn, std::uint64_t seed) {
   RandomStream random(seed, "axes");
   PlanAxes axes = default_axes(drawn.workload, drawn.gpus(), 4);
-  const auto first = random.below(kPipelineSchedules.size());
-  axes.schedules = {kPipelineSchedules[first],
-                    kPipelineSchedules[(first + 2) % kPipelineSchedules.size()]};
+  const std::span<const PipelineSchedule* const> schedules = pipeline_schedules();
+  const auto first = random.below(schedules.size());
+  axes.schedules = {schedules[first], schedules[(first + 2) % schedules.size()]};
   axes.context = {1, 2};
   axes.chunks = {2};
   axes.micro_batch = {1, 2};

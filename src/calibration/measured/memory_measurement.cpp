@@ -30,34 +30,24 @@ int degree(const ConfigNode& node, std::string_view key) {
   return found ? static_cast<int>(found->as_integer(1, kMost)) : 1;
 }
 
-PipelineSchedule schedule_of(const ConfigNode& node) {
-  const auto found = node.optional("schedule");
-  if (!found) {
-    return kPipelineSchedules.front();
-  }
-  std::array<std::string_view, kPipelineSchedules.size()> names;
-  std::transform(kPipelineSchedules.begin(), kPipelineSchedules.end(), names.begin(),
-                 [](PipelineSchedule schedule) { return to_string(schedule); });
-  return kPipelineSchedules.at(found->as_choice(names));
-}
-
 ParallelPlan read_plan(const ConfigNode& node) {
   const auto sequence_parallel = node.optional("sequence_parallel");
   const auto recompute = node.optional("recompute");
-  return {.tensor = degree(node, "tensor"),
-          .has_sequence_parallelism = sequence_parallel && sequence_parallel->as_bool(),
-          .context = degree(node, "context"),
-          .pipeline = degree(node, "pipeline"),
-          .schedule = schedule_of(node),
-          .chunks = degree(node, "chunks"),
-          .data = degree(node, "data"),
-          .expert = degree(node, "expert"),
-          .zero_stage = static_cast<int>(integer_or(node, "zero", 0)),
-          .micro_batch = node.required("micro_batch").as_integer(1, kMost),
-          .global_batch = node.required("global_batch").as_integer(1, kMost),
-          .sequence = node.required("sequence").as_integer(1, kMost),
-          .recompute = recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute))
-                                 : Recompute::None};
+  return {
+      .tensor = degree(node, "tensor"),
+      .has_sequence_parallelism = sequence_parallel && sequence_parallel->as_bool(),
+      .context = degree(node, "context"),
+      .pipeline = degree(node, "pipeline"),
+      .schedule = pipeline_schedules()[node.choice_or_first("schedule", pipeline_schedule_names())],
+      .chunks = degree(node, "chunks"),
+      .data = degree(node, "data"),
+      .expert = degree(node, "expert"),
+      .zero_stage = static_cast<int>(integer_or(node, "zero", 0)),
+      .micro_batch = node.required("micro_batch").as_integer(1, kMost),
+      .global_batch = node.required("global_batch").as_integer(1, kMost),
+      .sequence = node.required("sequence").as_integer(1, kMost),
+      .recompute =
+          recompute ? static_cast<Recompute>(recompute->as_choice(kRecompute)) : Recompute::None};
 }
 
 std::vector<int> read_stage_layers(const ConfigNode& node, const Model& model,

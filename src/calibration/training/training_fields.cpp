@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/training/training_fields.h"
 
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -108,23 +111,17 @@ MachineFields read_machine_fields(const ConfigNode& node) {
   return machine;
 }
 
-// Sources write "1f1b", "1F1B (interleaved where vpp is given)", "ZB-2p".
+// Sources write "1f1b", "1F1B (interleaved where vpp is given)", "ZB-2p": names of the table and
+// others.
 void read_schedule(const ConfigNode& node, PlanFields& plan) {
-  struct Name {
+  struct OtherName {
     std::string_view text;
-    PipelineSchedule schedule;
+    std::string_view name;
   };
-  static constexpr std::array kNames{
-      Name{"gpipe", PipelineSchedule::GPipe},
-      Name{"1f1b", PipelineSchedule::OneForwardOneBackward},
-      Name{"1f1b-i", PipelineSchedule::Interleaved},
-      Name{"interleaved", PipelineSchedule::Interleaved},
-      Name{"zb-1p", PipelineSchedule::ZeroBubbleH1},  // "ZB-1p" of arXiv 2401.10241: H1's memory.
-      Name{"zb-h1", PipelineSchedule::ZeroBubbleH1},
-      Name{"zb-2p", PipelineSchedule::ZeroBubbleH2},
-      Name{"zb-h2", PipelineSchedule::ZeroBubbleH2},
-      Name{"zb-v", PipelineSchedule::ZeroBubbleV},
-      Name{"dualpipe", PipelineSchedule::DualPipe},
+  static constexpr std::array kOtherNames{
+      OtherName{"1f1b-i", "interleaved"},
+      OtherName{"zb-1p", "zb-h1"},  // "ZB-1p" of arXiv 2401.10241: H1's memory.
+      OtherName{"zb-2p", "zb-h2"},
   };
   const auto found = node.optional("schedule");
   if (!found) {
@@ -132,12 +129,16 @@ void read_schedule(const ConfigNode& node, PlanFields& plan) {
   }
   const std::string text = lower_case(found->as_string());
   const std::string word = text.substr(0, text.find(' '));
-  const auto* const name =
-      std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return one.text == word; });
-  if (name == kNames.end()) {
-    found->fail("one of gpipe, 1f1b, 1f1b-i, zb-1p, zb-2p, zb-v, dualpipe", found->found());
+  const auto* const other = std::find_if(kOtherNames.begin(), kOtherNames.end(),
+                                         [&](const OtherName& one) { return one.text == word; });
+  const std::string_view name = other == kOtherNames.end() ? word : other->name;
+  const std::vector<std::string_view> names = pipeline_schedule_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) {
+    found->fail(fmt::format("one of {}, 1f1b-i, zb-1p, zb-2p", fmt::join(names, ", ")),
+                found->found());
   }
-  plan.schedule = name->schedule;
+  plan.schedule = pipeline_schedules()[static_cast<std::size_t>(at - names.begin())];
 }
 
 void read_recompute(const ConfigNode& node, PlanFields& plan) {

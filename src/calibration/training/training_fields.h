@@ -64,7 +64,7 @@ struct PlanFields {
   std::optional<int> context = {};
   std::optional<int> pipeline = {};
   std::optional<int> chunks = {};
-  std::optional<PipelineSchedule> schedule = {};
+  std::optional<const PipelineSchedule*> schedule = {};
   std::optional<int> data = {};
   std::optional<int> expert = {};
   std::optional<int> expert_tensor = {};

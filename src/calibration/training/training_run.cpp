@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "calibration/training/training_model.h"
+#include "parallelism/model/whole_backward_schedules.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -75,29 +76,16 @@ class PlanReader {
       plan.chunks = chunks;  // check() refuses more than one.
       return;
     }
-    plan.schedule = fields_.schedule.value_or(PipelineSchedule::OneForwardOneBackward);
+    plan.schedule = fields_.schedule.value_or(&kOneForwardOneBackward);
     if (!fields_.schedule && !fields_.chunks) {
       missing_.emplace_back("parallel.vpp");
     }
-    plan.chunks = chunks;
-    switch (plan.schedule) {
-      case PipelineSchedule::OneForwardOneBackward:
-        if (chunks > 1) {
-          plan.schedule = PipelineSchedule::Interleaved;
-        }
-        break;
-      case PipelineSchedule::Interleaved:
-        plan.chunks = needed(fields_.chunks, "parallel.vpp", 2);
-        break;
-      case PipelineSchedule::ZeroBubbleV:
-      case PipelineSchedule::DualPipe:
-        plan.chunks = fields_.chunks.value_or(2);
-        break;
-      case PipelineSchedule::GPipe:
-      case PipelineSchedule::ZeroBubbleH1:
-      case PipelineSchedule::ZeroBubbleH2:
-        break;
+    // Sources write "1F1B" with chunks as well.
+    if (plan.schedule == &kOneForwardOneBackward && chunks > 1) {
+      plan.schedule = &kInterleaved;
     }
+    plan.chunks = plan.schedule->chunks ? fields_.chunks.value_or(*plan.schedule->chunks)
+                                        : needed(fields_.chunks, "parallel.vpp", 2);
   }
 
   void read_sharding(ParallelPlan& plan) {

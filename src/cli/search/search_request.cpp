@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -47,9 +48,8 @@ std::optional<std::vector<int>> numbers(const OptionReader& reader, std::string_
 }
 
 // Each word of a list as the index of its name.
-template <std::size_t Count>
 std::optional<std::vector<std::size_t>> words(const OptionReader& reader, std::string_view name,
-                                              const std::array<std::string_view, Count>& names) {
+                                              std::span<const std::string_view> names) {
   const std::optional<std::string> text = reader.text(name);
   if (!text) {
     return std::nullopt;
@@ -96,13 +96,10 @@ AxisChoices read_axes(const OptionReader& reader) {
   if (const auto found = words(reader, "sp", kOffOn)) {
     axes.sequence_parallel.emplace(found->begin(), found->end());
   }
-  std::array<std::string_view, kPipelineSchedules.size()> schedules;
-  std::transform(kPipelineSchedules.begin(), kPipelineSchedules.end(), schedules.begin(),
-                 [](PipelineSchedule schedule) { return to_string(schedule); });
-  if (const auto found = words(reader, "schedule", schedules)) {
+  if (const auto found = words(reader, "schedule", pipeline_schedule_names())) {
     axes.schedules.emplace();
     for (const std::size_t index : *found) {
-      axes.schedules->push_back(kPipelineSchedules.at(index));
+      axes.schedules->push_back(pipeline_schedules()[index]);
     }
   }
   if (const auto found = words(reader, "recompute", kRecomputeNames)) {

@@ -23,7 +23,7 @@ struct AxisChoices {
   std::optional<std::vector<int>> sequence_parallel = {};  // 0 and 1.
   std::optional<std::vector<int>> context = {};
   std::optional<std::vector<int>> pipeline = {};
-  std::optional<std::vector<PipelineSchedule>> schedules = {};
+  std::optional<std::vector<const PipelineSchedule*>> schedules = {};
   std::optional<std::vector<int>> chunks = {};
   std::optional<std::vector<int>> expert = {};
   std::optional<std::vector<int>> expert_tensor = {};

@@ -29,12 +29,11 @@ class Results {
 
  private:
   [[nodiscard]] std::size_t count() const {
-    const std::size_t directions = shape_.schedule == PipelineSchedule::DualPipe ? 2 : 1;
-    return directions * static_cast<std::size_t>(shape_.micro_batches) * stages_;
+    return static_cast<std::size_t>(shape_.directions()) *
+           static_cast<std::size_t>(shape_.micro_batches) * stages_;
   }
   [[nodiscard]] std::size_t at(const Pass& pass, int stage) const {
-    const int direction = shape_.schedule == PipelineSchedule::DualPipe ? pass.chunk : 0;
-    const int micro_batch = direction * shape_.micro_batches + pass.micro_batch;
+    const int micro_batch = shape_.direction_of(pass) * shape_.micro_batches + pass.micro_batch;
     return static_cast<std::size_t>(micro_batch) * stages_ + static_cast<std::size_t>(stage);
   }
 
@@ -132,14 +131,14 @@ class Runner {
     const int stage = shape_.stage_of(rank, pass.chunk);
     if (pass.kind == PassKind::Forward) {
       if (stage > 0) {
-        add_input(rank, results_.forward(pass, stage - 1), rank_of(stage - 1, pass), input);
+        add_input(rank, results_.forward(pass, stage - 1), shape_.rank_of(stage - 1, pass), input);
       }
     } else if (pass.kind == PassKind::WeightGradient) {
       add_input(rank, results_.gradient(pass, stage), rank, input);
     } else {
       add_input(rank, results_.forward(pass, stage), rank, input);
       if (stage + 1 < shape_.stages()) {
-        add_input(rank, results_.gradient(pass, stage + 1), rank_of(stage + 1, pass), input);
+        add_input(rank, results_.gradient(pass, stage + 1), shape_.rank_of(stage + 1, pass), input);
       }
     }
   }
@@ -153,17 +152,6 @@ class Runner {
     const bool waits = times_.transfers == PipelineTransfers::Asynchronous;
     input.at = std::max(input.at, waits ? *result + transfer : *result);
     input.transfers += transfer;
-  }
-
-  [[nodiscard]] int rank_of(int stage, const Pass& pass) const {
-    switch (shape_.schedule) {
-      case PipelineSchedule::ZeroBubbleV:
-        return stage < shape_.ranks ? stage : 2 * shape_.ranks - 1 - stage;
-      case PipelineSchedule::DualPipe:
-        return pass.chunk == 0 ? stage : shape_.ranks - 1 - stage;
-      default:
-        return stage % shape_.ranks;
-    }
   }
 
   // Returns the time of a transfer from another rank; nothing otherwise.
@@ -183,7 +171,7 @@ class Runner {
     if (pass.kind == PassKind::WeightGradient || target < 0 || target >= shape_.stages()) {
       return {};
     }
-    return transfer_time(rank, rank_of(target, pass));
+    return transfer_time(rank, shape_.rank_of(target, pass));
   }
 
   [[nodiscard]] SimTime duration_of(const Pass& pass, int stage) const {

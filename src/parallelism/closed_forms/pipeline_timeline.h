@@ -12,13 +12,6 @@
 
 namespace trainyard {
 
-// The times of each stage of the model for one micro-batch.
-struct StageTimes {
-  SimTime forward;
-  SimTime input_gradient;
-  SimTime weight_gradient;
-};
-
 enum class PipelineTransfers : std::uint8_t {
   Asynchronous,  // They delay the consumer only.
   Synchronous,   // They also keep the ranks of both ends busy, as in Megatron without overlap.

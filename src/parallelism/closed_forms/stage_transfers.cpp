@@ -19,8 +19,7 @@ std::vector<SimTime> stage_transfers(const StepJob& job, GroupTimes& times) {
   }
   const std::vector<int> ranks = widest_group(plan, RankGroupKind::Pipeline, job.server_of_rank);
   const Bytes size = transfer_size(job.model, plan, job.software.scatter_gather);
-  // Chunks make a ring of the ranks.
-  const int pairs = plan.schedule == PipelineSchedule::Interleaved ? count : count - 1;
+  const int pairs = plan.schedule->layout.is_ring ? count : count - 1;
   for (int one = 0; one < pairs; ++one) {
     const int next = (one + 1) % count;
     for (const auto& [from, to] : {std::pair(one, next), std::pair(next, one)}) {

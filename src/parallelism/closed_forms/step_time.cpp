@@ -193,11 +193,11 @@ void StepModel::add_sharded(const RankParameters& parameters, StepPasses& passes
   const SimTime gather = time_of(calls.forward);
   const SimTime all = time_of(calls.backward);
   passes.forward[StepPart::Data] += exposed(gather, passes.forward.total());
-  if (plan_.schedule < PipelineSchedule::ZeroBubbleH1) {
+  if (!plan_.schedule->splits_backward) {
     passes.input_gradient[StepPart::Data] += exposed(all, passes.backward());
     return;
   }
-  // Schedules that part a backward: weights for its first half, gradients of its second one.
+  // Schedules that split a backward: weights for its first half, gradients of its second one.
   passes.input_gradient[StepPart::Data] += exposed(gather, passes.input_gradient.total());
   passes.weight_gradient[StepPart::Data] += exposed(all - gather, passes.weight_gradient.total());
 }
@@ -331,10 +331,10 @@ StepParts StepModel::parts_of(const std::vector<TimedPass>& passes, int rank) co
   return parts;
 }
 
-// Chunks of a rank are the stages of both directions for DualPipe.
+// A micro-batch goes through all chunks of a rank, or through that of its direction.
 StepPasses StepModel::of_rank(int rank) const {
   const PipelineShape shape = plan_.pipeline_shape();
-  const int chunks = shape.schedule == PipelineSchedule::DualPipe ? 1 : shape.chunks;
+  const int chunks = shape.chunks / shape.directions();
   StepPasses sum;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     sum += passes_[static_cast<std::size_t>(shape.stage_of(rank, chunk))];

@@ -78,7 +78,6 @@ class StepLowering {
   void add_optimizer(Writing& writing, const RankParameters& parameters);
 
   // Messages of a pass: from the stage before it, or to the one behind.
-  [[nodiscard]] int place_of(int stage, const Pass& pass) const;
   [[nodiscard]] std::optional<GraphMessage> message(const Writing& writing, const Pass& pass,
                                                     bool is_received) const;
   [[nodiscard]] bool has_transfer_streams() const { return job_.overlap.pipeline; }
@@ -352,17 +351,6 @@ void StepLowering::add_optimizer(Writing& writing, const RankParameters& paramet
                        units_.operators().memory(owned * job_.software.optimizer_bytes));
 }
 
-int StepLowering::place_of(int stage, const Pass& pass) const {
-  switch (shape_.schedule) {
-    case PipelineSchedule::ZeroBubbleV:
-      return stage < shape_.ranks ? stage : 2 * shape_.ranks - 1 - stage;
-    case PipelineSchedule::DualPipe:
-      return pass.chunk == 0 ? stage : shape_.ranks - 1 - stage;
-    default:
-      return stage % shape_.ranks;
-  }
-}
-
 // Returns nothing where there is no stage, or it is on the same rank.
 std::optional<GraphMessage> StepLowering::message(const Writing& writing, const Pass& pass,
                                                   bool is_received) const {
@@ -375,14 +363,14 @@ std::optional<GraphMessage> StepLowering::message(const Writing& writing, const 
   if (other < 0 || other >= shape_.stages()) {
     return std::nullopt;
   }
-  const int place = place_of(other, pass);
+  const int place = shape_.rank_of(other, pass);
   if (place == writing.place) {
     return std::nullopt;
   }
   // The key is kind, direction, micro-batch and the lower stage of the two.
-  const int direction = shape_.schedule == PipelineSchedule::DualPipe ? pass.chunk : 0;
   const int lower = std::min(stage, other);
-  const int row = (2 * direction + (is_forward ? 0 : 1)) * shape_.micro_batches + pass.micro_batch;
+  const int row = (2 * shape_.direction_of(pass) + (is_forward ? 0 : 1)) * shape_.micro_batches +
+                  pass.micro_batch;
   return GraphMessage{.peer = writing.pipeline[static_cast<std::size_t>(place)],
                       .size = transfer_size(job_.model, plan_, job_.software.scatter_gather),
                       .tag = static_cast<std::uint32_t>(row * shape_.stages() + lower)};

@@ -62,7 +62,7 @@ struct ParallelPlan {
   int context = 1;
   ContextParallelism context_kind = ContextParallelism::Ring;
   int pipeline = 1;
-  PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+  const PipelineSchedule* schedule = &kOneForwardOneBackward;
   int chunks = 1;         // Chunks of a pipeline rank.
   int data = 1;           // Without context ranks, which share gradients too.
   int expert = 1;         // Ranks, of the data and context ones, over which experts are dealt out.

@@ -4,48 +4,24 @@
 // The model is cut into stages; a rank holds one or two or more of them, its chunks. A forward pass
 // of a micro-batch goes through the stages in rising order, a backward pass in falling order. The
 // whole backward is the gradient of the inputs, which the stage before waits for, and that of the
-// weights, for which nobody waits; schedules that part the two fill their idle time with the
+// weights, for which nobody waits; schedules that split the two fill their idle time with the
 // latter.
+//
+// A schedule is a row of one table. Each family of schedules defines its rows in a file of its own,
+// and pipeline_schedule.cpp lists them; docs/guide/extending.md shows how to add one.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "parallelism/model/stage_layout.h"
+#include "sim/units.h"
+
 namespace trainyard {
-
-enum class PipelineSchedule : std::uint8_t {
-  // All forwards, then all backwards, the last first. Huang et al., arXiv 1811.06965.
-  GPipe,
-  // One forward, one backward, with a flush. PipeDream-Flush: Narayanan et al., arXiv 2006.09503;
-  // as in Megatron, arXiv 2104.04473.
-  OneForwardOneBackward,
-  // The same over several chunks a rank: rank i has the stages i, p + i, ... arXiv 2104.04473.
-  Interleaved,
-  // Backwards in two parts; as many activations as 1F1B. Qi et al., arXiv 2401.10241.
-  ZeroBubbleH1,
-  // At most 2p - 1 activations, and no idle time between a rank's first and last pass for
-  // m >= 2p - 1. The same paper.
-  ZeroBubbleH2,
-  // Two chunks a rank in a V: the stages i and 2p - 1 - i. The same paper, section 6; the order is
-  // that of PyTorch's ScheduleZBVZeroBubble.
-  ZeroBubbleV,
-  // Both directions at once, each with half of the micro-batches; a rank has the stages i and
-  // p - 1 - i. DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe.
-  DualPipe,
-};
-
-// All of them, the usual one first.
-inline constexpr std::array kPipelineSchedules{PipelineSchedule::OneForwardOneBackward,
-                                               PipelineSchedule::GPipe,
-                                               PipelineSchedule::Interleaved,
-                                               PipelineSchedule::ZeroBubbleH1,
-                                               PipelineSchedule::ZeroBubbleH2,
-                                               PipelineSchedule::ZeroBubbleV,
-                                               PipelineSchedule::DualPipe};
-
-[[nodiscard]] std::string_view to_string(PipelineSchedule schedule);
 
 enum class PassKind : std::uint8_t {
   Forward,
@@ -56,32 +32,83 @@ enum class PassKind : std::uint8_t {
 
 struct Pass {
   PassKind kind = PassKind::Forward;
-  int micro_batch = 0;  // DualPipe counts those of each direction from 0.
-  int chunk = 0;        // DualPipe: the direction, 1 from the last rank to the first.
+  int micro_batch = 0;  // With two directions, those of each are counted from 0.
+  int chunk = 0;        // With two directions: the direction, 1 from the last rank to the first.
   // A forward that runs at once with the backward after it (DualPipe): both end together.
   bool with_next = false;
 
   bool operator==(const Pass&) const = default;
 };
 
+// Of each stage of the model for one micro-batch.
+struct StageTimes {
+  SimTime forward;
+  SimTime input_gradient;
+  SimTime weight_gradient;
+};
+
+struct PipelineShape;
+
+// A row of the table. Rows are constants, and a schedule is known by the address of its row.
+struct PipelineSchedule {
+  std::string_view name;          // As workload files and reports have it.
+  std::optional<int> chunks = 1;  // Of a rank; nothing: any number.
+  StageLayout layout = kLine;
+  // Some backwards run as two passes, so that gradients of inputs go on before those of weights.
+  bool splits_backward = false;
+  // What else the schedule needs, "expected ..., found ...", of a shape that lacks it; empty where
+  // it lacks nothing. Nothing: the schedule takes all numbers of ranks and micro-batches.
+  std::string (*error)(const PipelineShape& shape) = nullptr;
+  // All passes of a rank in their order, for a shape that passed check().
+  std::vector<Pass> (*passes)(const PipelineShape& shape, int rank) = nullptr;
+  // The idle time of each rank in a step of equal stages without transfers, where it has a closed
+  // form, for W <= F <= B and at least two micro-batches a rank.
+  SimTime (*bubble)(const PipelineShape& shape, const StageTimes& times) = nullptr;
+  // The most forward passes, all chunks together, whose activations a rank holds at once, where
+  // they have a closed form.
+  int (*most_activations)(const PipelineShape& shape, int rank) = nullptr;
+};
+
+// All rows, the usual schedule first.
+[[nodiscard]] std::span<const PipelineSchedule* const> pipeline_schedules();
+// Their names in the same order.
+[[nodiscard]] std::vector<std::string_view> pipeline_schedule_names();
+
+[[nodiscard]] inline std::string_view to_string(const PipelineSchedule* schedule) {
+  return schedule->name;
+}
+
+extern const PipelineSchedule kOneForwardOneBackward;
+
 struct PipelineShape {
-  PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+  const PipelineSchedule* schedule = &kOneForwardOneBackward;
   int ranks = 1;
   int micro_batches = 1;  // Of a step, of both directions together.
-  int chunks = 1;         // Of a rank; ZeroBubbleV and DualPipe have two.
+  int chunks = 1;         // Of a rank.
 
+  [[nodiscard]] int directions() const { return schedule->layout.directions; }
   // Of the model.
-  [[nodiscard]] int stages() const {
-    return schedule == PipelineSchedule::DualPipe ? ranks : ranks * chunks;
-  }
+  [[nodiscard]] int stages() const { return directions() == 1 ? ranks * chunks : ranks; }
   // Of the model, that this chunk of this rank is.
-  [[nodiscard]] int stage_of(int rank, int chunk) const;
+  [[nodiscard]] int stage_of(int rank, int chunk) const {
+    return schedule->layout.stage_of(ranks, rank, chunk);
+  }
+  // The rank where the micro-batch of this pass meets the stage.
+  [[nodiscard]] int rank_of(int stage, const Pass& pass) const {
+    return schedule->layout.rank_of(ranks, stage, direction_of(pass));
+  }
+  // 0, or 1 for a micro-batch that goes from the last rank to the first.
+  [[nodiscard]] int direction_of(const Pass& pass) const {
+    return directions() == 1 ? 0 : pass.chunk;
+  }
 };
 
 // Throws ConfigError that names the numbers where the schedule cannot be had.
 void check(const PipelineShape& shape);
 
 // All passes of the rank in their order, for a shape that passed check().
-[[nodiscard]] std::vector<Pass> passes_of(const PipelineShape& shape, int rank);
+[[nodiscard]] inline std::vector<Pass> passes_of(const PipelineShape& shape, int rank) {
+  return shape.schedule->passes(shape, rank);
+}
 
 }  // namespace trainyard

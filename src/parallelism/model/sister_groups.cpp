@@ -85,14 +85,14 @@ const SisterGroups::Groups& SisterGroups::of(const std::vector<int>& ranks) {
   return none_;
 }
 
-// Interleaved, the last stage of a round hands over to the first of the next.
+// In a ring, the last stage of a round hands over to the first of the next.
 SisterGroups::Place SisterGroups::place(int rank, bool is_next) const {
   const std::vector<int> ranks = group_of(plan_, RankGroupKind::Pipeline, rank);
   const auto count = static_cast<int>(ranks.size());
   const auto own = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   const int other = own + (is_next ? 1 : -1);
   const bool is_last = other < 0 || other == count;
-  if (is_last && plan_.schedule != PipelineSchedule::Interleaved) {
+  if (is_last && !plan_.schedule->layout.is_ring) {
     return {.stage = own, .neighbour = rank};
   }
   return {.stage = own, .neighbour = ranks[as_index((other + count) % count)]};

@@ -121,11 +121,7 @@ class PlanBound {
 
   [[nodiscard]] SimTime pipeline() const {
     const PipelineShape shape = plan_.pipeline_shape();
-    const bool is_dual = shape.schedule == PipelineSchedule::DualPipe;
-    const bool is_whole = shape.schedule == PipelineSchedule::GPipe ||
-                          shape.schedule == PipelineSchedule::OneForwardOneBackward ||
-                          shape.schedule == PipelineSchedule::Interleaved;
-    const int passes = is_dual ? shape.micro_batches / 2 : shape.micro_batches;
+    const int passes = shape.micro_batches / shape.directions();
     SimTime longest;
     SimTime around;  // The rank's first and last passes wait for the stages before.
     for (int rank = 0; rank < shape.ranks; ++rank) {
@@ -135,9 +131,9 @@ class PlanBound {
         own += times.forward + times.backward;
       }
       longest = std::max(longest, around + own * passes);
-      if (!is_dual) {
+      if (shape.directions() == 1) {
         const LeastTimes& first = stages_[static_cast<std::size_t>(rank)];
-        around += is_whole ? first.forward + first.backward : first.forward;
+        around += shape.schedule->splits_backward ? first.forward : first.forward + first.backward;
       }
     }
     return longest;

@@ -11,8 +11,8 @@
 // its first pass waits for the forward of the first micro-batch through all stages before it, then
 // it has its own passes one by one, and after its last one, always the backward of its first stage,
 // the gradient goes back through the stages before it. The last sum holds where a backward is one
-// pass; DualPipe, whose ranks begin at both ends, has neither sum. The bound is the longest of the
-// ranks, with what a step costs whatever its size and the jitter of all that.
+// pass; a schedule of two directions, whose ranks begin at both ends, has neither sum. The bound is
+// the longest of the ranks, with what a step costs whatever its size and the jitter of all that.
 #pragma once
 
 #include "parallelism/closed_forms/step_time.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "parallelism/model/whole_backward_schedules.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -51,21 +52,8 @@ std::vector<int> default_experts(const Model& model, int gpus) {
   return ranks;
 }
 
-// Chunks that a schedule fixes; nothing: any number from two on.
-std::optional<int> fixed_chunks(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::Interleaved:
-      return std::nullopt;
-    case PipelineSchedule::ZeroBubbleV:
-    case PipelineSchedule::DualPipe:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
 struct Piping {
-  PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+  const PipelineSchedule* schedule = &kOneForwardOneBackward;
   int chunks = 1;
 };
 
@@ -74,9 +62,9 @@ std::vector<Piping> pipings(const PlanAxes& axes, int pipeline) {
     return {{}};
   }
   std::vector<Piping> found;
-  for (const PipelineSchedule schedule : axes.schedules) {
-    if (const std::optional<int> chunks = fixed_chunks(schedule)) {
-      found.push_back({.schedule = schedule, .chunks = *chunks});
+  for (const PipelineSchedule* schedule : axes.schedules) {
+    if (schedule->chunks) {
+      found.push_back({.schedule = schedule, .chunks = *schedule->chunks});
       continue;
     }
     for (const int chunks : axes.chunks) {
@@ -218,7 +206,7 @@ PlanAxes default_axes(const Workload& workload, int gpus, int domain_gpus) {
       .sequence_parallel = {false, true},
       .context = powers_of_two(std::min<std::int64_t>(gpus, given.sequence / kLeastTokensOfRank)),
       .pipeline = divisors(gpus, layers + 2),
-      .schedules = {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved},
+      .schedules = {&kOneForwardOneBackward, &kInterleaved},
       .chunks = {2, 3, 4, 6, 8},
       .expert = default_experts(workload.model, gpus),
       .expert_tensor = {1},

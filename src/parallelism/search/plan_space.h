@@ -24,7 +24,7 @@ struct PlanAxes {
   std::vector<bool> sequence_parallel = {false};  // Choices of plans with several tensor ranks.
   std::vector<int> context = {1};
   std::vector<int> pipeline = {1};
-  std::vector<PipelineSchedule> schedules = {PipelineSchedule::OneForwardOneBackward};
+  std::vector<const PipelineSchedule*> schedules = {&kOneForwardOneBackward};
   std::vector<int> chunks = {1};  // Choices of schedules that may have any number of them.
   std::vector<int> expert = {1};
   std::vector<int> expert_tensor = {1};

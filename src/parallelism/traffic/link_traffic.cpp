@@ -71,10 +71,9 @@ void add(const std::vector<GroupCall>& calls, double times, PlaceBytes& sum) {
   }
 }
 
-// With DualPipe each of the two stages of a rank has half of the micro-batches.
+// With two directions each of the two stages of a rank has half of the micro-batches.
 double passes_of_stage(const ParallelPlan& plan) {
-  const bool is_dual = plan.schedule == PipelineSchedule::DualPipe;
-  return static_cast<double>(plan.micro_batches()) * (is_dual ? 0.5 : 1.0);
+  return static_cast<double>(plan.micro_batches()) / plan.schedule->layout.directions;
 }
 
 void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceBytes& sum) {
@@ -188,17 +187,18 @@ class Counter {
   std::map<std::uint32_t, std::map<std::string_view, double>> bytes_;  // Indexed by link.
 };
 
-// Forward to the next place, gradients back; with chunks from the last place to the first as well.
+// Forward to the next place, gradients back; in a ring from the last place to the first as well.
 void add_transfers(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
                    const std::vector<int>& ranks, Counter& counter) {
   const double bytes =
       plan.element_bytes *
       static_cast<double>(transfer_elements(model, plan, software.scatter_gather)) *
       static_cast<double>(plan.micro_batches());
-  const int chunks = plan.schedule == PipelineSchedule::DualPipe ? 1 : plan.chunks;
+  const StageLayout& layout = plan.schedule->layout;
+  const int chunks = plan.chunks / layout.directions;
   for (std::size_t place = 0; place < ranks.size(); ++place) {
     const bool wraps = place + 1 == ranks.size();
-    const int times = wraps ? chunks - 1 : chunks;
+    const int times = !wraps ? chunks : layout.is_ring ? chunks - 1 : 0;
     if (times > 0) {
       const int next = ranks[wraps ? 0 : place + 1];
       counter.add_message("pipeline", ranks[place], next, bytes * times);

@@ -30,14 +30,6 @@ int ranks(const ConfigNode& node, std::string_view key, int otherwise) {
   return found ? static_cast<int>(found->as_integer(1, kMostRanks)) : otherwise;
 }
 
-PipelineSchedule read_schedule(const ConfigNode& node) {
-  std::vector<std::string_view> names;
-  for (const PipelineSchedule schedule : kPipelineSchedules) {
-    names.push_back(to_string(schedule));
-  }
-  return kPipelineSchedules[node.choice_or_first("schedule", names)];
-}
-
 std::array<PlanAxis, 4> read_order(const ConfigNode& node) {
   const auto list = node.optional("order");
   if (!list) {
@@ -85,7 +77,7 @@ ParallelPlan read_plan(const ConfigNode& node) {
       .has_sequence_parallelism = node.optional_bool("sequence_parallel").value_or(false),
       .context = ranks(node, "context", 1),
       .pipeline = ranks(node, "pipeline", 1),
-      .schedule = read_schedule(node),
+      .schedule = pipeline_schedules()[node.choice_or_first("schedule", pipeline_schedule_names())],
       .chunks = ranks(node, "chunks", 1),
       .data = ranks(node, "data", 1),
       .expert = ranks(node, "expert", 1),

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "calibration/training/training_fields.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_schedules.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -60,10 +62,10 @@ TEST_CASE("precisions are read as sources write them", "[training]") {
 
 TEST_CASE("schedules are read as sources write them", "[training]") {
   REQUIRE(plan_of("schedule: 1F1B (interleaved where vpp is given)").plan.schedule ==
-          PipelineSchedule::OneForwardOneBackward);
-  REQUIRE(plan_of("schedule: 1F1B-I").plan.schedule == PipelineSchedule::Interleaved);
-  REQUIRE(plan_of("schedule: ZB-2p").plan.schedule == PipelineSchedule::ZeroBubbleH2);
-  REQUIRE(error_of("parallel: {schedule: fast}").find("expected one of gpipe") !=
+          &kOneForwardOneBackward);
+  REQUIRE(plan_of("schedule: 1F1B-I").plan.schedule == &kInterleaved);
+  REQUIRE(plan_of("schedule: ZB-2p").plan.schedule == &kZeroBubbleH2);
+  REQUIRE(error_of("parallel: {schedule: fast}").find("expected one of 1f1b, gpipe, ") !=
           std::string::npos);
 }
 

@@ -2,6 +2,8 @@
 // What a row ran: plans from its fields, what is missing, which numbers clash, and the time of a
 // step from each kind of figure.
 #include "calibration/training/training_run.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "support/paths.h"
 
 #include <filesystem>
@@ -57,7 +59,7 @@ TEST_CASE("a complete row gives a checked plan", "[training]") {
   const TrainingRun& run = result.run.value();
   REQUIRE(run.plan.data == 4);
   REQUIRE(run.plan.micro_batches() == 8);
-  REQUIRE(run.plan.schedule == PipelineSchedule::OneForwardOneBackward);
+  REQUIRE(run.plan.schedule == &kOneForwardOneBackward);
   REQUIRE(run.plan.has_sequence_parallelism);
   REQUIRE(run.plan.sequence == 2048);
   REQUIRE(run.model.layers.size() == 24);
@@ -68,9 +70,9 @@ TEST_CASE("a complete row gives a checked plan", "[training]") {
 TEST_CASE("chunks make 1F1B interleaved", "[training]") {
   TrainingRow row = complete_row();
   row.fields.plan.chunks = 3;
-  REQUIRE(resolved(row).run->plan.schedule == PipelineSchedule::Interleaved);
+  REQUIRE(resolved(row).run->plan.schedule == &kInterleaved);
   REQUIRE(resolved(row).run->plan.chunks == 3);
-  row.fields.plan.schedule = PipelineSchedule::ZeroBubbleV;
+  row.fields.plan.schedule = &kZeroBubbleV;
   row.fields.plan.chunks.reset();
   REQUIRE(resolved(row).run->plan.chunks == 2);
 }

@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "cli/search/search_request.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ TEST_CASE("what the command line says of axes goes before what it keeps", "[cli]
   REQUIRE(axes.sequence_parallel == std::vector<bool>{true});
   REQUIRE(axes.recompute == std::vector<Recompute>{Recompute::Full, Recompute::None});
   REQUIRE(axes.schedules.size() == 2);
-  REQUIRE(axes.schedules[0] == PipelineSchedule::ZeroBubbleV);
+  REQUIRE(axes.schedules[0] == &kZeroBubbleV);
   REQUIRE(axes.orders.size() == 1);
   REQUIRE(axes.pipeline == std::vector<int>{1});
   REQUIRE(axes.zero_stage == std::vector<int>{1});

@@ -8,6 +8,11 @@
 #include <map>
 #include <string>
 
+#include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/v_shaped_schedules.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_schedules.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "sim/config.h"
 #include "support/catch.h"
 #include "support/paths.h"
@@ -18,14 +23,13 @@ namespace {
 const std::filesystem::path kSchedules =
     source_dir() / "validation" / "pipeline" / "schedules.yaml";
 
-const std::map<std::string, PipelineSchedule> kNames = {
-    {"gpipe", PipelineSchedule::GPipe},
-    {"onef1b", PipelineSchedule::OneForwardOneBackward},
-    {"interleaved", PipelineSchedule::Interleaved},
-    {"zbh1", PipelineSchedule::ZeroBubbleH1},
-    {"zbh2", PipelineSchedule::ZeroBubbleH2},
-    {"zbv", PipelineSchedule::ZeroBubbleV},
-    {"dualpipe", PipelineSchedule::DualPipe}};
+const std::map<std::string, const PipelineSchedule*> kNames = {{"gpipe", &kGPipe},
+                                                               {"onef1b", &kOneForwardOneBackward},
+                                                               {"interleaved", &kInterleaved},
+                                                               {"zbh1", &kZeroBubbleH1},
+                                                               {"zbh2", &kZeroBubbleH2},
+                                                               {"zbv", &kZeroBubbleV},
+                                                               {"dualpipe", &kDualPipe}};
 
 // The file counts in units that are 1 ns here.
 SimTime units(std::int64_t count) {
@@ -70,7 +74,7 @@ PipelineTimes times_named(const PipelineShape& shape, const ConfigNode& times,
 
 // As the file writes them.
 std::string text_of(const PipelineShape& shape, const std::vector<TimedPass>& passes) {
-  const bool is_split = shape.schedule == PipelineSchedule::DualPipe;
+  const bool is_split = shape.directions() == 2;
   std::string text;
   bool is_second = false;
   for (const auto& [pass, start, end] : passes) {
@@ -181,28 +185,61 @@ TEST_CASE("unequal stages: the slowest sets the pace", "[pipeline]") {
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       REQUIRE(timeline.ranks[rank].back().end == units(ends[rank]));
     }
-    shape.schedule = PipelineSchedule::GPipe;
+    shape.schedule = &kGPipe;
     REQUIRE(run_pipeline(shape, times).makespan() == units(integer(node, "gpipe_makespan")));
   }
 }
 
 TEST_CASE("with equal stages the bubbles are those of the formulas", "[pipeline]") {
-  for (const int p : {2, 3, 4, 8}) {
-    for (const int m : {2 * p, 5 * p, 8 * p}) {
-      const int total = 4 + 5 + 3;
-      const auto bubble = [&](PipelineSchedule schedule, int chunks) {
-        const PipelineShape shape{
-            .schedule = schedule, .ranks = p, .micro_batches = m, .chunks = chunks};
-        const PipelineTimeline timeline = run_pipeline(shape, equal_stages(shape, {4, 5, 3, 0}));
-        REQUIRE(timeline.busy(0) == units(m * chunks * total));
-        return timeline.makespan() - timeline.busy(0);
-      };
-      // Huang et al.; Narayanan et al.; Qi et al., table 2, which holds for W <= F.
-      REQUIRE(bubble(PipelineSchedule::GPipe, 1) == units((p - 1) * total));
-      REQUIRE(bubble(PipelineSchedule::OneForwardOneBackward, 1) == units((p - 1) * total));
-      REQUIRE(bubble(PipelineSchedule::Interleaved, 3) == units((p - 1) * total));
-      REQUIRE(bubble(PipelineSchedule::ZeroBubbleH1, 1) == units((p - 1) * (4 + 5 - 3)));
+  int cases = 0;
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    for (const int p : {2, 3, 4, 8}) {
+      for (const int m : {2 * p, 5 * p, 8 * p}) {
+        if (schedule->bubble == nullptr) {
+          continue;
+        }
+        const PipelineShape shape{.schedule = schedule,
+                                  .ranks = p,
+                                  .micro_batches = m,
+                                  .chunks = schedule->chunks.value_or(3)};
+        const PipelineTimes times = equal_stages(shape, {4, 5, 3, 0});
+        const PipelineTimeline timeline = run_pipeline(shape, times);
+        INFO(to_string(schedule) << " p " << p << " m " << m);
+        REQUIRE(timeline.busy(0) == units(m * shape.chunks * (4 + 5 + 3)));
+        REQUIRE(timeline.makespan() - timeline.busy(0) ==
+                schedule->bubble(shape, times.stages.front()));
+        ++cases;
+      }
     }
+  }
+  REQUIRE(cases == 4 * 12);
+  const StageTimes stage{
+      .forward = units(4), .input_gradient = units(5), .weight_gradient = units(3)};
+  REQUIRE(kGPipe.bubble({.ranks = 3}, stage) == units(2 * (4 + 5 + 3)));
+  REQUIRE(kZeroBubbleH1.bubble({.ranks = 3}, stage) == units(2 * (4 + 5 - 3)));
+}
+
+// Qi et al., arXiv 2405.15362: with equal passes V-Half has half of the bubble of 1F1B, V-Min two
+// thirds; a bubble of 1F1B is 6 (p - 1) passes of a chunk.
+TEST_CASE("V-Half and V-Min pay with bubbles for their memory", "[pipeline]") {
+  for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 32}) {
+    const auto bubble = [&](const PipelineSchedule* schedule, std::array<int, 4> passes) {
+      const PipelineShape shape{
+          .schedule = schedule, .ranks = p, .micro_batches = 6 * p, .chunks = 2};
+      const PipelineTimeline timeline = run_pipeline(shape, equal_stages(shape, passes));
+      REQUIRE(timeline.busy(0) ==
+              units(shape.micro_batches * 2 * (passes[0] + passes[1] + passes[2])));
+      return (timeline.makespan() - timeline.busy(0)) / units(1);
+    };
+    INFO("p " << p);
+    const double half = bubble(&kVHalf, {1, 1, 1, 0});
+    const double least = bubble(&kVMin, {1, 1, 1, 0});
+    // The authors' generator, which also moves forwards, needs 3 p - 7, or 3 p - 4 for odd p.
+    REQUIRE(half >= 3 * p - 7);
+    REQUIRE(half <= 3.1 * p);
+    // It needs 4 p - 5 as well, or 4 p - 7 where 3 divides p.
+    REQUIRE(least == 4 * p - 5);
+    REQUIRE(bubble(&kVMin, {10, 11, 7, 2}) > bubble(&kVHalf, {10, 11, 7, 2}));
   }
 }
 

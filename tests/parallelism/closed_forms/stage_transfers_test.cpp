@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/closed_forms/stage_transfers.h"
+#include "parallelism/model/whole_backward_schedules.h"
 
 #include <numeric>
 #include <vector>
@@ -56,7 +57,7 @@ TEST_CASE("stages of one server hand over faster than those of two", "[stage-tra
   REQUIRE(pairs[neighbour_index(2, 1, 4)] == across);
   REQUIRE(pairs[neighbour_index(3, 0, 4)] == SimTime());  // Only chunks make a ring of them.
   StageTransferCase ring = step;
-  ring.plan.schedule = PipelineSchedule::Interleaved;
+  ring.plan.schedule = &kInterleaved;
   ring.plan.chunks = 3;
   REQUIRE(stage_transfers(ring.job(), times)[neighbour_index(3, 0, 4)] == across);
   ring.plan.pipeline = 1;

@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/closed_forms/step_time.h"
+#include "parallelism/model/whole_backward_schedules.h"
 
 #include <string>
 #include <vector>
@@ -59,24 +60,18 @@ TestStep llama(ParallelPlan plan) {
 }  // namespace
 
 TEST_CASE("the parts of a step add up to it, for every kind of plan", "[step]") {
-  const std::vector<ParallelPlan> plans{
+  std::vector<ParallelPlan> plans{
       {},
       {.tensor = 8, .has_sequence_parallelism = true},
       {.context = 4, .context_kind = ContextParallelism::AllToAll},
       {.tensor = 2, .context = 2, .data = 2, .zero_stage = 3},
-      {.pipeline = 4, .schedule = PipelineSchedule::GPipe},
       {.tensor = 2, .pipeline = 4, .data = 4},
-      {.pipeline = 4,
-       .schedule = PipelineSchedule::Interleaved,
-       .chunks = 4,
-       .data = 2,
-       .zero_stage = 1},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH1},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH2},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleV, .chunks = 2},
-      {.pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2},
+      {.pipeline = 4, .schedule = &kInterleaved, .chunks = 4, .data = 2, .zero_stage = 1},
       {.data = 8, .zero_stage = 2, .shard_group = 4, .recompute = Recompute::Full},
       {.data = 8, .zero_stage = 3, .shard_group = 4, .recompute = Recompute::Selective}};
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    plans.push_back({.pipeline = 4, .schedule = schedule, .chunks = schedule->chunks.value_or(2)});
+  }
   for (const ParallelPlan& plan : plans) {
     for (const bool overlaps : {false, true}) {
       INFO(to_string(plan.schedule) << " " << plan.ranks() << " ranks");

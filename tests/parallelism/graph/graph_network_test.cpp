@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/graph/graph_network.h"
+#include "parallelism/model/whole_backward_schedules.h"
 
 #include <array>
 #include <string>
@@ -182,7 +183,7 @@ TEST_CASE("what kinds of traffic take from each other is little of a step", "[gr
   const SoftwareProfile software = shipped_software("nemo");
   const ParallelPlan stages{.tensor = 2,
                             .pipeline = 4,
-                            .schedule = PipelineSchedule::Interleaved,
+                            .schedule = &kInterleaved,
                             .chunks = 2,
                             .data = 4,
                             .zero_stage = 1,

@@ -3,6 +3,10 @@
 #include "support/catch.h"
 
 #include "parallelism/lowering/lowered_copies.h"
+#include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_schedules.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 
 #include <algorithm>
 #include <string>
@@ -55,22 +59,17 @@ struct OffloadCase {
 };
 
 std::vector<ParallelPlan> offloading_plans() {
-  return {
-      {.data = 4, .global_batch = 8},
-      {.data = 4, .zero_stage = 1, .global_batch = 8},
-      {.tensor = 2, .data = 4, .zero_stage = 2, .global_batch = 4},
-      {.data = 4, .zero_stage = 3, .global_batch = 8},
-      {.data = 4, .zero_stage = 2, .shard_group = 2, .global_batch = 8},
-      {.tensor = 2, .pipeline = 4, .data = 2, .zero_stage = 1, .global_batch = 16},
-      {.pipeline = 4, .schedule = PipelineSchedule::GPipe, .data = 2, .global_batch = 16},
-      {.pipeline = 4,
-       .schedule = PipelineSchedule::Interleaved,
-       .chunks = 2,
-       .data = 2,
-       .global_batch = 16},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH1, .global_batch = 8},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleV, .chunks = 2, .global_batch = 8},
-      {.pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2, .global_batch = 8}};
+  return {{.data = 4, .global_batch = 8},
+          {.data = 4, .zero_stage = 1, .global_batch = 8},
+          {.tensor = 2, .data = 4, .zero_stage = 2, .global_batch = 4},
+          {.data = 4, .zero_stage = 3, .global_batch = 8},
+          {.data = 4, .zero_stage = 2, .shard_group = 2, .global_batch = 8},
+          {.tensor = 2, .pipeline = 4, .data = 2, .zero_stage = 1, .global_batch = 16},
+          {.pipeline = 4, .schedule = &kGPipe, .data = 2, .global_batch = 16},
+          {.pipeline = 4, .schedule = &kInterleaved, .chunks = 2, .data = 2, .global_batch = 16},
+          {.pipeline = 4, .schedule = &kZeroBubbleH1, .global_batch = 8},
+          {.pipeline = 4, .schedule = &kZeroBubbleV, .chunks = 2, .global_batch = 8},
+          {.pipeline = 4, .schedule = &kDualPipe, .chunks = 2, .global_batch = 8}};
 }
 
 }  // namespace

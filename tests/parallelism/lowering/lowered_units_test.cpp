@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/lowering/lowered_units.h"
+#include "parallelism/model/whole_backward_schedules.h"
 
 #include <vector>
 
@@ -56,7 +57,7 @@ TEST_CASE("the units of a stage have its parameters", "[lowered_units]") {
 TEST_CASE("a rank runs the units of its passes, backward in reverse", "[lowered_units]") {
   UnitsCase step;
   step.plan.pipeline = 2;
-  step.plan.schedule = PipelineSchedule::Interleaved;
+  step.plan.schedule = &kInterleaved;
   step.plan.chunks = 2;
   step.plan.global_batch = 4;
   step.model.layers.resize(8);

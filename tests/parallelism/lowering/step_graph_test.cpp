@@ -4,6 +4,10 @@
 #include "support/catch.h"
 
 #include "parallelism/lowering/step_graph.h"
+#include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_schedules.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 
 #include <array>
 #include <string>
@@ -71,25 +75,27 @@ GraphStepCase encoder_case(const std::string& model, ParallelPlan plan) {
 
 // Plans of every kind without ranks that share gradients, but for one stage of a pipeline.
 std::vector<ParallelPlan> plans_without_windows() {
-  return {{},
-          {.tensor = 8, .has_sequence_parallelism = true},
-          {.tensor = 4},
-          {.tensor = 2, .context = 2, .data = 2},
-          {.context = 4, .context_kind = ContextParallelism::AllToAll, .data = 2},
-          {.tensor = 2, .data = 4, .zero_stage = 1},
-          {.data = 8, .zero_stage = 2, .shard_group = 4, .recompute = Recompute::Full},
-          {.tensor = 2, .context = 2, .data = 2, .zero_stage = 3},
-          {.data = 8, .zero_stage = 3, .shard_group = 4, .recompute = Recompute::Selective},
-          {.tensor = 2, .pipeline = 4, .schedule = PipelineSchedule::GPipe},
-          {.tensor = 2, .has_sequence_parallelism = true, .pipeline = 4},
-          {.tensor = 2, .pipeline = 4, .recompute = Recompute::Full},
-          {.pipeline = 4, .schedule = PipelineSchedule::Interleaved, .chunks = 4},
-          {.pipeline = 2, .schedule = PipelineSchedule::Interleaved, .chunks = 2},
-          {.tensor = 2, .pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH1},
-          {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH2},
-          {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleV, .chunks = 2},
-          {.pipeline = 2, .schedule = PipelineSchedule::ZeroBubbleV, .chunks = 2},
-          {.pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2}};
+  std::vector<ParallelPlan> plans{
+      {},
+      {.tensor = 8, .has_sequence_parallelism = true},
+      {.tensor = 4},
+      {.tensor = 2, .context = 2, .data = 2},
+      {.context = 4, .context_kind = ContextParallelism::AllToAll, .data = 2},
+      {.tensor = 2, .data = 4, .zero_stage = 1},
+      {.data = 8, .zero_stage = 2, .shard_group = 4, .recompute = Recompute::Full},
+      {.tensor = 2, .context = 2, .data = 2, .zero_stage = 3},
+      {.data = 8, .zero_stage = 3, .shard_group = 4, .recompute = Recompute::Selective},
+      {.tensor = 2, .pipeline = 4, .schedule = &kGPipe},
+      {.tensor = 2, .has_sequence_parallelism = true, .pipeline = 4},
+      {.tensor = 2, .pipeline = 4, .recompute = Recompute::Full},
+      {.pipeline = 4, .schedule = &kInterleaved, .chunks = 4},
+      {.pipeline = 2, .schedule = &kInterleaved, .chunks = 2},
+      {.tensor = 2, .pipeline = 4, .schedule = &kZeroBubbleH1},
+      {.pipeline = 2, .schedule = &kZeroBubbleV, .chunks = 2}};
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    plans.push_back({.pipeline = 4, .schedule = schedule, .chunks = schedule->chunks.value_or(2)});
+  }
+  return plans;
 }
 
 std::string name_of(const ParallelPlan& plan) {
@@ -104,7 +110,7 @@ TEST_CASE("without overlap the graph takes what the closed forms say, to the pic
           "[step_graph]") {
   for (const ParallelPlan& plan : plans_without_windows()) {
     for (const bool has_streams : {false, true}) {
-      if (plan.schedule == PipelineSchedule::DualPipe && !has_streams) {
+      if (plan.schedule == &kDualPipe && !has_streams) {
         continue;  // Two messages after a pair: the first is at its target before both are sent.
       }
       INFO(name_of(plan) << (has_streams ? ", transfers beside" : ""));
@@ -127,8 +133,8 @@ TEST_CASE("encoders and models of images take what the closed forms say, to the 
       {.micro_batch = 4},
       {.tensor = 4, .micro_batch = 2},
       {.tensor = 2, .pipeline = 4, .micro_batch = 2},
-      {.pipeline = 2, .schedule = PipelineSchedule::Interleaved, .chunks = 2},
-      {.tensor = 2, .pipeline = 2, .schedule = PipelineSchedule::ZeroBubbleH1, .micro_batch = 2},
+      {.pipeline = 2, .schedule = &kInterleaved, .chunks = 2},
+      {.tensor = 2, .pipeline = 2, .schedule = &kZeroBubbleH1, .micro_batch = 2},
       {.data = 4, .zero_stage = 3, .recompute = Recompute::Full}};
   for (const std::string name : {"bert-large", "vit-large-16", "dit-xl-2"}) {
     for (const ParallelPlan& plan : plans) {
@@ -151,10 +157,10 @@ TEST_CASE("ZeRO 3 gathers for the first half of a parted backward and reduces be
           "[step_graph]") {
   const std::vector<ParallelPlan> plans{
       {.pipeline = 4, .data = 2, .zero_stage = 3},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH1, .data = 2, .zero_stage = 3},
-      {.pipeline = 4, .schedule = PipelineSchedule::ZeroBubbleH2, .data = 2, .zero_stage = 3},
+      {.pipeline = 4, .schedule = &kZeroBubbleH1, .data = 2, .zero_stage = 3},
+      {.pipeline = 4, .schedule = &kZeroBubbleH2, .data = 2, .zero_stage = 3},
       {.pipeline = 2,
-       .schedule = PipelineSchedule::ZeroBubbleV,
+       .schedule = &kZeroBubbleV,
        .chunks = 2,
        .data = 4,
        .zero_stage = 3,
@@ -333,9 +339,8 @@ TEST_CASE("random plans are the same folded and whole, and never beat what they 
     plan.context = power(2);
     plan.pipeline = power(3);
     plan.data = power(3);
-    constexpr std::array kSchedules{PipelineSchedule::GPipe,
-                                    PipelineSchedule::OneForwardOneBackward,
-                                    PipelineSchedule::ZeroBubbleH1, PipelineSchedule::ZeroBubbleH2};
+    constexpr std::array kSchedules{&kGPipe, &kOneForwardOneBackward, &kZeroBubbleH1,
+                                    &kZeroBubbleH2};
     plan.schedule = kSchedules[random.below(kSchedules.size())];
     plan.zero_stage = static_cast<int>(random.below(4));
     constexpr std::array kRecompute{Recompute::None, Recompute::Selective, Recompute::Full};

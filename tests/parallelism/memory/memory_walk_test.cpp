@@ -67,13 +67,10 @@ TEST_CASE("passes that are recalled are as if they were walked again", "[memory-
   ParallelPlan offloaded{.data = 8, .zero_stage = 2, .global_batch = 160};
   offloaded.offload.activations = true;
   check(offloaded);
-  for (const PipelineSchedule schedule : kPipelineSchedules) {
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
     ParallelPlan plan{.pipeline = 4, .data = 2, .global_batch = 48};
     plan.schedule = schedule;
-    const bool has_two = schedule == PipelineSchedule::Interleaved ||
-                         schedule == PipelineSchedule::ZeroBubbleV ||
-                         schedule == PipelineSchedule::DualPipe;
-    plan.chunks = has_two ? 2 : 1;
+    plan.chunks = schedule->chunks.value_or(2);
     check(plan);
   }
 }
@@ -142,13 +139,10 @@ TEST_CASE("of offloaded activations two layers are on the GPU", "[memory-walk]")
 
 TEST_CASE("offloaded activations come back under every schedule", "[memory-walk]") {
   const WalkCase test;
-  for (const PipelineSchedule schedule : kPipelineSchedules) {
-    const bool has_two = schedule == PipelineSchedule::Interleaved ||
-                         schedule == PipelineSchedule::ZeroBubbleV ||
-                         schedule == PipelineSchedule::DualPipe;
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
     ParallelPlan plan{.pipeline = 4,
                       .schedule = schedule,
-                      .chunks = has_two ? 2 : 1,
+                      .chunks = schedule->chunks.value_or(2),
                       .global_batch = 16,
                       .sequence = 2048,
                       .recompute = Recompute::Selective};

@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_schedules.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "sim/config.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
@@ -42,17 +46,17 @@ void require_refused(const ParallelPlan& plan, const Model& model, const std::ve
                          Catch::Matchers::Message("memory: " + message));
 }
 
-const std::map<std::string, PipelineSchedule> kNames = {
-    {"gpipe", PipelineSchedule::GPipe},
-    {"onef1b", PipelineSchedule::OneForwardOneBackward},
-    {"interleaved", PipelineSchedule::Interleaved},
-    {"zbh1", PipelineSchedule::ZeroBubbleH1},
-    {"zbh2", PipelineSchedule::ZeroBubbleH2},
-    {"zbv", PipelineSchedule::ZeroBubbleV},
-    {"dualpipe", PipelineSchedule::DualPipe}};
+const std::map<std::string, const PipelineSchedule*> kNames = {{"gpipe", &kGPipe},
+                                                               {"onef1b", &kOneForwardOneBackward},
+                                                               {"interleaved", &kInterleaved},
+                                                               {"zbh1", &kZeroBubbleH1},
+                                                               {"zbh2", &kZeroBubbleH2},
+                                                               {"zbv", &kZeroBubbleV},
+                                                               {"dualpipe", &kDualPipe}};
 
 // The most activations of a rank, in forwards of one micro-batch through its chunks.
-double most_alive(PipelineSchedule schedule, int ranks, int chunks, int micro_batches, int rank) {
+double most_alive(const PipelineSchedule* schedule, int ranks, int chunks, int micro_batches,
+                  int rank) {
   const Model model = shipped("gpt-3-175b");
   const ParallelPlan plan{
       .pipeline = ranks, .schedule = schedule, .chunks = chunks, .global_batch = micro_batches};
@@ -115,22 +119,21 @@ TEST_CASE("experts are sharded over the ranks that have them", "[memory]") {
 }
 
 TEST_CASE("the schedule says how many micro-batches are alive", "[memory]") {
-  using enum PipelineSchedule;
   const int p = 8;
   const int m = 32;
   for (int rank = 0; rank < p; ++rank) {
     INFO("rank " << rank);
-    REQUIRE(most_alive(GPipe, p, 1, m, rank) == m);
-    REQUIRE(most_alive(OneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
-    REQUIRE(most_alive(ZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
-    REQUIRE(most_alive(ZeroBubbleV, p, 2, m, rank) <= p);
-    REQUIRE(most_alive(DualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
+    REQUIRE(most_alive(&kGPipe, p, 1, m, rank) == m);
+    REQUIRE(most_alive(&kOneForwardOneBackward, p, 1, m, rank) == p - rank);  // arXiv 2104.04473.
+    REQUIRE(most_alive(&kZeroBubbleH2, p, 1, m, rank) <= 2 * p - 1);          // arXiv 2401.10241.
+    REQUIRE(most_alive(&kZeroBubbleV, p, 2, m, rank) <= p);
+    REQUIRE(most_alive(&kDualPipe, p, 2, m, rank) <= 0.5 * (p + 1));  // arXiv 2412.19437, table 2.
   }
-  REQUIRE(most_alive(ZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
-  REQUIRE(most_alive(OneForwardOneBackward, p, 1, 3, 0) == 3);
+  REQUIRE(most_alive(&kZeroBubbleH2, p, 1, m, 0) == 2 * p - 1);
+  REQUIRE(most_alive(&kOneForwardOneBackward, p, 1, 3, 0) == 3);
   // p (1 + (p - 1) / (p v)): arXiv 2205.05198, section 4.2.3.
   for (const int v : {2, 3, 4}) {
-    REQUIRE(most_alive(Interleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
+    REQUIRE(most_alive(&kInterleaved, p, v, m, 0) == Approx(p * (1.0 + (p - 1.0) / (p * v))));
   }
 }
 
@@ -170,7 +173,7 @@ TEST_CASE("activations of the first rank are those of its layers alive", "[memor
   const ParallelPlan plan{.tensor = 8,
                           .has_sequence_parallelism = true,
                           .pipeline = 8,
-                          .schedule = PipelineSchedule::Interleaved,
+                          .schedule = &kInterleaved,
                           .chunks = 3,
                           .global_batch = 64,
                           .recompute = Recompute::Selective};
@@ -240,8 +243,7 @@ TEST_CASE("full recomputation trades kept layers for one at work", "[memory]") {
 TEST_CASE("both directions of DualPipe hold their own weights", "[memory]") {
   const Model model = shipped("gpt-3-175b");
   const ParallelPlan one{.pipeline = 4, .global_batch = 16};
-  const ParallelPlan both{
-      .pipeline = 4, .schedule = PipelineSchedule::DualPipe, .chunks = 2, .global_batch = 16};
+  const ParallelPlan both{.pipeline = 4, .schedule = &kDualPipe, .chunks = 2, .global_batch = 16};
   const Bytes single = evenly(model, one).ranks[1].highest().use[MemoryClass::Weights];
   REQUIRE(evenly(model, both).ranks[1].highest().use[MemoryClass::Weights] == single * 2);
 }
@@ -274,25 +276,21 @@ TEST_CASE("plans whose memory is not defined are refused with one line", "[memor
 }
 
 TEST_CASE("plans of every kind keep their order and leave nothing behind", "[memory]") {
-  using enum PipelineSchedule;
   const Model dense = shipped("llama-2-7b");
   const Model experts = shipped("mixtral-8x7b");
   int plans = 0;
-  for (const PipelineSchedule schedule : {GPipe, OneForwardOneBackward, Interleaved, ZeroBubbleH1,
-                                          ZeroBubbleH2, ZeroBubbleV, DualPipe}) {
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
     for (const int ranks : {2, 4, 8}) {
       for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
-        ParallelPlan plan{
-            .tensor = 2,
-            .has_sequence_parallelism = true,
-            .context = 2,
-            .pipeline = ranks,
-            .schedule = schedule,
-            .chunks =
-                schedule == Interleaved || schedule == ZeroBubbleV || schedule == DualPipe ? 2 : 1,
-            .data = 4,
-            .global_batch = std::int64_t{4} * 4 * ranks,
-            .recompute = recompute};
+        ParallelPlan plan{.tensor = 2,
+                          .has_sequence_parallelism = true,
+                          .context = 2,
+                          .pipeline = ranks,
+                          .schedule = schedule,
+                          .chunks = schedule->chunks.value_or(2),
+                          .data = 4,
+                          .global_batch = std::int64_t{4} * 4 * ranks,
+                          .recompute = recompute};
         INFO(to_string(schedule) << " p=" << ranks << " recompute " << static_cast<int>(recompute));
         Bytes before = evenly(dense, plan).highest().highest().use.device();
         for (plan.zero_stage = 1; plan.zero_stage <= 2; ++plan.zero_stage) {
@@ -312,7 +310,7 @@ TEST_CASE("plans of every kind keep their order and leave nothing behind", "[mem
       }
     }
   }
-  REQUIRE(plans == 7 * 3 * 3 * 3);
+  REQUIRE(plans == static_cast<int>(pipeline_schedules().size()) * 3 * 3 * 3);
 }
 
 TEST_CASE("data sheets say GB for what devices report in GiB", "[memory]") {

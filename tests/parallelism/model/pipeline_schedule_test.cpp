@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/model/pipeline_schedule.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "parallelism/model/dual_pipe_schedule.h"
+#include "parallelism/model/whole_backward_schedules.h"
+#include "parallelism/model/zero_bubble_v_schedule.h"
 #include "sim/config_error.h"
 #include "support/catch.h"
 
@@ -12,24 +17,21 @@ namespace {
 
 std::vector<PipelineShape> many_shapes() {
   std::vector<PipelineShape> shapes;
-  for (int ranks = 1; ranks <= 9; ++ranks) {
-    for (int micro_batches = 1; micro_batches <= 24; ++micro_batches) {
-      for (const auto& [schedule, chunks] : {std::pair(PipelineSchedule::GPipe, 1),
-                                             std::pair(PipelineSchedule::OneForwardOneBackward, 1),
-                                             std::pair(PipelineSchedule::Interleaved, 2),
-                                             std::pair(PipelineSchedule::Interleaved, 3),
-                                             std::pair(PipelineSchedule::ZeroBubbleH1, 1),
-                                             std::pair(PipelineSchedule::ZeroBubbleH2, 1),
-                                             std::pair(PipelineSchedule::ZeroBubbleV, 2),
-                                             std::pair(PipelineSchedule::DualPipe, 2)}) {
-        const PipelineShape shape{
-            .schedule = schedule, .ranks = ranks, .micro_batches = micro_batches, .chunks = chunks};
-        try {
-          check(shape);
-        } catch (const ConfigError&) {
-          continue;
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    for (const int chunks : {1, 2, 3}) {
+      for (int ranks = 1; ranks <= 9; ++ranks) {
+        for (int micro_batches = 1; micro_batches <= 24; ++micro_batches) {
+          const PipelineShape shape{.schedule = schedule,
+                                    .ranks = ranks,
+                                    .micro_batches = micro_batches,
+                                    .chunks = chunks};
+          try {
+            check(shape);
+          } catch (const ConfigError&) {
+            continue;
+          }
+          shapes.push_back(shape);
         }
-        shapes.push_back(shape);
       }
     }
   }
@@ -41,8 +43,7 @@ std::vector<PipelineShape> many_shapes() {
 TEST_CASE("every rank runs every pass of its chunks once", "[pipeline]") {
   for (const PipelineShape& shape : many_shapes()) {
     INFO(to_string(shape.schedule) << " p " << shape.ranks << " m " << shape.micro_batches);
-    const int each = shape.schedule == PipelineSchedule::DualPipe ? shape.micro_batches / 2
-                                                                  : shape.micro_batches;
+    const int each = shape.micro_batches / shape.directions();
     for (int rank = 0; rank < shape.ranks; ++rank) {
       std::map<std::pair<int, int>, std::array<int, 4>> counts;
       for (const Pass& pass : passes_of(shape, rank)) {
@@ -61,19 +62,64 @@ TEST_CASE("every rank runs every pass of its chunks once", "[pipeline]") {
 
 TEST_CASE("the chunks of the ranks are the stages of the model", "[pipeline]") {
   for (const PipelineShape& shape : many_shapes()) {
-    if (shape.schedule == PipelineSchedule::DualPipe) {
-      REQUIRE(shape.stage_of(0, 0) == 0);
-      REQUIRE(shape.stage_of(0, 1) == shape.ranks - 1);
-      continue;
-    }
     std::vector<int> seen(static_cast<std::size_t>(shape.stages()));
     for (int rank = 0; rank < shape.ranks; ++rank) {
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-        ++seen.at(static_cast<std::size_t>(shape.stage_of(rank, chunk)));
+        const int stage = shape.stage_of(rank, chunk);
+        ++seen.at(static_cast<std::size_t>(stage));
+        REQUIRE(shape.rank_of(stage, {.chunk = chunk}) == rank);
       }
     }
-    REQUIRE(seen == std::vector<int>(seen.size(), 1));
+    REQUIRE(seen == std::vector<int>(seen.size(), shape.directions()));
   }
+}
+
+TEST_CASE("only a ring hands over from the last rank to the first", "[pipeline]") {
+  for (const PipelineShape& shape : many_shapes()) {
+    if (shape.ranks < 3) {
+      continue;
+    }
+    bool hands_over = false;
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      const int next = shape.stage_of(shape.ranks - 1, chunk) + 1;
+      hands_over =
+          hands_over || (next < shape.stages() && shape.rank_of(next, {.chunk = chunk}) == 0);
+    }
+    REQUIRE(hands_over == (shape.schedule->layout.is_ring && shape.chunks > 1));
+  }
+}
+
+TEST_CASE("a backward is split where the row says so", "[pipeline]") {
+  for (const PipelineShape& shape : many_shapes()) {
+    bool splits = false;
+    for (const Pass& pass : passes_of(shape, 0)) {
+      splits = splits || pass.kind == PassKind::InputGradient;
+    }
+    INFO(to_string(shape.schedule) << " p " << shape.ranks << " m " << shape.micro_batches);
+    REQUIRE(splits == shape.schedule->splits_backward);
+  }
+}
+
+TEST_CASE("the most activations are those of the closed forms", "[pipeline]") {
+  for (const PipelineShape& shape : many_shapes()) {
+    for (int rank = 0; shape.schedule->most_activations != nullptr && rank < shape.ranks; ++rank) {
+      int held = 0;
+      int most = 0;
+      for (const Pass& pass : passes_of(shape, rank)) {
+        held += pass.kind == PassKind::Forward ? 1 : pass.kind == PassKind::InputGradient ? 0 : -1;
+        most = std::max(most, held);
+      }
+      INFO(to_string(shape.schedule) << " p " << shape.ranks << " m " << shape.micro_batches
+                                     << " chunks " << shape.chunks << " rank " << rank);
+      REQUIRE(most == shape.schedule->most_activations(shape, rank));
+    }
+  }
+}
+
+TEST_CASE("each row has a name of its own, the usual schedule first", "[pipeline]") {
+  const std::vector<std::string_view> names = pipeline_schedule_names();
+  REQUIRE(names.front() == "1f1b");
+  REQUIRE(std::set<std::string_view>(names.begin(), names.end()).size() == names.size());
 }
 
 TEST_CASE("a pipeline that a schedule cannot run names its numbers", "[pipeline]") {
@@ -81,22 +127,20 @@ TEST_CASE("a pipeline that a schedule cannot run names its numbers", "[pipeline]
     REQUIRE_THROWS_MATCHES(check(shape), ConfigError, Catch::Matchers::Message(message));
   };
   require_refused(
-      {.schedule = PipelineSchedule::Interleaved, .ranks = 4, .micro_batches = 6, .chunks = 2},
+      {.schedule = &kInterleaved, .ranks = 4, .micro_batches = 6, .chunks = 2},
       "schedule interleaved: expected micro-batches that 4 pipeline ranks divide, found 6");
   require_refused(
-      {.schedule = PipelineSchedule::DualPipe, .ranks = 3, .micro_batches = 8, .chunks = 2},
+      {.schedule = &kDualPipe, .ranks = 3, .micro_batches = 8, .chunks = 2},
       "schedule dualpipe: expected an even number of pipeline ranks and of micro-batches, "
       "at least two a rank, found 3 and 8");
   require_refused(
-      {.schedule = PipelineSchedule::DualPipe, .ranks = 4, .micro_batches = 6, .chunks = 2},
+      {.schedule = &kDualPipe, .ranks = 4, .micro_batches = 6, .chunks = 2},
       "schedule dualpipe: expected an even number of pipeline ranks and of micro-batches, "
       "at least two a rank, found 4 and 6");
-  require_refused(
-      {.schedule = PipelineSchedule::ZeroBubbleV, .ranks = 4, .micro_batches = 8, .chunks = 1},
-      "schedule zb-v: expected two chunks a rank, found 1");
-  require_refused(
-      {.schedule = PipelineSchedule::GPipe, .ranks = 4, .micro_batches = 8, .chunks = 2},
-      "schedule gpipe: expected one chunk a rank, found 2");
+  require_refused({.schedule = &kZeroBubbleV, .ranks = 4, .micro_batches = 8, .chunks = 1},
+                  "schedule zb-v: expected two chunks a rank, found 1");
+  require_refused({.schedule = &kGPipe, .ranks = 4, .micro_batches = 8, .chunks = 2},
+                  "schedule gpipe: expected one chunk a rank, found 2");
 }
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "parallelism/model/whole_backward_schedules.h"
 #include "support/catch.h"
 
 namespace trainyard {
@@ -12,8 +13,7 @@ std::vector<int> layers_of(int layers, int pipeline, int chunks, std::vector<int
   Model model;
   model.layers.resize(static_cast<std::size_t>(layers));
   const ParallelPlan plan{.pipeline = pipeline,
-                          .schedule = chunks == 1 ? PipelineSchedule::OneForwardOneBackward
-                                                  : PipelineSchedule::Interleaved,
+                          .schedule = chunks == 1 ? &kOneForwardOneBackward : &kInterleaved,
                           .chunks = chunks,
                           .stage_layers = std::move(given)};
   std::vector<int> found;

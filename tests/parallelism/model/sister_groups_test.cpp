@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "parallelism/model/sister_groups.h"
+#include "parallelism/model/whole_backward_schedules.h"
 
 #include <algorithm>
 #include <vector>
@@ -61,7 +62,7 @@ TEST_CASE("messages between stages have those of all pipelines beside them", "[s
   REQUIRE(sisters.of_message(4, 0) == SisterGroups::Groups{{4, 0}, {5, 1}, {6, 2}, {7, 3}});
   REQUIRE(sisters.of_message(0, 12).empty());
   // Interleaved, the last stage hands over to the first.
-  plan.schedule = PipelineSchedule::Interleaved;
+  plan.schedule = &kInterleaved;
   plan.chunks = 2;
   SisterGroups interleaved(plan, domains(plan));
   REQUIRE(interleaved.of_message(12, 0).size() == 4);

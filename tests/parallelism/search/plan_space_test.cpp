@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -25,14 +26,16 @@ TEST_CASE("every combination is there once", "[plan-space]") {
   const Workload workload = gpt();
   const std::vector<ParallelPlan> plans =
       plans_of(default_axes(workload, 64, 8), workload.plan, 64);
-  std::set<std::tuple<int, bool, int, int, int, int, std::int64_t, int, int, std::string>> seen;
+  std::set<
+      std::tuple<int, bool, int, std::string_view, int, int, std::int64_t, int, int, std::string>>
+      seen;
   for (const ParallelPlan& plan : plans) {
     REQUIRE(plan.ranks() == 64);
     REQUIRE(plan.tensor <= 8);
     const bool is_new =
-        seen.emplace(plan.tensor, plan.has_sequence_parallelism, plan.pipeline,
-                     static_cast<int>(plan.schedule), plan.chunks, plan.data, plan.micro_batch,
-                     static_cast<int>(plan.recompute), plan.zero_stage, order_letters(plan.order))
+        seen.emplace(plan.tensor, plan.has_sequence_parallelism, plan.pipeline, plan.schedule->name,
+                     plan.chunks, plan.data, plan.micro_batch, static_cast<int>(plan.recompute),
+                     plan.zero_stage, order_letters(plan.order))
             .second;
     REQUIRE(is_new);
   }
@@ -88,7 +91,7 @@ TEST_CASE("layers of stages and shards stay with the plans that they fit", "[pla
   workload.plan.stage_layers = {40, 56};
   workload.plan.shard_group = 4;
   PlanAxes axes = axes_of(workload);
-  axes.schedules = {PipelineSchedule::OneForwardOneBackward};
+  axes.schedules = {&kOneForwardOneBackward};
   axes.pipeline = {1, 2, 4};
   axes.zero_stage = {0, 1};
   for (const ParallelPlan& plan : plans_of(axes, workload.plan, 64)) {

@@ -101,6 +101,34 @@ TEST_CASE("all groups of data ranks are counted, and pipelines send both ways", 
   }
 }
 
+TEST_CASE("a pipeline sends over each boundary of stages on two ranks", "[link-traffic]") {
+  const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 1});
+  for (const PipelineSchedule* schedule : pipeline_schedules()) {
+    const Workload workload =
+        workload_of({"plan.tensor=2", "plan.pipeline=4", "plan.context=1", "batch.micro=1",
+                     "batch.global=8", "plan.schedule=" + std::string(schedule->name),
+                     "plan.chunks=" + std::to_string(schedule->chunks.value_or(2))});
+    const ParallelPlan plan = plan_for(workload, 8);
+    const SoftwareProfile software = software_of(workload);
+    const PipelineShape shape = plan.pipeline_shape();
+    int boundaries = 0;
+    for (int stage = 0; stage + 1 < shape.stages(); ++stage) {
+      boundaries += shape.rank_of(stage, {}) != shape.rank_of(stage + 1, {}) ? 1 : 0;
+    }
+    double pipeline = 0.0;
+    const auto traffic =
+        step_link_traffic(cluster, workload.model, plan, software, ExchangeWays::Direct);
+    for (const NodeId gpu : cluster.gpus) {
+      pipeline += bytes_from(cluster.topology, traffic, gpu, "pipeline");
+    }
+    INFO(to_string(schedule));
+    const double message =
+        2.0 * static_cast<double>(transfer_elements(workload.model, plan, software.scatter_gather));
+    // There and back, for each of two tensor ranks.
+    REQUIRE(pipeline == Approx(message * 2.0 * 2.0 * boundaries * shape.micro_batches));
+  }
+}
+
 TEST_CASE("replicas of ZeRO 3 are counted as those of ZeRO 1", "[link-traffic]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
   const auto of_nics = [&](const std::string& stage) {

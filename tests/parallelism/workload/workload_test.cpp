@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "parallelism/model/whole_backward_schedules.h"
 #include "sim/config_error.h"
 #include "support/built_clusters.h"
 #include "support/catch.h"
@@ -66,7 +67,7 @@ TEST_CASE("a workload names its model and says how it is spread", "[workload]") 
   REQUIRE(full.overlap.pipeline == true);
   REQUIRE(plan.has_sequence_parallelism);
   REQUIRE(plan.context_kind == ContextParallelism::AllToAll);
-  REQUIRE(plan.schedule == PipelineSchedule::Interleaved);
+  REQUIRE(plan.schedule == &kInterleaved);
   REQUIRE(plan.chunks == 2);
   REQUIRE(plan.zero_stage == 2);
   REQUIRE(plan.shards() == 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
+#include "parallelism/model/whole_backward_schedules.h"
 #include "parallelism/workload/workload_text.h"
 
 #include <string>
@@ -29,7 +30,7 @@ ParallelPlan other_plan() {
           .context = 2,
           .context_kind = ContextParallelism::AllToAll,
           .pipeline = 4,
-          .schedule = PipelineSchedule::Interleaved,
+          .schedule = &kInterleaved,
           .chunks = 3,
           .data = 8,
           .zero_stage = 1,
