@@ -6,20 +6,17 @@
 
 #include <algorithm>
 #include <array>
-#include <iostream>
 #include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "support/paths.h"
+#include "support/complaints.h"
 #include "support/source_text.h"
 
 namespace trainyard {
 namespace {
-
-using Complaints = std::vector<std::string>;
 
 constexpr std::size_t kMostFiles = 40;
 
@@ -135,33 +132,20 @@ Complaints check_room_sizes(const std::vector<std::string>& paths) {
   return complaints;
 }
 
-const std::vector<SourceFile>& tree() {
-  static const std::vector<SourceFile> files = read_source_tree(source_dir());
-  return files;
-}
-
 std::vector<std::string> tree_paths() {
   std::vector<std::string> paths;
-  for (const SourceFile& file : tree()) {
+  for (const SourceFile& file : source_tree()) {
     paths.push_back(file.path);
   }
   return paths;
 }
 
 std::vector<std::string> tree_rooms() {
-  const auto page = std::find_if(tree().begin(), tree().end(), [](const SourceFile& file) {
-    return file.path == "docs/architecture.md";
-  });
-  REQUIRE(page != tree().end());
+  const auto page =
+      std::find_if(source_tree().begin(), source_tree().end(),
+                   [](const SourceFile& file) { return file.path == "docs/architecture.md"; });
+  REQUIRE(page != source_tree().end());
   return rooms_of(*page);
-}
-
-// Printed here, because Catch2 breaks long lines in the middle of a path.
-void require_none(const Complaints& complaints) {
-  for (const std::string& line : complaints) {
-    std::cerr << line << "\n";
-  }
-  REQUIRE(complaints.empty());
 }
 
 }  // namespace
@@ -187,7 +171,7 @@ TEST_CASE("a room of src includes only itself and the rooms above it in the map"
                      "src/hw/parts/a.cpp:5: \"b.h\" is in no room"});
   REQUIRE(check_arrows(parse_source("src/hw/x.h", ""), rooms).size() == 1);
   Complaints all;
-  for (const SourceFile& file : tree()) {
+  for (const SourceFile& file : source_tree()) {
     const Complaints more = check_arrows(file, tree_rooms());
     all.insert(all.end(), more.begin(), more.end());
   }

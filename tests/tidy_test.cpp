@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <regex>
@@ -18,13 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "support/paths.h"
+#include "support/complaints.h"
 #include "support/source_text.h"
 
 namespace trainyard {
 namespace {
-
-using Complaints = std::vector<std::string>;
 
 // Sources without a test of their own, each with the reason.
 struct Untested {
@@ -213,6 +210,24 @@ Complaints check_machine_paths(const SourceFile& file) {
   return complaints;
 }
 
+// A comment is a sentence or a noun phrase. One that begins with these words nearly always lacks
+// its subject and its verb, as in "Of all ranks." or "What a port sent.". Lines of a comment begin
+// in one column.
+Complaints check_comment_starts(const SourceFile& file) {
+  static const std::regex fragment(R"re(^// (Of|That|By|What|Who) )re");
+  Complaints complaints;
+  std::size_t column_before = std::string::npos;
+  for (std::size_t i = 0; i < file.comments.size(); ++i) {
+    const std::size_t column = file.comments[i].find("//");
+    if (column != std::string::npos && column != column_before &&
+        std::regex_search(file.comments[i].substr(column), fragment)) {
+      complaints.push_back(complaint(file, i, "a comment that begins like a fragment"));
+    }
+    column_before = column;
+  }
+  return complaints;
+}
+
 Complaints check_each_source_has_a_test(const std::vector<std::string>& paths,
                                         const std::vector<Untested>& untested) {
   Complaints complaints;
@@ -269,11 +284,6 @@ Complaints check_unique_types(const SourceFile& file, TypePlaces& known) {
   return complaints;
 }
 
-const std::vector<SourceFile>& tree() {
-  static const std::vector<SourceFile> files = read_source_tree(source_dir());
-  return files;
-}
-
 bool is_cpp(const SourceFile& file) {
   return ends_with(file.path, ".cpp") || ends_with(file.path, ".h") || ends_with(file.path, ".cu");
 }
@@ -281,7 +291,7 @@ bool is_cpp(const SourceFile& file) {
 template <typename Check>
 Complaints check_cpp_files(Check check) {
   Complaints all;
-  for (const SourceFile& file : tree()) {
+  for (const SourceFile& file : source_tree()) {
     if (is_cpp(file)) {
       append(all, check(file));
     }
@@ -289,16 +299,8 @@ Complaints check_cpp_files(Check check) {
   return all;
 }
 
-// Printed here, because Catch2 breaks long lines in the middle of a path.
-void require_none(const Complaints& complaints) {
-  for (const std::string& line : complaints) {
-    std::cerr << line << "\n";
-  }
-  REQUIRE(complaints.size() == 0);
-}
-
 TEST_CASE("the tree that is checked is there", "[text]") {
-  const auto count = std::count_if(tree().begin(), tree().end(), is_cpp);
+  const auto count = std::count_if(source_tree().begin(), source_tree().end(), is_cpp);
   REQUIRE(count > 10);
 }
 
@@ -312,7 +314,7 @@ TEST_CASE("each source has a test at the same path, and no excuse is stale", "[t
                      "src/sim/x.cpp:1: excused from a test, but it does not exist"});
 
   std::vector<std::string> paths;
-  for (const SourceFile& file : tree()) {
+  for (const SourceFile& file : source_tree()) {
     paths.push_back(file.path);
   }
   require_none(check_each_source_has_a_test(paths, {kUntested.begin(), kUntested.end()}));
@@ -360,6 +362,21 @@ TEST_CASE("no file uses what would make results differ between machines or hide 
   REQUIRE(check_bans(sample).size() == 5);
   REQUIRE(check_bans(parse_source("src/sim/a.h", "using namespace literals;\n")).size() == 1);
   require_none(check_cpp_files(check_bans));
+}
+
+TEST_CASE("comments do not begin like fragments", "[text]") {
+  const SourceFile sample = parse_source("src/sim/a.cpp",
+                                         "// Of all ranks.\n"
+                                         "// The bytes\n"
+                                         "// That one rank sends.\n"
+                                         "int a;  // What it is.\n"
+                                         "const char* b = \"// By me\";  // Bytes.\n");
+  REQUIRE(check_comment_starts(sample) ==
+          Complaints{"src/sim/a.cpp:1: a comment that begins like a fragment",
+                     "src/sim/a.cpp:4: a comment that begins like a fragment"});
+  require_none(check_cpp_files([](const SourceFile& file) {
+    return folder_in_src(file).empty() ? Complaints{} : check_comment_starts(file);
+  }));
 }
 
 TEST_CASE("no two headers define a type of one name", "[text]") {
@@ -410,7 +427,7 @@ TEST_CASE("no file names a path of a particular machine", "[text]") {
                                          "\\build\n");
   REQUIRE(check_machine_paths(sample).size() == 3);
   Complaints all;
-  for (const SourceFile& file : tree()) {
+  for (const SourceFile& file : source_tree()) {
     append(all, check_machine_paths(file));
   }
   require_none(all);

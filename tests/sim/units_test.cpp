@@ -28,7 +28,7 @@ std::int64_t random_decimal(std::mt19937_64& engine, std::int64_t unit) {
   return static_cast<std::int64_t>(engine() % 9'000'000) * step;
 }
 
-std::string error_of(void (*parse)(std::string_view), std::string_view text) {
+std::string error_of_units(void (*parse)(std::string_view), std::string_view text) {
   try {
     parse(text);
   } catch (const UnitError& error) {
@@ -38,19 +38,19 @@ std::string error_of(void (*parse)(std::string_view), std::string_view text) {
 }
 
 std::string time_error(std::string_view text) {
-  return error_of([](std::string_view t) { static_cast<void>(parse_time(t)); }, text);
+  return error_of_units([](std::string_view t) { static_cast<void>(parse_time(t)); }, text);
 }
 std::string bytes_error(std::string_view text) {
-  return error_of([](std::string_view t) { static_cast<void>(parse_bytes(t)); }, text);
+  return error_of_units([](std::string_view t) { static_cast<void>(parse_bytes(t)); }, text);
 }
 std::string rate_error(std::string_view text) {
-  return error_of([](std::string_view t) { static_cast<void>(parse_bandwidth(t)); }, text);
+  return error_of_units([](std::string_view t) { static_cast<void>(parse_bandwidth(t)); }, text);
 }
 std::string flop_rate_error(std::string_view text) {
-  return error_of([](std::string_view t) { static_cast<void>(parse_flop_rate(t)); }, text);
+  return error_of_units([](std::string_view t) { static_cast<void>(parse_flop_rate(t)); }, text);
 }
 std::string message_size_error(std::string_view text) {
-  return error_of([](std::string_view t) { static_cast<void>(parse_message_size(t)); }, text);
+  return error_of_units([](std::string_view t) { static_cast<void>(parse_message_size(t)); }, text);
 }
 
 TEST_CASE("transfer_time equals the closed form") {

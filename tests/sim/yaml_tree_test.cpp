@@ -22,7 +22,7 @@ std::string repeated(std::string_view piece, std::size_t bytes) {
   return text;
 }
 
-std::string error_of(const std::string& text) {
+std::string error_of_tree(const std::string& text) {
   YamlTree tree("f.yaml");
   try {
     static_cast<void>(tree.parse(text, 0));
@@ -87,11 +87,12 @@ TEST_CASE("an alias is a copy of its anchor") {
 }
 
 TEST_CASE("nesting may be 64 levels deep and no deeper") {
-  REQUIRE(error_of(nested(64)) == "no error");
-  REQUIRE(error_of(nested(65)) == "f.yaml:1:65: expected at most 64 levels of nesting, found more");
-  REQUIRE(error_of("a: &x " + nested(40) + "\nb: [[[*x]]]\n") == "no error");
-  REQUIRE(error_of("a: &x " + nested(40) + "\nb: " + std::string(30, '[') + "*x" +
-                   std::string(30, ']') + "\n") ==
+  REQUIRE(error_of_tree(nested(64)) == "no error");
+  REQUIRE(error_of_tree(nested(65)) ==
+          "f.yaml:1:65: expected at most 64 levels of nesting, found more");
+  REQUIRE(error_of_tree("a: &x " + nested(40) + "\nb: [[[*x]]]\n") == "no error");
+  REQUIRE(error_of_tree("a: &x " + nested(40) + "\nb: " + std::string(30, '[') + "*x" +
+                        std::string(30, ']') + "\n") ==
           "f.yaml:2:34: expected at most 64 levels of nesting, found more");
 }
 
@@ -101,25 +102,26 @@ TEST_CASE("deep nesting of 15 MB is refused at once") {
     indented += std::string(depth, ' ') + "a:\n";
   }
   const auto start = std::chrono::steady_clock::now();
-  REQUIRE(error_of(repeated("[", kLarge)) ==
+  REQUIRE(error_of_tree(repeated("[", kLarge)) ==
           "f.yaml:1:1001: expected at most 64 levels of nesting, found more");
-  REQUIRE(error_of(repeated("{a: ", kLarge)) ==
+  REQUIRE(error_of_tree(repeated("{a: ", kLarge)) ==
           "f.yaml:1:4001: expected at most 64 levels of nesting, found more");
-  REQUIRE(error_of(repeated("- ", kLarge)) ==
+  REQUIRE(error_of_tree(repeated("- ", kLarge)) ==
           "f.yaml:1:129: expected at most 64 levels of nesting, found more");
-  REQUIRE(error_of(indented) == "f.yaml:65:65: expected at most 64 levels of nesting, found more");
-  REQUIRE(error_of(repeated("? ", kLarge)) ==
+  REQUIRE(error_of_tree(indented) ==
+          "f.yaml:65:65: expected at most 64 levels of nesting, found more");
+  REQUIRE(error_of_tree(repeated("? ", kLarge)) ==
           "f.yaml:1:6000001: expected at most 1000000 values, found more");
-  REQUIRE(error_of(repeated("? ", 1'000'000)) ==
+  REQUIRE(error_of_tree(repeated("? ", 1'000'000)) ==
           "f.yaml:1:129: expected at most 64 levels of nesting, found more");
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   REQUIRE(taken.count() < 20.0);  // About 0.4 s; sanitizers and a busy machine take their share.
 }
 
 TEST_CASE("more than a million values are refused") {
-  REQUIRE(error_of("[" + repeated("1,", kLarge) + "]") ==
+  REQUIRE(error_of_tree("[" + repeated("1,", kLarge) + "]") ==
           "f.yaml:1:6000001: expected at most 1000000 values, found more");
-  REQUIRE(error_of(repeated("- 1\n", 4'000'004)) ==
+  REQUIRE(error_of_tree(repeated("- 1\n", 4'000'004)) ==
           "f.yaml:1000000:3: expected at most 1000000 values, found more");
 }
 
@@ -134,24 +136,24 @@ TEST_CASE("aliases that multiply are refused before they expand") {
     }
     text += "]\n";
   }
-  REQUIRE(error_of(text) == "f.yaml:6:45: expected at most 1000000 values, found more");
+  REQUIRE(error_of_tree(text) == "f.yaml:6:45: expected at most 1000000 values, found more");
 }
 
 TEST_CASE("an alias within its own anchor is refused") {
-  REQUIRE(error_of("a: &x [*x]\n") ==
+  REQUIRE(error_of_tree("a: &x [*x]\n") ==
           "f.yaml:1:8: a[0]: expected an alias of a finished value, found one within the value "
           "itself");
 }
 
 TEST_CASE("text that is too large is refused") {
-  REQUIRE(error_of(repeated("# comment\n", YamlTree::kMaxBytes + 1)) ==
+  REQUIRE(error_of_tree(repeated("# comment\n", YamlTree::kMaxBytes + 1)) ==
           "f.yaml: expected at most 16 MiB of text, found more");
 }
 
 TEST_CASE("bytes that are not UTF-8 are refused with their place") {
   const auto refused = [](const std::string& bytes) {
     INFO(bytes);
-    const std::string error = error_of("a: 1\nb: " + bytes + "\n");
+    const std::string error = error_of_tree("a: 1\nb: " + bytes + "\n");
     return error.find("f.yaml:2:4: expected UTF-8 text, found the byte 0x") == 0;
   };
   REQUIRE(refused("\x80"));      // A continuation alone.
@@ -162,17 +164,17 @@ TEST_CASE("bytes that are not UTF-8 are refused with their place") {
   REQUIRE(refused("\xed\xa0\x80"));      // A surrogate.
   REQUIRE(refused("\xf4\x90\x80\x80"));  // Above U+10FFFF.
   REQUIRE(refused("\xff"));
-  REQUIRE(error_of("\xe2\x82") == "f.yaml:1:1: expected UTF-8 text, found the byte 0xE2");
-  REQUIRE(error_of("a: \xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\x82\n") == "no error");
-  REQUIRE(error_of("\xef\xbb\xbf"
-                   "a: 1\n") == "no error");  // A byte order mark.
+  REQUIRE(error_of_tree("\xe2\x82") == "f.yaml:1:1: expected UTF-8 text, found the byte 0xE2");
+  REQUIRE(error_of_tree("a: \xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\x82\n") == "no error");
+  REQUIRE(error_of_tree("\xef\xbb\xbf"
+                        "a: 1\n") == "no error");  // A byte order mark.
 }
 
 TEST_CASE("control characters are refused, tabs and line ends are not") {
-  REQUIRE(error_of("a: 1\r\nb:\t2\r\n") == "no error");
+  REQUIRE(error_of_tree("a: 1\r\nb:\t2\r\n") == "no error");
   // yaml-cpp alone would take this for the end of the file.
-  REQUIRE(error_of("a: 1\n\x04"
-                   "b: 2\n") == "f.yaml:2:1: expected text, found the control character 0x04");
+  REQUIRE(error_of_tree("a: 1\n\x04"
+                        "b: 2\n") == "f.yaml:2:1: expected text, found the control character 0x04");
 }
 
 TEST_CASE("values of another origin have no line") {

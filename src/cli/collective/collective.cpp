@@ -122,7 +122,7 @@ void add_comparison(const CollectiveRequest& request, const CollectiveInputs& in
   report.notes.push_back(fmt::format("fastest: {}", fmt::join(fastest, ", ")));
 }
 
-// What was assumed or left out, and options that changed nothing.
+// Adds notes on what was assumed or left out, and on options that changed nothing.
 void add_request_notes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                        std::vector<std::string>& notes) {
   const bool has_nvls = std::ranges::find(inputs.algorithms, &kNvls) != inputs.algorithms.end();

@@ -231,7 +231,8 @@ std::vector<Bytes> message_sizes(const CollectiveRequest& request, int ranks,
     return {Bytes(0)};
   }
   const std::vector<Bytes> wanted = wanted_sizes(request, measured);
-  // Of float, the type of nccl-tests. It prints a row of count 0 for less; NCCL sends nothing then.
+  // The size of a float, the type of nccl-tests. It prints a row of count 0 for less; NCCL sends
+  // nothing then.
   constexpr Bytes kElement{4};
   const bool has_parts = aligned_size(request.operation, kElement, 2) == Bytes(0);
   std::vector<Bytes> sizes;

@@ -176,8 +176,8 @@ std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, 
   return engine;
 }
 
-// What was measured are calls back to back on fabrics without other traffic, predicted with the
-// shipped profile: of the errors of other predictions nothing is known.
+// Returns the measured errors. They are known only for calls back to back on fabrics without other
+// traffic, predicted with the shipped profile.
 std::optional<Intervals> intervals_of(const NcclRequest& request) {
   if (request.fidelity || !request.mode.back_to_back || request.profile) {
     return std::nullopt;

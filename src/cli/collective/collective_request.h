@@ -25,7 +25,7 @@ struct CollectiveRequest {
   std::optional<Bytes> least_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
-  std::optional<NcclRequest> nccl;  // Of the runtime nccl; otherwise plain, with the following.
+  std::optional<NcclRequest> nccl;  // The runtime nccl; without it plain, with the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.
@@ -34,7 +34,7 @@ struct CollectiveRequest {
   int root = 0;
   Fidelity fidelity = Fidelity::Flow;
   PacketRequest packet;
-  std::optional<std::string> matrix;  // Of alltoallv, which needs one.
+  std::optional<std::string> matrix;  // The matrix file of alltoallv, which needs one.
   std::optional<std::string> against;
   bool against_other_ranks = false;
   std::optional<std::string> trace;

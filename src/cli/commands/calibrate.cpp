@@ -91,7 +91,7 @@ CalibrationRequest read_calibrate_request(const OptionReader& reader) {
   return request;
 }
 
-// What the output says is no choice.
+// Refuses an option that contradicts the output.
 void check_process(const CalibrationRequest& request, const CalibrationTable& table) {
   const std::optional<int>& given = request.gpus_per_process;
   const std::optional<int>& found = table.table.gpus_per_process;
@@ -134,7 +134,7 @@ std::vector<LinkComparison> compare_files(const std::vector<MeasurementFile>& fi
   return all;
 }
 
-// Of the first file that has kernels: rates of two GPUs are not mixed.
+// Fits to the first file that has kernels: rates of two GPUs are not mixed.
 std::optional<RateCalibration> fit_rates(const std::vector<MeasurementFile>& files,
                                          const CalibrationRequest& request,
                                          const Catalogue& catalogue, const TaskRunner& tasks,

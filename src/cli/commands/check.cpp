@@ -70,7 +70,7 @@ class Findings {
   std::array<int, 3> counts_ = {};
 };
 
-// By its folder or, elsewhere, by a key that only files of one kind have.
+// Tells the kind by the folder or, elsewhere, by a key that only files of one kind have.
 FileKind kind_of(const std::filesystem::path& file) {
   const std::string folder = std::filesystem::absolute(file).parent_path().filename().string();
   if (folder == "clusters") {
@@ -97,7 +97,7 @@ FileKind kind_of(const std::filesystem::path& file) {
 }
 
 void require_readable(const std::filesystem::path& file) {
-  std::error_code error;  // What cannot be looked at cannot be read either.
+  std::error_code error;  // Ignored: a path that fails here is refused below.
   if (std::filesystem::is_directory(file, error)) {
     throw ConfigError(fmt::format("{}: expected a file, found a directory", file.string()));
   }

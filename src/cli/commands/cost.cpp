@@ -45,7 +45,7 @@ Examples:
 struct CostReport {
   std::string cluster;
   ClusterCosts costs;
-  std::optional<double> seconds = {};  // Of the step, if there is one.
+  std::optional<double> seconds = {};  // The time of the step, if there is one.
   std::optional<StepCost> step = {};
 };
 

@@ -62,7 +62,7 @@ std::optional<Operation> read_operation(const OptionReader& reader) {
   return operation;
 }
 
-// What is known of the shape, from the options first. Conflicts are errors.
+// Fills in a part of the shape that no option gives with what was found. Conflicts are errors.
 void agree(std::optional<int>& option, const std::optional<int>& found, std::string_view name,
            const std::string& log) {
   if (option && found && *option != *found) {
@@ -138,7 +138,7 @@ Cluster machine_of(const OptionReader& reader, const Catalogue& catalogue, const
   return cluster;
 }
 
-// What the options say of the run, checked.
+// Reads the run from the options, and checks it.
 ValidationCase read_item(const OptionReader& reader, std::vector<std::string>& notes) {
   const NcclOptions read = read_nccl_options(reader, "--cluster or --nccl-xml");
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());

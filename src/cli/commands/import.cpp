@@ -72,7 +72,7 @@ int run_import(const OptionReader& reader, std::ostream& out) {
       {.name = reader.text("name").value_or(path.stem().string()),
        .source = fmt::format("Imported from {}, {}.", path.filename().string(), imported.format),
        .remarks = imported.server.remarks});
-  // What is written can be read: a machine that the builder refuses is told now.
+  // The output must be readable: a machine that the builder refuses is told now.
   ConfigDocument document = ConfigDocument::parse(cluster, file + ", as a cluster");
   (void)build_cluster(document, catalogue, {});
   write_output(output, cluster, out);

@@ -95,7 +95,7 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   return request;
 }
 
-// What the files of a job say.
+// The contents of the files of a job.
 struct LoadedJob {
   Workload workload;
   SoftwareProfile software;

@@ -27,7 +27,7 @@
 namespace trainyard {
 namespace {
 
-// Of a topology or graph file.
+// The size limit of a topology or graph file.
 constexpr std::size_t kMostPlanBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kPlanExample = R"(

@@ -55,7 +55,7 @@ struct TrafficRequest {
   std::string cluster;
   std::filesystem::path traffic;
   ClusterOverrides overrides;
-  std::vector<std::string> settings;  // Of the traffic file: "key.path=value".
+  std::vector<std::string> settings;  // Settings of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
   Fidelity fidelity = Fidelity::Flow;
   PacketRequest packet;
@@ -171,7 +171,7 @@ void write_files(const TrafficRequest& request, const Topology& topology, const 
   write_packet_files(request.packet, topology, run.port_counters, network.samples());
 }
 
-// Of the cluster and of the traffic.
+// Returns the settings of the cluster and of the traffic.
 RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) {
   std::vector<std::string> settings = request.overrides.settings;
   for (const std::string& setting : request.settings) {

@@ -18,7 +18,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostLines = 8;
-constexpr std::size_t kMostPoints = 1'500;  // Of a line: more than there are pixels.
+constexpr std::size_t kMostPoints = 1'500;  // The points of a line: more than there are pixels.
 
 constexpr double kWide = 10.0;  // From there on a logarithm is easier to read.
 
@@ -88,7 +88,7 @@ void add_flows(const TrafficSpec& spec, const TrafficRun& run, HtmlReport& html)
   }
 }
 
-// Of decades of sizes, drawn at their lower ends.
+// Adds the chart of slowdowns by decade of sizes, drawn at their lower ends.
 void add_sizes(const TrafficSummary& summary, HtmlReport& html) {
   if (summary.all.bins.size() < 2) {
     return;
@@ -136,7 +136,7 @@ HtmlLine thinned(HtmlLine line) {
   return line;
 }
 
-// Of all lines the ones that go highest.
+// Returns the lines that go highest.
 std::vector<HtmlLine> highest(std::vector<HtmlLine> lines) {
   const auto most = [](const HtmlLine& line) {
     double value = 0.0;

@@ -55,7 +55,7 @@ struct Row {
 };
 
 struct Result {
-  std::vector<Row> rows;  // Of transfers that were complete.
+  std::vector<Row> rows;  // The transfers that were complete.
   std::optional<double> total_gigabytes_per_second;
   std::vector<std::string> complaints;
   TransferTimes last;  // Run, but for latencies.
@@ -130,7 +130,7 @@ class Runs {
   }
 
   [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
-  // Of the last times().
+  // Returns the times of the last times().
   [[nodiscard]] const TransferTimes& last() const { return last_; }
 
  private:

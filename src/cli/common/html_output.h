@@ -18,9 +18,9 @@ struct HtmlTarget {
 
 [[nodiscard]] Options report_options();
 
-// Of --report, if it is given. Refuses before the run what could not be made after it: a file that
-// cannot be written, and a charting library that is not there. That is d3, version 3: Debian's
-// libjs-d3, or the file that the variable TRAINYARD_D3 names.
+// Returns the target of --report, if it is given. Refuses before the run what could not be made
+// after it: a file that cannot be written, and a charting library that is not there. The library is
+// d3, version 3: Debian's libjs-d3, or the file that the variable TRAINYARD_D3 names.
 [[nodiscard]] std::optional<HtmlTarget> html_target(const OptionReader& reader);
 
 void write_html(const HtmlTarget& target, const HtmlReport& report);

@@ -25,13 +25,13 @@ namespace trainyard {
 
 class LongRunDisplay {
  public:
-  // What to say after so many seconds; nothing as long as nothing is known. Asked five times a
-  // second, by a thread of the display.
+  // Returns the text after so many seconds; nothing as long as nothing is known. Called five times
+  // a second, by a thread of the display.
   using Text = std::function<std::optional<std::string>(double seconds)>;
 
   // The logger, if any, must outlive this.
   LongRunDisplay(Text text, spdlog::logger* log);
-  // Of a run of which nothing is known but that it goes on.
+  // For a run of which nothing is known but that it goes on.
   LongRunDisplay(std::string_view what, spdlog::logger* log);
   ~LongRunDisplay();
   LongRunDisplay(const LongRunDisplay&) = delete;

@@ -19,7 +19,7 @@ struct NcclOptions {
   nccl::Environment environment = {};
   std::optional<std::string> graph_file = {};
   std::optional<std::string> tuner_file = {};
-  std::vector<std::string> notes = {};  // What a reader of the results should know about the above.
+  std::vector<std::string> notes = {};  // Remarks on the above, for readers of the results.
 
   // Reads the graph file. Throws ConfigError.
   [[nodiscard]] nccl::InitOptions init_options() const;

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// What nothing in the other runtime answers to.
+// Options without a counterpart in the other runtime.
 constexpr std::array<const char*, 4> kPlainAlone{"algo-file", "chunk", "matrix", "trace"};
 
 void check_operation(const OptionReader& reader, Operation operation) {

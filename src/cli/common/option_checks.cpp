@@ -35,7 +35,7 @@ bool is_read_as(const std::string& output, const std::string& value) {
 }  // namespace
 
 bool is_same_file(const std::string& one, const std::string& other) {
-  std::error_code error;  // What is not there is equal to nothing that is.
+  std::error_code error;  // Ignored: a missing file equals no existing one.
   const auto whole = [&](const std::string& file) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
   };

@@ -88,7 +88,8 @@ options::options_description described_options(const Command& command) {
   }
 }
 
-// What Boost takes but nobody means: an option as the value of another; arguments left over.
+// Refuses what Boost takes but nobody means: an option as the value of another, and arguments left
+// over.
 void check_form(const Command& command, const options::parsed_options& parsed) {
   const Options& arguments = command.arguments;
   std::vector<std::string> unnamed;
@@ -154,7 +155,8 @@ OptionValues parse_values(const Command& command, std::span<const std::string> a
 
 bool holds(const OptionReader& reader, std::string_view condition);
 
-// What an option stands at; nothing if that is none of its choices, which its reader will refuse.
+// Returns the value of an option, given or default; nothing if that is none of its choices, which
+// its reader will refuse.
 std::optional<std::string> standing(const OptionReader& reader, std::string_view name) {
   const Option* const row = reader.command().find(name);
   CHECK(row != nullptr, "conditions name options of the command");

@@ -43,7 +43,7 @@ inline constexpr OptionTraits kRepeatedInput{.repeats = true, .role = Role::Inpu
 // All texts outlive the row.
 struct Option {
   std::string_view name;
-  std::string_view value = {};  // What the help calls the value; empty: the option has none.
+  std::string_view value = {};  // The name of the value in the help; empty: the option has none.
   std::string_view help = {};
   OptionTraits traits = {};
 };

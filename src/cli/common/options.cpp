@@ -164,7 +164,7 @@ std::optional<std::string> output_file(const OptionReader& reader, std::string_v
   }
   const std::filesystem::path file(*value);
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  std::error_code error;  // What cannot be looked at is no folder either.
+  std::error_code error;  // Ignored: a path that cannot be looked at is no folder.
   if (value->empty() || !std::filesystem::is_directory(folder, error) ||
       std::filesystem::is_directory(file, error)) {
     fail_option(name, "a file in a folder that exists", *value);

@@ -28,7 +28,7 @@ namespace trainyard {
 [[noreturn]] void fail_option(std::string_view name, std::string_view expected,
                               std::string_view found, std::span<const std::string> candidates = {});
 
-// What was given, by name; an option without a value has an empty one.
+// The given values, by option name; an option without a value has an empty one.
 using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // The values of the options of a command, each checked as it is read; nothing where an option is

@@ -43,7 +43,7 @@ void find_failures(PacketRequest& request, const Topology& topology);
 
 // "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096", for the notes of a result.
 [[nodiscard]] std::string describe(const PacketRequest& request);
-// That the engine lacks virtual channels which the routes of the fabric rely on, for the notes, if
+// Returns a note that the engine lacks virtual channels which the routes of the fabric rely on, if
 // links can be stopped.
 [[nodiscard]] std::optional<std::string> note_on_channels(const PacketRequest& request,
                                                           const RoutingOptions& routing);

@@ -243,7 +243,7 @@ SimTime row_time(const std::string& file, const ordered_json& value) {
   return SimTime(std::llround(time * 1e6));
 }
 
-// By size; of several algorithms the fastest.
+// Returns the rows by size; of several algorithms the fastest.
 std::map<std::int64_t, RowTime> rows_of(const Result& result) {
   std::map<std::int64_t, RowTime> rows;
   if (!result.json["rows"].is_array()) {

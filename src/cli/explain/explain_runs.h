@@ -28,7 +28,7 @@ struct ExplainLabel {
   std::string how;
 };
 
-// What is the same for every resource.
+// The inputs that are the same for every resource.
 struct ExplainTask {
   const MachineModel& machine;
   std::vector<Resource> resources;

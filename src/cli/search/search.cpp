@@ -181,7 +181,7 @@ class SizeSearch {
     return options;
   }
 
-  // Of the first look: those of the runtime that cost least.
+  // Returns the times for the first look: those of the runtime that cost least.
   [[nodiscard]] std::unique_ptr<GroupTimes> make_times() const {
     std::optional<ClusterTimes::Nccl> runtime;
     if (request_.is_nccl) {
@@ -305,7 +305,7 @@ void drop_beaten_by_smaller(std::vector<SearchOfSize>& sizes) {
   }
 }
 
-// Of the plans that cannot be had, for a search that has found none.
+// Names the rule that most invalid plans break, for a search that has found none.
 std::string commonest_rule(const SearchOfSize& size) {
   const auto& invalid = size.counts.invalid;
   const auto most =

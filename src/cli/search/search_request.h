@@ -44,12 +44,12 @@ struct SearchRequest {
   std::size_t best = 10;
   bool wants_front = false;
   bool prunes = true;
-  double memory_share = 1.0;  // Of the GPU's memory that a plan may use.
+  double memory_share = 1.0;  // The share of the GPU's memory that a plan may use.
   bool is_nccl = true;
   nccl::Version nccl_version = kStepVersion;
-  std::vector<std::string> nccl_notes = {};  // What a reader should know about that version.
+  std::vector<std::string> nccl_notes = {};  // Remarks on that version for the reader.
   std::optional<std::string> profile = {};
-  // Of the second look at the best plans, if any.
+  // The second look at the best plans, if any, and its settings.
   bool refines = false;
   StepMethod method = StepMethod::ClosedForms;
   std::optional<Fidelity> fidelity = {};

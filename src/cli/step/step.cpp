@@ -82,7 +82,7 @@ std::string method_note(const StepRun& run, bool has_jitter) {
       has_jitter ? "" : "; closed forms: jitter");
 }
 
-// What the others of its kind leave of the rate of a group.
+// Notes the share of its rate that the others of its kind leave a group.
 std::optional<std::string> sharing_note(const StepRun& run) {
   constexpr double kNotWorthTelling = 0.995;
   if (run.least_share > kNotWorthTelling) {

@@ -30,7 +30,7 @@ HtmlTable calls_of(const StepGraphRun& graph) {
     SimTime total;
     SimTime longest;
   };
-  // By what the time is counted as, operation, ranks and size.
+  // The key is the part that the time is counted as, the operation, the ranks and the size.
   std::map<std::tuple<std::string, std::string, std::size_t, Bytes>, Sum> sums;
   for (std::uint32_t index = 0; index < of.operations().size(); ++index) {
     const GraphOperation& operation = of.operations()[index];

@@ -18,7 +18,7 @@ namespace trainyard {
 [[nodiscard]] std::optional<SlowRank> read_slow_rank(const OptionReader& reader);
 [[nodiscard]] ComputeJitter read_jitter(const OptionReader& reader);
 
-// What makes the step longer than usual, for a note; nothing: nothing does.
+// Describes what makes the step longer than usual, for a note; nothing: nothing does.
 [[nodiscard]] std::optional<std::string> describe_noise(const std::optional<SlowRank>& slow,
                                                         const ComputeJitter& jitter);
 

@@ -93,7 +93,7 @@ bool has_recommender(const OptionReader& reader) {
   try {
     return workload && is_recommender_workload(find_config("workloads", *workload));
   } catch (const ConfigError&) {
-    return false;  // Who reads the workload says what is wrong with it, in its turn.
+    return false;  // The reader of the workload says later what is wrong with it.
   }
 }
 

@@ -29,19 +29,19 @@ struct StepRequest {
   std::vector<std::string> workload_settings;
   bool is_nccl = true;
   nccl::Version nccl_version = kStepVersion;
-  std::vector<std::string> nccl_notes = {};  // What a reader should know about that version.
+  std::vector<std::string> nccl_notes = {};  // Remarks on that version for the reader.
   Fidelity fidelity = Fidelity::Flow;
   bool has_engine = false;  // With NCCL: it runs over that fidelity between nodes.
   Format format = Format::Table;
   std::optional<std::string> output;
-  std::optional<std::string> profile;    // Of NCCL's times, instead of the shipped one.
-  std::optional<std::string> gpu_rates;  // Of kernels, the same.
+  std::optional<std::string> profile;    // The file of NCCL's times, instead of the shipped one.
+  std::optional<std::string> gpu_rates;  // The file of kernel rates, the same.
   StepMethod method = StepMethod::ClosedForms;
   std::optional<SlowRank> slow_rank;
   ComputeJitter jitter;
   bool shares_network = false;
   std::optional<std::string> trace;
-  std::optional<std::string> memory = {};  // Of each rank, over its passes.
+  std::optional<std::string> memory = {};  // The file for the memory of each rank, over its passes.
   std::optional<HtmlTarget> report = {};
   std::optional<CostRequest> costs = {};
 };
@@ -63,7 +63,7 @@ struct StepInputs {
 // Reads and checks the files that the request names. Throws ConfigError.
 [[nodiscard]] StepInputs load_step_inputs(const StepRequest& request, spdlog::logger& log);
 
-// What the request says of a run. `rates` and `profile` must outlive the result.
+// Returns the settings of a run from the request. `rates` and `profile` must outlive the result.
 [[nodiscard]] StepTables step_tables(const StepRequest& request, const Catalogue& catalogue,
                                      const GpuRates& rates, const nccl::Profile& profile);
 
@@ -75,7 +75,7 @@ struct StepInputs {
 [[nodiscard]] StepRun run_step_inputs(const StepRequest& request, const Catalogue& catalogue,
                                       const Workload& workload, const MachineModel& machine);
 
-// What the report says of them: all settings, and the resources of the machine.
+// Returns the inputs for the report: all settings, and the resources of the machine.
 [[nodiscard]] RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs);
 
 }  // namespace trainyard

@@ -85,7 +85,7 @@ SweepSpec load_sweep(const std::filesystem::path& file) {
   return read_sweep(document, names);
 }
 
-// That the command has all options of the sweep, and gives its results away.
+// Checks that the command has all options of the sweep, none of which is a file of results.
 void check_options(const std::filesystem::path& file, const SweepSpec& spec) {
   const Command command = command_of(spec);
   std::vector<std::string> known;
@@ -108,7 +108,7 @@ void check_options(const std::filesystem::path& file, const SweepSpec& spec) {
   }
 }
 
-// Of all that a result follows from, as far as the sweep names it: the points, and the text of
+// Hashes all that a result follows from, as far as the sweep names it: the points, and the text of
 // files of clusters, workloads and traffic.
 std::uint64_t fingerprint_of(const SweepSpec& spec) {
   std::uint64_t hash = 0;
@@ -157,7 +157,7 @@ SweepResult run_point(const Request& request, const SweepSpec& spec, std::size_t
   }
 }
 
-// Of those that are missing, the share of this process.
+// Runs the share of this process of the missing points.
 SweepResults run_points(const Request& request, const SweepSpec& spec, const SweepTeam& team,
                         const SweepResults& finished, SweepJournal* journal) {
   std::vector<std::size_t> own;
@@ -181,7 +181,7 @@ SweepResults run_points(const Request& request, const SweepSpec& spec, const Swe
   return by_point;
 }
 
-// That of the first point, if it can be had.
+// Returns the cluster of the first point, if it can be had.
 std::optional<Cluster> first_cluster(const SweepSpec& spec) {
   try {
     const OptionReader reader = parse_options(command_of(spec), spec.arguments_at(0));
@@ -209,7 +209,7 @@ bool warn_of_failures(const SweepResults& results, std::size_t points, spdlog::l
   return failed > 0;
 }
 
-// What a shell would be told to get the same.
+// Lists the points as shell commands that give the same results.
 std::string list_points(const SweepSpec& spec) {
   std::string text;
   for (std::size_t point = 0; point < spec.points(); ++point) {
@@ -240,7 +240,7 @@ Request read_request(const OptionReader& reader) {
   return request;
 }
 
-// What points read is not written over either.
+// Refuses outputs that would overwrite files that points read.
 void check_outputs(const Request& request, const SweepSpec& spec) {
   const Command command = command_of(spec);
   const auto check = [&](const std::string& key, const std::vector<std::string>& values) {

@@ -32,7 +32,7 @@ struct SweepSpec {
   // All axes, in order, and their values at a point.
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::vector<std::string> values_at(std::size_t point) const;
-  // Of the command, at a point: options, then axes.
+  // The arguments of the command at a point: options, then axes.
   [[nodiscard]] std::vector<std::string> arguments_at(std::size_t point) const;
 };
 

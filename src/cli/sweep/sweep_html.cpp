@@ -18,7 +18,7 @@ namespace {
 // More would be a page of many megabytes; --output has all.
 constexpr std::size_t kMostRows = 2'000;
 
-// What all points share, and the values of what varies.
+// Lists the options that all points share, and the values of those that vary.
 HtmlTable inputs_of(const SweepSpec& spec) {
   Table table({{.name = "option", .key = "option", .align = Align::Left},
                {.name = "value", .key = "value", .align = Align::Left}});

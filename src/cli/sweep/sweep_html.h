@@ -10,8 +10,9 @@
 
 namespace trainyard {
 
-// Of the table of its results: charts of the points that ran, the table, what all of them share.
-// `cluster` is that of the first point, if there is one; its estimates are told.
+// Makes the page of a table of results: charts of the points that ran, the table, and the inputs
+// that all of them share. `cluster` is that of the first point, if there is one; its estimates are
+// told.
 [[nodiscard]] HtmlReport sweep_html(const SweepSpec& spec, const Table& table,
                                     const std::optional<Cluster>& cluster);
 

@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-// What the command printed as CSV at one point, or why it did not.
+// The CSV that the command printed at one point, or the reason why it did not.
 struct SweepResult {
   std::string csv;
   std::string error;
@@ -22,14 +22,14 @@ struct SweepResult {
   [[nodiscard]] bool operator==(const SweepResult&) const = default;
 };
 
-using SweepResults = std::map<std::size_t, SweepResult>;  // By point.
+using SweepResults = std::map<std::size_t, SweepResult>;  // The key is the point.
 
 // As text, for a message to another process.
 [[nodiscard]] std::string to_text(const SweepResults& results);
 [[nodiscard]] SweepResults results_from(const std::string& text);
 
-// Of all journals beside `output`. `sweep` stands for what is swept: journals of anything else are
-// refused, and without `resumes` all are. Throws ConfigError.
+// Reads the results of all journals beside `output`. `sweep` stands for what is swept: journals of
+// anything else are refused, and without `resumes` all are. Throws ConfigError.
 [[nodiscard]] SweepResults read_journals(const std::string& output, std::uint64_t sweep,
                                          bool resumes);
 // When the results are where they belong.
@@ -41,7 +41,7 @@ class SweepJournal {
   // Keeps what is in it, but for a line that was cut off. Throws ConfigError.
   SweepJournal(const std::string& output, std::size_t process, std::uint64_t sweep);
 
-  // Of any thread. Throws ConfigError if it cannot be written.
+  // May be called by any thread. Throws ConfigError if it cannot be written.
   void add(std::size_t point, const SweepResult& result);
 
  private:

@@ -68,7 +68,7 @@ struct Request {
   std::optional<std::string> output;
 };
 
-// Of DIR: DIR-budgets.yaml beside it.
+// Returns the budget file of a folder DIR: DIR-budgets.yaml beside it.
 std::filesystem::path budgets_of(const std::filesystem::path& cases) {
   std::filesystem::path folder = std::filesystem::absolute(cases).lexically_normal();
   if (!folder.has_filename()) {

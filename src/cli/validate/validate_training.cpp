@@ -59,7 +59,7 @@ std::map<std::string, std::vector<const LoadedTrainingCase*>> by_generation(
   return generations;
 }
 
-// What has nothing to be fitted to: --only may have left one half alone.
+// Notes generations with nothing to be fitted to: --only may have left one half alone.
 void note_lone_halves(const std::vector<LoadedTrainingCase>& cases, TrainingReport& report) {
   for (const auto& [generation, members] : by_generation(cases)) {
     const TrainingHalf first = members.front()->item.half;
@@ -89,7 +89,7 @@ void refit_steps(const TrainingValidationRequest& request,
   };
   report.with_files = std::move(report.score);
   std::vector<SourceScore> scores;
-  for (const LoadedTrainingCase& one : cases) {  // What no fit is about still counts as rows.
+  for (const LoadedTrainingCase& one : cases) {  // Cases of no half still count as rows.
     if (one.item.half == TrainingHalf::None) {
       scores.push_back(score_case(one, {}));
     }

@@ -17,7 +17,7 @@
 namespace trainyard {
 
 struct TrainingValidationRequest {
-  std::vector<std::filesystem::path> files;  // Of cases.
+  std::vector<std::filesystem::path> files;  // The files of cases.
   std::filesystem::path root;                // The folder above configs.
   std::vector<std::string> only;             // Parts of names of sources or cases; empty: all.
   unsigned threads = 0;                      // 0: all cores.

@@ -21,7 +21,7 @@ struct AggregationTree {
     std::uint32_t turn = 0;  // Which of its NICs: the flow label.
     std::uint32_t leaf = 0;  // The switch that the NIC is on.
   };
-  std::vector<Member> members;  // By node.
+  std::vector<Member> members;  // One per node.
   // The switch that joins the leaves, if they are not all the same one.
   std::optional<std::uint32_t> spine = {};
   // Which of the links between a leaf and the spine, where there are several.
@@ -48,7 +48,7 @@ struct ScheduleOptions {
   const TrafficMatrix* matrix = nullptr;
 };
 
-// What a cluster must have; aggregation.h finds it or says what is missing.
+// The part that a cluster must have; aggregation.h finds it or says what is missing.
 enum class ClusterNeed : std::uint8_t {
   Nothing,
   OneReducingSwitch,    // An NVSwitch that adds up and has all ranks.
@@ -71,7 +71,7 @@ enum class ChannelOrder : std::uint8_t {
 [[nodiscard]] std::int64_t one_chunk(Operation operation, const RankLayout& layout);
 
 struct AlgorithmRow {
-  std::string_view name;  // That of --algo, and of the shape of its schedules.
+  std::string_view name;  // Name for --algo, and in the shape of its schedules.
   OperationSet operations;
   // The operation is one of them; make_schedule() has checked the options.
   std::unique_ptr<Schedule> (*build)(Operation operation, const ScheduleOptions& options);

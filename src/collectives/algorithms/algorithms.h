@@ -60,8 +60,8 @@ inline constexpr std::array kAlgorithms{
 [[nodiscard]] int default_pieces(Algorithm algorithm, Operation operation, const RankLayout& layout,
                                  Bytes size);
 
-// Of the double tree on n numbers: the parents in the tree of this channel (even channels have the
-// first, odd ones the second), kNoParent at the root.
+// Returns the parents in the double tree on n numbers, in the tree of this channel (even channels
+// have the first, odd ones the second), kNoParent at the root.
 inline constexpr std::uint32_t kNoParent = 0xffff'ffff;
 [[nodiscard]] std::vector<std::uint32_t> double_tree_parents(std::uint32_t n,
                                                              std::uint32_t channel);

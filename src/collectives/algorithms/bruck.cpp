@@ -62,7 +62,7 @@ class BruckSchedule : public Schedule {
   }
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t rounds() const { return rounds_; }
-  // What this rank sends in the round, as a range of entries.
+  // Returns the entries that this rank sends in the round.
   [[nodiscard]] virtual ChunkRange message(std::uint32_t channel, std::uint32_t round,
                                            std::uint32_t source) const = 0;
 

@@ -134,7 +134,7 @@ class AllToAllV final : public Schedule {
   }
 
   std::uint32_t ranks_;
-  std::vector<std::vector<Step>> programs_;  // By rank, of channel 0.
+  std::vector<std::vector<Step>> programs_;  // One per rank, for channel 0.
 };
 
 // sendrecv. Chunk and connection channel * N + source.

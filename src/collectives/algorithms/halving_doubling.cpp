@@ -170,7 +170,7 @@ class HalvingDoubling final : public Schedule {
   std::uint32_t active_;
   std::uint32_t idle_;
   std::uint32_t rounds_;
-  std::vector<std::vector<Step>> programs_;  // By rank, of channel 0; O(N log N) steps.
+  std::vector<std::vector<Step>> programs_;  // One per rank, for channel 0; O(N log N) steps.
 };
 
 }  // namespace

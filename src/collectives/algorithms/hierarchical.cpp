@@ -156,7 +156,7 @@ class Hierarchical final : public Schedule {
   }
   [[nodiscard]] bool gathers() const { return operation_ == Operation::AllGather; }
   [[nodiscard]] bool scatters() const { return operation_ == Operation::ReduceScatter; }
-  // Of servers `node` to `node + count - 1` in a column.
+  // Returns the entries of servers `node` to `node + count - 1` in a column.
   [[nodiscard]] ChunkRange entries(std::uint32_t column, std::uint32_t node,
                                    std::uint32_t count) const {
     const std::uint32_t first = starts_[column * nodes() + node];
@@ -264,14 +264,14 @@ class Hierarchical final : public Schedule {
 
   Operation operation_;
   std::uint32_t ranks_;
-  std::uint32_t heads_;               // Of every server.
-  std::unique_ptr<Schedule> across_;  // Of one column: its ranks are servers.
-  std::uint32_t chunks_;              // Of a channel.
-  std::uint32_t connections_;         // Of a channel.
-  std::vector<std::uint32_t> first_;  // By server, and one more: its first rank.
-  std::vector<std::uint32_t> node_;   // By rank: its server.
+  std::uint32_t heads_;               // Heads per server.
+  std::unique_ptr<Schedule> across_;  // Schedule of one column: its ranks are servers.
+  std::uint32_t chunks_;              // Chunks per channel.
+  std::uint32_t connections_;         // Connections per channel.
+  std::vector<std::uint32_t> first_;  // First rank of each server, then the number of ranks.
+  std::vector<std::uint32_t> node_;   // Server of each rank.
   std::vector<std::uint32_t> starts_;
-  std::vector<std::uint32_t> listing_;  // Of one channel; empty for all_reduce.
+  std::vector<std::uint32_t> listing_;  // Listing of one channel; empty for all_reduce.
 };
 
 }  // namespace

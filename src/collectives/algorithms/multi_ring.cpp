@@ -97,9 +97,9 @@ class MultiRing final : public Schedule {
 
  private:
   struct Stage {
-    std::uint32_t length;  // Of the dimension.
-    std::uint32_t stride;  // Between ranks that are neighbours in it.
-    std::uint32_t blocks;  // That a message of this stage carries.
+    std::uint32_t length;  // Ranks along the dimension.
+    std::uint32_t stride;  // Distance of ranks that are neighbours in it.
+    std::uint32_t blocks;  // Blocks that a message of this stage carries.
   };
   struct Ways {
     std::vector<Stage> stages;

@@ -155,13 +155,13 @@ class NvlsTreeBuilder {
     std::uint32_t edge;
   };
 
-  std::vector<int> first_;  // By node, and one more: its first rank.
+  std::vector<int> first_;  // First rank of each node, then the number of ranks.
   PiecewiseBuilder& builder_;
   std::uint32_t heads_ = 0;
   std::uint32_t first_chunk_ = 0;
-  std::vector<std::vector<Step>> up_;    // By node and head.
+  std::vector<std::vector<Step>> up_;    // Steps of each node and head.
   std::vector<std::vector<Step>> down_;  // The same; empty at the root, which turns around.
-  std::vector<std::uint32_t> roots_;     // By head.
+  std::vector<std::uint32_t> roots_;     // Root of each head's tree.
   std::vector<std::uint32_t> up_edges_;
   std::vector<Edge> sends_down_;
 };

@@ -140,7 +140,7 @@ class PatSchedule final : public Schedule {
   struct Move {
     StepKind kind = StepKind::Send;
     std::uint32_t dimension = 0;
-    std::uint32_t offset = 0;  // Of the block, from the rank.
+    std::uint32_t offset = 0;  // Distance of the block from the rank.
   };
 
   static std::uint32_t dimensions_of(std::uint32_t ranks) {

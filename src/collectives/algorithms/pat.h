@@ -19,7 +19,7 @@
 
 namespace trainyard {
 
-// What a rank of reduce_scatter does with the sum for offset `parent`.
+// The work of a rank of reduce_scatter on the sum for offset `parent`.
 struct PatEvent {
   // The child whose contribution is received on dimension ffs(child) and added; of a leaf (which
   // has no children) its own offset. A child of N or more does not exist: nothing is received.

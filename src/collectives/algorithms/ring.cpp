@@ -87,8 +87,8 @@ class RingSchedule : public Schedule {
 
   std::uint32_t ranks_;
   std::uint32_t pieces_;
-  std::vector<std::uint32_t> order_;      // By channel, then position: rank.
-  std::vector<std::uint32_t> positions_;  // By channel, then rank: position.
+  std::vector<std::uint32_t> order_;      // Rank at each channel and position.
+  std::vector<std::uint32_t> positions_;  // Position of each channel and rank.
 };
 
 // Chunk (channel * pieces + piece) * N + block.
@@ -173,7 +173,7 @@ class Chain final : public RingSchedule {
   }
 
   bool reduces_;
-  std::vector<std::uint32_t> root_positions_;  // By channel.
+  std::vector<std::uint32_t> root_positions_;  // One per channel.
 };
 
 bool is_chain(Operation operation) {

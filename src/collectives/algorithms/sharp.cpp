@@ -75,7 +75,7 @@ class SharpBuilder {
   }
 
  private:
-  // What one level of a tree hands to the next: connections to and from it.
+  // The connections to and from one level of a tree, which it hands to the next.
   struct Ends {
     std::uint32_t up;
     std::uint32_t down;
@@ -91,7 +91,7 @@ class SharpBuilder {
   }
 
   void add_tree(const AggregationTree& tree) {
-    std::map<std::uint32_t, std::vector<Ends>> below;  // By leaf.
+    std::map<std::uint32_t, std::vector<Ends>> below;  // Ends below each leaf.
     for (std::size_t node = 0; node < tree.members.size(); ++node) {
       below[tree.members[node].leaf].push_back(add_head(node, tree.members[node]));
     }
@@ -166,11 +166,11 @@ class SharpBuilder {
     builder_.add_lane(top, std::move(steps));
   }
 
-  std::vector<int> first_ranks_;  // By node, and one more.
+  std::vector<int> first_ranks_;  // First rank of each node, then the number of ranks.
   PiecewiseBuilder& builder_;
-  ChunkRange share_;                        // Of the tree that is being added.
-  std::vector<std::vector<Step>> scatter_;  // By rank.
-  std::vector<std::vector<Step>> gather_;   // By rank.
+  ChunkRange share_;                        // Chunks of the tree that is being added.
+  std::vector<std::vector<Step>> scatter_;  // One per rank.
+  std::vector<std::vector<Step>> gather_;   // One per rank.
 };
 
 std::unique_ptr<Schedule> build_sharp(Operation operation, const ScheduleOptions& options) {

@@ -101,8 +101,8 @@ class SwingDimension {
 
   std::uint32_t length_;
   std::uint32_t stride_;
-  std::vector<std::uint32_t> distances_;   // By step; modulo the length.
-  std::vector<std::uint32_t> last_steps_;  // By offset.
+  std::vector<std::uint32_t> distances_;   // One per step; modulo the length.
+  std::vector<std::uint32_t> last_steps_;  // One per offset.
 };
 
 // Chunk channel * N + block, named for its rank. Entry (channel * N + r) * N + i lists, for each
@@ -172,7 +172,7 @@ class Swing final : public Schedule {
   };
   struct Walk {
     std::vector<Turn> turns;
-    std::vector<std::uint32_t> offsets;  // By place in the listing.
+    std::vector<std::uint32_t> offsets;  // One per place in the listing.
   };
   struct Way {
     const Walk& walk;
@@ -266,7 +266,7 @@ class Swing final : public Schedule {
   std::uint32_t steps_;
   bool mirrors_;
   std::vector<SwingDimension> dimensions_;
-  std::vector<Walk> walks_;  // By the dimension that is first.
+  std::vector<Walk> walks_;  // One per dimension that may be first.
 };
 
 }  // namespace

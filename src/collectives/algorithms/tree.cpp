@@ -62,8 +62,8 @@ bool is_flat(const RankLayout& layout) {
 }
 
 struct Tree {
-  std::vector<std::uint32_t> parent;                 // By rank.
-  std::vector<std::vector<std::uint32_t>> children;  // By rank, ascending.
+  std::vector<std::uint32_t> parent;                 // One per rank.
+  std::vector<std::vector<std::uint32_t>> children;  // One list per rank, ascending.
 };
 
 Tree build_tree(Operation operation, const ScheduleOptions& options, int channel) {
@@ -215,7 +215,7 @@ class TreeSchedule final : public Schedule {
   std::uint32_t pieces_;
   bool up_;
   bool down_;
-  std::vector<Tree> trees_;  // By channel.
+  std::vector<Tree> trees_;  // One per channel.
 };
 
 }  // namespace

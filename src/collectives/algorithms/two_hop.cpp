@@ -22,8 +22,8 @@ namespace {
 // number in their server is i modulo that, ascending.
 struct Classes {
   std::vector<std::uint32_t> order;
-  std::vector<std::uint32_t> first;  // By class, and one more: where it begins.
-  std::vector<std::uint32_t> place;  // By rank: where it is in `order`.
+  std::vector<std::uint32_t> first;  // Where each class begins, then where the last ends.
+  std::vector<std::uint32_t> place;  // Where each rank is in `order`.
 };
 
 // Chunk (channel * N + source) * N + target. Entries of a channel: source * N + p is the block for
@@ -77,7 +77,7 @@ class TwoHop final : public Schedule {
   }
 
  private:
-  using ClassesBySize = std::map<std::uint32_t, Classes>;  // By ranks of a server.
+  using ClassesBySize = std::map<std::uint32_t, Classes>;  // Keyed by the ranks of a server.
 
   struct Here {
     std::uint32_t rank;
@@ -208,8 +208,8 @@ class TwoHop final : public Schedule {
   std::uint32_t most_locals_;
   std::uint32_t largest_class_;
   ClassesBySize classes_;
-  std::vector<std::uint32_t> first_;  // By server, and one more: its first rank.
-  std::vector<std::uint32_t> node_;   // By rank.
+  std::vector<std::uint32_t> first_;  // First rank of each server, then the number of ranks.
+  std::vector<std::uint32_t> node_;   // Server of each rank.
 };
 
 }  // namespace

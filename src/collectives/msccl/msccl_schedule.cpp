@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-using Data = std::vector<std::vector<std::optional<std::uint32_t>>>;  // By rank, then place.
+using Data = std::vector<std::vector<std::optional<std::uint32_t>>>;  // Indexed by rank, place.
 
 // Places of a rank: input, output, scratch and, behind these, a few for each thread block.
 class Places {
@@ -102,7 +102,7 @@ class Places {
   int part_;  // Chunks of a rank's part.
   int inputs_;
   int outputs_;
-  int scratches_ = 0;  // Of the GPU with most.
+  int scratches_ = 0;  // The most that any GPU has.
 };
 
 class MscclSchedule final : public Schedule {
@@ -155,7 +155,7 @@ class MscclSchedule final : public Schedule {
   std::vector<ScheduleConnection> connections_;
   Data before_;
   Data after_;
-  std::vector<std::string> names_;  // By place.
+  std::vector<std::string> names_;  // One per place.
 };
 
 class MscclBuilder {
@@ -295,7 +295,7 @@ class MscclBuilder {
                (receives(step.type) && sends(step.type) ? 1 : 0);
     }
   }
-  // By thread block: how many steps of ours are done when one of the file is.
+  // Counts how many steps of ours are done when one of the file is, for each thread block.
   void count_steps(const MscclGpu& gpu) {
     done_.clear();
     for (const MscclBlock& block : gpu.blocks) {
@@ -446,10 +446,10 @@ class MscclBuilder {
   const std::string& name_;
   Places places_;
   std::vector<StoredSchedule::Lane> lanes_;
-  std::vector<std::vector<Origin>> origins_;                    // By lane and step.
-  std::map<std::tuple<int, int, int>, std::uint32_t> numbers_;  // Source, target, channel.
+  std::vector<std::vector<Origin>> origins_;                    // Indexed by lane and step.
+  std::map<std::tuple<int, int, int>, std::uint32_t> numbers_;  // Keyed by source, target, channel.
   std::vector<ScheduleConnection> connections_;
-  std::vector<std::vector<std::uint32_t>> done_;  // Of the GPU at hand.
+  std::vector<std::vector<std::uint32_t>> done_;  // Result of count_steps() for the GPU at hand.
   std::uint32_t own_ = 0;                         // The next place for a thread block.
   std::uint32_t most_places_ = 0;
 };

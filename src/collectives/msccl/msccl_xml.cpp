@@ -20,7 +20,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-constexpr int kMostGpus = 64;  // That the prover takes.
+constexpr int kMostGpus = 64;  // As many as the prover takes.
 // microsoft/msccl, src/include/msccl.h: MSCCL_MAX_NUM_STEPS, MSCCL_MAX_COUNT and
 // MSCCL_MAX_NUM_THREAD_BLOCKS_PER_CHANNEL; MAXCHANNELS.
 constexpr int kMostSteps = 256;

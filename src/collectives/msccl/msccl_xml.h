@@ -58,7 +58,7 @@ struct MscclGpu {
   int input_chunks = 0;
   int output_chunks = 0;
   int scratch_chunks = 0;
-  std::vector<MscclBlock> blocks;  // By id.
+  std::vector<MscclBlock> blocks;  // Ordered by id.
 };
 
 struct MscclAlgorithm {

@@ -40,7 +40,7 @@ std::vector<NodeId> common_neighbours(const Topology& topology, const std::vecto
   return common;
 }
 
-// What a switch is made of; an NVSwitch whose chips the cluster does not name is of its link.
+// Returns the part of a switch; an NVSwitch whose chips the cluster does not name has its link's.
 std::string part_of(const Topology& topology, NodeId id) {
   const Node& node = topology.node(id);
   const std::string& name = node.part == 0 ? node.name : topology.parts()[node.part];
@@ -155,7 +155,7 @@ class TreePlanner {
  private:
   struct Nic {
     RankId head;
-    std::uint32_t turn;  // Of the head's NICs: the flow label by which it is used.
+    std::uint32_t turn;  // Number among the head's NICs: the flow label by which it is used.
     NodeId leaf;
   };
 
@@ -180,7 +180,7 @@ class TreePlanner {
   }
 
   NodeId leaf_of(NodeId nic) {
-    std::vector<NodeId> leaves;  // By cable.
+    std::vector<NodeId> leaves;  // One per cable to a switch.
     for (const LinkId link : cluster_.topology.links_from(nic)) {
       const NodeId target = cluster_.topology.link(link).target;
       if (cluster_.topology.node(target).kind == NodeKind::Switch) {
@@ -231,9 +231,9 @@ class TreePlanner {
 
   const Cluster& cluster_;
   const Routing& routing_;
-  std::vector<std::vector<Nic>> nics_;  // By server.
+  std::vector<std::vector<Nic>> nics_;  // One list per server.
   SwitchPlan plan_;
-  std::map<NodeId, std::uint32_t> numbers_;  // Of the relays.
+  std::map<NodeId, std::uint32_t> numbers_;  // Numbers of the relays.
   std::string obstacle_;
 };
 

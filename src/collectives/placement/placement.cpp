@@ -24,12 +24,12 @@ namespace trainyard {
 
 namespace {
 
-// What tells one kind of server from another. GPUs are those that take part, numbered from 0.
+// The traits that tell kinds of servers apart. GPUs are those that take part, numbered from 0.
 struct ServerShape {
   int gpus = 0;
   std::vector<std::tuple<int, int, int>> links;  // From, to, lanes: direct links between GPUs.
-  std::vector<std::vector<int>> nics;            // By GPU: its NICs, numbered within the server.
-  int nic_count = 0;  // Of the NICs that its GPUs use; or of GPUs if some of them have none.
+  std::vector<std::vector<int>> nics;            // NICs of each GPU, numbered within the server.
+  int nic_count = 0;  // NICs that its GPUs use; or the GPUs if some of them have none.
   friend auto operator<=>(const ServerShape&, const ServerShape&) = default;
 };
 
@@ -127,7 +127,7 @@ ServerRings rings_of(const ServerShape& kind) {
 // most evenly: of n channels the fullest of u units carries n/u rounded up instead of n/u.
 int even_channels(const std::vector<int>& units) {
   constexpr int kMostChannels = 64;
-  const auto excess = [&](int channels) {  // Of the worst units: fullest over even load, times n.
+  const auto excess = [&](int channels) {  // Fullest over even load, times n, of the worst units.
     int most = 0;
     for (const int count : units) {
       most = std::max(most, (channels + count - 1) / count * count);
@@ -282,7 +282,7 @@ bool lay_out_grid(const Cluster& cluster, std::optional<int> channels, Placement
 // One node for the ranks of each NVSwitch, in their natural order, and both trees.
 RankLayout layout_by_switch(const std::vector<int>& switch_ranks, std::optional<int> channels) {
   RankLayout layout;
-  std::map<int, std::uint32_t> kinds;  // By ranks.
+  std::map<int, std::uint32_t> kinds;  // Keyed by ranks per node.
   for (const int ranks : switch_ranks) {
     const auto [kind, is_new] =
         kinds.try_emplace(ranks, static_cast<std::uint32_t>(layout.kinds.size()));

@@ -31,11 +31,11 @@ namespace trainyard {
 
 struct Placement {
   RankLayout layout;
-  std::vector<NodeId> nodes;  // By rank, then by relay.
+  std::vector<NodeId> nodes;  // Node of each rank, then of each relay.
   std::vector<AggregationTree> trees;
   std::vector<int> dimensions;  // See ScheduleOptions.
   bool rotate_dimensions = false;
-  // What a user should know, such as a mesh that has no ring.
+  // Remarks for the user, such as that a mesh has no ring.
   std::vector<std::string> remarks;
 };
 
@@ -43,7 +43,7 @@ struct Placement {
 [[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
                               std::optional<int> channels);
 
-// What make_schedule() needs of a placement.
+// Returns the options that make_schedule() needs for a placement.
 [[nodiscard]] ScheduleOptions schedule_options(const Placement& placement, RankId root, int pieces);
 
 }  // namespace trainyard

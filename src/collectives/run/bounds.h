@@ -44,7 +44,7 @@ class CollectiveBounds {
 
  private:
   struct Group {
-    int first = 0;  // Of its ranks, which are in a row.
+    int first = 0;  // First of its ranks, which are in a row.
     int count = 0;
     Bandwidth out{};
     Bandwidth in{};

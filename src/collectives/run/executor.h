@@ -89,12 +89,12 @@ class Executor final : private EventHandler {
   const Schedule& schedule_;
   Chunking chunking_;
   TraceRecorder* trace_;
-  std::vector<Link> links_;                // By connection of the schedule.
-  std::vector<std::uint64_t> next_;        // By lane: the step to run.
-  std::vector<SimTime> waiting_since_;     // By lane, with a trace only.
+  std::vector<Link> links_;                // One per connection of the schedule.
+  std::vector<std::uint64_t> next_;        // The step that each lane runs next.
+  std::vector<SimTime> waiting_since_;     // One per lane, with a trace only.
   std::vector<TraceTrackId> lane_tracks_;  // The same.
-  // By lane, if the schedule has Wait steps: the lanes that wait for it, in the order in which they
-  // began to.
+  // For each lane, if the schedule has Wait steps: the lanes that wait for it, in the order in
+  // which they began to.
   std::vector<std::vector<std::uint32_t>> waiters_;
   std::vector<std::uint32_t> ready_;  // Lanes to run at this instant.
   std::uint32_t lanes_left_ = 0;

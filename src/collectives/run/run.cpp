@@ -21,8 +21,8 @@ namespace {
 constexpr std::int64_t kMostPieces = 65'536;
 constexpr std::int64_t kMostConnections = 16'777'216;
 constexpr std::int64_t kMostChunks = 2'147'483'648;
-// That --chunk may make: a minute of the flow engine (benchmarks/README.md), and as many as a ring
-// of 4,096 ranks on eight channels has without it.
+// The most that --chunk may make: a minute of the flow engine (benchmarks/README.md), and as many
+// as a ring of 4,096 ranks on eight channels has without it.
 constexpr std::uint64_t kMostTransfers = 268'435'456;
 
 int pieces_of(const CollectiveJob& job, const RankLayout& layout) {

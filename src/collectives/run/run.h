@@ -24,12 +24,12 @@ struct CollectiveJob {
   std::optional<int> channels = {};  // Otherwise those of place().
   std::optional<Bytes> piece = {};   // Pipeline piece; otherwise default_pieces().
   Fidelity fidelity = Fidelity::Flow;
-  PacketOptions packet = roce_options();  // Of Fidelity::Packet.
+  PacketOptions packet = roce_options();  // For Fidelity::Packet.
   TraceRecorder* trace = nullptr;
-  // Of alltoallv, for as many ranks as the cluster has; `size` is then its largest(). Without one
+  // For alltoallv, of as many ranks as the cluster has; `size` is then its largest(). Without one
   // every pair exchanges size / ranks.
   const TrafficMatrix* matrix = nullptr;
-  bool keeps_counters = false;  // Of ports, for the result; and samples, if `packet` has them.
+  bool keeps_counters = false;  // Port counters, for the result; and samples, if `packet` has them.
   // Instead of `algorithm`: a schedule of as many ranks as the cluster has, without relays.
   const Schedule* schedule = nullptr;
 };
@@ -44,15 +44,15 @@ struct CollectiveResult {
   SimTime time;
   int channels = 0;
   int pieces = 0;
-  std::vector<std::string> remarks;  // Of the placement.
+  std::vector<std::string> remarks;  // Remarks of the placement.
   std::uint64_t fingerprint = 0;
   NetworkStats network;
   std::optional<Bottleneck> bottleneck;  // None if nothing was carried.
-  // Of Network: why it never was complete, in which case `time` says nothing; and of its ports.
+  // Why the network never was complete, in which case `time` says nothing; and its port counters.
   std::optional<std::string> complaint = {};
   std::optional<std::vector<PortCounters>> port_counters = {};
   std::optional<PacketSamples> samples = {};
-  std::vector<LinkUse> link_use = {};  // What each link carried, with `keeps_counters`.
+  std::vector<LinkUse> link_use = {};  // The load of each link, with `keeps_counters`.
 };
 
 // The cluster must have the ranks that the algorithm needs, the root among them, and the algorithm

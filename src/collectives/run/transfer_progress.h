@@ -10,7 +10,7 @@
 namespace trainyard {
 
 struct TransferProgress {
-  std::atomic<std::uint64_t> runs{0};  // That have begun,
+  std::atomic<std::uint64_t> runs{0};  // Runs that have begun,
   std::atomic<std::uint64_t> all{0};   // the transfers of all of them,
   std::atomic<std::uint64_t> done{0};  // and those that began, but for the last few.
 };

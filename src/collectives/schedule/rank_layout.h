@@ -29,14 +29,14 @@ struct RankLayout {
   [[nodiscard]] int channels() const { return static_cast<int>(kinds.front().size()); }
   // Counts node by node.
   [[nodiscard]] int ranks() const;
-  // Of all nodes.
+  // Return the most and the least over all nodes.
   [[nodiscard]] int most_ranks_per_node() const;
   [[nodiscard]] int least_ranks_per_node() const;
   // Local ranks of a node in the order of a channel, not reversed.
   [[nodiscard]] const std::vector<int>& local_order(int node, int channel) const {
     return kinds[node_kinds[static_cast<std::size_t>(node)]][static_cast<std::size_t>(channel)];
   }
-  // By node: its first rank. One more at the end: the number of ranks.
+  // Returns the first rank of each node and, at the end, the number of ranks.
   [[nodiscard]] std::vector<int> first_ranks() const;
   // All ranks in the order in which the ring of this channel visits them.
   [[nodiscard]] std::vector<int> ring_order(int channel) const;

@@ -42,8 +42,8 @@ Chunking::Chunking(const ScheduleShape& shape, Bytes size)
     : cuts_(shape.chunk_cuts),
       total_(size.count()),
       chunks_(std::max<std::int64_t>(1, shape.chunk_count)) {
-  // Of an all-to-all, and of sendrecv, nccl-tests gives the bytes of one rank; every rank has other
-  // data.
+  // nccl-tests gives the bytes of one rank for an all-to-all and for sendrecv, where every rank has
+  // other data.
   if (shape.operation == Operation::AllToAll || shape.operation == Operation::AllToAllV ||
       shape.operation == Operation::SendReceive) {
     total_ = (size * shape.ranks).count();

@@ -52,10 +52,10 @@ struct ChunkRange {
 
 struct Step {
   StepKind kind = StepKind::Send;
-  // Of Wait it is the lane, and chunks.first the steps that this has taken; of Copy and Add the
+  // For Wait it is the lane, and chunks.first the steps that this has taken; for Copy and Add the
   // first of the chunks that are read, chunks being those that are written.
   std::uint32_t connection = 0;
-  ChunkRange chunks;  // Of entries, if the schedule has a listing.
+  ChunkRange chunks;  // Entries, if the schedule has a listing.
 };
 
 [[nodiscard]] constexpr bool is_message(StepKind kind) {
@@ -69,20 +69,20 @@ struct ScheduleConnection {
   std::optional<std::uint32_t> flow_label = {};
 };
 
-// What every schedule knows of itself.
+// The traits that every schedule has.
 struct ScheduleShape {
   Operation operation = Operation::AllReduce;
   std::string algorithm;
   int ranks = 0;
   int relays = 0;
   int channels = 1;
-  RankId root;  // Of broadcast, reduce, scatter, gather.
+  RankId root;  // For broadcast, reduce, scatter, gather.
   // A message starts only when its receiver waits for it, as large messages between two ranks that
   // exchange do in MPI. Ranks that are ahead of their partners then do not take bandwidth from
   // those that are behind.
   bool rendezvous = false;
   std::uint32_t chunk_count = 0;
-  std::uint32_t entries = 0;  // Of the listing; 0: there is none.
+  std::uint32_t entries = 0;  // Length of the listing; 0: there is none.
   // 0: chunks are named alike on all ranks, and the size is cut into chunk_count of them. Otherwise
   // chunks are places, each of the size over this number, rounded up to whole bytes.
   std::uint32_t size_chunks = 0;
@@ -110,8 +110,9 @@ class Schedule {
   [[nodiscard]] virtual ScheduleConnection connection(std::uint32_t index) const = 0;
   // The chunk of an entry of the listing. The same one may be listed several times.
   [[nodiscard]] virtual std::uint32_t chunk_at(std::uint32_t entry) const { return entry; }
-  // Of places: the number of the chunk, in the sense of the operation (semantics.h), that a place
-  // holds before, and that it must hold after; none if that does not matter.
+  // Return, where chunks are places, the number of the chunk, in the sense of the operation
+  // (semantics.h), that a place holds before, and that it must hold after; none if that does not
+  // matter.
   [[nodiscard]] virtual std::optional<std::uint32_t> datum_before(RankId /*rank*/,
                                                                   std::uint32_t chunk) const {
     return chunk;

@@ -25,9 +25,9 @@ std::string name_of(Contributions value) {
   return text + "}";
 }
 
-// What a rank holds somewhere.
+// The content of a place at a rank.
 struct Value {
-  std::uint32_t datum = 0;  // Of which chunk of the operation.
+  std::uint32_t datum = 0;  // Which chunk of the operation.
   Contributions set = 0;
 };
 
@@ -114,7 +114,7 @@ class Prover {
     CHECK(false, "unknown operation");
   }
 
-  // What a rank must hold in the end; nothing where it does not matter.
+  // Returns what a rank must hold in the end; nothing where it does not matter.
   [[nodiscard]] std::optional<Contributions> after(std::uint32_t rank, std::uint32_t chunk) const {
     const auto if_here = [](bool here, Contributions value) {
       return here ? std::optional(value) : std::nullopt;
@@ -347,12 +347,12 @@ class Prover {
   const ScheduleShape& shape_;
   std::uint32_t ranks_;
   std::uint32_t participants_;  // Ranks and relays.
-  std::uint32_t entries_;       // Of the listing, or chunks.
+  std::uint32_t entries_;       // Length of the listing, or chunks.
   Contributions everyone_;
-  std::vector<std::vector<Value>> held_;     // By rank or relay, then chunk.
-  std::vector<std::deque<Message>> queues_;  // By connection.
-  std::vector<Where> last_sends_;            // By connection.
-  std::vector<std::uint64_t> next_;          // By lane.
+  std::vector<std::vector<Value>> held_;     // Indexed by rank or relay, then chunk.
+  std::vector<std::deque<Message>> queues_;  // One per connection.
+  std::vector<Where> last_sends_;            // One per connection.
+  std::vector<std::uint64_t> next_;          // The step that each lane runs next.
   std::string error_;
   Where where_;
   std::optional<RankId> wrong_rank_;

@@ -39,7 +39,7 @@
 
 namespace trainyard {
 
-// What is wrong with a schedule.
+// A fault of a schedule.
 struct Flaw {
   std::string text;  // One line, with the place in it.
   // The step at which it shows; none for a wrong result, of which the rank is known.

@@ -14,13 +14,13 @@ namespace trainyard {
 
 struct TrafficMatrix {
   int ranks = 0;
-  std::vector<std::int64_t> bytes;  // By source, then target: bytes[source * ranks + target].
+  std::vector<std::int64_t> bytes;  // From source to target: bytes[source * ranks + target].
 
   [[nodiscard]] Bytes at(int source, int target) const {
     return Bytes(bytes[static_cast<std::size_t>(source) * static_cast<std::size_t>(ranks) +
                        static_cast<std::size_t>(target)]);
   }
-  // What a rank sends and receives, its own part among it.
+  // Return the bytes that a rank sends and receives, its own part among it.
   [[nodiscard]] Bytes sent(int source) const;
   [[nodiscard]] Bytes received(int target) const;
   // The most that any rank sends or receives: the size in the sense of nccl-tests (alltoallv.cu).

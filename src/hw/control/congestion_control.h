@@ -15,7 +15,7 @@ namespace trainyard {
 
 using ControlRules = ControlList::Rules;
 
-// What all flows of one port share. It must outlive its flows.
+// The settings that all flows of one port share. They must outlive the flows.
 struct ControlSettings : PortTerms {
   ControlRules rules = LineRateSettings();
 };
@@ -60,7 +60,7 @@ class SenderControl {
     return visit_control(
         state_, []<typename Row>(Row /*row*/, const auto& flow) { return Row::pauses(flow); });
   }
-  // What may be in flight; at least one packet, and kUnlimitedWindow without a window.
+  // The bytes that may be in flight; at least one packet, and kUnlimitedWindow without a window.
   [[nodiscard]] Bytes window() const {
     return std::max(settings_->packet,
                     visit_control(state_, [&]<typename Row>(Row /*row*/, const auto& flow) {

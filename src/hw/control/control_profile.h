@@ -11,7 +11,7 @@
 namespace trainyard {
 
 struct ControlProfile {
-  std::string name;  // That of the file, without ".yaml": goes into reports.
+  std::string name;  // The name of the file, without ".yaml": goes into reports.
   ControlList::Profiles rules{};
 
   // Throws ConfigError.

@@ -17,7 +17,7 @@ namespace trainyard {
 // The port of a sender, and the network behind it.
 struct PortTerms {
   Bandwidth line{};
-  SimTime base_rtt{};  // Of the longest path, with everything idle.
+  SimTime base_rtt{};  // The RTT of the longest path, with everything idle.
   Bytes packet{4178};  // A full packet on the wire: no window is smaller.
 };
 
@@ -37,14 +37,14 @@ struct RateRule {
 struct IntHop {
   Bandwidth rate{};
   SimTime time{};
-  std::uint64_t sent_bytes = 0;  // By the port since the start.
+  std::uint64_t sent_bytes = 0;  // The bytes that the port sent since the start.
   Bytes queue{};                 // Without the packet itself.
   std::uint32_t port = 0;        // Which one it is: the path id of HPCC's paper, link by link.
 };
 
 inline constexpr std::size_t kMostIntHops = 8;
 
-// What ACKs brought last of each link of a path.
+// The last INT that ACKs brought of each link of a path.
 struct IntMemory {
   struct Seen {
     SimTime time{};
@@ -56,7 +56,8 @@ struct IntMemory {
   std::array<Seen, kMostIntHops> seen{};
 };
 
-// What an ACK tells. Sizes count as the window does; the engine says whether that is wire bytes.
+// The contents of an ACK. Sizes count as the window does; the engine says whether that is wire
+// bytes.
 struct AckSignal {
   SimTime now{};
   SimTime rtt{};            // Round trip of the packet that the ACK answers.
@@ -85,7 +86,7 @@ enum class CnpRule : std::uint8_t {
 // Whether switches write INT into packets, and with how many bits.
 enum class IntFormat : std::uint8_t { None, Exact, Wire };
 
-// What a control needs of receivers and switches. Whoever serves controls asks for this, never
+// The needs of a control from receivers and switches. Whoever serves controls asks for this, never
 // which control it is.
 struct ControlTraits {
   // One ACK answers so many packets, or, above 0, so many bytes of them. Neither: the control needs

@@ -15,7 +15,7 @@ double real(Bandwidth rate) {
   return static_cast<double>(rate.bits_per_second());
 }
 
-// By squaring: the same bits everywhere, which the library's pow does not promise.
+// Works by squaring: the same bits everywhere, which the library's pow does not promise.
 double power(double base, std::int64_t exponent) {
   double result = 1.0;
   for (; exponent > 0 && result > 0.0; exponent >>= 1) {

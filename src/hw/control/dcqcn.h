@@ -27,7 +27,7 @@ enum class CutTiming : std::uint8_t {
 enum class FastRecovery : std::uint8_t { Below, UpTo };
 
 struct DcqcnSettings {
-  Bandwidth line{};      // Of the port: where flows start, and the cap of the target.
+  Bandwidth line{};      // The rate of the port: where flows start, and the cap of the target.
   Bandwidth least{};     // No cut goes below.
   Bandwidth additive{};  // R_AI
   Bandwidth hyper{};     // R_HAI
@@ -49,8 +49,8 @@ struct DcqcnSettings {
   double alpha_weight = 0.5;      // A cut takes this share of alpha.
   double least_share = 0.0;       // What one cut leaves of the rate at least.
   Bandwidth first_rate{};         // Periodic: the rate that the first CNP sets; 0: no change.
-  // What may be in flight at the line rate, as some simulators have it; it falls with the rate.
-  // 0: no window.
+  // The bytes that may be in flight at the line rate, as some simulators have it; the window falls
+  // with the rate. 0: no window.
   Bytes window{};
 };
 

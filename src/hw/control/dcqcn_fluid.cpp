@@ -77,7 +77,7 @@ double cycle_alpha(const Terms& terms, double p) {
   return 1.0 / (1.0 + falls);
 }
 
-// What a flow has lost on average from one CNP to the next, in packets a second.
+// Returns the rate that a flow has lost on average from one CNP to the next, in packets a second.
 double cycle_loss(const Terms& terms, double p) {
   double target = 0.0;  // RT and RC less the rate before the cut.
   double rate = -terms.rate * cycle_alpha(terms, p) / 2.0;

@@ -21,7 +21,7 @@ namespace trainyard {
 struct DctcpSettings {
   double g = 1.0 / 16;
   double initial_alpha = 1.0;
-  Bytes packet{4096};    // What a window without marks adds.
+  Bytes packet{4096};    // The growth after a window without marks.
   Bytes first_window{};  // Also the largest: line rate x base RTT.
 };
 
@@ -81,7 +81,7 @@ class Dctcp {
   double window_;
   double alpha_;
   std::uint64_t window_end_ = 0;
-  std::int64_t bytes_ = 0;  // Of this window.
+  std::int64_t bytes_ = 0;  // The bytes acknowledged in this window.
   std::int64_t marked_ = 0;
   bool has_lost_ = false;
 };

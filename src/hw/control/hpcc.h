@@ -23,8 +23,8 @@ namespace trainyard {
 inline constexpr Bytes kIntWireBytes{42};
 
 struct HpccSettings {
-  Bandwidth line{};    // Of the NIC: the first window is line x base_rtt.
-  SimTime base_rtt{};  // T, of the whole network.
+  Bandwidth line{};    // The rate of the NIC: the first window is line x base_rtt.
+  SimTime base_rtt{};  // T, the base RTT of the whole network.
   double eta = 0.95;   // What a link is used to.
   int max_stage = 5;   // Additive steps before the next multiplicative one.
   double additive{};   // W_AI in bytes; window x (1 - eta) / flows is its largest sensible value.

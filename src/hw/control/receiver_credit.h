@@ -25,10 +25,10 @@
 namespace trainyard {
 
 struct CreditSettings {
-  Bandwidth line{};     // Of the receiving port: the pace of the grants.
+  Bandwidth line{};     // The rate of the receiving port: the pace of the grants.
   Bytes quantum{4096};  // One grant.
-  Bytes window{};       // That may be on its way, of all flows of the port, when one is granted.
-  Bytes speculative{};  // What a sender may have under way when it begins without a grant.
+  Bytes window{};       // The most on its way, over all flows of the port, when one is granted.
+  Bytes speculative{};  // The most that a sender has under way when it begins without a grant.
   SimTime patience = microseconds(320);  // As above.
 };
 
@@ -73,9 +73,9 @@ class CreditSender {
 
  private:
   const CreditSettings* settings_;
-  std::int64_t credit_ = 0;        // That may be sent.
-  std::int64_t backlog_ = 0;       // That is to be sent.
-  std::int64_t unasked_left_ = 0;  // Of this burst.
+  std::int64_t credit_ = 0;        // The bytes that may be sent.
+  std::int64_t backlog_ = 0;       // The bytes that are to be sent.
+  std::int64_t unasked_left_ = 0;  // The bytes of this burst that still need no grant.
   std::uint64_t unasked_ = 0;
   std::uint64_t asked_ = 0;
   std::uint64_t granted_ = 0;
@@ -151,16 +151,16 @@ class CreditPacer {
     last_heard_ = std::max(last_heard_, now);
     return Grant{.flow = flow, .size = Bytes(size)};
   }
-  // That may be on its way.
+  // The bytes that may be on their way.
   [[nodiscard]] Bytes outstanding() const { return Bytes(outstanding_); }
 
  private:
   struct Flow {
     std::int64_t wanted = 0;
-    // That may be on its way; less than 0 where more has come than is known of.
+    // The bytes that may be on their way; less than 0 where more has come than is known of.
     std::int64_t due = 0;
-    std::int64_t lost = 0;   // That was taken for lost, and has not come all the same.
-    bool is_silent = false;  // Since then nothing was heard of it: it is granted nothing.
+    std::int64_t lost = 0;   // The bytes taken for lost that have not come all the same.
+    bool is_silent = false;  // Nothing was heard of it since: it is granted nothing.
   };
 
   Flow& at(std::uint32_t flow) {
@@ -228,7 +228,7 @@ class CreditPacer {
   std::size_t waiting_ = 0;
   std::int64_t outstanding_ = 0;
   SimTime ready_{};
-  SimTime last_heard_{};  // Of what any flow sends, or granted.
+  SimTime last_heard_{};  // The time of the last data, announcement or grant of any flow.
 };
 
 // Windows in units of line rate x base RTT.

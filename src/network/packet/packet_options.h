@@ -157,7 +157,7 @@ struct PacketOptions {
 // The control of this name that is built in, if there is one: the others are files.
 [[nodiscard]] std::optional<CongestionControl> built_in_control(std::string_view name);
 [[nodiscard]] std::string_view control_name(const PacketOptions& options);
-// What the control needs of receivers and switches.
+// Returns the needs of the control from receivers and switches.
 [[nodiscard]] ControlTraits control_traits(const PacketOptions& options);
 // Sets the control, and the marking that it is meant for: none for those that do not look at marks.
 void set_control(PacketOptions& options, ControlProfile profile);

@@ -73,7 +73,7 @@ std::string odd_numbers(const PipelineShape& shape) {
 
 constinit const PipelineSchedule kDualPipe{.name = "dualpipe",
                                            .chunks = 2,
-                                           .layout = kBothDirections,
+                                           .layout = kTwoWayLayout,
                                            .splits_backward = true,
                                            .error = odd_numbers,
                                            .passes = dual_pipe};

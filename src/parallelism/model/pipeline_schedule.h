@@ -25,7 +25,7 @@ namespace trainyard {
 
 enum class PassKind : std::uint8_t {
   Forward,
-  Backward,        // Of inputs and weights.
+  Backward,        // The gradients of inputs and weights.
   InputGradient,   // The first part of a backward,
   WeightGradient,  // and the second.
 };
@@ -40,7 +40,7 @@ struct Pass {
   bool operator==(const Pass&) const = default;
 };
 
-// Of each stage of the model for one micro-batch.
+// The times of each stage of the model for one micro-batch.
 struct StageTimes {
   SimTime forward;
   SimTime input_gradient;
@@ -53,11 +53,12 @@ struct PipelineShape;
 struct PipelineSchedule {
   std::string_view name;          // As workload files and reports have it.
   std::optional<int> chunks = 1;  // Of a rank; nothing: any number.
-  StageLayout layout = kLine;
+  StageLayout layout = kLineLayout;
   // Some backwards run as two passes, so that gradients of inputs go on before those of weights.
   bool splits_backward = false;
-  // What else the schedule needs, "expected ..., found ...", of a shape that lacks it; empty where
-  // it lacks nothing. Nothing: the schedule takes all numbers of ranks and micro-batches.
+  // Returns the error, "expected ..., found ...", of a shape that lacks what else the schedule
+  // needs; empty where it lacks nothing. Nothing: the schedule takes all numbers of ranks and
+  // micro-batches.
   std::string (*error)(const PipelineShape& shape) = nullptr;
   // All passes of a rank in their order, for a shape that passed check().
   std::vector<Pass> (*passes)(const PipelineShape& shape, int rank) = nullptr;
@@ -83,13 +84,13 @@ extern const PipelineSchedule kOneForwardOneBackward;
 struct PipelineShape {
   const PipelineSchedule* schedule = &kOneForwardOneBackward;
   int ranks = 1;
-  int micro_batches = 1;  // Of a step, of both directions together.
-  int chunks = 1;         // Of a rank.
+  int micro_batches = 1;  // The micro-batches of a step, both directions together.
+  int chunks = 1;         // The chunks of a rank.
 
   [[nodiscard]] int directions() const { return schedule->layout.directions; }
-  // Of the model.
+  // Returns the number of stages of the model.
   [[nodiscard]] int stages() const { return directions() == 1 ? ranks * chunks : ranks; }
-  // Of the model, that this chunk of this rank is.
+  // Returns the stage of the model that this chunk of this rank is.
   [[nodiscard]] int stage_of(int rank, int chunk) const {
     return schedule->layout.stage_of(ranks, rank, chunk);
   }

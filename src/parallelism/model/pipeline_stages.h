@@ -21,7 +21,7 @@ struct PipelineStage {
   bool has_head = false;       // The last one, with the last norm and the loss.
 };
 
-// By stage of the model, for a plan that passed check().
+// Returns the stages of the model in their order, for a plan that passed check().
 [[nodiscard]] std::vector<PipelineStage> pipeline_stages(const ParallelPlan& plan,
                                                          const Model& model);
 

@@ -18,24 +18,24 @@ struct StageLayout {
 };
 
 // One chunk a rank: rank i has the stage i.
-inline constexpr StageLayout kLine{.stage_of = [](int, int rank, int) { return rank; },
-                                   .rank_of = [](int, int stage, int) { return stage; }};
+inline constexpr StageLayout kLineLayout{.stage_of = [](int, int rank, int) { return rank; },
+                                         .rank_of = [](int, int stage, int) { return stage; }};
 
 // Any number of chunks a rank: rank i has the stages i, p + i, 2 p + i and so on.
-inline constexpr StageLayout kRing{
+inline constexpr StageLayout kRingLayout{
     .stage_of = [](int ranks, int rank, int chunk) { return chunk * ranks + rank; },
     .rank_of = [](int ranks, int stage, int) { return stage % ranks; },
     .is_ring = true};
 
 // Two chunks a rank: rank i has the stages i and 2 p - 1 - i; the last hands over to itself.
-inline constexpr StageLayout kVShape{
+inline constexpr StageLayout kVLayout{
     .stage_of = [](int ranks, int rank,
                    int chunk) { return chunk == 0 ? rank : 2 * ranks - 1 - rank; },
     .rank_of = [](int ranks, int stage,
                   int) { return stage < ranks ? stage : 2 * ranks - 1 - stage; }};
 
 // Two directions: rank i has the stages i and p - 1 - i of p.
-inline constexpr StageLayout kBothDirections{
+inline constexpr StageLayout kTwoWayLayout{
     .stage_of = [](int ranks, int rank, int chunk) { return chunk == 0 ? rank : ranks - 1 - rank; },
     .rank_of = [](int ranks, int stage,
                   int direction) { return direction == 0 ? stage : ranks - 1 - stage; },

@@ -119,7 +119,7 @@ class BlockSlots {
   int count_;  // and how many.
   int begin_;  // The slot of the last forward of rank 0.
   std::vector<Block> blocks_;
-  std::vector<int> last_;  // By rank, pass and micro-batch.
+  std::vector<int> last_;  // The index goes by rank, pass and micro-batch.
 };
 
 std::vector<Pass> passes_of_block(const PipelineShape& shape, int rank, BlockOf block) {
@@ -153,7 +153,7 @@ std::vector<Pass> passes_of_block(const PipelineShape& shape, int rank, BlockOf 
 
 constinit const PipelineSchedule kVHalf{.name = "v-half",
                                         .chunks = 2,
-                                        .layout = kVShape,
+                                        .layout = kVLayout,
                                         .splits_backward = true,
                                         .passes = [](const PipelineShape& shape, int rank) {
                                           return passes_of_block(shape, rank, half_block);
@@ -161,7 +161,7 @@ constinit const PipelineSchedule kVHalf{.name = "v-half",
 
 constinit const PipelineSchedule kVMin{.name = "v-min",
                                        .chunks = 2,
-                                       .layout = kVShape,
+                                       .layout = kVLayout,
                                        .splits_backward = true,
                                        .passes = [](const PipelineShape& shape, int rank) {
                                          return passes_of_block(shape, rank, min_block);

@@ -93,7 +93,7 @@ constinit const PipelineSchedule kOneForwardOneBackward{
 constinit const PipelineSchedule kInterleaved{
     .name = "interleaved",
     .chunks = std::nullopt,
-    .layout = kRing,
+    .layout = kRingLayout,
     .error = uneven_rounds,
     .passes = interleaved,
     .bubble = flush_bubble,

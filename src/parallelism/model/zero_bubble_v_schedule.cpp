@@ -67,7 +67,7 @@ std::vector<Pass> zero_bubble_v(const PipelineShape& shape, int rank) {
 
 constinit const PipelineSchedule kZeroBubbleV{.name = "zb-v",
                                               .chunks = 2,
-                                              .layout = kVShape,
+                                              .layout = kVLayout,
                                               .splits_backward = true,
                                               .passes = zero_bubble_v};
 

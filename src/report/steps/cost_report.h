@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-// What a step costs, and of which cluster.
+// The costs of a step and of its cluster.
 struct PricedStep {
   ClusterCosts cluster;
   StepCost step;
@@ -28,7 +28,7 @@ struct PricedStep {
 // are in no sum. Energy and cost have a line in the text each, "unknown" with the reason where they
 // are. In JSON the figures are in the object `group`.
 [[nodiscard]] std::vector<Figure> cost_figures(const PricedStep& priced, const std::string& group);
-// What is in no sum, and what was taken at its limit.
+// Returns notes on what is in no sum, and on what was taken at its limit.
 [[nodiscard]] std::vector<std::string> cost_notes(const ClusterCosts& costs);
 
 }  // namespace trainyard

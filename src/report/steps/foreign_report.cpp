@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// What the graph has, and what its ranks send.
+// The numbers of computations, calls and messages of the graph.
 struct Contents {
   std::size_t computations = 0;
   std::size_t calls = 0;

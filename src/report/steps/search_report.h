@@ -15,7 +15,7 @@ namespace trainyard {
 
 struct FoundPlan {
   TimedPlan timed;
-  std::optional<StepTime> refined = {};  // By the method and fidelity that were asked for.
+  std::optional<StepTime> refined = {};  // Timed by the method and fidelity that were asked for.
   bool is_best = false;                  // One of those that were wanted,
   bool is_trade = false;                 // or that no other one beats in everything.
 
@@ -38,12 +38,12 @@ struct SearchReport {
   std::string software;
   std::string precision;
   std::string runtime;
-  std::string method;          // Of the times: "closed forms".
+  std::string method;          // The method of the times: "closed forms".
   std::string refined_method;  // Empty where nothing was timed again.
   std::vector<SearchOfSize> sizes;
   double flops_of_token = 0.0;
-  double peak = 0.0;  // Of a GPU, in that precision; FLOP/s.
-  Bytes memory_size;  // Of a GPU.
+  double peak = 0.0;  // The peak of a GPU in that precision; FLOP/s.
+  Bytes memory_size;  // The memory of a GPU.
   std::vector<std::string> notes;
 };
 

@@ -27,14 +27,14 @@ struct StepReport {
   std::string fidelity;
   ParallelPlan plan;
   StepTime step;
-  // What the model needs for one token, by the convention that MFU is printed with.
+  // The FLOPs that the model needs for one token, by the convention that MFU is printed with.
   double flops_of_token = 0.0;
   FlopsConvention convention = FlopsConvention::Model;
-  double recomputed_of_token = 0.0;               // Of flops_of_token, done again.
+  double recomputed_of_token = 0.0;               // The part of flops_of_token that is done again.
   double peak = 0.0;                              // Dense, of one GPU at that precision; FLOP/s.
   MemoryUse memory;                               // At its peak, on the rank that holds most.
-  Bytes memory_size;                              // Of a GPU.
-  std::optional<HostMemoryUse> host_memory = {};  // Of a plan with offload.
+  Bytes memory_size;                              // The memory of a GPU.
+  std::optional<HostMemoryUse> host_memory = {};  // Only of a plan with offload.
   std::vector<std::string> notes;
   RunInputs inputs = {};
   std::vector<std::string> estimates = {};  // See Document::estimates.
@@ -45,7 +45,7 @@ struct StepReport {
   std::optional<SlowRank> slow_rank = {};
   ComputeJitter jitter = {};
   Overlap overlap = {};
-  std::optional<ExpertLoads> routing = {};  // Of a model with experts.
+  std::optional<ExpertLoads> routing = {};  // Only for a model with experts.
   bool has_images = false;                  // The model's samples are images.
 
   [[nodiscard]] bool fits() const;  // On GPUs and hosts.

@@ -29,7 +29,7 @@ struct StreamTracks {
   std::vector<Lane> lanes;
 };
 
-// By stream of the graph, with one lane each.
+// Returns the tracks by stream of the graph, with one lane each.
 std::vector<StreamTracks> add_streams(const OperationGraph& graph, TraceRecorder& recorder) {
   std::vector<std::vector<std::size_t>> of_rank(static_cast<std::size_t>(graph.ranks()));
   for (std::size_t index = 0; index < graph.streams().size(); ++index) {
@@ -46,7 +46,8 @@ std::vector<StreamTracks> add_streams(const OperationGraph& graph, TraceRecorder
   return tracks;
 }
 
-// By operation: the first track of its stream on which nothing runs any more when it starts.
+// Returns, by operation, the first track of its stream on which nothing runs any more when it
+// starts.
 std::vector<TraceTrackId> choose_tracks(const OperationGraph& graph, const GraphResult& result,
                                         TraceRecorder& recorder) {
   std::vector<StreamTracks> streams = add_streams(graph, recorder);
@@ -78,7 +79,7 @@ std::vector<TraceTrackId> choose_tracks(const OperationGraph& graph, const Graph
 
 // Both passes of a pair are on a track of their chunk, as they run at once.
 void add_passes(const StepGraphRun& step, TraceRecorder& recorder) {
-  std::map<std::pair<int, int>, TraceTrackId> tracks;  // By rank and chunk.
+  std::map<std::pair<int, int>, TraceTrackId> tracks;  // The key is the rank and the chunk.
   for (const LoweredPass& pass : step.lowered.passes) {
     const auto key = std::make_pair(pass.rank, pass.pass.chunk);
     if (!tracks.contains(key)) {

@@ -118,8 +118,8 @@ class ClosReader {
   const ConfigNode& node_;
   ClosForm form_;
   CableReader cables_;
-  double efficiency_;  // Of the NICs that fill links above the leaves best.
-  SimTime flight_;     // Through `cable`.
+  double efficiency_;  // The efficiency of the NICs that fill links above the leaves best.
+  SimTime flight_;     // Time of flight through `cable`.
   ClosSpec spec_;
 };
 

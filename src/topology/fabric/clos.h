@@ -20,7 +20,7 @@
 
 namespace trainyard {
 
-// What tells the four templates apart.
+// The traits that tell the four templates apart.
 struct ClosForm {
   bool rails = false;        // NIC j of each server goes to leaf j of its group.
   bool is_single = false;    // One switch.
@@ -35,13 +35,13 @@ struct ClosSpec {
   int tiers = 1;             // 1 to 3.
   int leaves_per_group = 1;  // Groups of servers have the same leaves.
   int leaves = 0;
-  int servers_per_leaf = 0;  // Of the fullest leaf.
-  int ports_per_leaf = 0;    // Down, in use, of the fullest leaf.
-  int uplinks = 0;           // Of one leaf; a multiple of the spines that it sees.
+  int servers_per_leaf = 0;  // Servers on the fullest leaf.
+  int ports_per_leaf = 0;    // Ports down, in use, of the fullest leaf.
+  int uplinks = 0;           // Uplinks of one leaf; a multiple of the spines that it sees.
   int pods = 1;
   int leaves_per_pod = 0;  // The last pod may have fewer.
-  int spines = 0;          // Of all pods together, equally many each.
-  int spine_uplinks = 0;   // Of one spine; a multiple of the cores that it sees.
+  int spines = 0;          // Spines of all pods together, equally many each.
+  int spine_uplinks = 0;   // Uplinks of one spine; a multiple of the cores that it sees.
   int cores = 0;           // In as many groups as a pod has spines.
   SwitchSpec leaf = {};
   SwitchSpec spine = {};
@@ -52,7 +52,7 @@ struct ClosSpec {
   LinkSpec core_link = {};
 
   [[nodiscard]] int spines_per_pod() const { return spines / pods; }
-  // Of one group.
+  // Returns the cores of one group.
   [[nodiscard]] int cores_per_spine() const { return cores / spines_per_pod(); }
 };
 

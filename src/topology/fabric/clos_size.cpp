@@ -19,7 +19,7 @@ int ceiling(int value, int divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-// Of `all` ports at most so many may lead down.
+// Returns how many of `all` ports may lead down at most.
 int ports_down(int all, double oversubscription) {
   return static_cast<int>(all * oversubscription / (1.0 + oversubscription));
 }

@@ -56,7 +56,7 @@ class ClosSizer {
   ClosForm form_;
   ClosSpec& spec_;
   int servers_;
-  int nics_ = 0;             // Of the server with most.
+  int nics_ = 0;             // NICs of the server with most.
   bool equal_nics_ = false;  // All servers have so many.
 };
 

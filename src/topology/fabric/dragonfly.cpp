@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kMostGroups = 4096;
 constexpr std::int64_t kMostInGroup = 1024;
 constexpr std::int64_t kMostSwitchesOfDragonfly = 200'000;
-constexpr std::int64_t kMostLinks = 4096;  // Of a switch to one other.
+constexpr std::int64_t kMostLinks = 4096;  // Links from a switch to one other.
 
 int count(const ConfigNode& node, std::string_view key, std::int64_t most) {
   return static_cast<int>(node.required(key).as_integer(1, most));

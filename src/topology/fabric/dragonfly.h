@@ -24,14 +24,14 @@ struct DragonflySpec {
   int groups = 1;
   int leaves = 1;  // With endpoints, of one group: all its switches unless has_spines.
   int spines = 0;
-  int local_links = 1;  // Of two switches of a group that are joined.
-  int bundles = 1;      // Between two groups.
-  int bundle = 1;       // Links of one.
+  int local_links = 1;  // Links between two switches of a group that are joined.
+  int bundles = 1;      // Bundles between two groups.
+  int bundle = 1;       // Links of one bundle.
   int endpoints_per_switch = 1;
   SwitchSpec part;
   LinkSpec local_link;
   LinkSpec global_link;
-  std::vector<LinkSpec> host_links;  // By NIC, server by server.
+  std::vector<LinkSpec> host_links;  // One per NIC, server by server.
 
   [[nodiscard]] int group_size() const { return leaves + spines; }
   // The switch, within group `from`, of one of its bundles to group `to`.

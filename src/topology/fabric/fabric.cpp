@@ -38,8 +38,8 @@ std::unique_ptr<Fabric> read_as(const FabricContext& context) {
   return kRead(context, kForm);
 }
 
-// By name. What differs between templates beyond these columns is theirs alone: the rest of the
-// program asks FabricShape and FabricRouter for traits.
+// Ordered by name. What differs between templates beyond these columns is theirs alone: the rest of
+// the program asks FabricShape and FabricRouter for traits.
 constexpr auto kTemplates = std::to_array<FabricTemplate>({
     {.name = "clos", .read = read_as<read_clos, ClosForm{}>, .router = make_router<UpDownRouter>},
     {.name = "dragonfly",

@@ -22,12 +22,12 @@ namespace trainyard {
 // The most cables side by side between two switches.
 inline constexpr std::int64_t kMostParallelCables = 64;
 
-// What a template reads from.
+// The input that a template reads.
 struct FabricContext {
   const ConfigNode& node;  // The mapping under `fabric`.
   const ConfigNode&
       nodes;  // The value that gave the number of servers: errors of size point at it.
-  // By server; at least one has NICs, unless attaches_gpus().
+  // One per server; at least one has NICs, unless attaches_gpus().
   std::span<const ServerSpec* const> servers;
   const Catalogue& catalogue;
   PartLog& parts;
@@ -44,7 +44,7 @@ class Fabric {
   // it was read, and completes routing().
   virtual void add_to(TopologyBuilder& builder, const std::vector<ServerNodes>& servers) = 0;
   [[nodiscard]] const RoutingOptions& routing() const { return routing_; }
-  // What a user should know of it, one line each.
+  // Returns remarks for the user, one line each.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  protected:
@@ -86,7 +86,7 @@ class CableReader {
                      std::vector<LinkSpec>& links) const;
 
  private:
-  SimTime latency_;  // Of a link beside the time of flight.
+  SimTime latency_;  // Latency of a link beside the time of flight.
 };
 // Payload over line rate of the first NIC, which links between switches have too; 1 without NICs.
 [[nodiscard]] double first_efficiency(const FabricContext& context);

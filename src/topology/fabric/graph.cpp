@@ -220,7 +220,7 @@ class GraphReader {
   const FabricContext& context_;
   CableReader cables_reader_;
   GraphSpec spec_;
-  std::vector<std::string> names_;  // Of devices.
+  std::vector<std::string> names_;  // Names of devices.
   std::map<std::string, std::size_t> by_name_;
 };
 

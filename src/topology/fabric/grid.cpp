@@ -258,7 +258,7 @@ class Grid final : public Fabric {
   }
 
   GridSpec spec_;
-  std::vector<LinkSpec> host_links_;  // By endpoint; none for chips.
+  std::vector<LinkSpec> host_links_;  // One per endpoint; none for chips.
 };
 
 }  // namespace

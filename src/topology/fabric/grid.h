@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-// What tells the templates apart.
+// The traits that tell the templates apart.
 struct GridForm {
   bool has_one_dimension = false;
   bool joins_all = false;         // All switches that differ in one coordinate.

@@ -40,7 +40,7 @@ class GaloisField {
     }
   }
 
-  // Of xi.
+  // Returns a power of xi.
   [[nodiscard]] int power(int exponent) const {
     return powers_[static_cast<std::size_t>(exponent) % powers_.size()];
   }
@@ -75,8 +75,8 @@ class GaloisField {
 
   int p_;
   int q_;
-  std::vector<int> powers_;  // By exponent.
-  std::vector<int> logs_;    // By element; of zero without meaning.
+  std::vector<int> powers_;  // Power of xi for each exponent.
+  std::vector<int> logs_;    // Logarithm of each element; of zero without meaning.
 };
 
 int delta_of(int q) {

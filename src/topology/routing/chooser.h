@@ -52,8 +52,9 @@ class Chooser {
   // The choice at the source among `count` pairs of a port of it and a port of the target. It is
   // the sender's and not that of a table in a switch: with Static and Spray flows take turns.
   [[nodiscard]] std::uint32_t pick_ports(NodeId source, std::uint32_t count) const;
-  // Of the links of the source into the fabric, and of those from it to the target, which to take,
-  // counted around, if a way leads from one to the other; where there is nothing, pick_ports().
+  // Returns which links to take of those of the source into the fabric and of those from it to the
+  // target, counted around, if a way leads from one to the other; where there is nothing,
+  // pick_ports() says.
   [[nodiscard]] const std::optional<NicTurns>& cables() const { return cables_; }
   // The same among `links`, of which there is at least one. Adaptive takes the least loaded.
   [[nodiscard]] LinkId pick(NodeId node, std::span<const LinkId> links,

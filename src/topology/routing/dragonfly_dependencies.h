@@ -16,8 +16,8 @@ namespace trainyard {
 
 struct DragonflyRules {
   bool has_spines = false;
-  int channels = 1;     // That there are; the last stands for all above.
-  int global_hops = 1;  // Of the longest path.
+  int channels = 1;     // Channels that there are; the last stands for all above.
+  int global_hops = 1;  // Global hops of the longest path.
   bool misroutes = false;
   bool is_whole = true;  // No link is missing; otherwise two local hops may stand for one.
 };
@@ -43,7 +43,7 @@ class DragonflyDependencies {
 
   DependencyGraph& graph_;
   DragonflyRules rules_;
-  int counts_;  // Of channels that the rules ask for.
+  int counts_;  // Channels that the rules ask for.
   std::uint32_t first_hub_ = 0;
 };
 

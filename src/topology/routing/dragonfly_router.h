@@ -40,8 +40,8 @@ class DragonflyRouter final : public FabricRouter {
                                   std::vector<LinkId>& path) override;
   void virtual_channels(std::span<const LinkId> path,
                         std::vector<std::uint8_t>& channels) const override;
-  // Of minimal paths between leaves; none where links are missing, leaves have no endpoint, or
-  // routes may be longer.
+  // Returns the diameter over minimal paths between leaves; none where links are missing, leaves
+  // have no endpoint, or routes may be longer.
   [[nodiscard]] std::optional<int> diameter() const override;
   [[nodiscard]] bool numbers_paths() const override { return false; }
   [[nodiscard]] bool weighs_lengths() const override { return true; }
@@ -94,14 +94,14 @@ class DragonflyRouter final : public FabricRouter {
 
   const Topology& topology_;
   FabricAccess access_;
-  std::uint32_t size_;    // Of a group.
-  std::uint32_t leaves_;  // Of a group; zero: fully meshed.
+  std::uint32_t size_;    // Switches of a group.
+  std::uint32_t leaves_;  // Leaves of a group; zero: fully meshed.
   std::uint32_t groups_;
   int channels_;
   bool may_misroute_;
-  Lists<LinkId> locals_;   // By switch and place in the group.
-  Lists<LinkId> globals_;  // By ordered pair of groups.
-  Lists<LinkId> out_;      // By switch, all of them.
+  Lists<LinkId> locals_;   // Indexed by switch and place in the group.
+  Lists<LinkId> globals_;  // Indexed by ordered pair of groups.
+  Lists<LinkId> out_;      // All links of each switch.
   bool is_healthy_ = true;
   std::uint64_t detours_ = 0;
   bool took_detour_ = false;  // On the route that is being made.

@@ -48,8 +48,8 @@ class FabricAccess {
   const Topology& topology_;
   std::uint32_t first_;
   std::uint32_t switches_;
-  std::vector<LinkId> ups_;    // By node; kNone where there is none.
-  std::vector<LinkId> downs_;  // By node; kNone where there is none.
+  std::vector<LinkId> ups_;    // One per node; kNone where there is none.
+  std::vector<LinkId> downs_;  // One per node; kNone where there is none.
   Lists<LinkId> ups_at_;
   Lists<LinkId> downs_at_;
   std::vector<LinkId> trunks_;

@@ -58,7 +58,7 @@ class FabricRouter {
   FabricRouter() = default;
 };
 
-// What FabricShape::router points to. `topology` must outlive the router.
+// Makes a router; FabricShape::router points to it. `topology` must outlive the router.
 template <typename Router>
 [[nodiscard]] std::unique_ptr<FabricRouter> make_router(const Topology& topology,
                                                         const RoutingOptions& options) {

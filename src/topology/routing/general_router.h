@@ -33,7 +33,7 @@ class GeneralRouter final : public FabricRouter {
   void add_dependencies(DependencyGraph& graph) override;
 
  private:
-  // Of a link between switches, by the links between switches that follow it.
+  // Returns the channel of a link between switches that `left` such links follow.
   [[nodiscard]] int channel(std::uint32_t left) const {
     const auto last = static_cast<std::uint32_t>(channels_ - 1);
     return static_cast<int>(last - std::min(left, last));

@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-// Of a detour nothing is drawn.
+// Returns a chooser for a detour, for which nothing is drawn.
 Chooser any_choice() {
   return {RoutingOptions{}, NodeId(0), NodeId(0), 0, 0};
 }
@@ -100,7 +100,7 @@ GridDependencies::Row GridDependencies::turns_of(std::uint32_t row, std::uint32_
                                                  std::vector<Broken>& broken) const {
   const std::uint32_t length = router_.lengths_[dimension];
   Row turns(static_cast<std::size_t>(length) * ports_of(dimension));
-  std::vector<std::vector<bool>> taken(ports_of(dimension));  // By port and steps.
+  std::vector<std::vector<bool>> taken(ports_of(dimension));  // Indexed by port and steps.
   for (std::uint32_t from = 0; from < length; ++from) {
     const std::uint32_t at = switch_at(row, dimension, from);
     taken.assign(taken.size(), std::vector<bool>(length + 1, false));

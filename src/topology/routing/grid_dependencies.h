@@ -23,13 +23,13 @@ class GridDependencies {
   void add();
 
  private:
-  // What ways do at one link, by channel within the phase.
+  // The turns of ways at one link, by channel within the phase.
   struct Turns {
     bool begins = false;
     std::array<bool, 2> goes_on = {false, false};
     std::array<bool, 2> ends = {false, false};
   };
-  // By place in the row and port of the dimension.
+  // Indexed by place in the row and port of the dimension.
   using Row = std::vector<Turns>;
   struct Broken {
     std::uint32_t from;  // Coordinates.
@@ -57,7 +57,7 @@ class GridDependencies {
 
   GridRouter& router_;
   DependencyGraph& graph_;
-  int phases_;  // That routes in dimension order may be in.
+  int phases_;  // Phases that routes in dimension order may be in.
   std::uint32_t first_hub_ = 0;
   std::vector<LinkId> path_;
   std::vector<std::uint8_t> path_channels_;

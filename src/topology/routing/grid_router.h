@@ -39,8 +39,8 @@ class GridRouter final : public FabricRouter {
                                   std::vector<LinkId>& path) override;
   void virtual_channels(std::span<const LinkId> path,
                         std::vector<std::uint8_t>& channels) const override;
-  // Of the whole grid; none where links are missing, switches have no endpoint, or routes are
-  // Valiant's.
+  // Returns the diameter of the whole grid; none where links are missing, switches have no
+  // endpoint, or routes are Valiant's.
   [[nodiscard]] std::optional<int> diameter() const override;
   [[nodiscard]] bool numbers_paths() const override { return false; }
   // Every switch counts as source and target.
@@ -103,7 +103,7 @@ class GridRouter final : public FabricRouter {
   void append_way(std::uint32_t& at, std::uint32_t dimension, std::uint32_t to, const Way& way,
                   const Chooser& chooser, std::vector<LinkId>& path) const;
   void enter_ports();
-  // By another order, or by search.
+  // Appends a way by another order, or by search.
   [[nodiscard]] bool append_around(std::uint32_t from, std::uint32_t to, const Chooser& chooser,
                                    std::vector<LinkId>& path);
   [[nodiscard]] bool append_shortest(std::uint32_t from, std::uint32_t to, const Chooser& chooser,

@@ -100,7 +100,7 @@ void Layer::find_components() {
 
 void Layer::order_endpoints() {
   component_endpoints_.resize(components_.size());
-  std::vector<std::pair<std::uint32_t, NodeId>> order;  // By the first core node, then by id.
+  std::vector<std::pair<std::uint32_t, NodeId>> order;  // Sorted by first core node, then by id.
   for (std::uint32_t index = 0; index < topology_.node_count(); ++index) {
     const NodeId node(index);
     if (core_of_node_[index]) {

@@ -141,7 +141,7 @@ class Layer {
   [[nodiscard]] Field compute_field(std::uint32_t target);
   [[nodiscard]] std::uint32_t intern_group(std::uint32_t core, const std::vector<CoreLink>& links);
   void visit_turns_to(std::uint32_t target, std::vector<bool>& used, const VisitTurn& visit);
-  // By the cables that the chooser says, if it does and they are joined.
+  // Appends a route by the cables that the chooser says, if it does and they are joined.
   [[nodiscard]] bool append_by_cables(NodeId source, NodeId target, const Chooser& chooser,
                                       std::vector<LinkId>& path);
   void append(const Candidate& candidate, const Chooser& chooser, std::vector<LinkId>& path);
@@ -152,11 +152,11 @@ class Layer {
   std::vector<std::vector<std::uint32_t>> components_;  // Their core nodes.
   std::vector<std::vector<NodeId>> component_endpoints_;
   std::vector<NodeId> endpoints_;
-  Lists<Access> up_;           // By node.
-  Lists<Access> down_;         // By node.
-  Lists<Direct> direct_;       // By node, ordered by target.
-  Lists<CoreLink> core_from_;  // By core node; other is the target.
-  Lists<CoreLink> core_to_;    // By core node; other is the source.
+  Lists<Access> up_;           // One list per node.
+  Lists<Access> down_;         // One list per node.
+  Lists<Direct> direct_;       // One list per node, ordered by target.
+  Lists<CoreLink> core_from_;  // One list per core node; other is the target.
+  Lists<CoreLink> core_to_;    // One list per core node; other is the source.
   std::vector<LevelLinks> level_links_;
   std::vector<std::unique_ptr<const Field>> fields_;
   std::vector<Group> groups_;

@@ -97,7 +97,7 @@ bool is_kind(const Topology& topology, NodeId node, NodeKind kind) {
   return topology.node(node).kind == kind;
 }
 
-// What the software of the server of `node` allows; nothing is known of a node without one.
+// Returns the software traits of the server of `node`; nothing is known of a node without one.
 const ServerTraits* traits_of(const Topology& topology, NodeId node) {
   const auto server = topology.node(node).server;
   return server ? &topology.server(*server) : nullptr;
@@ -168,17 +168,17 @@ struct Routing::Tables {
   Layer local;
   LinkLoads loads;
   std::unique_ptr<FabricRouter> fabric;
-  std::vector<std::uint32_t> fabric_index;  // By node: its number among the endpoints.
+  std::vector<std::uint32_t> fabric_index;  // Number of each node among the endpoints.
   std::vector<std::optional<Binding>> bindings;
   std::vector<std::vector<NodeId>> nic_lists;
   std::vector<std::optional<NodeId>>
-      memories;  // By node: where a GPU stages. Empty without memory.
+      memories;  // Where each GPU stages, by node. Empty without memory.
   // Where some server has PXN.
-  std::vector<std::uint32_t> rails;            // By node: of NICs.
-  std::vector<std::vector<NodeId>> rail_nics;  // By server and rail; those without a cable too.
-  std::vector<std::vector<NodeId>> gpus_near;  // By node: of NICs in the fabric, the nearest GPUs.
+  std::vector<std::uint32_t> rails;            // Rail of each NIC, by node.
+  std::vector<std::vector<NodeId>> rail_nics;  // NICs by server and rail, also uncabled ones.
+  std::vector<std::vector<NodeId>> gpus_near;  // The GPUs nearest to each NIC in the fabric.
   std::vector<LinkId> scratch;
-  std::optional<NicTurns> cables;  // Of the route that is being made, where its ends are NICs.
+  std::optional<NicTurns> cables;  // Turns of the route being made, where its ends are NICs.
 };
 
 void Routing::Tables::bind(const std::vector<bool>& in_fabric) {

@@ -65,7 +65,8 @@ class Routing {
   // The NICs by which a GPU uses the fabric, in the order in which its flows take turns: the GPU
   // itself where it has links of its own into the fabric, and none where it has no way there.
   [[nodiscard]] std::vector<NodeId> nics(NodeId gpu) const;
-  // Of two devices of one server; nothing where no way without the fabric leads from a to b.
+  // Returns the distance of two devices of one server; nothing where no way without the fabric
+  // leads from a to b.
   [[nodiscard]] std::optional<Distance> distance(NodeId a, NodeId b);
   // The host memory nearest to a GPU, where it stages; nothing where its server has none.
   [[nodiscard]] std::optional<NodeId> host_memory(NodeId gpu) const;

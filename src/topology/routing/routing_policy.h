@@ -12,8 +12,8 @@ namespace trainyard {
 
 enum class RoutingPolicy : std::uint8_t { EcmpHash, Static, Valiant, Adaptive, Spray };
 
-// What decides among equally good links: a hash of the flow and the seed, the index of the target
-// (of the path, where packets are sprayed), or the least load.
+// The rule that decides among equally good links: a hash of the flow and the seed, the index of the
+// target (of the path, where packets are sprayed), or the least load.
 enum class LinkChoice : std::uint8_t { Hash, Index, Load };
 
 struct PolicyTraits {

@@ -10,8 +10,8 @@
 namespace trainyard {
 namespace {
 
-// Of another hash: the flows of a failed link are those with one result of the old one, which
-// would lead all of them to one neighbour of that link.
+// Returns options with another hash: the flows of a failed link are those with one result of the
+// old one, which would lead all of them to one neighbour of that link.
 RoutingOptions with_new_hash(RoutingOptions options) {
   options.seed = hash64(options.seed);
   return options;

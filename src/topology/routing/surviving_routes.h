@@ -31,7 +31,7 @@ class SurvivingRoutes {
     NodeId source;
     NodeId target;
     std::uint32_t flow_label = 0;
-    std::uint32_t number = 0;  // Of the path, for RoutingPolicy::Spray.
+    std::uint32_t number = 0;  // Number of the path, for RoutingPolicy::Spray.
   };
   enum class Outcome : std::uint8_t {
     Whole,   // Nothing of the path has failed.
@@ -53,11 +53,11 @@ class SurvivingRoutes {
 
   const Topology& whole_;
   RoutingOptions options_;
-  std::vector<bool> has_failed_;   // By link.
-  std::vector<LinkId> whole_ids_;  // By link of `left_`, which are numbered anew.
+  std::vector<bool> has_failed_;   // One per link.
+  std::vector<LinkId> whole_ids_;  // One per link of `left_`, which are numbered anew.
   Topology left_;
   std::unique_ptr<FabricRouter> router_;
-  std::vector<std::uint32_t> index_;  // By node: its number among the endpoints.
+  std::vector<std::uint32_t> index_;  // Number of each node among the endpoints.
   LinkLoads loads_;
 };
 

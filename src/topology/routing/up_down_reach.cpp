@@ -203,7 +203,7 @@ std::optional<std::uint32_t> UpDownReach::ups(std::uint32_t from, std::uint32_t 
 }
 
 std::size_t UpDownReach::bytes() const {
-  // Of a switch: node, level, where its lists of links up and down begin.
+  // Each switch has a node, a level, and where its lists of links up and down begin.
   constexpr std::size_t kPerSwitch = sizeof(NodeId) + 3 * sizeof(std::uint32_t);
   return count() * kPerSwitch + index_of_node_.size() * sizeof(std::uint32_t) +
          hops_ * sizeof(Hop) + ids_.size() * sizeof(SetId) + (same_above_.size() + count()) / 8 +

@@ -90,10 +90,10 @@ class UpDownReach {
   std::vector<std::uint32_t> index_of_node_;
   Lists<Hop> up_;
   Lists<Hop> down_;
-  std::vector<SetId> ids_;        // By slot.
-  std::vector<bool> same_above_;  // By slot.
-  // By switch: whether the leaves below, from the least to the greatest, begin and end later from
-  // link to link.
+  std::vector<SetId> ids_;        // One per slot.
+  std::vector<bool> same_above_;  // One per slot.
+  // For each switch: whether the leaves below, from the least to the greatest, begin and end later
+  // from link to link.
   std::vector<bool> is_ordered_;
   std::vector<std::uint32_t> set_offsets_ = {0, 0};
   std::vector<Interval> intervals_;

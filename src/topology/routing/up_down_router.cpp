@@ -21,8 +21,8 @@ bool UpDownRouter::is_access(const Link& link) const {
              (topology_.node(link.target).kind == NodeKind::Switch);
 }
 
-// By the first switch that an endpoint hangs off, then by node. Switches count in the order in
-// which links name them, as in topology/routing/layer.h.
+// Sorts by the first switch that an endpoint hangs off, then by node. Switches count in the order
+// in which links name them, as in topology/routing/layer.h.
 void UpDownRouter::order_endpoints() {
   constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> named(topology_.node_count(), kNever);

@@ -28,8 +28,8 @@ class UpDownRouter final : public FabricRouter {
                                   std::vector<LinkId>& path) override;
   [[nodiscard]] std::optional<int> diameter() const override;
   void mark_used(std::vector<bool>& used) override;
-  // Of links that no route takes nothing is said. What some route to one target takes may be said
-  // to wait for what some route to another takes, where both go up or turn at one switch.
+  // Says nothing of links that no route takes. What some route to one target takes may be said to
+  // wait for what some route to another takes, where both go up or turn at one switch.
   void add_dependencies(DependencyGraph& graph) override;
 
   // Memory of all tables that are kept.
@@ -42,7 +42,7 @@ class UpDownRouter final : public FabricRouter {
     std::optional<LinkId> link;
   };
   // Targets, as intervals of leaves, that pass a switch on a way that goes up this often more.
-  using Passing = std::vector<std::vector<IntervalSet>>;  // By switch and number of times.
+  using Passing = std::vector<std::vector<IntervalSet>>;  // Indexed by switch and number of times.
 
   void order_endpoints();
   void count_level_links();
@@ -61,7 +61,7 @@ class UpDownRouter final : public FabricRouter {
                                                std::span<const LevelLinks> below);
   [[nodiscard]] IntervalSet target_leaves() const;
   [[nodiscard]] IntervalSet source_leaves() const;
-  // What the endpoints of each source leaf send to.
+  // Returns the targets that the endpoints of each source leaf send to.
   [[nodiscard]] Passing start() const;
   void mark_core(std::vector<bool>& used) const;
   [[nodiscard]] bool is_access(const Link& link) const;
@@ -72,7 +72,7 @@ class UpDownRouter final : public FabricRouter {
   std::size_t access_links_ = 0;
   Lists<LinkId> down_links_;  // From switches to an endpoint, by node.
   std::vector<LevelLinks> level_links_;
-  // Of the route that is being made.
+  // State of the route that is being made.
   std::vector<Access> ups_;
   std::vector<Access> downs_;
   std::vector<std::uint32_t> good_;

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = source_dir() / "configs";
+const std::filesystem::path kLimitsConfigs = source_dir() / "configs";
 
 struct Limited {
   LimitShare small;
@@ -22,9 +22,9 @@ struct Limited {
 
 Limited limits_of(const std::string& name, int nodes, Operation operation,
                   const std::string& algorithm = "Ring") {
-  const Cluster cluster =
-      load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), {.nodes = nodes});
-  const nccl::Profile profile = nccl::Profile::load(kConfigs / "nccl/profile.yaml");
+  const Cluster cluster = load_cluster(kLimitsConfigs / "clusters" / (name + ".yaml"),
+                                       shipped_catalogue(), {.nodes = nodes});
+  const nccl::Profile profile = nccl::Profile::load(kLimitsConfigs / "nccl/profile.yaml");
   const std::array sizes{kib(1), gib(1)};
   ValidationCase item;
   item.environment = {{"NCCL_ALGO", algorithm}};
@@ -48,7 +48,7 @@ TEST_CASE("small calls wait, large ones are bound by what is slowest") {
 }
 
 TEST_CASE("slower by a group is slower in it alone") {
-  const nccl::Profile profile = nccl::Profile::load(kConfigs / "nccl/profile.yaml");
+  const nccl::Profile profile = nccl::Profile::load(kLimitsConfigs / "nccl/profile.yaml");
   const nccl::Profile waiting = slowed(profile, TimeLimit::Latency, 2.0);
   REQUIRE(waiting.ring_base.simple == profile.ring_base.simple * 2);
   REQUIRE(waiting.launch.graph == profile.launch.graph);

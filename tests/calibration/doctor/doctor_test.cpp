@@ -13,10 +13,11 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kConfigs = source_dir() / "configs";
+const std::filesystem::path kDoctorConfigs = source_dir() / "configs";
 
 Cluster one_server(const std::string& name) {
-  return load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), {.nodes = 1});
+  return load_cluster(kDoctorConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(),
+                      {.nodes = 1});
 }
 
 std::vector<DoctorRun> two_runs() {
@@ -31,7 +32,7 @@ std::vector<DoctorRun> two_runs() {
 }
 
 Hypotheses hypotheses_of(const Cluster& cluster, std::span<const DoctorRun> runs) {
-  const nccl::Profile profile = nccl::Profile::load(kConfigs / "nccl/profile.yaml");
+  const nccl::Profile profile = nccl::Profile::load(kDoctorConfigs / "nccl/profile.yaml");
   return predict_hypotheses(cluster, shipped_catalogue(), profile, runs,
                             [](std::size_t count, const std::function<void(std::size_t)>& task) {
                               for (std::size_t index = 0; index < count; ++index) {
@@ -41,7 +42,7 @@ Hypotheses hypotheses_of(const Cluster& cluster, std::span<const DoctorRun> runs
 }
 
 const Intervals& shipped_intervals() {
-  static const Intervals intervals = Intervals::load(kConfigs / "nccl/intervals.yaml");
+  static const Intervals intervals = Intervals::load(kDoctorConfigs / "nccl/intervals.yaml");
   return intervals;
 }
 
@@ -97,8 +98,8 @@ TEST_CASE("rows are below, within or above their range") {
 TEST_CASE("a fault that takes the machine apart is left out with the reason") {
   std::vector<DoctorRun> runs(1);
   runs[0].points.push_back({.size = mib(1), .time = {}});
-  const Cluster cluster =
-      load_cluster(kConfigs / "clusters/h100-1gpu-400g.yaml", shipped_catalogue(), {.nodes = 2});
+  const Cluster cluster = load_cluster(kDoctorConfigs / "clusters/h100-1gpu-400g.yaml",
+                                       shipped_catalogue(), {.nodes = 2});
   const Hypotheses all = hypotheses_of(cluster, runs);
   bool seen = false;
   for (const MachineFault& fault : all.faults) {

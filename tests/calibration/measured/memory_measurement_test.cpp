@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRows = source_dir() / "validation" / "training" / "memory";
+const std::filesystem::path kMemoryRows = source_dir() / "validation" / "training" / "memory";
 
 struct Bar {
   std::string file;
@@ -32,7 +32,8 @@ TEST_CASE("measured memory is met", "[memory]") {
                               {.file = "kempnerforge", .rows = 10, .median = 0.025, .worst = 0.19},
                               {.file = "sailor", .rows = 15, .median = 0.085, .worst = 0.39}};
   for (const Bar& bar : bars) {
-    const MemoryMeasurements measured = load_memory_measurements(kRows / (bar.file + ".yaml"));
+    const MemoryMeasurements measured =
+        load_memory_measurements(kMemoryRows / (bar.file + ".yaml"));
     const MemoryError error = memory_error(measured);
     INFO(bar.file << ", " << to_string(measured.level) << ": median " << error.median_absolute
                   << ", worst " << error.worst_absolute << ", bias " << error.bias);
@@ -45,7 +46,7 @@ TEST_CASE("measured memory is met", "[memory]") {
 }
 
 TEST_CASE("levels of memory contain each other", "[memory]") {
-  const MemoryMeasurements measured = load_memory_measurements(kRows / "torchtitan.yaml");
+  const MemoryMeasurements measured = load_memory_measurements(kMemoryRows / "torchtitan.yaml");
   for (const MeasuredMemory& row : measured.rows) {
     const Bytes allocated = predicted_memory(row, MemoryLevel::Allocated);
     const Bytes reserved = predicted_memory(row, MemoryLevel::Reserved);

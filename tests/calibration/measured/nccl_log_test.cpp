@@ -24,7 +24,7 @@ const std::string kHeader =
 const std::string kRow =
     "     1048576        262144     float     sum      -1    93.25   11.24   21.08      0\n";
 
-MeasuredTable parse(const std::string& text) {
+MeasuredTable parse_log(const std::string& text) {
   return parse_nccl_log(text, "run.log");
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a log that ends within a row is an error with the line") {
 
 TEST_CASE("other headers and prefixes are understood") {
   SECTION("all_gather of an old version: no redop, no root, res") {
-    const MeasuredTable table = parse(
+    const MeasuredTable table = parse_log(
         "#      bytes             N    type     time  algbw  busbw      res     time  algbw  "
         "busbw\n"
         "     1048576        262144   float   93.250  11.24  10.54    0e+00   93.250  11.24  "
@@ -91,27 +91,27 @@ TEST_CASE("other headers and prefixes are understood") {
   }
   SECTION("a compact table in place of the whole one") {
     const MeasuredTable table =
-        parse("#   size  time  algbw  busbw\n 17179869184 387603 44.32 22.16\n");
+        parse_log("#   size  time  algbw  busbw\n 17179869184 387603 44.32 22.16\n");
     REQUIRE(table.rows[0].size == 16_GiB);
     REQUIRE_FALSE(table.rows[0].in_place.has_value());
   }
   SECTION("srun --label, and the prefix of another rank") {
-    const MeasuredTable table = parse(" 0: " + kHeader + " 0: " + kRow + "12: " + kRow);
+    const MeasuredTable table = parse_log(" 0: " + kHeader + " 0: " + kRow + "12: " + kRow);
     REQUIRE(table.rows.size() == 2);
   }
   SECTION("a time stamp and a rank, which differ from line to line") {
     const std::string before = "2026-01-28T14:50:";
-    const MeasuredTable table = parse(before + "17.20Z (head, rank=0, pid=3808) " + kHeader +
-                                      before + "18.1Z (head, rank=0, pid=3808) " + kRow);
+    const MeasuredTable table = parse_log(before + "17.20Z (head, rank=0, pid=3808) " + kHeader +
+                                          before + "18.1Z (head, rank=0, pid=3808) " + kRow);
     REQUIRE(table.rows.size() == 1);
   }
   SECTION("indentation and carriage returns") {
-    const MeasuredTable table = parse("    " + kHeader.substr(0, kHeader.size() - 1) + "\r\n    " +
-                                      kRow.substr(0, kRow.size() - 1) + "\r\n");
+    const MeasuredTable table = parse_log("    " + kHeader.substr(0, kHeader.size() - 1) +
+                                          "\r\n    " + kRow.substr(0, kRow.size() - 1) + "\r\n");
     REQUIRE(table.rows.size() == 1);
   }
   SECTION("N/A in place") {
-    const MeasuredTable table = parse(
+    const MeasuredTable table = parse_log(
         "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
         "  1048576 262144 float none -1 93.25 11.24 11.24 N/A N/A N/A N/A N/A\n");
     REQUIRE_FALSE(table.rows[0].in_place.has_value());
@@ -120,15 +120,15 @@ TEST_CASE("other headers and prefixes are understood") {
 
 TEST_CASE("lines of other programs within the table are not rows") {
   const MeasuredTable table =
-      parse(kHeader + "#        (B)    (elements)   (us)\n" + kRow +
-            "host1:123:456 [0] NCCL INFO Connected all rings\n3 warnings generated.\n\n" +
-            "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 21.08\n42 7\n");
+      parse_log(kHeader + "#        (B)    (elements)   (us)\n" + kRow +
+                "host1:123:456 [0] NCCL INFO Connected all rings\n3 warnings generated.\n\n" +
+                "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 21.08\n42 7\n");
   REQUIRE(table.rows.size() == 1);
 }
 
 TEST_CASE("the operation is taken from the program's name where the log has one") {
   const auto operation = [](const std::string& line) {
-    return parse(line + "\n" + kHeader + kRow).operation;
+    return parse_log(line + "\n" + kHeader + kRow).operation;
   };
   REQUIRE(operation("# Collective test starting: alltoall_perf") == Operation::AllToAll);
   REQUIRE(operation("# Collective test starting: sendrecv_perf") == Operation::SendReceive);
@@ -136,7 +136,8 @@ TEST_CASE("the operation is taken from the program's name where the log has one"
   REQUIRE(operation("+ ./reduce_perf -b 8") == Operation::Reduce);
   REQUIRE(operation("make all_reduce_perf all_gather_perf") == std::nullopt);
   REQUIRE(operation("no program") == std::nullopt);
-  REQUIRE(has_remark(parse(kHeader + kRow), "the log does not say which operation was measured"));
+  REQUIRE(
+      has_remark(parse_log(kHeader + kRow), "the log does not say which operation was measured"));
 }
 
 TEST_CASE("ranks are counted only where the device list allows it") {
@@ -144,13 +145,13 @@ TEST_CASE("ranks are counted only where the device list allows it") {
     return "#  Rank " + rank + " Group  0 Pid  1 on " + host + " device  0 [0x07] NVIDIA GPU\n";
   };
   SECTION("shortened by hand: the highest rank counts") {
-    const MeasuredTable table = parse(device("0", "a") + device("15", "b") + kHeader + kRow);
+    const MeasuredTable table = parse_log(device("0", "a") + device("15", "b") + kHeader + kRow);
     REQUIRE(table.ranks == 16);
     REQUIRE(table.nodes == std::nullopt);
     REQUIRE(has_remark(table, "the log lists 2 of 16 ranks"));
   }
   SECTION("programs built without MPI all say rank 0") {
-    const MeasuredTable table = parse(device("0", "a") + device("0", "b") + kHeader + kRow);
+    const MeasuredTable table = parse_log(device("0", "a") + device("0", "b") + kHeader + kRow);
     REQUIRE(table.ranks == 1);
     REQUIRE(has_remark(table,
                        "the log lists 2 devices but only 1 ranks: nccl-tests built without "
@@ -158,15 +159,15 @@ TEST_CASE("ranks are counted only where the device list allows it") {
   }
   SECTION("several groups") {
     const MeasuredTable table =
-        parse(device("0", "a") + "#  Rank  1 Group  1 Pid 1 on a device 1 [0x0f] NVIDIA GPU\n" +
-              kHeader + kRow);
+        parse_log(device("0", "a") + "#  Rank  1 Group  1 Pid 1 on a device 1 [0x0f] NVIDIA GPU\n" +
+                  kHeader + kRow);
     REQUIRE(table.ranks == std::nullopt);
   }
   SECTION("no list") {
-    REQUIRE(has_remark(parse(kHeader + kRow), "the log does not say how many ranks took part"));
+    REQUIRE(has_remark(parse_log(kHeader + kRow), "the log does not say how many ranks took part"));
   }
   SECTION("nccl-tests before 2.11 prints no group") {
-    const MeasuredTable table = parse(
+    const MeasuredTable table = parse_log(
         "#   Rank  0 Pid     26 on worker-0 device  0 [0x10] A100-SXM4-40GB\n" + kHeader + kRow);
     REQUIRE(table.ranks == 1);
     REQUIRE(table.system == "A100-SXM4-40GB");
@@ -174,7 +175,7 @@ TEST_CASE("ranks are counted only where the device list allows it") {
 }
 
 TEST_CASE("rows that say nothing or something wrong are remarked") {
-  const MeasuredTable table = parse(
+  const MeasuredTable table = parse_log(
       kHeader +
       "           0             0     float     sum      -1     5.58    0.00    0.00      0\n" +
       "     1048576        262144     float     sum      -1    93.25   11.24   21.08      7\n" +
@@ -183,13 +184,13 @@ TEST_CASE("rows that say nothing or something wrong are remarked") {
   REQUIRE(has_remark(table, "1 rows of 0 bytes left out"));
   REQUIRE(has_remark(table, "rows report wrong results (#wrong), the first on line 3"));
   REQUIRE(has_remark(table, "nccl-tests reported wrong results (\"Out of bounds values\")"));
-  REQUIRE(has_remark(parse(kHeader + kRow),
+  REQUIRE(has_remark(parse_log(kHeader + kRow),
                      "the log has no \"Avg bus bandwidth\" line: the run may "
                      "not have finished"));
 }
 
 TEST_CASE("of a table with a column best the marked rows are taken") {
-  const MeasuredTable table = parse(
+  const MeasuredTable table = parse_log(
       "# size time algbw busbw algorithm best\n"
       "  1024 10.00 0.10 0.18 ring -\n"
       "  1024 9.00 0.11 0.20 tree *\n");
@@ -200,37 +201,38 @@ TEST_CASE("of a table with a column best the marked rows are taken") {
 
 TEST_CASE("logs that cannot be used are errors with the line") {
   const std::string end = "# Avg bus bandwidth    : 21.08\n";
-  REQUIRE_THROWS_WITH(parse("\n" + kHeader),
+  REQUIRE_THROWS_WITH(parse_log("\n" + kHeader),
                       "run.log:2: expected rows below the table's header, found none");
-  REQUIRE_THROWS_WITH(parse(kHeader + kRow + kHeader + kRow),
+  REQUIRE_THROWS_WITH(parse_log(kHeader + kRow + kHeader + kRow),
                       "run.log:3: a second table starts here (the first is on line 1): expected "
                       "one run per file");
-  REQUIRE_THROWS_WITH(parse(kHeader + kRow + end + kRow),
+  REQUIRE_THROWS_WITH(parse_log(kHeader + kRow + end + kRow),
                       "run.log:4: a row after the end of the table: expected one run per file");
   REQUIRE_THROWS_WITH(
-      parse(kHeader +
-            "     1048576        262144     float     sum      -1    93.2x   11.24   21.08 0\n"),
+      parse_log(
+          kHeader +
+          "     1048576        262144     float     sum      -1    93.2x   11.24   21.08 0\n"),
       "run.log:2: time: expected a number, found \"93.2x\"");
   REQUIRE_THROWS_WITH(
-      parse(kHeader +
-            "     1048576        262144     float     sum      -1    0.00   11.24   21.08 0\n"),
+      parse_log(kHeader +
+                "     1048576        262144     float     sum      -1    0.00   11.24   21.08 0\n"),
       "run.log:2: expected a time, found neither a positive time nor a bandwidth to compute it "
       "from");
   REQUIRE_THROWS_WITH(
-      parse(kHeader + "99999999999999999999 262144 float sum -1 93.25 11.24 21.08 0\n"),
+      parse_log(kHeader + "99999999999999999999 262144 float sum -1 93.25 11.24 21.08 0\n"),
       "run.log:2: expected a size in bytes, found \"99999999999999999999\"");
-  REQUIRE_THROWS_AS(parse(kHeader + "     1048576\n"), ConfigError);
-  REQUIRE_THROWS_AS(parse(kHeader + "     1048576        262144host1:1:2 [0] NCCL INFO x\n"),
+  REQUIRE_THROWS_AS(parse_log(kHeader + "     1048576\n"), ConfigError);
+  REQUIRE_THROWS_AS(parse_log(kHeader + "     1048576        262144host1:1:2 [0] NCCL INFO x\n"),
                     ConfigError);
 }
 
 TEST_CASE("a log cut anywhere is read or refused, never misread") {
   std::ifstream stream(kData + "all_reduce-2x8-mpirun.log", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  const MeasuredTable whole = parse(text);
+  const MeasuredTable whole = parse_log(text);
   for (std::size_t length = 0; length < text.size(); length += 3) {
     try {
-      const MeasuredTable table = parse(text.substr(0, length));
+      const MeasuredTable table = parse_log(text.substr(0, length));
       REQUIRE(table.rows.size() <= whole.rows.size());
     } catch (const ConfigError& error) {
       REQUIRE(std::string(error.what()).substr(0, 8) == "run.log:");
@@ -253,10 +255,10 @@ TEST_CASE("with a place for damage, a wrong row costs no more than itself") {
 
 TEST_CASE("a log says how many GPUs a process drives and whether graphs are replayed") {
   const MeasuredTable table =
-      parse("# nThread 1 nGpus 8 minBytes 8 maxBytes 8 graph: 20\n" + kHeader + kRow);
+      parse_log("# nThread 1 nGpus 8 minBytes 8 maxBytes 8 graph: 20\n" + kHeader + kRow);
   REQUIRE(table.gpus_per_process == 8);
   REQUIRE(table.cuda_graph);
-  REQUIRE(!parse(kHeader + kRow).gpus_per_process.has_value());
+  REQUIRE(!parse_log(kHeader + kRow).gpus_per_process.has_value());
 }
 
 TEST_CASE("only a whole header makes a log") {

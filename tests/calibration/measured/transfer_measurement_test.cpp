@@ -26,7 +26,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = source_dir();
+const std::filesystem::path kMeasurementRoot = source_dir();
 constexpr const char* kBegin =
     "<!-- written by tests/calibration/measured/transfer_measurement_test.cpp -->\n";
 constexpr const char* kEnd = "<!-- end of transfers -->\n";
@@ -40,7 +40,8 @@ std::string read(const std::filesystem::path& file) {
 
 std::vector<std::filesystem::path> files() {
   std::vector<std::filesystem::path> all;
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "validation/transfers")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(kMeasurementRoot / "validation/transfers")) {
     if (entry.path().extension() == ".yaml") {
       all.push_back(entry.path());
     }
@@ -58,13 +59,13 @@ std::string measured_text(const MeasuredTransfer& row) {
 }
 
 TEST_CASE("measured transfers are predicted within their budgets") {
-  const Catalogue catalogue = Catalogue::load(kRoot / "configs/hardware");
+  const Catalogue catalogue = Catalogue::load(kMeasurementRoot / "configs/hardware");
   std::string text =
       "| transfer | measured | predicted | error | remark |\n|---|---|---|---|---|\n";
   std::vector<std::string> beyond;
   for (const std::filesystem::path& file : files()) {
     for (const MeasuredTransfer& row : load_transfers(file).rows) {
-      const double predicted = predict(row, kRoot / "configs/clusters", catalogue);
+      const double predicted = predict(row, kMeasurementRoot / "configs/clusters", catalogue);
       const double error = row.error_percent(predicted);
       if (std::abs(error) > row.budget_percent) {
         beyond.push_back(fmt::format("{}: {}: {:.2f} %", file.stem().string(), row.what, error));
@@ -74,7 +75,7 @@ TEST_CASE("measured transfers are predicted within their budgets") {
     }
   }
   CAPTURE(beyond);
-  const std::filesystem::path page = kRoot / "docs/accuracy/accuracy.md";
+  const std::filesystem::path page = kMeasurementRoot / "docs/accuracy/accuracy.md";
   const std::string before = read(page);
   const std::size_t begin = before.find(kBegin);
   const std::size_t end = before.find(kEnd);
@@ -88,7 +89,7 @@ TEST_CASE("measured transfers are predicted within their budgets") {
   REQUIRE(read(page) == after);
 }
 
-TransferMeasurements parse(const std::string& row) {
+TransferMeasurements parse_measurement(const std::string& row) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / fmt::format("transfers-{}.yaml", getpid());
   std::ofstream(file) << "source: somebody\ncluster: dgx-1\nnodes: 1\nrows:\n  - " << row << "\n";
@@ -100,9 +101,9 @@ TransferMeasurements parse(const std::string& row) {
   return load_transfers(file);
 }
 
-std::string error_of(const std::string& row) {
+std::string error_of_measurement(const std::string& row) {
   try {
-    (void)parse(row);
+    (void)parse_measurement(row);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -111,12 +112,13 @@ std::string error_of(const std::string& row) {
 
 TEST_CASE("a row is read with its unit and its range") {
   const std::string ends = "{what: a, from: x, to: y, budget_percent: 3, measured: ";
-  const MeasuredTransfer rate = parse(ends + "8 Gb/s}").rows.front();
+  const MeasuredTransfer rate = parse_measurement(ends + "8 Gb/s}").rows.front();
   REQUIRE_FALSE(rate.is_latency);
   REQUIRE(rate.least == 1.0);
   REQUIRE(rate.cluster == "dgx-1");
   REQUIRE(rate.nodes == 1);
-  const MeasuredTransfer time = parse(ends + "[500 ns, 2 us], both_ways: true}").rows.front();
+  const MeasuredTransfer time =
+      parse_measurement(ends + "[500 ns, 2 us], both_ways: true}").rows.front();
   REQUIRE(time.is_latency);
   REQUIRE(time.both_ways);
   REQUIRE(time.least == 0.5);
@@ -124,26 +126,30 @@ TEST_CASE("a row is read with its unit and its range") {
   REQUIRE(time.error_percent(1.0) == 0.0);
   REQUIRE(time.error_percent(3.0) == Approx(50.0));
   REQUIRE(time.error_percent(0.25) == Approx(-50.0));
-  REQUIRE(parse("{what: a, matrix: d2h, measured: 1 GB/s, budget_percent: 0}").rows.front().set ==
-          TransferSet::DeviceToHost);
+  REQUIRE(parse_measurement("{what: a, matrix: d2h, measured: 1 GB/s, budget_percent: 0}")
+              .rows.front()
+              .set == TransferSet::DeviceToHost);
 }
 
 TEST_CASE("what a row may not hold is an error that says where") {
   const std::string ends = "{what: a, from: x, to: y, budget_percent: 3, measured: ";
-  REQUIRE(error_of(ends + "[2 us, 1 us]}").find("expected a range [least, greatest]") !=
+  REQUIRE(error_of_measurement(ends + "[2 us, 1 us]}").find("expected a range [least, greatest]") !=
           std::string::npos);
-  REQUIRE(error_of(ends + "fast}").find("rows[0].measured: expected") != std::string::npos);
-  REQUIRE(error_of(ends + "1 us, too: 2}").find("too") != std::string::npos);
-  REQUIRE(error_of("{what: a, from: x, measured: 1 us, budget_percent: 3}").find("to") !=
+  REQUIRE(error_of_measurement(ends + "fast}").find("rows[0].measured: expected") !=
           std::string::npos);
+  REQUIRE(error_of_measurement(ends + "1 us, too: 2}").find("too") != std::string::npos);
+  REQUIRE(
+      error_of_measurement("{what: a, from: x, measured: 1 us, budget_percent: 3}").find("to") !=
+      std::string::npos);
 }
 
 TEST_CASE("a device that the cluster does not have is named") {
   const MeasuredTransfer row =
-      parse("{what: a, from: server0/gpu0, to: y, budget_percent: 3, measured: 1 us}").rows.front();
-  REQUIRE_THROWS_WITH(
-      predict(row, kRoot / "configs/clusters", Catalogue::load(kRoot / "configs/hardware")),
-      "a: expected a device of DGX-1 V100, 100G RoCE, found \"y\"");
+      parse_measurement("{what: a, from: server0/gpu0, to: y, budget_percent: 3, measured: 1 us}")
+          .rows.front();
+  REQUIRE_THROWS_WITH(predict(row, kMeasurementRoot / "configs/clusters",
+                              Catalogue::load(kMeasurementRoot / "configs/hardware")),
+                      "a: expected a device of DGX-1 V100, 100G RoCE, found \"y\"");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 
 using namespace literals;
 
-const std::filesystem::path kRoot = source_dir();
+const std::filesystem::path kCaseRoot = source_dir();
 
 std::string error_of(const std::string& more) {
   const CaseFolder folder;
@@ -41,7 +41,7 @@ TEST_CASE("a case has what its file says, and the table's shape where it says no
   REQUIRE(plain.item.gpus_per_process == 1);
   REQUIRE_FALSE(plain.item.fidelity.has_value());
   REQUIRE(plain.operation == Operation::AllReduce);
-  REQUIRE(plain.item.cluster == kRoot / "configs/clusters/dgx-h100.yaml");
+  REQUIRE(plain.item.cluster == kCaseRoot / "configs/clusters/dgx-h100.yaml");
 
   const LoadedCase full = folder.load(
       "class: c\nsystem: s\nnodes: 1\ngpus_per_node: 8\nranks: 8\noperation: all_reduce\n"
@@ -119,9 +119,10 @@ TEST_CASE("a cluster is looked for beside the case, in the project, among the sh
     const std::filesystem::path file = folder.cases() / "one.yaml";
     (void)folder.add("one", "");
     std::ofstream(file) << "reference: table.txt\ncluster: " << cluster << "\n";
-    return load_validation_case(file, kRoot).item.cluster;
+    return load_validation_case(file, kCaseRoot).item.cluster;
   };
-  REQUIRE(cluster_of("configs/clusters/dgx-a100.yaml") == kRoot / "configs/clusters/dgx-a100.yaml");
+  REQUIRE(cluster_of("configs/clusters/dgx-a100.yaml") ==
+          kCaseRoot / "configs/clusters/dgx-a100.yaml");
   REQUIRE(cluster_of("table.txt") == folder.cases() / "table.txt");
   REQUIRE_THROWS_WITH(
       cluster_of("none.yaml"),
@@ -139,13 +140,13 @@ TEST_CASE("a folder without cases is an error") {
 
 TEST_CASE("every measured table is one shipped case") {
   std::set<std::string> tables;
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "validation/nccl")) {
+  for (const auto& entry : std::filesystem::directory_iterator(kCaseRoot / "validation/nccl")) {
     tables.insert(entry.path().stem().string());
   }
   std::set<std::string> names;
-  for (const auto& file : validation_case_files(kRoot / "validation/cases/nccl")) {
+  for (const auto& file : validation_case_files(kCaseRoot / "validation/cases/nccl")) {
     CAPTURE(file.string());
-    const LoadedCase loaded = load_validation_case(file, kRoot);
+    const LoadedCase loaded = load_validation_case(file, kCaseRoot);
     REQUIRE(loaded.item.name == loaded.table.name);
     REQUIRE(loaded.item.system_class != "unclassified");
     REQUIRE(loaded.item.system != loaded.item.name);

@@ -18,18 +18,18 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = source_dir();
-const std::filesystem::path kTables = kRoot / "validation" / "training";
+const std::filesystem::path kCaseRoot = source_dir();
+const std::filesystem::path kTables = kCaseRoot / "validation" / "training";
 
 ModelFolder shipped_models() {
-  return ModelFolder(kRoot / "configs" / "workloads" / "models");
+  return ModelFolder(kCaseRoot / "configs" / "workloads" / "models");
 }
 
 std::vector<LoadedTrainingCase> shipped_cases() {
   ModelFolder models = shipped_models();
   std::vector<LoadedTrainingCase> cases;
-  for (const auto& file : validation_case_files(kRoot / "validation" / "cases" / "training")) {
-    cases.push_back(load_training_case(file, kRoot, models));
+  for (const auto& file : validation_case_files(kCaseRoot / "validation" / "cases" / "training")) {
+    cases.push_back(load_training_case(file, kCaseRoot, models));
   }
   return cases;
 }
@@ -68,7 +68,7 @@ class TrainingCaseFiles {
         << "reference: table.yaml\ncluster: configs/clusters/dgx-a100.yaml\n"
         << text;
     ModelFolder models = shipped_models();
-    return load_training_case(folder_ / "case.yaml", kRoot, models);
+    return load_training_case(folder_ / "case.yaml", kCaseRoot, models);
   }
   [[nodiscard]] std::string error(const std::string& text) const {
     try {

@@ -12,10 +12,10 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = source_dir();
+const std::filesystem::path kModelRoot = source_dir();
 
 ModelResolution resolved(const ModelFields& fields) {
-  ModelFolder models(kRoot / "configs" / "workloads" / "models");
+  ModelFolder models(kModelRoot / "configs" / "workloads" / "models");
   return model_of(fields, models);
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("a row without sizes lists all that a model needs", "[training]") {
 }
 
 TEST_CASE("a form of a model makes the file of that model from its sizes", "[training]") {
-  ModelFolder models(kRoot / "configs" / "workloads" / "models");
+  ModelFolder models(kModelRoot / "configs" / "workloads" / "models");
   const auto parameters = [&](const ModelFields& fields) {
     const ModelResolution result = model_of(fields, models);
     REQUIRE(result.missing.empty());

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kTables = source_dir() / "validation" / "training";
+const std::filesystem::path kRowsTables = source_dir() / "validation" / "training";
 
 const std::string kSource = "source: {title: T, url: U, date: \"2024\", note: N}\n";
 
@@ -23,7 +23,7 @@ TrainingTable table_of(const std::string& text) {
   return read_training_table(document);
 }
 
-std::string error_of(const std::string& text) {
+std::string error_of_rows(const std::string& text) {
   try {
     static_cast<void>(table_of(text));
   } catch (const ConfigError& error) {
@@ -73,22 +73,22 @@ TEST_CASE("of a row that is no step nothing but its kind is read", "[training]")
 }
 
 TEST_CASE("mistakes in tables of training rows have their place", "[training]") {
-  REQUIRE(error_of("rows:\n  - {id: a, measured: {step_time_s: 0}}\n").find("t.yaml:3:") == 0);
+  REQUIRE(error_of_rows("rows:\n  - {id: a, measured: {step_time_s: 0}}\n").find("t.yaml:3:") == 0);
   REQUIRE(
-      error_of("rows:\n  - {id: a, measured: {step_times: 1}}\n") ==
+      error_of_rows("rows:\n  - {id: a, measured: {step_times: 1}}\n") ==
       "t.yaml:3:24: rows[0].measured: unknown key \"step_times\"; did you mean \"step_time_s\"?");
-  REQUIRE(error_of("rows:\n  - {id: a, measured: {step_time_s: 1}}\n"
-                   "  - {id: a, measured: {step_time_s: 1}}\n")
+  REQUIRE(error_of_rows("rows:\n  - {id: a, measured: {step_time_s: 1}}\n"
+                        "  - {id: a, measured: {step_time_s: 1}}\n")
               .find("t.yaml:4:10: rows[1].id: expected an id that no row above has") == 0);
-  REQUIRE(error_of("rows:\n  - {id: a, measured: {memory_gb: 1, memory_gib: 1}}\n")
+  REQUIRE(error_of_rows("rows:\n  - {id: a, measured: {memory_gb: 1, memory_gib: 1}}\n")
               .find("found both") != std::string::npos);
-  REQUIRE(error_of("rows:\n  - {id: a}\n").find("measured") != std::string::npos);
+  REQUIRE(error_of_rows("rows:\n  - {id: a}\n").find("measured") != std::string::npos);
 }
 
 TEST_CASE("every table of training rows is read whole", "[training]") {
   std::map<std::string, std::size_t> rows;
   std::size_t total = 0;
-  for (const std::filesystem::path& file : validation_case_files(kTables)) {
+  for (const std::filesystem::path& file : validation_case_files(kRowsTables)) {
     CAPTURE(file.string());
     const TrainingTable table = load_training_table(file);
     REQUIRE(table.name == file.stem().string());
@@ -104,7 +104,7 @@ TEST_CASE("every table of training rows is read whole", "[training]") {
 }
 
 TEST_CASE("shipped rows hold the figures of their sources", "[training]") {
-  const TrainingTable korthikanti = load_training_table(kTables / "korthikanti_2022.yaml");
+  const TrainingTable korthikanti = load_training_table(kRowsTables / "korthikanti_2022.yaml");
   // arXiv 2205.05198, table 5.
   const TrainingRow& small = row_of(korthikanti, "table5-22b-selective-sp");
   REQUIRE(small.measured.step_time_s == 1.1);
@@ -114,7 +114,7 @@ TEST_CASE("shipped rows hold the figures of their sources", "[training]") {
   REQUIRE(small.fields.plan.sequence_parallelism == true);
   REQUIRE(small.fields.plan.recompute == Recompute::Selective);
   REQUIRE(small.fields.software.precision == RowPrecision::Fp16);
-  const TrainingTable sc21 = load_training_table(kTables / "megatron_sc21.yaml");
+  const TrainingTable sc21 = load_training_table(kRowsTables / "megatron_sc21.yaml");
   // arXiv 2104.04473, table 1: 1,008 B on 3,072 GPUs, 163 TFLOP/s.
   const TrainingRow& largest = row_of(sc21, "table1-1008.0b");
   REQUIRE(largest.fields.machine.gpus == 3072);

@@ -16,8 +16,8 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kRoot = source_dir();
-const std::filesystem::path kModels = kRoot / "configs" / "workloads" / "models";
+const std::filesystem::path kRunRoot = source_dir();
+const std::filesystem::path kModels = kRunRoot / "configs" / "workloads" / "models";
 
 // 32 ranks: TP 2 x PP 4 x DP 4, micro-batch 1, 8 micro-batches.
 TrainingRow complete_row() {
@@ -43,7 +43,7 @@ TrainingRow complete_row() {
   return row;
 }
 
-TrainingResolution resolved(const TrainingRow& row) {
+TrainingResolution resolved_run(const TrainingRow& row) {
   ModelFolder models(kModels);
   return resolve(row, models);
 }
@@ -53,7 +53,7 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a complete row gives a checked plan", "[training]") {
-  const TrainingResolution result = resolved(complete_row());
+  const TrainingResolution result = resolved_run(complete_row());
   REQUIRE(result.missing == Names{});
   REQUIRE(result.clash.empty());
   const TrainingRun& run = result.run.value();
@@ -70,28 +70,28 @@ TEST_CASE("a complete row gives a checked plan", "[training]") {
 TEST_CASE("chunks make 1F1B interleaved", "[training]") {
   TrainingRow row = complete_row();
   row.fields.plan.chunks = 3;
-  REQUIRE(resolved(row).run->plan.schedule == &kInterleaved);
-  REQUIRE(resolved(row).run->plan.chunks == 3);
+  REQUIRE(resolved_run(row).run->plan.schedule == &kInterleaved);
+  REQUIRE(resolved_run(row).run->plan.chunks == 3);
   row.fields.plan.schedule = &kZeroBubbleV;
   row.fields.plan.chunks.reset();
-  REQUIRE(resolved(row).run->plan.chunks == 2);
+  REQUIRE(resolved_run(row).run->plan.chunks == 2);
 }
 
 TEST_CASE("two of micro-batch, global batch and micro-batches give the third", "[training]") {
   TrainingRow row = complete_row();
   row.fields.plan.micro_batches = 8;
   row.fields.plan.micro_batch.reset();
-  REQUIRE(resolved(row).run->plan.micro_batch == 1);
+  REQUIRE(resolved_run(row).run->plan.micro_batch == 1);
   row.fields.plan.micro_batch = 2;
   row.fields.plan.global_batch.reset();
-  REQUIRE(resolved(row).run->plan.global_batch == 64);
+  REQUIRE(resolved_run(row).run->plan.global_batch == 64);
   row.fields.plan.global_batch = 32;
-  REQUIRE(resolved(row).clash ==
+  REQUIRE(resolved_run(row).clash ==
           "expected micro-batch x data x micro-batches to be the global batch, found 2 x 4 x 8 and "
           "32");
   row.fields.plan.micro_batch.reset();
   row.fields.plan.global_batch = 33;
-  REQUIRE(resolved(row).clash ==
+  REQUIRE(resolved_run(row).clash ==
           "expected data x micro-batches to divide the global batch, found 4 x 8 and 33");
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("what a row does not say is listed, not guessed", "[training]") {
   const auto missing = [](auto change) {
     TrainingRow row = complete_row();
     change(row.fields);
-    return resolved(row).missing;
+    return resolved_run(row).missing;
   };
   using Fields = TrainingFields;
   REQUIRE(missing([](Fields& row) { row.plan.tensor.reset(); }) == Names{"parallel.tp"});
@@ -129,28 +129,28 @@ TEST_CASE("fields that a plan has no use for are not missing", "[training]") {
                      .micro_batch = 2,
                      .global_batch = 8,
                      .recompute = Recompute::None};
-  REQUIRE(resolved(row).missing == Names{});
-  REQUIRE(resolved(row).run->plan.data == 1);
+  REQUIRE(resolved_run(row).missing == Names{});
+  REQUIRE(resolved_run(row).run->plan.data == 1);
 }
 
 TEST_CASE("experts need expert ranks", "[training]") {
   TrainingRow row = complete_row();
   row.fields.model = {.file = "mixtral-8x7b", .sequence = 4096};
-  REQUIRE(resolved(row).missing == Names{"parallel.ep", "parallel.etp"});
+  REQUIRE(resolved_run(row).missing == Names{"parallel.ep", "parallel.etp"});
   row.fields.plan.expert = 8;
   row.fields.plan.expert_tensor = 1;
-  REQUIRE(resolved(row).run->has_experts());
+  REQUIRE(resolved_run(row).run->has_experts());
 }
 
 TEST_CASE("plans that do not fit the GPUs or the model clash in one line", "[training]") {
   TrainingRow row = complete_row();
   row.fields.plan.data = 8;
-  REQUIRE(resolved(row).clash ==
+  REQUIRE(resolved_run(row).clash ==
           "expected tensor x context x pipeline x data to be the number of GPUs, found 2 x 1 x 4 x "
           "8 = 64 and 32");
   row = complete_row();
   row.fields.plan.global_batch = 33;
-  REQUIRE(resolved(row).clash ==
+  REQUIRE(resolved_run(row).clash ==
           "expected a global batch that micro-batch x data divide, found 33 and 1 x 4");
 }
 
@@ -160,11 +160,11 @@ TEST_CASE("sharding within nodes is a group of a node's size", "[training]") {
   row.fields.plan.pipeline = 1;
   row.fields.plan.zero_stage = 3;
   row.fields.plan.shards_within_node = true;
-  REQUIRE(resolved(row).run->plan.shard_group == 8);
+  REQUIRE(resolved_run(row).run->plan.shard_group == 8);
 }
 
 TEST_CASE("the time of a step follows from throughput", "[training]") {
-  const TrainingRun run = resolved(complete_row()).run.value();
+  const TrainingRun run = resolved_run(complete_row()).run.value();
   const auto time = [&](const TrainingMeasurement& measured) {
     return step_of(measured, run.model, run.plan, run.gpus).value();
   };
@@ -180,7 +180,7 @@ TEST_CASE("the time of a step follows from throughput", "[training]") {
 }
 
 TEST_CASE("the time of a step follows from FLOP/s by their convention", "[training]") {
-  const TrainingRun run = resolved(complete_row()).run.value();
+  const TrainingRun run = resolved_run(complete_row()).run.value();
   // 65536 tokens on 32 GPUs are 2048 each. By hand, of h 2304, L 24, V 51200, s 2048: linear 24 h^2
   // L = 3057647616, attention 4 h s L = 452984832, logits 2 V h = 235929600 operations forward.
   const double linear = 3057647616.0;

@@ -18,9 +18,9 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
+using CollectiveJson = nlohmann::json;
 
-std::string run(std::vector<std::string> arguments) {
+std::string run_collective(std::vector<std::string> arguments) {
   std::ostringstream out;
   const int status = run_command(collective_command(), arguments, out);
   REQUIRE(status == 0);
@@ -29,16 +29,16 @@ std::string run(std::vector<std::string> arguments) {
 
 std::string run_on_dgx_h100(const std::string& operation, std::vector<std::string> more) {
   more.insert(more.begin(), {operation, "--cluster", "dgx-h100"});
-  return run(more);
+  return run_collective(more);
 }
 
-Json json_of(const std::string& operation, std::vector<std::string> more) {
+CollectiveJson json_of_collective(const std::string& operation, std::vector<std::string> more) {
   more.insert(more.end(), {"--format", "json"});
-  return Json::parse(run_on_dgx_h100(operation, more));
+  return CollectiveJson::parse(run_on_dgx_h100(operation, more));
 }
 
-bool has_note(const Json& report, const std::string& start) {
-  return std::ranges::any_of(report["notes"], [&](const Json& note) {
+bool has_note_collective(const CollectiveJson& report, const std::string& start) {
+  return std::ranges::any_of(report["notes"], [&](const CollectiveJson& note) {
     return note.get<std::string>().rfind(start, 0) == 0;
   });
 }
@@ -49,7 +49,7 @@ const std::string kMeasured =
 }  // namespace
 
 TEST_CASE("the help of collective shows every option and an example") {
-  const std::string help = run({"--help"});
+  const std::string help = run_collective({"--help"});
   for (const std::string part :
        {"--cluster NAME|FILE", "--against FILE", "--log-level LEVEL", "-b [ --minbytes ] SIZE",
         "trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G"}) {
@@ -62,24 +62,25 @@ TEST_CASE("an algorithm of a file runs beside the others, and alone if none is n
   const std::string file = source_dir().string() + "/configs/algorithms/allreduce_ring_8.xml";
   const std::vector<std::string> common{"--ranks", "8",   "-b",          "64M",
                                         "-e",      "64M", "--algo-file", file};
-  const Json alone = json_of("all_reduce", common);
+  const CollectiveJson alone = json_of_collective("all_reduce", common);
   REQUIRE(alone["rows"].size() == 1);
   REQUIRE(alone["rows"][0]["algorithm"] == "ring");
   std::vector<std::string> both = common;
   both.insert(both.end(), {"--algo", "ring", "--channels", "1"});
-  const Json rows = json_of("all_reduce", both)["rows"];
+  const CollectiveJson rows = json_of_collective("all_reduce", both)["rows"];
   REQUIRE(rows.size() == 2);
   // The same ring, so the same time.
   REQUIRE(rows[0]["time_us"] == rows[1]["time_us"]);
   REQUIRE_THROWS_WITH(
-      json_of("all_gather", common),
+      json_of_collective("all_gather", common),
       "--algo-file: expected an algorithm for all_gather, found " + file + " for all_reduce");
-  REQUIRE_THROWS_WITH(json_of("all_reduce", {"--ranks", "4", "--algo-file", file}),
+  REQUIRE_THROWS_WITH(json_of_collective("all_reduce", {"--ranks", "4", "--algo-file", file}),
                       "--algo-file: expected an algorithm for 4 ranks, found " + file + " for 8");
 }
 
 TEST_CASE("a report has a row for each size and algorithm, and marks the best of each size") {
-  const Json report = json_of("all_reduce", {"-b", "1K", "-e", "64M", "-f", "256"});
+  const CollectiveJson report =
+      json_of_collective("all_reduce", {"-b", "1K", "-e", "64M", "-f", "256"});
   REQUIRE(report["ranks"] == 32);
   REQUIRE(report["nodes"] == 4);
   REQUIRE(report["runtime"] == "plain");
@@ -92,7 +93,7 @@ TEST_CASE("a report has a row for each size and algorithm, and marks the best of
     double least = 1e300;
     double marked = 0.0;
     for (std::size_t row = first; row < first + kAlgorithmsHere; ++row) {
-      const Json& entry = report["rows"][row];
+      const CollectiveJson& entry = report["rows"][row];
       REQUIRE(entry["size_bytes"] == report["rows"][first]["size_bytes"]);
       REQUIRE(entry["time_us"] > 0.0);
       least = std::min(least, entry["time_us"].get<double>());
@@ -109,9 +110,10 @@ TEST_CASE("every operation runs with each algorithm that can do it, at both fide
                                       "broadcast", "reduce", "sendrecv", "scatter", "gather"}) {
     for (const std::string fidelity : {"flow", "analytical"}) {
       INFO(operation << " " << fidelity);
-      const Json report = json_of(operation, {"-b", "64K", "-e", "64K", "--fidelity", fidelity});
+      const CollectiveJson report =
+          json_of_collective(operation, {"-b", "64K", "-e", "64K", "--fidelity", fidelity});
       REQUIRE(!report["rows"].empty());
-      for (const Json& row : report["rows"]) {
+      for (const CollectiveJson& row : report["rows"]) {
         REQUIRE(row["time_us"] > 0.0);
       }
     }
@@ -128,10 +130,10 @@ TEST_CASE("the number of threads does not change a byte of the report") {
 }
 
 TEST_CASE("a measured table gives the sizes and a measured time for each") {
-  const Json report =
-      json_of("all_reduce", {"--nodes", "1", "--algo", "ring", "--against", kMeasured});
+  const CollectiveJson report =
+      json_of_collective("all_reduce", {"--nodes", "1", "--algo", "ring", "--against", kMeasured});
   REQUIRE(report["rows"].size() > 5);
-  for (const Json& row : report["rows"]) {
+  for (const CollectiveJson& row : report["rows"]) {
     REQUIRE(row["measured_time_us"] > 0.0);
     REQUIRE(row["error_percent"].is_number());
   }
@@ -139,32 +141,36 @@ TEST_CASE("a measured table gives the sizes and a measured time for each") {
 }
 
 TEST_CASE("sizes of a sweep that were not measured stay without a measured time") {
-  const Json report = json_of("all_reduce", {"--nodes", "1", "--algo", "ring", "--against",
-                                             kMeasured, "-b", "32M", "-e", "96M", "-f", "3"});
+  const CollectiveJson report =
+      json_of_collective("all_reduce", {"--nodes", "1", "--algo", "ring", "--against", kMeasured,
+                                        "-b", "32M", "-e", "96M", "-f", "3"});
   REQUIRE(report["rows"].size() == 2);
   REQUIRE(report["rows"][0]["measured_time_us"].is_number());
   REQUIRE(report["rows"][1]["measured_time_us"].is_null());
 }
 
 TEST_CASE("a run that moves nothing, and options that changed nothing, are noted") {
-  REQUIRE(has_note(json_of("all_reduce", {"--ranks", "1", "-b", "8", "-e", "8"}), "one rank: "));
-  const Json report = json_of(
+  REQUIRE(has_note_collective(
+      json_of_collective("all_reduce", {"--ranks", "1", "-b", "8", "-e", "8"}), "one rank: "));
+  const CollectiveJson report = json_of_collective(
       "all_reduce", {"--ranks", "8", "-b", "1M", "-e", "1M", "--chunk", "8K", "--seed", "2"});
-  REQUIRE(has_note(report, "--chunk did not influence halving-doubling"));
-  REQUIRE(!has_note(report, "--chunk did not influence ring"));
-  REQUIRE(has_note(report, "--seed did not influence the result"));
-  REQUIRE(has_note(report, "plain runtime: "));
-  REQUIRE(has_note(report, "estimates used "));
-  REQUIRE(has_note(json_of("all_reduce", {"-b", "8", "-e", "8", "--fidelity", "analytical"}),
-                   "analytical: "));
+  REQUIRE(has_note_collective(report, "--chunk did not influence halving-doubling"));
+  REQUIRE(!has_note_collective(report, "--chunk did not influence ring"));
+  REQUIRE(has_note_collective(report, "--seed did not influence the result"));
+  REQUIRE(has_note_collective(report, "plain runtime: "));
+  REQUIRE(has_note_collective(report, "estimates used "));
+  REQUIRE(has_note_collective(
+      json_of_collective("all_reduce", {"-b", "8", "-e", "8", "--fidelity", "analytical"}),
+      "analytical: "));
 }
 
 TEST_CASE("one rank does every operation in no time") {
   for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
                                       "broadcast", "reduce", "sendrecv", "scatter", "gather"}) {
     INFO(operation);
-    const Json report = json_of(operation, {"--ranks", "1", "-b", "1K", "-e", "1K"});
-    for (const Json& row : report["rows"]) {
+    const CollectiveJson report =
+        json_of_collective(operation, {"--ranks", "1", "-b", "1K", "-e", "1K"});
+    for (const CollectiveJson& row : report["rows"]) {
       REQUIRE(row["time_us"] == 0.0);
     }
   }
@@ -176,12 +182,12 @@ TEST_CASE("a collective over packets says how they fared, and counts at every po
   const std::vector<std::string> options{"--nodes",    "2",      "--algo",     "ring",  "-b",
                                          "1M",         "-e",     "1M",         "--pfc", "off",
                                          "--fidelity", "packet", "--counters", file};
-  const Json report = json_of("all_gather", options);
+  const CollectiveJson report = json_of_collective("all_gather", options);
   REQUIRE(report["fidelity"] == "packet");
-  REQUIRE(has_note(report, "packets: congestion control dcqcn-nic, ECN hpcc, PFC off"));
-  REQUIRE(has_note(report, "ring at 1MiB: packets: "));
+  REQUIRE(has_note_collective(report, "packets: congestion control dcqcn-nic, ECN hpcc, PFC off"));
+  REQUIRE(has_note_collective(report, "ring at 1MiB: packets: "));
   REQUIRE(read_text_file(file).find("\nserver0/nic0,leaf0,") != std::string::npos);
-  REQUIRE_THROWS_WITH(json_of("all_gather", {"--pfc", "off"}),
+  REQUIRE_THROWS_WITH(json_of_collective("all_gather", {"--pfc", "off"}),
                       "--pfc: expected --fidelity packet beside it, found flow");
 }
 
@@ -203,12 +209,13 @@ TEST_CASE("the output file holds what standard output would, and nothing is left
 TEST_CASE("the trace is JSON with spans of the first algorithm within the time of its row") {
   const ScratchFolder folder;
   const std::string file = folder.path() / "trace.json";
-  const Json report = json_of("all_reduce", {"--ranks", "4", "-b", "1K", "-e", "1M", "-f", "1024",
-                                             "--algo", "tree,ring", "--trace", file});
-  const Json trace = Json::parse(read_text_file(file));
+  const CollectiveJson report =
+      json_of_collective("all_reduce", {"--ranks", "4", "-b", "1K", "-e", "1M", "-f", "1024",
+                                        "--algo", "tree,ring", "--trace", file});
+  const CollectiveJson trace = CollectiveJson::parse(read_text_file(file));
   std::size_t spans = 0;
   double last_us = 0.0;
-  for (const Json& event : trace["traceEvents"]) {
+  for (const CollectiveJson& event : trace["traceEvents"]) {
     if (event["ph"] == "X") {
       ++spans;
       last_us = std::max(last_us, event["ts"].get<double>() + event["dur"].get<double>());

@@ -20,7 +20,7 @@ std::string run(const std::vector<std::string>& arguments) {
   return out.str();
 }
 
-std::string error_of(const std::vector<std::string>& arguments) {
+std::string error_of_import(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
     (void)run_command(import_command(), arguments, out);
@@ -87,23 +87,25 @@ TEST_CASE("remarks of an import are comments in the file and warnings in the log
 
 TEST_CASE("mistakes on the command line of import are one line") {
   const ScratchFolder folder;
-  REQUIRE(error_of({}) ==
+  REQUIRE(error_of_import({}) ==
           "import: expected a file to read, found none; see trainyard import --help");
-  REQUIRE(error_of({"a", "b"}) == "import: expected options and one file, found \"b\"");
+  REQUIRE(error_of_import({"a", "b"}) == "import: expected options and one file, found \"b\"");
   const std::string missing = (folder.path() / "none.xml").string();
-  REQUIRE(error_of({missing}) == missing + ": cannot be read: No such file or directory");
-  REQUIRE(error_of({folder.path().string()}) ==
+  REQUIRE(error_of_import({missing}) == missing + ": cannot be read: No such file or directory");
+  REQUIRE(error_of_import({folder.path().string()}) ==
           folder.path().string() + ": expected a file, found a directory");
   const std::string text = folder.write("a.txt", "name: a\n").string();
-  REQUIRE(error_of({text}) == text +
-                                  ": expected a topology file of NCCL or the output of nvidia-smi "
-                                  "topo -m, found neither");
+  REQUIRE(error_of_import({text}) ==
+          text +
+              ": expected a topology file of NCCL or the output of nvidia-smi "
+              "topo -m, found neither");
   const std::string empty = folder.write("b.txt", "").string();
-  REQUIRE(error_of({empty}).find("found neither") != std::string::npos);
+  REQUIRE(error_of_import({empty}).find("found neither") != std::string::npos);
   const std::string xml = folder.write("a.xml", "<system version=\"1\"/>").string();
-  REQUIRE(error_of({xml, "--gpu", "H100"}).rfind("--gpu: expected a part of the catalogue", 0) ==
-          0);
-  REQUIRE(error_of({xml}) == xml + ": expected a GPU, found none");
+  REQUIRE(
+      error_of_import({xml, "--gpu", "H100"}).rfind("--gpu: expected a part of the catalogue", 0) ==
+      0);
+  REQUIRE(error_of_import({xml}) == xml + ": expected a GPU, found none");
 }
 
 TEST_CASE("the help of import shows an example") {

@@ -16,8 +16,8 @@
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = source_dir().string() + "/configs/clusters/";
-const std::string kH100 = kConfigs + "dgx-h100.yaml";
+const std::string kPlanConfigs = source_dir().string() + "/configs/clusters/";
+const std::string kH100 = kPlanConfigs + "dgx-h100.yaml";
 
 // The least server that explains logs that are public: nccl-eBPF by yunwei37, NCCL 2.29.7, two
 // processes that take themselves for two hosts of one RTX 5090, sockets.
@@ -34,7 +34,7 @@ const std::string kSocketServer = R"(<system version="1">
 </system>
 )";
 
-std::string run(const std::vector<std::string>& arguments) {
+std::string run_plan(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   REQUIRE(run_command(plan_command(), arguments, out) == 0);
   return out.str();
@@ -52,7 +52,7 @@ std::string error(const std::vector<std::string>& arguments) {
 
 nlohmann::json plan_json(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--format", "json"});
-  return nlohmann::json::parse(run(arguments));
+  return nlohmann::json::parse(run_plan(arguments));
 }
 
 }  // namespace
@@ -115,19 +115,19 @@ TEST_CASE("a graph file that was written is read back", "[nccl]") {
                                          "1M",         "-e",        "1M",  "--format", "info"};
   std::vector<std::string> writing = base;
   writing.insert(writing.end(), {"--graph-out", file});
-  const std::string searched = run(writing);
+  const std::string searched = run_plan(writing);
   REQUIRE(read_text_file(file).rfind("<graphs version=\"1\">\n  <graph id=\"0\"", 0) == 0);
   std::vector<std::string> reading = base;
   reading.insert(reading.end(), {"--graph-file", file});
-  REQUIRE(run(reading) == searched);
+  REQUIRE(run_plan(reading) == searched);
   REQUIRE(searched.rfind("Pattern 4, crossNic 2, nChannels 8, bw 48.000000/48.000000", 0) == 0);
 }
 
 TEST_CASE("a plan has the lines of a real log", "[nccl]") {
   const ScratchFolder folder;
   const std::string file = folder.write("server.xml", kSocketServer).string();
-  const std::string plan = run({"broadcast", "--topo", file, "--nodes", "2", "--nccl-version",
-                                "2.29.7", "-b", "1K", "-e", "128M", "--format", "info"});
+  const std::string plan = run_plan({"broadcast", "--topo", file, "--nodes", "2", "--nccl-version",
+                                     "2.29.7", "-b", "1K", "-e", "128M", "--format", "info"});
   // What is not available is left out; NCCL prints latencies there too.
   for (const char* const cells :
        {"\n Max NThreads |            512 |            640 |            512 |            512 |"
@@ -155,8 +155,8 @@ TEST_CASE("a plan chooses as the same machine's logs of other operations say", "
   const ScratchFolder folder;
   const std::string file = folder.write("server.xml", kSocketServer).string();
   const auto plan = [&](const std::string& operation) {
-    return run({operation, "--topo", file, "--nodes", "2", "--nccl-version", "2.29.7", "-b", "16K",
-                "-e", "128K", "--format", "info"});
+    return run_plan({operation, "--topo", file, "--nodes", "2", "--nccl-version", "2.29.7", "-b",
+                     "16K", "-e", "128K", "--format", "info"});
   };
   const std::string all_reduce = plan("all_reduce");
   REQUIRE(all_reduce.substr(all_reduce.find("AllReduce: "))
@@ -180,11 +180,12 @@ TEST_CASE("mistakes in a plan's input are one line", "[nccl]") {
   REQUIRE(error({"--cluster", kH100, "--nodes", "1", "--env", "NCCL_ALGO=Rong"}).find('\n') ==
           std::string::npos);
   REQUIRE(error({"--cluster", kH100, "--nodes", "1", "--ranks", "9"}).rfind("--ranks: ", 0) == 0);
-  REQUIRE(error({"--cluster", kConfigs + "mi300x.yaml"}) != "no error");
+  REQUIRE(error({"--cluster", kPlanConfigs + "mi300x.yaml"}) != "no error");
 }
 
 TEST_CASE("help names the command", "[nccl]") {
-  REQUIRE(run({"--help"}).rfind("trainyard plan [OP] --cluster NAME|FILE [options]\n", 0) == 0);
+  REQUIRE(run_plan({"--help"}).rfind("trainyard plan [OP] --cluster NAME|FILE [options]\n", 0) ==
+          0);
 }
 
 }  // namespace trainyard

@@ -16,49 +16,50 @@ namespace {
 
 const std::string kClusters = source_dir().string() + "/configs/clusters/";
 
-std::string run(const std::vector<std::string>& arguments) {
+std::string run_topology(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   REQUIRE(run_command(topology_command(), arguments, out) == 0);
   return out.str();
 }
 
 TEST_CASE("the help of topology shows an example") {
-  REQUIRE(run({"--help"}).find("trainyard topology --cluster dgx-h100 --nodes 64") !=
+  REQUIRE(run_topology({"--help"}).find("trainyard topology --cluster dgx-h100 --nodes 64") !=
           std::string::npos);
 }
 
 TEST_CASE("topology prints a summary as table, CSV and JSON") {
   const std::string file = kClusters + "dgx-1.yaml";
-  const std::string table = run({"--cluster", file});
+  const std::string table = run_topology({"--cluster", file});
   REQUIRE(table.rfind("cluster\n  name  ", 0) == 0);
   REQUIRE(table.find("\nroute from server0/gpu0 to server1/gpu0\n") != std::string::npos);
-  const std::string csv = run({"--cluster", file, "--format", "csv"});
+  const std::string csv = run_topology({"--cluster", file, "--format", "csv"});
   REQUIRE(csv.rfind("section,item,value\ncluster,name,\"DGX-1 V100, 100G RoCE\"\n", 0) == 0);
-  const auto json = nlohmann::json::parse(run({"--cluster", file, "--format", "json"}));
+  const auto json = nlohmann::json::parse(run_topology({"--cluster", file, "--format", "json"}));
   REQUIRE(json["cluster"]["GPUs"] == "16");
   REQUIRE(!json["estimates"].empty());
 }
 
 TEST_CASE("topology prints the graph for Graphviz and as JSON") {
   const std::string file = kClusters + "h100-1gpu-400g.yaml";
-  REQUIRE(run({"--cluster", file, "--dot"}).rfind("digraph topology {\n", 0) == 0);
-  const auto json = nlohmann::json::parse(run({"--cluster", file, "--json", "--nodes", "3"}));
+  REQUIRE(run_topology({"--cluster", file, "--dot"}).rfind("digraph topology {\n", 0) == 0);
+  const auto json =
+      nlohmann::json::parse(run_topology({"--cluster", file, "--json", "--nodes", "3"}));
   REQUIRE(json["nodes"].size() == 3 * 5 + 1);
   REQUIRE(json["links"].size() == 2 * (3 * 4 + 3));
 }
 
 TEST_CASE("topology prints one server as NCCL's topology file and as nvidia-smi's matrix") {
   const std::string file = kClusters + "dgx-h100.yaml";
-  const std::string xml = run({"--cluster", file, "--nccl-xml"});
+  const std::string xml = run_topology({"--cluster", file, "--nccl-xml"});
   REQUIRE(xml.rfind("<system version=\"1\">\n", 0) == 0);
-  REQUIRE(run({"--cluster", file, "--nccl-xml", "--server", "3"}) == xml);
-  REQUIRE(run({"--cluster", file, "--smi"}).rfind("\tGPU0\tGPU1\t", 0) == 0);
+  REQUIRE(run_topology({"--cluster", file, "--nccl-xml", "--server", "3"}) == xml);
+  REQUIRE(run_topology({"--cluster", file, "--smi"}).rfind("\tGPU0\tGPU1\t", 0) == 0);
 }
 
 TEST_CASE("topology takes overrides") {
   const std::string file = kClusters + "dgx-h100.yaml";
-  const std::string text = run({"--cluster", file, "--nodes", "2", "--gpus-per-node", "1", "--set",
-                                "fabric.routing=ecmp", "--format", "csv"});
+  const std::string text = run_topology({"--cluster", file, "--nodes", "2", "--gpus-per-node", "1",
+                                         "--set", "fabric.routing=ecmp", "--format", "csv"});
   REQUIRE(text.find("cluster,GPUs,2\ncluster,routing,ecmp\n") != std::string::npos);
 }
 

@@ -16,17 +16,17 @@
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = source_dir().string() + "/configs/";
-const std::string kHosts = kConfigs + "clusters/fat-tree-k8-100g.yaml";
+const std::string kTrafficConfigs = source_dir().string() + "/configs/";
+const std::string kHosts = kTrafficConfigs + "clusters/fat-tree-k8-100g.yaml";
 
-std::string run(std::vector<std::string> arguments) {
+std::string run_traffic(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kHosts});
   std::ostringstream out;
   REQUIRE(run_command(traffic_command(), arguments, out) == 0);
   return out.str();
 }
 
-std::string error(std::vector<std::string> arguments) {
+std::string error_traffic(std::vector<std::string> arguments) {
   std::ostringstream out;
   try {
     (void)run_command(traffic_command(), arguments, out);
@@ -37,13 +37,13 @@ std::string error(std::vector<std::string> arguments) {
 }
 
 TEST_CASE("traffic runs a shipped file and one of the user", "[traffic]") {
-  REQUIRE(run({"permutation", "--nodes", "16"}).find("# 16 flows, 160000000 bytes, ") !=
+  REQUIRE(run_traffic({"permutation", "--nodes", "16"}).find("# 16 flows, 160000000 bytes, ") !=
           std::string::npos);
   const ScratchFolder folder;
   const auto file =
       folder.write("mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB}\n");
   const auto json = nlohmann::json::parse(
-      run({file.string(), "--nodes", "16", "--format", "json", "--links", "1"}));
+      run_traffic({file.string(), "--nodes", "16", "--format", "json", "--links", "1"}));
   REQUIRE(json["traffic"] == "mine");
   REQUIRE(json["groups"][0]["flows"] == 15);
   REQUIRE(json["links"].size() == 1);
@@ -52,20 +52,20 @@ TEST_CASE("traffic runs a shipped file and one of the user", "[traffic]") {
 TEST_CASE("a seed changes the flows, and the fingerprint tells", "[traffic]") {
   const auto fingerprint = [](const std::string& seed) -> std::string {
     return nlohmann::json::parse(
-        run({"permutation", "--seed", seed, "--format", "json"}))["fingerprint"];
+        run_traffic({"permutation", "--seed", seed, "--format", "json"}))["fingerprint"];
   };
   REQUIRE(fingerprint("1") == fingerprint("1"));
   REQUIRE(fingerprint("1") != fingerprint("2"));
 }
 
 TEST_CASE("a value of the file can be changed for one run", "[traffic]") {
-  REQUIRE(run({"permutation", "--nodes", "16", "--set-traffic", "groups.0.size=1 KB",
-               "--set-traffic", "name=other"})
+  REQUIRE(run_traffic({"permutation", "--nodes", "16", "--set-traffic", "groups.0.size=1 KB",
+                       "--set-traffic", "name=other"})
               .find("traffic other; cluster fat tree k=8, 100G, fidelity flow\n# 16 flows, 16000 "
                     "bytes, ") != std::string::npos);
-  REQUIRE(error({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size"}) ==
+  REQUIRE(error_traffic({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size"}) ==
           "--set-traffic: expected key.path=value, found \"groups.0.size\"");
-  REQUIRE(error({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size=1"}) ==
+  REQUIRE(error_traffic({"permutation", "--cluster", kHosts, "--set-traffic", "groups.0.size=1"}) ==
           "--set-traffic groups.0.size=1: groups[0].size: expected a size such as \"25 MiB\", "
           "found \"1\"");
 }
@@ -73,7 +73,7 @@ TEST_CASE("a value of the file can be changed for one run", "[traffic]") {
 TEST_CASE("flows are written to a file of their own", "[traffic]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "flows.csv").string();
-  (void)run({"list", "--flows-out", file});
+  (void)run_traffic({"list", "--flows-out", file});
   const std::string text = read_text_file(file);
   REQUIRE(std::count(text.begin(), text.end(), '\n') == 4);
   REQUIRE(text.find("\n2,late,server3/nic0,server2/nic0,") != std::string::npos);
@@ -84,19 +84,20 @@ TEST_CASE("what did not influence a result of traffic is said", "[traffic]") {
   const auto file = folder.write(
       "mine.yaml", "name: mine\ngroups:\n  - {name: g, kind: incast, size: 1 MB, priority: 4}\n");
   REQUIRE(
-      run({file.string(), "--nodes", "8"})
+      run_traffic({file.string(), "--nodes", "8"})
           .find(
               "# Note: the priority of group g did not influence the result: flow has one class of "
               "flows\n") != std::string::npos);
-  REQUIRE(run({file.string(), "--nodes", "8", "--fidelity", "packet", "--transport", "classes"})
-              .find("did not influence") == std::string::npos);
+  REQUIRE(
+      run_traffic({file.string(), "--nodes", "8", "--fidelity", "packet", "--transport", "classes"})
+          .find("did not influence") == std::string::npos);
   (void)folder.write("flows.txt", "1\n0 1 3 100 5000 2.0\n");
   const auto trace =
       folder.write("trace.yaml",
                    "name: t\ngroups:\n  - {name: t, kind: trace, file: flows.txt, format: hpcc}\n");
-  REQUIRE(run({trace.string(), "--nodes", "8"}).find("# Note: the priority of group t did not ") !=
-          std::string::npos);
-  REQUIRE(run({"list", "--fidelity", "analytical"}).find("# Note: analytical: ") !=
+  REQUIRE(run_traffic({trace.string(), "--nodes", "8"})
+              .find("# Note: the priority of group t did not ") != std::string::npos);
+  REQUIRE(run_traffic({"list", "--fidelity", "analytical"}).find("# Note: analytical: ") !=
           std::string::npos);
 }
 
@@ -119,18 +120,19 @@ TEST_CASE("a cable that fails is gone round once switches know it", "[traffic]")
                                             "leaf0,spine2@30us"};
   std::vector<std::string> arguments = failing;
   arguments.insert(arguments.end(), {"--convergence", "200us"});
-  const std::string text = run(arguments);
+  const std::string text = run_traffic(arguments);
   REQUIRE(text.find("leaf0,spine2@30us, convergence 200us") != std::string::npos);
   REQUIRE(text.find(" on failed links), ") != std::string::npos);
-  REQUIRE(error({"incast", "--cluster", kHosts, "--convergence", "1ms"}) ==
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--convergence", "1ms"}) ==
           "--convergence: expected --fidelity packet beside it, found flow");
-  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--convergence", "1ms"}) ==
+  REQUIRE(error_traffic(
+              {"incast", "--cluster", kHosts, "--fidelity", "packet", "--convergence", "1ms"}) ==
           "--convergence: expected --fail A,B@TIME beside it, found none");
-  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail", "leaf0@1ms",
-                 "--convergence", "1ms"})
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail",
+                         "leaf0@1ms", "--convergence", "1ms"})
               .find("--convergence: expected --retransmission go-back-n or selective") == 0);
-  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail", "leaf0@1ms",
-                 "--retransmission", "selective", "--convergence", "soon"}) ==
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--fidelity", "packet", "--fail",
+                         "leaf0@1ms", "--retransmission", "selective", "--convergence", "soon"}) ==
           "--convergence: expected a time such as 50ms, found \"soon\"");
 }
 
@@ -138,27 +140,27 @@ TEST_CASE("with packets an incast stops senders, marks, and counts at every port
   const ScratchFolder folder;
   const std::filesystem::path counters = folder.path() / "counters.csv";
   const std::string packets =
-      run({"incast", "--fidelity", "packet", "--counters", counters.string()});
+      run_traffic({"incast", "--fidelity", "packet", "--counters", counters.string()});
   REQUIRE(packets.find("fidelity packet") != std::string::npos);
   REQUIRE(packets.find("congestion control dcqcn-nic, ECN hpcc, PFC on") != std::string::npos);
   REQUIRE(packets.find(" 0 dropped") != std::string::npos);
   REQUIRE(packets.find(" 0 pause frames") == std::string::npos);
   REQUIRE(read_text_file(counters).find("port,to,packets,wire_bytes,ecn_marked") == 0);
-  REQUIRE(run({"incast", "--fidelity", "packet", "--threads", "3"}) == packets);
+  REQUIRE(run_traffic({"incast", "--fidelity", "packet", "--threads", "3"}) == packets);
   const std::filesystem::path samples = folder.path() / "samples.csv";
-  REQUIRE(run({"incast", "--fidelity", "packet", "--samples", samples.string(), "--sample-every",
-               "20us"}) == packets);
+  REQUIRE(run_traffic({"incast", "--fidelity", "packet", "--samples", samples.string(),
+                       "--sample-every", "20us"}) == packets);
   const std::string text = read_text_file(samples);
   REQUIRE(text.find("time_us,kind,from,to,connection,queue_bytes,paused,limit_gbit_per_s,") == 0);
   REQUIRE(text.find(",queue,leaf") != std::string::npos);
   REQUIRE(text.find(",rate,server") != std::string::npos);
   const std::string bare =
-      run({"incast", "--fidelity", "packet", "--control", "none", "--ecn", "off"});
+      run_traffic({"incast", "--fidelity", "packet", "--control", "none", "--ecn", "off"});
   REQUIRE(bare.find(" 0 marked, 0 CNPs") != std::string::npos);
 }
 
 TEST_CASE("with HPCC an incast is neither marked nor stopped", "[traffic]") {
-  const std::string hpcc = run({"incast", "--fidelity", "packet", "--control", "hpcc"});
+  const std::string hpcc = run_traffic({"incast", "--fidelity", "packet", "--control", "hpcc"});
   REQUIRE(hpcc.find("congestion control hpcc, ECN off, PFC on") != std::string::npos);
   REQUIRE(hpcc.find(" 0 marked, 0 CNPs, 0 pause frames") != std::string::npos);
 }
@@ -169,8 +171,8 @@ TEST_CASE("credits are InfiniBand's, with its headers", "[traffic]") {
                                  "name: one\ngroups:\n  - name: g\n    kind: flows\n    flows: "
                                  "[{source: server0/nic0, target: server1/nic0, size: 10 MB}]\n");
   const std::string counters = (folder.path() / "counters.csv").string();
-  const std::string text = run({file.string(), "--fidelity", "packet", "--credits", "128K", "--mtu",
-                                "256", "--counters", counters});
+  const std::string text = run_traffic({file.string(), "--fidelity", "packet", "--credits", "128K",
+                                        "--mtu", "256", "--counters", counters});
   // 39,063 packets of 26 B more, the first of 16 more; on a line for full packets of 4,096 B.
   REQUIRE(read_text_file(counters).find("server0/nic0,leaf0,39063,11015654,") != std::string::npos);
   const double rate = 100e9 * 4096 / 4178 * 4122 / 4096;
@@ -183,7 +185,7 @@ TEST_CASE("data staged in host memory waits for no credits there", "[traffic]") 
   REQUIRE(run_command(
               traffic_command(),
               std::vector<std::string>{
-                  "permutation", "--cluster", kConfigs + "clusters/rtx2080ti-ib.yaml",
+                  "permutation", "--cluster", kTrafficConfigs + "clusters/rtx2080ti-ib.yaml",
                   "--set-traffic", "groups.0.endpoints=gpus", "--set-traffic", "groups.0.size=2 MB",
                   "--fidelity", "packet", "--credits", "128K", "--server-credits", "64K"},
               out) == 0);
@@ -206,24 +208,25 @@ TEST_CASE("a fabric with more virtual channels than packets have is noted", "[tr
 }
 
 TEST_CASE("mistakes on the command line of traffic are one line", "[traffic]") {
-  REQUIRE(error({"--cluster", kHosts}) ==
+  REQUIRE(error_traffic({"--cluster", kHosts}) ==
           "traffic: expected a file of flows, found none; see trainyard traffic --help");
-  REQUIRE(error({"incast"}) ==
+  REQUIRE(error_traffic({"incast"}) ==
           "traffic: expected --cluster, found none; see trainyard traffic --help");
-  REQUIRE(error({"incasts", "--cluster", kHosts}).find("did you mean \"incast\"?") !=
+  REQUIRE(error_traffic({"incasts", "--cluster", kHosts}).find("did you mean \"incast\"?") !=
           std::string::npos);
-  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packets"})
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--fidelity", "packets"})
               .find("--fidelity: expected flow, analytical or packet") == 0);
-  REQUIRE(error({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--counters", "c.csv"}) ==
           "--counters: expected --fidelity packet beside it, found flow");
-  REQUIRE(error({"incast", "--cluster", kHosts, "--fidelity", "packet", "--counters", "c.csv",
-                 "--flows-out", "c.csv"}) ==
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--fidelity", "packet", "--counters",
+                         "c.csv", "--flows-out", "c.csv"}) ==
           "--counters: expected another file than that of --flows-out, found \"c.csv\"");
-  REQUIRE(error({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
-          kConfigs +
+  REQUIRE(error_traffic({"incast", "--cluster", kHosts, "--nodes", "16"}) ==
+          kTrafficConfigs +
               "traffic/incast.yaml:9:14: groups[0].senders: expected a whole number from 1 to 15, "
               "found \"16\"");
-  REQUIRE(error({"incast", "alltoall", "--cluster", kHosts}).find("alltoall") != std::string::npos);
+  REQUIRE(error_traffic({"incast", "alltoall", "--cluster", kHosts}).find("alltoall") !=
+          std::string::npos);
 }
 
 TEST_CASE("the help of traffic has an example", "[traffic]") {

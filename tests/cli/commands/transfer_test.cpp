@@ -17,7 +17,7 @@ namespace {
 
 const std::string kRtx4090 = source_dir().string() + "/configs/clusters/rtx4090-pcie.yaml";
 
-std::string run(std::vector<std::string> arguments) {
+std::string run_transfer(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kRtx4090});
   std::ostringstream out;
   REQUIRE(run_command(transfer_command(), arguments, out) == 0);
@@ -26,16 +26,16 @@ std::string run(std::vector<std::string> arguments) {
 
 nlohmann::json run_json(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--format", "json"});
-  return nlohmann::json::parse(run(std::move(arguments)));
+  return nlohmann::json::parse(run_transfer(std::move(arguments)));
 }
 
-std::string error(std::vector<std::string> arguments) {
+std::string error_transfer(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--cluster", kRtx4090});
   std::ostringstream out;
   try {
     (void)run_command(transfer_command(), arguments, out);
-  } catch (const ConfigError& error) {
-    return error.what();
+  } catch (const ConfigError& error_transfer) {
+    return error_transfer.what();
   }
   return "no error";
 }
@@ -49,11 +49,11 @@ std::vector<std::string> pair_and(const std::vector<std::string>& more) {
 }
 
 TEST_CASE("transfer prints one pair as table, CSV and JSON") {
-  const std::string table = run(kPair);
+  const std::string table = run_transfer(kPair);
   REQUIRE(table.rfind("# Simulated by Trainyard: cluster 8x RTX 4090, PCIe gen4, 256MiB each\n",
                       0) == 0);
   REQUIRE(table.find("server0/gpu0  server0/gpu1  direct") != std::string::npos);
-  REQUIRE(run(pair_and({"--format", "csv"}))
+  REQUIRE(run_transfer(pair_and({"--format", "csv"}))
               .rfind("from,to,way,rate_gb_per_s,latency_us\nserver0/gpu0,server0/gpu1,direct,",
                      0) == 0);
   const auto json = run_json(kPair);
@@ -87,8 +87,8 @@ TEST_CASE("a staged pair says so") {
 TEST_CASE("transfers go over packets, with their options and counters") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "counters.csv").string();
-  const std::string table =
-      run(pair_and({"--size", "1M", "--fidelity", "packet", "--mtu", "1024", "--counters", file}));
+  const std::string table = run_transfer(
+      pair_and({"--size", "1M", "--fidelity", "packet", "--mtu", "1024", "--counters", file}));
   REQUIRE(table.find(", fidelity packet; congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU "
                      "1024\n") != std::string::npos);
   REQUIRE(read_text_file(file).find("server0/gpu0,server0/") != std::string::npos);
@@ -105,20 +105,20 @@ TEST_CASE("the path MTU leaves links inside servers as they are") {
 }
 
 TEST_CASE("mistakes on the command line of transfer are one line") {
-  REQUIRE(error(pair_and({"--pfc", "off"})) ==
+  REQUIRE(error_transfer(pair_and({"--pfc", "off"})) ==
           "--pfc: expected --fidelity packet beside it, found flow");
-  REQUIRE(error({"--matrix", "p2p", "--fidelity", "packet", "--counters", "c.csv"}) ==
+  REQUIRE(error_transfer({"--matrix", "p2p", "--fidelity", "packet", "--counters", "c.csv"}) ==
           "--counters: expected one run: --all-at-once beside --matrix, found many");
-  REQUIRE(error({}).find("transfer: expected --from, found none") == 0);
-  REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gqu1"}) ==
+  REQUIRE(error_transfer({}).find("transfer: expected --from, found none") == 0);
+  REQUIRE(error_transfer({"--from", "server0/gpu0", "--to", "server0/gqu1"}) ==
           "--to: expected the name of a device, such as server0/gpu0, found \"server0/gqu1\"; did "
           "you mean \"server0/gpu1\"?");
-  REQUIRE(error({"--from", "server0/gpu0", "--to", "server0/gpu0"}) ==
+  REQUIRE(error_transfer({"--from", "server0/gpu0", "--to", "server0/gpu0"}) ==
           "--to: expected another device than --from, found \"server0/gpu0\"");
-  REQUIRE(error({"--matrix", "p2p", "--from", "server0/gpu0"}) ==
+  REQUIRE(error_transfer({"--matrix", "p2p", "--from", "server0/gpu0"}) ==
           "--matrix: expected without --from, found both");
-  REQUIRE(error({"--matrix", "all"}).find("--matrix: expected p2p, h2d or d2h, found \"all\"") ==
-          0);
+  REQUIRE(error_transfer({"--matrix", "all"})
+              .find("--matrix: expected p2p, h2d or d2h, found \"all\"") == 0);
 }
 
 }  // namespace

@@ -20,24 +20,24 @@ CollectiveRequest read_any(std::vector<std::string> arguments) {
   return read_collective_request(parse_options(collective_command(), arguments));
 }
 
-NcclRequest read(std::vector<std::string> arguments) {
+NcclRequest read_request(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--runtime", "nccl"});
   return read_any(std::move(arguments)).nccl.value();
 }
 
 void require_refused(const std::vector<std::string>& arguments, const std::string& message) {
-  REQUIRE_THROWS_WITH(read(arguments), Equals(message));
+  REQUIRE_THROWS_WITH(read_request(arguments), Equals(message));
 }
 
 }  // namespace
 
 TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[nccl]") {
-  const NcclRequest automatic = read({"all_reduce"});
+  const NcclRequest automatic = read_request({"all_reduce"});
   REQUIRE(automatic.choices.size() == 1);
   REQUIRE_FALSE(automatic.choices[0].algorithm.has_value());
   REQUIRE(automatic.choices[0].options.environment.selection.text().empty());
   const NcclRequest forced =
-      read({"all_reduce", "--algo", "ring,NVLSTree", "--proto", "ll,simple"});
+      read_request({"all_reduce", "--algo", "ring,NVLSTree", "--proto", "ll,simple"});
   REQUIRE(forced.choices.size() == 4);
   REQUIRE(forced.choices[1].algorithm == nccl::Algorithm::Ring);
   REQUIRE(forced.choices[1].protocol == nccl::Protocol::Simple);
@@ -46,7 +46,7 @@ TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[n
   require_refused({"all_reduce", "--algo", "rnig"},
                   "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, "
                   "collnetdirect, collnetchain, found \"rnig\"; did you mean \"ring\"?");
-  REQUIRE(read({"all_reduce", "--algo", "CollNetChain"}).choices[0].algorithm ==
+  REQUIRE(read_request({"all_reduce", "--algo", "CollNetChain"}).choices[0].algorithm ==
           nccl::Algorithm::CollNetChain);
   require_refused({"all_reduce", "--proto", "ll,ll"},
                   "--proto: expected every name once, found \"ll,ll\"");
@@ -58,11 +58,11 @@ TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[n
 }
 
 TEST_CASE("how NCCL is called is that of nccl-tests unless options say otherwise", "[nccl]") {
-  const NcclRequest plain = read({"all_reduce"});
+  const NcclRequest plain = read_request({"all_reduce"});
   REQUIRE(plain.mode.gpus_per_process == 1);
   REQUIRE(plain.mode.back_to_back);
   REQUIRE_FALSE(plain.mode.cuda_graph);
-  const NcclRequest other = read(
+  const NcclRequest other = read_request(
       {"all_reduce", "--gpus-per-process", "8", "--cuda-graph", "--isolated", "--channels", "4"});
   REQUIRE(other.mode.gpus_per_process == 8);
   REQUIRE_FALSE(other.mode.back_to_back);
@@ -72,13 +72,14 @@ TEST_CASE("how NCCL is called is that of nccl-tests unless options say otherwise
 }
 
 TEST_CASE("an engine stands between nodes if it is named", "[nccl]") {
-  REQUIRE_FALSE(read({"all_reduce"}).fidelity.has_value());
-  REQUIRE_FALSE(read({"all_reduce", "--fidelity", "ports"}).fidelity.has_value());
-  REQUIRE(fidelity_name(read({"all_reduce"})) == "ports");
-  const NcclRequest packets = read({"all_reduce", "--fidelity", "packet", "--mtu", "1024"});
+  REQUIRE_FALSE(read_request({"all_reduce"}).fidelity.has_value());
+  REQUIRE_FALSE(read_request({"all_reduce", "--fidelity", "ports"}).fidelity.has_value());
+  REQUIRE(fidelity_name(read_request({"all_reduce"})) == "ports");
+  const NcclRequest packets = read_request({"all_reduce", "--fidelity", "packet", "--mtu", "1024"});
   REQUIRE(packets.fidelity == Fidelity::Packet);
   REQUIRE(fidelity_name(packets) == "packet");
-  REQUIRE(read({"all_reduce", "--fidelity", "analytical"}).fidelity == Fidelity::Analytical);
+  REQUIRE(read_request({"all_reduce", "--fidelity", "analytical"}).fidelity ==
+          Fidelity::Analytical);
   require_refused({"all_reduce", "--fidelity", "events"},
                   "--fidelity: expected ports, flow, analytical or packet, found \"events\"");
   REQUIRE_THROWS_AS(read_any({"all_reduce", "--fidelity", "ports"}), ConfigError);

@@ -27,7 +27,7 @@ OptionReader parse(const std::vector<std::string>& arguments) {
 
 // The message of what `use` does with a reader of `arguments`.
 template <typename Use>
-std::string error(const std::vector<std::string>& arguments, Use use) {
+std::string error_options(const std::vector<std::string>& arguments, Use use) {
   try {
     use(parse(arguments));
   } catch (const ConfigError& caught) {
@@ -37,12 +37,13 @@ std::string error(const std::vector<std::string>& arguments, Use use) {
 }
 
 std::string size_error(const std::string& size) {
-  return error({"-b", size}, [](const OptionReader& reader) { (void)reader.message_size("size"); });
+  return error_options({"-b", size},
+                       [](const OptionReader& reader) { (void)reader.message_size("size"); });
 }
 
 std::string nodes_error(const std::string& nodes) {
-  return error({"--nodes", nodes},
-               [](const OptionReader& reader) { (void)cluster_overrides(reader); });
+  return error_options({"--nodes", nodes},
+                       [](const OptionReader& reader) { (void)cluster_overrides(reader); });
 }
 
 }  // namespace
@@ -91,22 +92,24 @@ TEST_CASE("a choice that is none names the choices, the reason and the nearest")
       (void)reader.choice("kind", choices, remark);
     };
   };
-  REQUIRE(error({"--kind", "x"}, choose({"ring"}, "")) == "--kind: expected ring, found \"x\"");
-  REQUIRE(error({"--kind", "rnig"}, choose({"ring", "tree"}, "no other")) ==
+  REQUIRE(error_options({"--kind", "x"}, choose({"ring"}, "")) ==
+          "--kind: expected ring, found \"x\"");
+  REQUIRE(error_options({"--kind", "rnig"}, choose({"ring", "tree"}, "no other")) ==
           "--kind: expected ring or tree (no other), found \"rnig\"; did you mean \"ring\"?");
-  REQUIRE(error({"--kind", "tree"}, choose({"ring", "tree"}, "")) == "no error");
+  REQUIRE(error_options({"--kind", "tree"}, choose({"ring", "tree"}, "")) == "no error");
 }
 
 TEST_CASE("an option that is required says so with its command") {
-  REQUIRE(error({}, [](const OptionReader& reader) { (void)reader.required_text("cluster"); }) ==
-          "test: expected --cluster, found none; see trainyard test --help");
+  REQUIRE(error_options({}, [](const OptionReader& reader) {
+            (void)reader.required_text("cluster");
+          }) == "test: expected --cluster, found none; see trainyard test --help");
 }
 
 TEST_CASE("an output file is refused before the run if it could not be written after it") {
   const ScratchFolder folder;
   const auto output_error = [&](const std::string& file) {
-    return error({"--output", file},
-                 [](const OptionReader& reader) { (void)output_file(reader, "output"); });
+    return error_options({"--output", file},
+                         [](const OptionReader& reader) { (void)output_file(reader, "output"); });
   };
   REQUIRE(output_error(folder.path() / "new") == "no error");
   REQUIRE(output_error("new") == "no error");

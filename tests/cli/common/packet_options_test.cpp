@@ -11,7 +11,8 @@
 namespace trainyard {
 namespace {
 
-PacketRequest read(std::vector<std::string> arguments, const std::string& fidelity = "packet") {
+PacketRequest read_options(std::vector<std::string> arguments,
+                           const std::string& fidelity = "packet") {
   arguments.insert(arguments.end(), {"--fidelity", fidelity});
   return read_packet_options(parse_options(traffic_command(), arguments));
 }
@@ -19,29 +20,31 @@ PacketRequest read(std::vector<std::string> arguments, const std::string& fideli
 }  // namespace
 
 TEST_CASE("packets are those of RoCE unless options say otherwise", "[cli]") {
-  REQUIRE(describe(read({})) == "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096");
-  REQUIRE(describe(read({"--control", "none", "--ecn", "off", "--pfc", "off", "--mtu", "1024"})) ==
+  REQUIRE(describe(read_options({})) ==
+          "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096");
+  REQUIRE(describe(read_options(
+              {"--control", "none", "--ecn", "off", "--pfc", "off", "--mtu", "1024"})) ==
           "congestion control none, ECN off, PFC off, path MTU 1024");
-  REQUIRE(describe(read({"--control", "dcqcn-paper", "--ecn", "dcqcn"})) ==
+  REQUIRE(describe(read_options({"--control", "dcqcn-paper", "--ecn", "dcqcn"})) ==
           "congestion control dcqcn-paper, ECN dcqcn, PFC on, path MTU 4096");
-  REQUIRE(read({"--ecn", "sonic"}).options.ecn == EcnPreset::Sonic);
-  REQUIRE(read({"--control", "none"}).options.ecn == EcnPreset::Off);
+  REQUIRE(read_options({"--ecn", "sonic"}).options.ecn == EcnPreset::Sonic);
+  REQUIRE(read_options({"--control", "none"}).options.ecn == EcnPreset::Off);
 }
 
 TEST_CASE("a transport gives all that the other options do not", "[cli]") {
-  const PacketRequest shipped = read({"--transport", "default"});
+  const PacketRequest shipped = read_options({"--transport", "default"});
   REQUIRE(describe(shipped) ==
           "transport default, congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, "
           "retransmission go-back-n");
   REQUIRE(shipped.options.buffer == Bytes(32'000'000));
   const PacketRequest other =
-      read({"--transport", "default", "--ecn", "off", "--pfc", "off", "--mtu", "1024"});
+      read_options({"--transport", "default", "--ecn", "off", "--pfc", "off", "--mtu", "1024"});
   REQUIRE(describe(other) ==
           "transport default, congestion control dcqcn-nic, ECN off, PFC off, path MTU 1024, "
           "retransmission go-back-n");
   REQUIRE(other.options.buffer == Bytes(32'000'000));
   REQUIRE_THROWS_MATCHES(
-      read({"--transport", "defaut"}), ConfigError,
+      read_options({"--transport", "defaut"}), ConfigError,
       Catch::Matchers::Message(
           "expected a file or one of the transport "
           "adaptive, classes, credits, default, ecn, flowlets, found \"defaut\"; did you mean "
@@ -50,61 +53,63 @@ TEST_CASE("a transport gives all that the other options do not", "[cli]") {
 
 TEST_CASE("credits are those of InfiniBand, without what RoCE needs unless it is asked for",
           "[cli]") {
-  REQUIRE(describe(read({"--credits", "128K"})) ==
+  REQUIRE(describe(read_options({"--credits", "128K"})) ==
           "congestion control none, ECN off, PFC off, path MTU 4096, credits for 128KiB a link");
-  REQUIRE(read({"--credits", "128K"}).options.framing.link == RdmaLink::InfiniBand);
-  REQUIRE(read({}).options.framing.link == RdmaLink::RoceV2);
-  const PacketRequest both = read({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
+  REQUIRE(read_options({"--credits", "128K"}).options.framing.link == RdmaLink::InfiniBand);
+  REQUIRE(read_options({}).options.framing.link == RdmaLink::RoceV2);
+  const PacketRequest both =
+      read_options({"--credits", "64K", "--control", "dcqcn-nic", "--ecn", "hpcc"});
   REQUIRE(both.options.ecn == EcnPreset::Hpcc);
-  REQUIRE(describe(read({"--server-credits", "64K"})) ==
+  REQUIRE(describe(read_options({"--server-credits", "64K"})) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC on, path MTU 4096, credits inside servers "
           "for 64KiB beyond a round trip");
 }
 
 TEST_CASE("a note says that virtual channels are left out where links can be stopped", "[cli]") {
   RoutingOptions routing;
-  REQUIRE(!note_on_channels(read({}), routing));
+  REQUIRE(!note_on_channels(read_options({}), routing));
   routing.fabric.virtual_channels = 2;
-  REQUIRE(note_on_channels(read({}), routing)
+  REQUIRE(note_on_channels(read_options({}), routing)
               ->starts_with(
                   "packets: the 2 virtual channels of the fabric did not influence the result"));
-  REQUIRE(note_on_channels(read({"--credits", "8K"}), routing));
-  REQUIRE(!note_on_channels(read({"--pfc", "off"}), routing));
+  REQUIRE(note_on_channels(read_options({"--credits", "8K"}), routing));
+  REQUIRE(!note_on_channels(read_options({"--pfc", "off"}), routing));
 }
 
 TEST_CASE("what is written to files is observed, and nothing else", "[cli]") {
-  REQUIRE(!read({}).has_files());
-  REQUIRE(!read({}).options.queue_times);
-  REQUIRE(read({"--counters", "c.csv"}).options.queue_times);
-  const PacketRequest samples = read({"--samples", "s.csv", "--sample-every", "2.5us"});
+  REQUIRE(!read_options({}).has_files());
+  REQUIRE(!read_options({}).options.queue_times);
+  REQUIRE(read_options({"--counters", "c.csv"}).options.queue_times);
+  const PacketRequest samples = read_options({"--samples", "s.csv", "--sample-every", "2.5us"});
   REQUIRE(samples.has_files());
   REQUIRE(samples.options.sample_every == nanoseconds(2500));
   REQUIRE(!samples.options.queue_times);
 }
 
 TEST_CASE("controls are those of the configs folder, or files", "[cli]") {
-  REQUIRE(describe(read({"--control", "hpcc"})) ==
+  REQUIRE(describe(read_options({"--control", "hpcc"})) ==
           "congestion control hpcc, ECN off, PFC on, path MTU 4096");
-  REQUIRE(describe(read({"--control", "dctcp"})) ==
+  REQUIRE(describe(read_options({"--control", "dctcp"})) ==
           "congestion control dctcp, ECN dctcp, PFC on, path MTU 4096");
-  REQUIRE(describe(read({"--control", "dcqcn-simai", "--ecn", "sonic"})) ==
+  REQUIRE(describe(read_options({"--control", "dcqcn-simai", "--ecn", "sonic"})) ==
           "congestion control dcqcn-simai, ECN sonic, PFC on, path MTU 4096");
   const std::string file = source_dir().string() + "/configs/transport/control/swift.yaml";
-  REQUIRE(describe(read({"--control", file})) ==
+  REQUIRE(describe(read_options({"--control", file})) ==
           "congestion control swift, ECN off, PFC on, path MTU 4096");
 }
 
 TEST_CASE("losses and what is done about them are named", "[cli]") {
   const PacketRequest request =
-      read({"--pfc", "off", "--retransmission", "selective", "--bit-errors", "1e-9"});
+      read_options({"--pfc", "off", "--retransmission", "selective", "--bit-errors", "1e-9"});
   REQUIRE(request.options.retransmission == Retransmission::SelectiveRepeat);
   REQUIRE(request.options.bit_error_rate == 1e-9);
   REQUIRE(describe(request) ==
           "congestion control dcqcn-nic, ECN hpcc, PFC off, path MTU 4096, retransmission "
           "selective, bit error rate 1e-09");
-  REQUIRE(read({"--retransmission", "none"}).options.retransmission == Retransmission::None);
+  REQUIRE(read_options({"--retransmission", "none"}).options.retransmission ==
+          Retransmission::None);
   for (const std::string rate : {"", "1", "-1e-9", "nan", "1e-9x", "often"}) {
-    REQUIRE_THROWS_AS(read({"--bit-errors", rate}), ConfigError);
+    REQUIRE_THROWS_AS(read_options({"--bit-errors", rate}), ConfigError);
   }
   PacketStats stats;
   stats.drops = 7;
@@ -145,7 +150,7 @@ TEST_CASE("options of packets are refused where there are none, and where they s
           "[cli]") {
   const auto require_refused = [](const std::vector<std::string>& arguments,
                                   const std::string& fidelity, const std::string& message) {
-    REQUIRE_THROWS_MATCHES(read(arguments, fidelity), ConfigError,
+    REQUIRE_THROWS_MATCHES(read_options(arguments, fidelity), ConfigError,
                            Catch::Matchers::Message(message));
   };
   require_refused({"--pfc", "on"}, "flow",

@@ -14,14 +14,14 @@
 namespace trainyard {
 namespace {
 
-nlohmann::json explained(std::vector<std::string> arguments) {
+nlohmann::json explained_step(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--format", "json"});
   std::ostringstream out;
   REQUIRE(run_command(explain_step(), arguments, out) == 0);
   return nlohmann::json::parse(out.str());
 }
 
-std::map<std::string, double> elasticities(const nlohmann::json& json) {
+std::map<std::string, double> elasticities_step(const nlohmann::json& json) {
   std::map<std::string, double> values;
   for (const auto& resource : json["times"][0]["resources"]) {
     values[resource["resource"]] = resource["elasticity"].get<double>();
@@ -29,7 +29,7 @@ std::map<std::string, double> elasticities(const nlohmann::json& json) {
   return values;
 }
 
-std::string refusal_of(const std::vector<std::string>& arguments) {
+std::string refusal_of_step(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
     (void)run_command(explain_step(), arguments, out);
@@ -43,9 +43,9 @@ std::string refusal_of(const std::vector<std::string>& arguments) {
 
 TEST_CASE("a step of large products follows the FLOP/s of its GPUs", "[explain-step]") {
   const auto json =
-      explained({"--cluster", "dgx-a100", "--nodes", "8", "--workload", "gpt-3-175b", "--set",
-                 "plan.pipeline=8", "--set", "batch.micro=4", "--set", "batch.global=128"});
-  const auto values = elasticities(json);
+      explained_step({"--cluster", "dgx-a100", "--nodes", "8", "--workload", "gpt-3-175b", "--set",
+                      "plan.pipeline=8", "--set", "batch.micro=4", "--set", "batch.global=128"});
+  const auto values = elasticities_step(json);
   REQUIRE(values.at("flops") > 0.7);
   REQUIRE(values.at("socket") == 0.0);
   REQUIRE(json["times"][0]["sum_of_elasticities"].get<double>() == Approx(1.0).margin(0.06));
@@ -55,8 +55,9 @@ TEST_CASE("a step of large products follows the FLOP/s of its GPUs", "[explain-s
 }
 
 TEST_CASE("improvements of a step are in order, and settings are among them", "[explain-step]") {
-  const auto json = explained({"--cluster", "dgx-a100", "--nodes", "8", "--workload", "gpt-3-175b",
-                               "--set", "plan.pipeline=8", "--set", "batch.global=64"});
+  const auto json =
+      explained_step({"--cluster", "dgx-a100", "--nodes", "8", "--workload", "gpt-3-175b", "--set",
+                      "plan.pipeline=8", "--set", "batch.global=64"});
   const auto& improvements = json["times"][0]["improvements"];
   REQUIRE(improvements.size() > 3);
   std::int64_t last = 0;
@@ -71,11 +72,13 @@ TEST_CASE("improvements of a step are in order, and settings are among them", "[
 }
 
 TEST_CASE("explain refuses what belongs to the step", "[explain-step]") {
-  REQUIRE(refusal_of({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--trace", "x.json"}) ==
-          "--trace: expected trainyard step, whose result it is, found trainyard explain");
-  REQUIRE(refusal_of({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--prices", "none"}) ==
-          "--prices: expected trainyard step, whose result it is, found trainyard explain");
-  REQUIRE(refusal_of({"--cluster", "dgx-h100"}) ==
+  REQUIRE(
+      refusal_of_step({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--trace", "x.json"}) ==
+      "--trace: expected trainyard step, whose result it is, found trainyard explain");
+  REQUIRE(
+      refusal_of_step({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--prices", "none"}) ==
+      "--prices: expected trainyard step, whose result it is, found trainyard explain");
+  REQUIRE(refusal_of_step({"--cluster", "dgx-h100"}) ==
           "explain: expected --workload, found none; see trainyard explain --help");
 }
 

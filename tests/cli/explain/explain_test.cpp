@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-std::string refusal_of(const std::vector<std::string>& arguments) {
+std::string refusal_of_explain(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
     (void)run_command(explain_command(), arguments, out);
@@ -27,9 +27,9 @@ TEST_CASE("explain says what it can explain", "[explain-command]") {
   std::ostringstream out;
   REQUIRE(run_command(explain_command(), std::vector<std::string>{"--help"}, out) == 0);
   REQUIRE(out.str().find("trainyard explain collective OP") != std::string::npos);
-  REQUIRE(refusal_of({}) ==
+  REQUIRE(refusal_of_explain({}) ==
           "explain: expected step or collective, found none; see trainyard explain --help");
-  REQUIRE(refusal_of({"stap"}) ==
+  REQUIRE(refusal_of_explain({"stap"}) ==
           "explain: expected step or collective, found \"stap\"; did you mean \"step\"?");
 }
 

@@ -20,15 +20,16 @@
 namespace trainyard {
 namespace {
 
-const std::string kConfigs = source_dir().string() + "/configs/";
+const std::string kStepConfigs = source_dir().string() + "/configs/";
 
-std::vector<std::string> with_files(std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--cluster", kConfigs + "clusters/dgx-h100.yaml", "--nodes",
-                                     "8", "--workload", kConfigs + "workloads/mixtral-8x7b.yaml"});
+std::vector<std::string> with_files_step(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(),
+                   {"--cluster", kStepConfigs + "clusters/dgx-h100.yaml", "--nodes", "8",
+                    "--workload", kStepConfigs + "workloads/mixtral-8x7b.yaml"});
   return arguments;
 }
 
-std::string output_of(const std::vector<std::string>& arguments) {
+std::string output_of_step(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   REQUIRE(run_command(step_command(), arguments, out) == 0);
   return out.str();
@@ -36,10 +37,10 @@ std::string output_of(const std::vector<std::string>& arguments) {
 
 nlohmann::json json_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--format", "json"});
-  return nlohmann::json::parse(output_of(with_files(std::move(arguments))));
+  return nlohmann::json::parse(output_of_step(with_files_step(std::move(arguments))));
 }
 
-std::string error_of(const std::vector<std::string>& arguments) {
+std::string error_of_step(const std::vector<std::string>& arguments) {
   std::ostringstream out;
   try {
     (void)run_command(step_command(), arguments, out);
@@ -88,7 +89,7 @@ TEST_CASE("a step of the shipped workload has parts that add up", "[step-command
 TEST_CASE("settings go to the workload or to the cluster", "[step-command]") {
   REQUIRE(json_of({"--set", "batch.global=128"})["plan"]["global_batch"] == 128);
   REQUIRE(json_of({"--set", "name=mine"})["cluster"] == "mine");
-  REQUIRE(error_of(with_files({"--set", "plan.tensr=2"})) ==
+  REQUIRE(error_of_step(with_files_step({"--set", "plan.tensr=2"})) ==
           "--set plan.tensr=2: plan: unknown key \"tensr\"; did you mean \"tensor\"?");
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("the plain runtime has fidelities, the analytical one is a lower bound
     return json_of({"--runtime", "plain", "--fidelity", fidelity})["step_time_s"];
   };
   REQUIRE(time("analytical") <= time("flow"));
-  REQUIRE(error_of(with_files({"--runtime", "plain", "--fidelity", "ports"})) ==
+  REQUIRE(error_of_step(with_files_step({"--runtime", "plain", "--fidelity", "ports"})) ==
           "--fidelity: expected flow, analytical or packet, found \"ports\"");
   const double ports = json_of({})["step_time_s"];
   REQUIRE(json_of({"--fidelity", "ports"})["step_time_s"] == ports);
@@ -166,14 +167,14 @@ TEST_CASE("a step takes the profile that it is given, and says what that does no
   std::ostringstream out;
   REQUIRE(run_command(calibrate_command(),
                       std::vector<std::string>{logs + "all_reduce.log", "--cluster",
-                                               kConfigs + "clusters/dgx-h100.yaml", "--log-level",
-                                               "off", "-o", file.string()},
+                                               kStepConfigs + "clusters/dgx-h100.yaml",
+                                               "--log-level", "off", "-o", file.string()},
                       out) == 0);
   const auto json = json_of({"--profile", file.string()});
   REQUIRE(json["step_time_ps"] != json_of({})["step_time_ps"]);
   const std::string notes = json["notes"].dump();
   REQUIRE(notes.find("beyond what the profile was fitted to: ") != std::string::npos);
-  REQUIRE(error_of(with_files({"--runtime", "plain", "--profile", file.string()})) ==
+  REQUIRE(error_of_step(with_files_step({"--runtime", "plain", "--profile", file.string()})) ==
           "--profile: expected --runtime nccl, whose times it has, found plain");
   std::filesystem::remove(file);
 }
@@ -202,14 +203,14 @@ TEST_CASE("with all traffic on one network a step takes about as long on rails",
 }
 
 TEST_CASE("options of the graph want the graph", "[step-command]") {
-  REQUIRE(error_of(with_files({"--slow-rank", "1=2"})) ==
+  REQUIRE(error_of_step(with_files_step({"--slow-rank", "1=2"})) ==
           "--slow-rank: expected --method graph, as closed forms have no time line, found "
           "closed-forms");
-  REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "64=2"})) ==
+  REQUIRE(error_of_step(with_files_step({"--method", "graph", "--slow-rank", "64=2"})) ==
           "slow rank: expected a rank from 0 to 63, found 64");
-  REQUIRE(error_of(with_files({"--method", "graph", "--traffic", "shared"})) ==
+  REQUIRE(error_of_step(with_files_step({"--method", "graph", "--traffic", "shared"})) ==
           "--traffic shared: expected --runtime plain with --fidelity flow or packet, found nccl");
-  REQUIRE(error_of(with_files({"--method", "graph", "--slow-rank", "1"})) ==
+  REQUIRE(error_of_step(with_files_step({"--method", "graph", "--slow-rank", "1"})) ==
           "--slow-rank: expected RANK=FACTOR, a factor from 0.001 to 1000, found \"1\"");
 }
 
@@ -217,10 +218,10 @@ TEST_CASE("a step with parameter servers has the memory of its workers, and no t
           "[step-command]") {
   const ScratchFolder folder;
   const std::string file = (folder.path() / "memory.csv").string();
-  std::vector<std::string> arguments{"--cluster",       kConfigs + "clusters/dgx-h100.yaml",
+  std::vector<std::string> arguments{"--cluster",       kStepConfigs + "clusters/dgx-h100.yaml",
                                      "--nodes",         "2",
                                      "--gpus-per-node", "1",
-                                     "--workload",      kConfigs + "workloads/llama-3-8b.yaml",
+                                     "--workload",      kStepConfigs + "workloads/llama-3-8b.yaml",
                                      "--set",           "plan={servers: {count: 1, steps: 1}}",
                                      "--set",           "batch.global=1",
                                      "--method",        "graph",
@@ -232,26 +233,27 @@ TEST_CASE("a step with parameter servers has the memory of its workers, and no t
     more.insert(more.end(), {option, file});
     return more;
   };
-  const nlohmann::json step = nlohmann::json::parse(output_of(with("--memory")));
+  const nlohmann::json step = nlohmann::json::parse(output_of_step(with("--memory")));
   REQUIRE(step["plan"]["servers"] ==
           nlohmann::json{{"count", 1}, {"place", "own"}, {"steps", 1}, {"bound", 0}});
   REQUIRE(highest_of(file) == Approx(step["memory_peak_gib"].get<double>()).epsilon(1e-12));
-  REQUIRE(error_of(with("--trace")) ==
+  REQUIRE(error_of_step(with("--trace")) ==
           "--trace: expected a plan without parameter servers, found plan.servers");
 }
 
 TEST_CASE("plans that do not fit are refused with their numbers", "[step-command]") {
-  REQUIRE(error_of(with_files({"--set", "plan.tensor=3"})).find("found 3 x 4 x 1 = 12 and 64") !=
+  REQUIRE(error_of_step(with_files_step({"--set", "plan.tensor=3"}))
+              .find("found 3 x 4 x 1 = 12 and 64") != std::string::npos);
+  REQUIRE(error_of_step(with_files_step({"--set", "batch.global=63"})).find("found 63 and 1 x 2") !=
           std::string::npos);
-  REQUIRE(error_of(with_files({"--set", "batch.global=63"})).find("found 63 and 1 x 2") !=
+  REQUIRE(error_of_step(with_files_step({"--set", "software=none"})).find("\"none\"") !=
           std::string::npos);
-  REQUIRE(error_of(with_files({"--set", "software=none"})).find("\"none\"") != std::string::npos);
-  REQUIRE(error_of({"--cluster", "dgx-h100"}) ==
+  REQUIRE(error_of_step({"--cluster", "dgx-h100"}) ==
           "step: expected --workload, found none; see trainyard step --help");
 }
 
 TEST_CASE("the help of step shows every option and an example", "[step-command]") {
-  const std::string help = output_of({"--help"});
+  const std::string help = output_of_step({"--help"});
   for (const std::string part : {"--workload", "--runtime", "--fidelity", "--set", "--method",
                                  "--trace", "trainyard step --cluster"}) {
     REQUIRE(help.find(part) != std::string::npos);

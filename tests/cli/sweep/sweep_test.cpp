@@ -51,7 +51,7 @@ int run(const std::vector<std::string>& arguments, std::string& text) {
   return status;
 }
 
-std::string refusal(const std::vector<std::string>& arguments) {
+std::string refusal_sweep(const std::vector<std::string>& arguments) {
   std::string text;
   try {
     (void)run(arguments, text);
@@ -106,7 +106,7 @@ TEST_CASE("a sweep with points that failed says so beside its table", "[sweep]")
           "trainyard: warning: 2 of 4 points failed, the first with: --nodes: expected a whole "
           "number from 1 to 1000000, found \"0\"\n");
   REQUIRE(run_program({"sweep", file, "--log-level", "off"}, source_dir()).error.empty());
-  REQUIRE(refusal({file, "--log-level", "loud"}).find("--log-level: expected") == 0);
+  REQUIRE(refusal_sweep({file, "--log-level", "loud"}).find("--log-level: expected") == 0);
 }
 
 TEST_CASE("a sweep that was cut off goes on with what it has", "[sweep]") {
@@ -122,30 +122,31 @@ TEST_CASE("a sweep that was cut off goes on with what it has", "[sweep]") {
 
   // What was kept is not simulated again: a result that no run would give shows it.
   std::ofstream(output + ".partial") << "x\n";
-  REQUIRE(refusal({file, "--output", output}).find("--resume goes on with them") !=
+  REQUIRE(refusal_sweep({file, "--output", output}).find("--resume goes on with them") !=
           std::string::npos);
-  REQUIRE(refusal({file, "--output", output, "--resume"}).find("expected results of this sweep") !=
-          std::string::npos);
+  REQUIRE(refusal_sweep({file, "--output", output, "--resume"})
+              .find("expected results of this sweep") != std::string::npos);
   REQUIRE(read_text_file(output) == whole);
 }
 
 TEST_CASE("mistakes in a sweep are found before it begins", "[sweep]") {
   const SweepFolder folder;
   const std::string file = folder.sweep("[1]", "nodse: 3");
-  REQUIRE(refusal({file}) == file +
-                                 ": nodse: expected an option of trainyard collective that is no "
-                                 "file of results, found \"nodse\"; did you mean \"nodes\"?");
-  REQUIRE(refusal({folder.sweep("[1]", "output: x")}).find("output: expected an option") !=
+  REQUIRE(refusal_sweep({file}) ==
+          file +
+              ": nodse: expected an option of trainyard collective that is no "
+              "file of results, found \"nodse\"; did you mean \"nodes\"?");
+  REQUIRE(refusal_sweep({folder.sweep("[1]", "output: x")}).find("output: expected an option") !=
           std::string::npos);
-  REQUIRE(refusal({}) ==
+  REQUIRE(refusal_sweep({}) ==
           "sweep: expected a file of a sweep, found none; see trainyard sweep --help");
   const std::string read = folder.file("sweep.yaml");
-  REQUIRE(refusal({folder.sweep("[1]"), "--output", read})
+  REQUIRE(refusal_sweep({folder.sweep("[1]"), "--output", read})
               .starts_with("--output: expected another file than one that is read, found "));
   const std::string cluster = folder.write("mine.yaml", "a: 1\n");
-  REQUIRE(refusal({folder.sweep("[1]", "profile: " + cluster), "--output", cluster})
+  REQUIRE(refusal_sweep({folder.sweep("[1]", "profile: " + cluster), "--output", cluster})
               .starts_with("--output: expected another file than that of --profile, found "));
-  REQUIRE(refusal({file, "--resume"}) ==
+  REQUIRE(refusal_sweep({file, "--resume"}) ==
           "--resume: expected --output, beside which results are kept, found none");
 }
 
@@ -189,7 +190,9 @@ TEST_CASE("the page of a sweep goes beside its table", "[sweep]") {
   REQUIRE(run({folder.sweep("[0, 2]"), "--report", page, "--output", folder.file("out.csv")},
               text) == 1);
   REQUIRE(read_text_file(page).find("\"points that failed\",\"2\"") != std::string::npos);
-  REQUIRE(refusal({folder.sweep("[1]"), "--report", page, "--output", page}).find("--report") == 0);
+  REQUIRE(
+      refusal_sweep({folder.sweep("[1]"), "--report", page, "--output", page}).find("--report") ==
+      0);
 }
 
 TEST_CASE("shipped sweeps name options that there are", "[sweep]") {

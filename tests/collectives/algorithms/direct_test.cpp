@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array kEngines{Fidelity::Analytical, Fidelity::Flow};
 
-SimTime message_time(std::int64_t size) {
+SimTime message_time_direct(std::int64_t size) {
   return transfer_time(Bytes(size), kIdleBandwidth) + kIdleLatency;
 }
 
@@ -38,8 +38,8 @@ TEST_CASE("alltoall, scatter and gather take what the busiest link takes, pairwi
                             .root = static_cast<std::uint32_t>(ranks - 1)},
                            size, fidelity);
         };
-        REQUIRE(time(&kPairwise, Operation::AllToAll) == message_time(block) * (ranks - 1));
-        const SimTime all_at_once = message_time(block * (ranks - 1));
+        REQUIRE(time(&kPairwise, Operation::AllToAll) == message_time_direct(block) * (ranks - 1));
+        const SimTime all_at_once = message_time_direct(block * (ranks - 1));
         REQUIRE(time(&kDirect, Operation::AllToAll) == all_at_once);
         REQUIRE(time(&kDirect, Operation::Scatter) == all_at_once);
         REQUIRE(time(&kDirect, Operation::Gather) == all_at_once);
@@ -55,7 +55,7 @@ TEST_CASE("sendrecv takes one message") {
         INFO(ranks << " ranks, " << size << " bytes, " << to_string(fidelity));
         REQUIRE(
             idle_time({.algorithm = &kDirect, .operation = Operation::SendReceive, .ranks = ranks},
-                      Bytes(size), fidelity) == message_time(size));
+                      Bytes(size), fidelity) == message_time_direct(size));
       }
     }
   }
@@ -79,9 +79,10 @@ TEST_CASE("alltoallv takes what the rank with most to send or receive takes, and
   const CollectiveRun run = exchange(&kDirect, skewed);
   REQUIRE_FALSE(run.violation.has_value());
   REQUIRE(run.stats.messages == 2);
-  REQUIRE(run.finish == message_time(270'270));
+  REQUIRE(run.finish == message_time_direct(270'270));
   // In rounds: 1 sends to 2 in the first, 0 to 2 in the second.
-  REQUIRE(exchange(&kPairwise, skewed).finish == message_time(180'180) + message_time(90'090));
+  REQUIRE(exchange(&kPairwise, skewed).finish ==
+          message_time_direct(180'180) + message_time_direct(90'090));
   REQUIRE(exchange(&kDirect, skewed, 3).stats.messages == 6);
   REQUIRE(exchange(&kDirect, matrix_of(2, {5, 0, 0, 5})).stats.messages == 0);
 }

@@ -28,7 +28,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kEngines{Fidelity::Analytical, Fidelity::Flow};
+constexpr std::array kDoublingEngines{Fidelity::Analytical, Fidelity::Flow};
 
 SimTime time_of(Operation operation, int ranks, std::int64_t size, Fidelity fidelity) {
   return idle_time({.algorithm = &kHalvingDoubling, .operation = operation, .ranks = ranks},
@@ -42,7 +42,7 @@ TEST_CASE("halving and doubling of a power of two take the sum of their rounds")
       for (int blocks = 1; blocks < ranks; blocks *= 2) {
         half += transfer_time(Bytes(block * blocks), kIdleBandwidth) + kIdleLatency;
       }
-      for (const Fidelity fidelity : kEngines) {
+      for (const Fidelity fidelity : kDoublingEngines) {
         INFO(ranks << " ranks, blocks of " << block << ", " << to_string(fidelity));
         REQUIRE(time_of(Operation::AllReduce, ranks, block * ranks, fidelity) == half * 2);
         REQUIRE(time_of(Operation::AllGather, ranks, block * ranks, fidelity) == half);
@@ -56,7 +56,7 @@ TEST_CASE("recursive doubling of a power of two sends everything in every round"
   for (const int ranks : {1, 2, 4, 8, 16, 32}) {
     const int rounds = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks))) - 1;
     for (const std::int64_t block : {0, 1, 4096, 1'000'003}) {
-      for (const Fidelity fidelity : kEngines) {
+      for (const Fidelity fidelity : kDoublingEngines) {
         INFO(ranks << " ranks, blocks of " << block << ", " << to_string(fidelity));
         const auto time = [&](Algorithm algorithm, Operation operation) {
           return idle_time({.algorithm = algorithm, .operation = operation, .ranks = ranks},
@@ -73,7 +73,7 @@ TEST_CASE("recursive doubling of a power of two sends everything in every round"
 
 TEST_CASE("recursive doubling takes two steps more where ranks are left over") {
   // Rank 0 to 1, 1 and 2 exchange, 1 to 0: nobody shares a link.
-  for (const Fidelity fidelity : kEngines) {
+  for (const Fidelity fidelity : kDoublingEngines) {
     REQUIRE(idle_time({.algorithm = &kRecursiveDoubling, .ranks = 3}, Bytes(90'090), fidelity) ==
             (microseconds(1) + kIdleLatency) * 3);
   }
@@ -106,7 +106,7 @@ TEST_CASE("ranks beyond a power of two cost at least two more steps of the whole
     for (int blocks = 1; blocks < power; blocks *= 2) {
       least += (transfer_time(Bytes(block * blocks), kIdleBandwidth) + kIdleLatency) * 2;
     }
-    for (const Fidelity fidelity : kEngines) {
+    for (const Fidelity fidelity : kDoublingEngines) {
       INFO(ranks << " ranks, " << to_string(fidelity));
       REQUIRE(time_of(Operation::AllReduce, ranks, block * ranks, fidelity) >= least);
     }

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-SimTime message_time(std::int64_t size) {
+SimTime message_time_hierarchical(std::int64_t size) {
   return transfer_time(Bytes(size), kIdleBandwidth) + kIdleLatency;
 }
 
@@ -23,8 +23,8 @@ RankLayout servers(int nodes, int per_node) {
   return even_layout(nodes, {natural});
 }
 
-SimTime time_of(Operation operation, const RankLayout& layout, std::int64_t size,
-                Fidelity fidelity) {
+SimTime time_of_hierarchical(Operation operation, const RankLayout& layout, std::int64_t size,
+                             Fidelity fidelity) {
   const auto schedule =
       make_schedule(&kHierarchical, operation, {.layout = layout, .root = RankId(0)});
   const CollectiveRun run =
@@ -40,21 +40,21 @@ TEST_CASE("two levels take the exchange inside and the rounds between") {
       const std::int64_t size = block * nodes * per_node;
       // One part to each of the others, all at once.
       const SimTime inside =
-          per_node > 1 ? message_time((per_node - 1) * block * nodes) : SimTime();
+          per_node > 1 ? message_time_hierarchical((per_node - 1) * block * nodes) : SimTime();
       SimTime between;
       if (std::has_single_bit(static_cast<unsigned>(nodes))) {
         for (int blocks = 1; blocks < nodes; blocks *= 2) {
-          between += message_time(block * blocks);
+          between += message_time_hierarchical(block * blocks);
         }
       } else {
-        between = message_time(block) * (nodes - 1);
+        between = message_time_hierarchical(block) * (nodes - 1);
       }
       for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
         INFO(nodes << " x " << per_node << ", blocks of " << block << ", " << to_string(fidelity));
         const RankLayout layout = servers(nodes, per_node);
         const SimTime half = inside + between;
         const auto agrees = [&](Operation operation, SimTime expected) {
-          const SimTime time = time_of(operation, layout, size, fidelity);
+          const SimTime time = time_of_hierarchical(operation, layout, size, fidelity);
           return fidelity == Fidelity::Flow ? time == expected : time <= expected;
         };
         REQUIRE(agrees(Operation::AllReduce, half * 2));

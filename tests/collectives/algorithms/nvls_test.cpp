@@ -15,7 +15,7 @@ namespace {
 
 using Loads = std::vector<std::int64_t>;
 
-constexpr std::array kEngines{Fidelity::Analytical, Fidelity::Flow};
+constexpr std::array kNvlsEngines{Fidelity::Analytical, Fidelity::Flow};
 
 Cluster nvswitch_server(int gpus) {
   return shipped_cluster(
@@ -71,7 +71,7 @@ TEST_CASE("the time on an idle switch is that of the fullest port and of filling
       const std::int64_t block = std::int64_t{4} * 90'090;  // 4 us.
       const SimTime u = transfer_time(Bytes(block), kIdleBandwidth);
       const SimTime piece = u * n;
-      for (const Fidelity fidelity : kEngines) {
+      for (const Fidelity fidelity : kNvlsEngines) {
         INFO(n << " ranks, " << pieces << " pieces, " << to_string(fidelity));
         const auto time = [&](Operation operation) {
           return idle_time({.algorithm = &kNvls,

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-using Loads = std::vector<std::int64_t>;
+using TreeLoads = std::vector<std::int64_t>;
 
 TEST_CASE("ports of the switches carry what nvls moves, NICs a part for every edge of a tree") {
   const std::int64_t part = 1'000'000;
@@ -25,16 +25,16 @@ TEST_CASE("ports of the switches carry what nvls moves, NICs a part for every ed
       return loads(cluster.topology, run, source, target);
     };
     INFO(nodes << " nodes");
-    REQUIRE(ports(NodeKind::Gpu, NodeKind::NvSwitch) == Loads{size + 2 * part});
-    REQUIRE(ports(NodeKind::NvSwitch, NodeKind::Gpu) == Loads{2 * part + size});
+    REQUIRE(ports(NodeKind::Gpu, NodeKind::NvSwitch) == TreeLoads{size + 2 * part});
+    REQUIRE(ports(NodeKind::NvSwitch, NodeKind::Gpu) == TreeLoads{2 * part + size});
     if (nodes == 2) {
       // Root of one tree and leaf of the other: a part each way for each.
-      REQUIRE(ports(NodeKind::Nic, NodeKind::Switch) == Loads{2 * part});
-      REQUIRE(ports(NodeKind::Switch, NodeKind::Nic) == Loads{2 * part});
+      REQUIRE(ports(NodeKind::Nic, NodeKind::Switch) == TreeLoads{2 * part});
+      REQUIRE(ports(NodeKind::Switch, NodeKind::Nic) == TreeLoads{2 * part});
     } else {
       // Parents -,2,0,2 and 1,3,1,-: one leaf or root and one of two children and a parent.
-      REQUIRE(ports(NodeKind::Nic, NodeKind::Switch) == Loads{2 * part, 4 * part});
-      REQUIRE(ports(NodeKind::Switch, NodeKind::Nic) == Loads{2 * part, 4 * part});
+      REQUIRE(ports(NodeKind::Nic, NodeKind::Switch) == TreeLoads{2 * part, 4 * part});
+      REQUIRE(ports(NodeKind::Switch, NodeKind::Nic) == TreeLoads{2 * part, 4 * part});
     }
   }
 }

@@ -20,7 +20,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kEngines{Fidelity::Analytical, Fidelity::Flow};
+constexpr std::array kRingEngines{Fidelity::Analytical, Fidelity::Flow};
 constexpr std::array kSizes{std::int64_t{0},    std::int64_t{1},         std::int64_t{15},
                             std::int64_t{4096}, std::int64_t{1'000'003}, std::int64_t{720'720'000}};
 
@@ -32,7 +32,7 @@ TEST_CASE("ring all_reduce and its halves take as long as the greatest block on 
   for (const int ranks : {1, 2, 3, 4, 5, 7, 8, 13, 16, 24}) {
     for (const std::int64_t size : kSizes) {
       const SimTime hop = block_time(size, ranks);
-      for (const Fidelity fidelity : kEngines) {
+      for (const Fidelity fidelity : kRingEngines) {
         INFO(ranks << " ranks, " << size << " bytes, " << to_string(fidelity));
         const auto time = [&](Operation operation) {
           return idle_time({.algorithm = &kRing, .operation = operation, .ranks = ranks},
@@ -50,7 +50,7 @@ TEST_CASE("pieces of a ring follow one another") {
   for (const int ranks : {2, 5, 8}) {
     for (const int pieces : {2, 3, 7}) {
       const std::int64_t size = std::int64_t{1000} * ranks * pieces;
-      for (const Fidelity fidelity : kEngines) {
+      for (const Fidelity fidelity : kRingEngines) {
         INFO(ranks << " ranks, " << pieces << " pieces, " << to_string(fidelity));
         REQUIRE(idle_time({.algorithm = &kRing,
                            .operation = Operation::AllReduce,
@@ -98,7 +98,7 @@ TEST_CASE("chain broadcast and reduce are a flow shop") {
   for (const int ranks : {1, 2, 3, 5, 8, 12}) {
     for (const int pieces : {1, 2, 7, 32}) {
       for (const std::int64_t size : kSizes) {
-        for (const Fidelity fidelity : kEngines) {
+        for (const Fidelity fidelity : kRingEngines) {
           for (const Operation operation : {Operation::Broadcast, Operation::Reduce}) {
             INFO(ranks << " ranks, " << pieces << " pieces, " << size << " bytes, "
                        << to_string(operation) << ", " << to_string(fidelity));

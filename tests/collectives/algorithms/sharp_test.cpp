@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-using Loads = std::vector<std::int64_t>;
+using SharpLoads = std::vector<std::int64_t>;
 
 // `heads` trees, evenly over the ranks of each node; `nodes_per_leaf` nodes on each leaf.
 std::vector<AggregationTree> trees_of(const RankLayout& layout, int heads, int nodes_per_leaf) {
@@ -91,12 +91,13 @@ TEST_CASE("a NIC carries its share up and down, whatever the number of servers")
       const auto carried = [&](NodeKind source, NodeKind target) {
         return loads(cluster.topology, run, source, target);
       };
-      REQUIRE(carried(NodeKind::Nic, NodeKind::Switch) == Loads{share});
-      REQUIRE(carried(NodeKind::Switch, NodeKind::Nic) == Loads{share});
+      REQUIRE(carried(NodeKind::Nic, NodeKind::Switch) == SharpLoads{share});
+      REQUIRE(carried(NodeKind::Switch, NodeKind::Nic) == SharpLoads{share});
       // 32 servers fit one leaf of a rail; each tree has a spine of its own.
-      REQUIRE(carried(NodeKind::Switch, NodeKind::Switch) == (nodes > 32 ? Loads{share} : Loads{}));
+      REQUIRE(carried(NodeKind::Switch, NodeKind::Switch) ==
+              (nodes > 32 ? SharpLoads{share} : SharpLoads{}));
       // Inside the server each GPU sends all but its own share, twice: to be added, and added up.
-      const Loads inside = gpus > 1 ? Loads{2 * (gpus - 1) * share} : Loads{};
+      const SharpLoads inside = gpus > 1 ? SharpLoads{2 * (gpus - 1) * share} : SharpLoads{};
       REQUIRE(carried(NodeKind::Gpu, NodeKind::NvSwitch) == inside);
       REQUIRE(carried(NodeKind::NvSwitch, NodeKind::Gpu) == inside);
     }
@@ -112,8 +113,8 @@ TEST_CASE("in a Clos every tree has cables of its own, though trees share leaves
                                       std::string("fabric.routing=") + routing}});
     INFO(routing);
     const PlacedRun run = run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(8 * 700)});
-    REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{700});
-    REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Switch) == Loads{700});
+    REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == SharpLoads{700});
+    REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Switch) == SharpLoads{700});
     std::size_t trunks = 0;
     for (const auto& [id, bytes] : run.bytes) {
       const Link& link = cluster.topology.link(id);
@@ -130,14 +131,14 @@ TEST_CASE("there are as many shares as NICs, where GPUs share them and where the
   const Cluster several = shipped_cluster(
       "dgx-h100", {.nodes = 4, .settings = {"server.gpus=4", "server.pcie_switches=4"}});
   const PlacedRun two_each = run_placed(several, {.algorithm = &kSharp, .size = Bytes(8 * 500)});
-  REQUIRE(loads(several.topology, two_each, NodeKind::Nic, NodeKind::Switch) == Loads{500});
-  REQUIRE(loads(several.topology, two_each, NodeKind::Switch, NodeKind::Nic) == Loads{500});
+  REQUIRE(loads(several.topology, two_each, NodeKind::Nic, NodeKind::Switch) == SharpLoads{500});
+  REQUIRE(loads(several.topology, two_each, NodeKind::Switch, NodeKind::Nic) == SharpLoads{500});
   // 16 GPUs and 8 NICs in a server.
   const Cluster cluster =
       shipped_cluster("dgx-2", {.nodes = 4, .settings = {"fabric.leaf=Quantum-QM8700"}});
   const PlacedRun run = run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(8 * 500)});
-  REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{500});
-  REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == Loads{500});
+  REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == SharpLoads{500});
+  REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == SharpLoads{500});
 }
 
 TEST_CASE("the NICs of a server that has fewer of them take turns") {
@@ -147,8 +148,10 @@ TEST_CASE("the NICs of a server that has fewer of them take turns") {
   const PlacedRun run =
       run_placed(cluster, {.algorithm = &kSharp, .size = Bytes(8 * 500), .pieces = 5});
   // Eight shares on three NICs: three, three and two.
-  REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) == Loads{500, 1000, 1500});
-  REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) == Loads{500, 1000, 1500});
+  REQUIRE(loads(cluster.topology, run, NodeKind::Nic, NodeKind::Switch) ==
+          SharpLoads{500, 1000, 1500});
+  REQUIRE(loads(cluster.topology, run, NodeKind::Switch, NodeKind::Nic) ==
+          SharpLoads{500, 1000, 1500});
 }
 
 // Latency and rate of the way between two nodes.

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-RankLayout servers(int nodes, int per_node) {
+RankLayout servers_hop(int nodes, int per_node) {
   std::vector<int> natural(static_cast<std::size_t>(per_node));
   std::iota(natural.begin(), natural.end(), 0);
   return even_layout(nodes, {natural});
@@ -26,8 +26,9 @@ TEST_CASE("two hops take what each of them takes") {
                    : transfer_time(Bytes(messages * blocks * block), kIdleBandwidth) + kIdleLatency;
       };
       const SimTime expected = hop(per_node - 1, nodes) + hop(nodes - 1, per_node);
-      const auto schedule = make_schedule(&kTwoHop, Operation::AllToAll,
-                                          {.layout = servers(nodes, per_node), .root = RankId(0)});
+      const auto schedule =
+          make_schedule(&kTwoHop, Operation::AllToAll,
+                        {.layout = servers_hop(nodes, per_node), .root = RankId(0)});
       for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow}) {
         INFO(nodes << " x " << per_node << ", blocks of " << block << ", " << to_string(fidelity));
         const CollectiveRun run = run_schedule(idle_switch(nodes * per_node), *schedule,
@@ -41,8 +42,8 @@ TEST_CASE("two hops take what each of them takes") {
 }
 
 TEST_CASE("messages between servers stay on one rail, and there is one for each server") {
-  const auto schedule =
-      make_schedule(&kTwoHop, Operation::AllToAll, {.layout = servers(3, 4), .root = RankId(0)});
+  const auto schedule = make_schedule(&kTwoHop, Operation::AllToAll,
+                                      {.layout = servers_hop(3, 4), .root = RankId(0)});
   for (std::uint32_t lane = 0; lane < 12; ++lane) {
     int crossing = 0;
     for (std::uint64_t index = 0; index < schedule->step_count(LaneId(lane)); ++index) {

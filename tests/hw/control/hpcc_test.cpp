@@ -19,7 +19,7 @@ namespace {
 
 using namespace literals;
 
-HpccSettings settings_of(const GoldenParams& params, Bandwidth line) {
+HpccSettings settings_of_hpcc(const GoldenParams& params, Bandwidth line) {
   HpccSettings settings;
   settings.line = line;
   settings.base_rtt = nanoseconds(params.integer("T_ns"));
@@ -168,7 +168,7 @@ TEST_CASE("HPCC follows the golden script ACK by ACK", "[transport]") {
   const ConfigNode section = transport_goldens("hpcc_scripted");
   const GoldenParams params(section);
   const Bandwidth line(std::llround(params.number("bottleneck_Bpns") * 8e9));
-  const HpccSettings settings = settings_of(params, line);
+  const HpccSettings settings = settings_of_hpcc(params, line);
   Hpcc hpcc(settings);
   REQUIRE(hpcc.window_bytes() == params.number("W_init_bytes"));
   const GoldenTable table(section);
@@ -195,7 +195,7 @@ TEST_CASE("HPCC follows the golden script ACK by ACK", "[transport]") {
 TEST_CASE("two HPCC flows at one queue come to share it as in the golden run", "[transport]") {
   const ConfigNode section = transport_goldens("hpcc_closed_loop");
   const GoldenParams params(section);
-  const HpccSettings settings = settings_of(params, gigabits_per_second(100));
+  const HpccSettings settings = settings_of_hpcc(params, gigabits_per_second(100));
   for (const double second_start : {0.0, 200e3}) {
     const std::string run = second_start > 0.0 ? "second_starts_at_200us" : "both_start_at_0";
     const ConfigNode golden = section.required(run);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace literals;
 
-constexpr double kPacket = 4096.0;
+constexpr double kNsccPacket = 4096.0;
 constexpr double kBdp = 150'000.0;
 constexpr double kBase = 12e6;  // Picoseconds.
 
@@ -85,14 +85,14 @@ TEST_CASE("NSCC without delay and mark grows in proportion to what the delay lea
     Acks later(flow, 2_ms, 1_ns);
     later.give(1, 12_us + delay, false);  // Ends the round trip: what is summed up, and eta.
     const double share = 1.0 - delay.real_picoseconds() / kBase;
-    const double grown = before + 4.0 * kPacket * share * kPacket / before;
-    REQUIRE(flow.window() == Approx(grown + 0.15 * kPacket));
+    const double grown = before + 4.0 * kNsccPacket * share * kNsccPacket / before;
+    REQUIRE(flow.window() == Approx(grown + 0.15 * kNsccPacket));
     // The next eight are summed up; the ninth applies them, without eta within the round trip.
     const double now = flow.window();
     later.give(8, 12_us + delay, false);
     REQUIRE(flow.window() == now);
     later.give(1, 12_us + delay, false);
-    REQUIRE(flow.window() == Approx(now + 9 * 4.0 * kPacket * share * kPacket / now));
+    REQUIRE(flow.window() == Approx(now + 9 * 4.0 * kNsccPacket * share * kNsccPacket / now));
   }
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("NSCC with a mark and little delay keeps its window but for eta", "[tr
   const double before = flow.window();
   Acks later(flow, 2_ms, 1_ns);
   later.give(30, 18_us, true);
-  REQUIRE(flow.window() == Approx(before + 0.15 * kPacket));
+  REQUIRE(flow.window() == Approx(before + 0.15 * kNsccPacket));
 }
 
 TEST_CASE("NSCC with delay and without a mark grows by a fair share", "[transport]") {
@@ -116,7 +116,8 @@ TEST_CASE("NSCC with delay and without a mark grows by a fair share", "[transpor
   const double before = flow.window();
   Acks later(flow, 2_ms, 1_ns);
   later.give(1, 30_us, false);
-  REQUIRE(flow.window() == Approx(before + 5.0 * kPacket * kPacket / before + 0.15 * kPacket));
+  REQUIRE(flow.window() ==
+          Approx(before + 5.0 * kNsccPacket * kNsccPacket / before + 0.15 * kNsccPacket));
 }
 
 TEST_CASE(
@@ -146,8 +147,8 @@ TEST_CASE(
     const double before = flow.window();
     later.give(1, 50_us, true);
     const double share = 1.0 - 0.8 * (flow.average_delay() - kBase) / flow.average_delay();
-    const double cut = std::max(before * std::max(share, 0.5), kPacket);
-    REQUIRE(flow.window() == Approx(cut + 0.15 * kPacket));
+    const double cut = std::max(before * std::max(share, 0.5), kNsccPacket);
+    REQUIRE(flow.window() == Approx(cut + 0.15 * kNsccPacket));
   }
 }
 
@@ -167,7 +168,7 @@ TEST_CASE("a whole window without delay lets NSCC grow fast until delay comes", 
   REQUIRE(flow.is_fast());
   const double before = flow.window();
   later.give(4, 12_us, false);
-  REQUIRE(flow.window() >= before + 4 * 0.25 * kPacket - 1e-6);
+  REQUIRE(flow.window() >= before + 4 * 0.25 * kNsccPacket - 1e-6);
   later.give(1, 14_us, false);
   REQUIRE(!flow.is_fast());
 }
@@ -181,9 +182,9 @@ TEST_CASE("after a loss quick adapt takes what came in an interval, and ignores 
   acks.give(3, 14_us, true);
   const double before = flow.window();
   flow.on_loss(10_us);
-  REQUIRE(flow.window() == Approx(before - kPacket));
+  REQUIRE(flow.window() == Approx(before - kNsccPacket));
   flow.on_loss(30_us);
-  REQUIRE(flow.window() == Approx(3 * kPacket));
+  REQUIRE(flow.window() == Approx(3 * kNsccPacket));
   const double adapted = flow.window();
   Acks old(flow, 31_us, 1_ns);
   old.give(20, 60_us, true);  // Of the 100 kB in flight by then: neither cut nor eta.

@@ -11,7 +11,7 @@ namespace {
 
 using namespace literals;
 
-SwiftSettings settings_of(const GoldenParams& params) {
+SwiftSettings settings_of_swift(const GoldenParams& params) {
   SwiftSettings settings;
   settings.additive = params.number("ai");
   settings.beta = params.number("beta");
@@ -36,7 +36,7 @@ SwiftAck ack_after(SimTime now, SimTime delay) {
 TEST_CASE("Swift follows the golden script ACK by ACK", "[transport]") {
   const ConfigNode section = transport_goldens("swift_scripted");
   const GoldenParams params(section);
-  const SwiftSettings settings = settings_of(params);
+  const SwiftSettings settings = settings_of_swift(params);
   Swift swift(settings);
   const GoldenTable table(section);
   REQUIRE(table.rows() == 27);

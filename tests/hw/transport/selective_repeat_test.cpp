@@ -15,8 +15,9 @@ namespace {
 using namespace literals;
 
 // Packets and answers take 1 to 3 us, so that they overtake one another.
-struct Transfer {
-  Transfer(std::uint64_t seed, std::uint64_t loss) : random(seed, "losses"), loss_percent(loss) {}
+struct RepeatTransfer {
+  RepeatTransfer(std::uint64_t seed, std::uint64_t loss)
+      : random(seed, "losses"), loss_percent(loss) {}
 
   bool run(std::int64_t packets) {
     taken.assign(static_cast<std::size_t>(packets), 0);
@@ -142,7 +143,7 @@ TEST_CASE("packets are taken in any order, each once", "[transport]") {
 TEST_CASE("everything arrives once over lines that lose and reorder", "[transport]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed=" << seed);
-    Transfer transfer(seed, seed % 6);
+    RepeatTransfer transfer(seed, seed % 6);
     transfer.spread = seed % 2 == 0 ? 1 : 2000;
     REQUIRE(transfer.run(700));
     REQUIRE(std::all_of(transfer.taken.begin(), transfer.taken.end(),
@@ -151,14 +152,14 @@ TEST_CASE("everything arrives once over lines that lose and reorder", "[transpor
 }
 
 TEST_CASE("a loss costs one packet, not all that follow", "[transport]") {
-  Transfer transfer(1, 1);
+  RepeatTransfer transfer(1, 1);
   REQUIRE(transfer.run(5000));
   REQUIRE(transfer.sender.resent() > 20);
   REQUIRE(transfer.sender.resent() < 150);
 }
 
 TEST_CASE("with nothing but losses the sender gives up", "[transport]") {
-  Transfer transfer(1, 100);
+  RepeatTransfer transfer(1, 100);
   REQUIRE(!transfer.run(10));
   REQUIRE(transfer.sender.has_failed());
 }

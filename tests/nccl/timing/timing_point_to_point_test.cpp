@@ -12,14 +12,14 @@
 namespace trainyard::nccl {
 namespace {
 
-Cluster hopper_servers(int nodes) {
+Cluster hopper_servers_point(int nodes) {
   return shipped_cluster("dgx-h100", {.nodes = nodes});
 }
 
 }  // namespace
 
 TEST_CASE("a send goes at the rate of its blocks until the link is full", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(1));
+  const TimedJob job(hopper_servers_point(1));
   Timer::State state = job.state();
   const double link =
       state.scale_up_rate().scaled(state.gpu.point_to_point_link).gigabytes_per_second();
@@ -37,7 +37,7 @@ TEST_CASE("a send goes at the rate of its blocks until the link is full", "[nccl
 
 TEST_CASE("more bytes to send over as many channels take no less time", "[nccl][timing]") {
   for (const int nodes : {1, 2}) {
-    const TimedJob job(hopper_servers(nodes));
+    const TimedJob job(hopper_servers_point(nodes));
     Timer timer = job.timer();
     for (const Operation operation : {Operation::SendReceive, Operation::AllToAll}) {
       std::optional<PointToPointPlan> before;
@@ -60,7 +60,7 @@ TEST_CASE("more bytes to send over as many channels take no less time", "[nccl][
 }
 
 TEST_CASE("an all-to-all ends when its last chunks are copied out", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(1));
+  const TimedJob job(hopper_servers_point(1));
   Timer::State state = job.state();
   const Bytes size = mib(512);
   const Bytes share(size.count() / 8);
@@ -75,7 +75,7 @@ TEST_CASE("an all-to-all ends when its last chunks are copied out", "[nccl][timi
 }
 
 TEST_CASE("an all-to-all of several nodes is limited by the NICs of a node", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(2));
+  const TimedJob job(hopper_servers_point(2));
   Timer::State state = job.state();
   const Bytes size = gib(8);
   // Half of what each of eight GPUs sends leaves the node.
@@ -87,8 +87,8 @@ TEST_CASE("an all-to-all of several nodes is limited by the NICs of a node", "[n
 }
 
 TEST_CASE("between nodes a send takes longer than inside one", "[nccl][timing]") {
-  const TimedJob one(hopper_servers(1));
-  const TimedJob two(hopper_servers(2));
+  const TimedJob one(hopper_servers_point(1));
+  const TimedJob two(hopper_servers_point(2));
   for (const Bytes size : {Bytes(8), mib(1), gib(1)}) {
     REQUIRE(two.timer().point_to_point(Operation::SendReceive, size).device >
             one.timer().point_to_point(Operation::SendReceive, size).device);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kChunkTolerance = 0.02;
 
-Cluster single_gpus(int nodes) {
+Cluster single_gpus_ring(int nodes) {
   return shipped_cluster("h100-1gpu-400g", {.nodes = nodes});
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a large ring comes near to its slowest port and never above", "[nccl]
   };
   require_near(hopper_server(4), forced("Ring", "Simple"));
   require_near(hopper_server(4), forced("Ring", "Simple", 2));
-  require_near(single_gpus(4), forced("Ring", "Simple"));
+  require_near(single_gpus_ring(4), forced("Ring", "Simple"));
 }
 
 TEST_CASE("a folded ring takes exactly as long as all of its nodes", "[nccl][timing]") {
@@ -111,7 +111,7 @@ TEST_CASE("a folded ring takes exactly as long as all of its nodes", "[nccl][tim
     REQUIRE(time == whole.ring(plan));
   };
   for (const char* const protocol : {"LL", "LL128", "Simple"}) {
-    require_same(single_gpus(4), protocol, mib(1));
+    require_same(single_gpus_ring(4), protocol, mib(1));
     require_same(shipped_cluster("dgx-h100", {.nodes = 4}), protocol, mib(4));
   }
 }
@@ -120,7 +120,7 @@ TEST_CASE("more nodes take longer", "[nccl][timing]") {
   for (const char* const protocol : {"LL", "LL128", "Simple"}) {
     SimTime before;
     for (const int nodes : {2, 3, 4, 6}) {
-      const TimedJob job(single_gpus(nodes), forced("Ring", protocol, 2));
+      const TimedJob job(single_gpus_ring(nodes), forced("Ring", protocol, 2));
       const SimTime time = job.timer().collective(job.plan(Function::AllReduce, mib(1))).device;
       INFO(protocol << ", " << nodes << " nodes");
       REQUIRE(time > before);

@@ -11,14 +11,14 @@
 namespace trainyard::nccl {
 namespace {
 
-Cluster hopper_servers(int nodes) {
+Cluster hopper_servers_timing(int nodes) {
   return shipped_cluster("dgx-h100", {.nodes = nodes});
 }
 
 // As NCCL would plan it on the same machine if told so.
 CallPlan forced_plan(int nodes, Function function, const char* algorithm, const char* protocol,
                      Bytes size) {
-  const TimedJob job(hopper_servers(nodes), forced(algorithm, protocol));
+  const TimedJob job(hopper_servers_timing(nodes), forced(algorithm, protocol));
   const CallPlan plan = job.plan(function, size);
   REQUIRE(to_string(plan.algorithm) == algorithm);
   REQUIRE(to_string(plan.protocol) == protocol);
@@ -41,7 +41,7 @@ TEST_CASE("a timer that is given another profile times as a new one would", "[nc
   Profile other = default_profile();
   other.gpus.at("hopper").simple_rate = gigabytes_per_second(5);
   other.networks.at("rdma").rate = 0.5;
-  const TimedJob job(hopper_servers(2));
+  const TimedJob job(hopper_servers_timing(2));
   Timer used = job.timer();
   Timer fresh = job.timer({}, other);
   for (const CallPlan& plan : plans_of_two_nodes()) {
@@ -54,7 +54,7 @@ TEST_CASE("a timer that is given another profile times as a new one would", "[nc
 }
 
 TEST_CASE("times depend neither on calls before nor on their order", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(2));
+  const TimedJob job(hopper_servers_timing(2));
   const std::vector<CallPlan> plans = plans_of_two_nodes();
   std::vector<SimTime> alone;
   for (const CallPlan& plan : plans) {
@@ -79,7 +79,7 @@ TEST_CASE("times depend neither on calls before nor on their order", "[nccl][tim
 }
 
 TEST_CASE("a call in a row of calls takes no longer than one by itself", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(2));
+  const TimedJob job(hopper_servers_timing(2));
   Timer row = job.timer();
   Timer alone = job.timer({.back_to_back = false});
   for (const CallPlan& plan : plans_of_two_nodes()) {
@@ -90,7 +90,7 @@ TEST_CASE("a call in a row of calls takes no longer than one by itself", "[nccl]
 }
 
 TEST_CASE("a process with several GPUs launches for each of them", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(1));
+  const TimedJob job(hopper_servers_timing(1));
   const CallPlan plan = forced_plan(1, Function::AllReduce, "Ring", "LL", Bytes(1024));
   SimTime before;
   for (const int gpus : {2, 4, 8}) {
@@ -109,7 +109,7 @@ TEST_CASE("a process with several GPUs launches for each of them", "[nccl][timin
 }
 
 TEST_CASE("a long kernel hides the host", "[nccl][timing]") {
-  const TimedJob job(hopper_servers(1));
+  const TimedJob job(hopper_servers_timing(1));
   const CallPlan plan = forced_plan(1, Function::AllReduce, "Ring", "Simple", gib(1));
   const Timing one = job.timer().collective(plan);
   const Timing all = job.timer({.gpus_per_process = 8}).collective(plan);
@@ -119,7 +119,7 @@ TEST_CASE("a long kernel hides the host", "[nccl][timing]") {
 
 TEST_CASE("the base of a kernel depends on the protocol, and each channel adds to it",
           "[nccl][timing]") {
-  const TimedJob job(hopper_servers(1));
+  const TimedJob job(hopper_servers_timing(1));
   const Profile& profile = default_profile();
   for (const Protocol protocol : kProtocols) {
     const CallPlan plan = forced_plan(1, Function::AllReduce, "Ring",

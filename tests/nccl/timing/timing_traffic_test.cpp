@@ -16,8 +16,8 @@ CallTraffic traffic_of(const TimedJob& job) {
 }
 
 // By the NIC that sends into the fabric, and the leaf: bytes.
-std::map<std::string, std::map<std::string, double>> sent_by_nics(const Cluster& cluster,
-                                                                  const Load& load) {
+std::map<std::string, std::map<std::string, double>> sent_by_nics_traffic(const Cluster& cluster,
+                                                                          const Load& load) {
   const Topology& topology = cluster.topology;
   std::map<std::string, std::map<std::string, double>> sent;
   for (const LinkWeight& one : load) {
@@ -47,10 +47,10 @@ TEST_CASE("rings of an all_reduce put twice the data on each edge, trees once ea
   const TimedJob rings(shipped_cluster("dgx-h100", {.nodes = 4}), forced("Ring", "Simple"));
   const Load ring = traffic_of(rings).of(rings.plan(Function::AllReduce, mib(256)));
   // Each channel leaves each node once.
-  REQUIRE(sum_of(sent_by_nics(rings.cluster, ring)) == Approx(4.0 * 2.0 * size * 31 / 32));
+  REQUIRE(sum_of(sent_by_nics_traffic(rings.cluster, ring)) == Approx(4.0 * 2.0 * size * 31 / 32));
   const TimedJob trees(shipped_cluster("dgx-h100", {.nodes = 4}), forced("Tree", "Simple"));
   const Load tree = traffic_of(trees).of(trees.plan(Function::AllReduce, mib(256)));
-  REQUIRE(sum_of(sent_by_nics(trees.cluster, tree)) == Approx(3.0 * 2.0 * size));
+  REQUIRE(sum_of(sent_by_nics_traffic(trees.cluster, tree)) == Approx(3.0 * 2.0 * size));
 }
 
 TEST_CASE("a chain sends nothing into the root of a broadcast", "[nccl][timing]") {
@@ -76,7 +76,8 @@ TEST_CASE("the flags of LL are as many bytes as its data", "[nccl][timing]") {
   const Cluster cluster = shipped_cluster("dgx-h100", {.nodes = 2});
   const auto sent = [&](const char* protocol) {
     const TimedJob job(cluster, forced("Ring", protocol));
-    return sum_of(sent_by_nics(cluster, traffic_of(job).of(job.plan(Function::AllReduce, mib(1)))));
+    return sum_of(
+        sent_by_nics_traffic(cluster, traffic_of(job).of(job.plan(Function::AllReduce, mib(1)))));
   };
   REQUIRE(sent("LL") == Approx(2.0 * sent("Simple")));
   REQUIRE(sent("LL128") == Approx(128.0 / 120.0 * sent("Simple")));
@@ -90,7 +91,8 @@ TEST_CASE("both ports of an adapter carry half, and one that is left carries all
         is_whole ? std::vector<std::string>{}
                  : std::vector<std::string>{"server1/nic3,plane1-leaf3"};
     const TimedJob job(shipped_cluster("alibaba-hpn", {.nodes = 2, .pulls = pulls}));
-    auto sent = sent_by_nics(job.cluster, traffic_of(job).of(Operation::AllToAll, mib(256)));
+    auto sent =
+        sent_by_nics_traffic(job.cluster, traffic_of(job).of(Operation::AllToAll, mib(256)));
     REQUIRE(sum_of(sent) == Approx(16.0 * 8.0 * static_cast<double>(mib(16).count())));
     for (const auto& [nic, leaves] : sent) {
       INFO(nic);

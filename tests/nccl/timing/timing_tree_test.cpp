@@ -10,9 +10,9 @@
 namespace trainyard::nccl {
 namespace {
 
-constexpr double kChunkTolerance = 0.02;
+constexpr double kTreeChunkTolerance = 0.02;
 
-Cluster single_gpus(int nodes) {
+Cluster single_gpus_tree(int nodes) {
   return shipped_cluster("h100-1gpu-400g", {.nodes = nodes});
 }
 
@@ -24,8 +24,8 @@ SimTime tree_time(const TimedJob& job, Bytes size) {
 
 TEST_CASE("a tree of LL with little to carry goes up and down its levels", "[nccl][timing]") {
   // Of powers of two: 2 nodes have one level, 8 have three, and each is two messages more.
-  const TimedJob two(single_gpus(2), forced("Tree", "LL", 2));
-  const TimedJob eight(single_gpus(8), forced("Tree", "LL", 2));
+  const TimedJob two(single_gpus_tree(2), forced("Tree", "LL", 2));
+  const TimedJob eight(single_gpus_tree(8), forced("Tree", "LL", 2));
   const Profile& profile = default_profile();
   const NetworkProfile& network = profile.networks.at("rdma");
   const SimTime hop = network.latency[Protocol::LL] + profile.tree_network_extra[Protocol::LL] +
@@ -45,7 +45,7 @@ TEST_CASE("more bytes in the same tree take no less time", "[nccl][timing]") {
       const CallPlan plan = job.plan(Function::AllReduce, Bytes(size));
       const SimTime time = timer.collective(plan).device;
       INFO(protocol << " " << size);
-      REQUIRE((!alike(plan, before) || time / time_before >= 1.0 - kChunkTolerance));
+      REQUIRE((!alike(plan, before) || time / time_before >= 1.0 - kTreeChunkTolerance));
       before = plan;
       time_before = time;
     }
@@ -58,7 +58,7 @@ TEST_CASE(
   // No more than the NIC's rate in either direction.
   const Bytes size = gib(1);
   for (const int nodes : {2, 4, 8}) {
-    const TimedJob job(single_gpus(nodes), forced("Tree", "Simple"));
+    const TimedJob job(single_gpus_tree(nodes), forced("Tree", "Simple"));
     Timer::State state = job.state();
     const double carried = nodes == 2 ? 1.0 : 2.0;
     const double nic = state.node_network().rate.gigabytes_per_second();
@@ -73,7 +73,7 @@ TEST_CASE("more nodes make a deeper tree", "[nccl][timing]") {
   for (const char* const protocol : {"LL", "LL128", "Simple"}) {
     SimTime before;
     for (const int nodes : {2, 4, 8}) {
-      const TimedJob job(single_gpus(nodes), forced("Tree", protocol, 2));
+      const TimedJob job(single_gpus_tree(nodes), forced("Tree", protocol, 2));
       const SimTime time = tree_time(job, kib(64));
       INFO(protocol << ", " << nodes << " nodes");
       REQUIRE(time > before);
@@ -83,8 +83,8 @@ TEST_CASE("more nodes make a deeper tree", "[nccl][timing]") {
 }
 
 TEST_CASE("with little to carry a tree of many nodes beats a ring", "[nccl][timing]") {
-  const TimedJob tree(single_gpus(10), forced("Tree", "LL", 2));
-  const TimedJob ring(single_gpus(10), forced("Ring", "LL", 2));
+  const TimedJob tree(single_gpus_tree(10), forced("Tree", "LL", 2));
+  const TimedJob ring(single_gpus_tree(10), forced("Ring", "LL", 2));
   REQUIRE(tree_time(tree, kib(1)) < tree_time(ring, kib(1)));
 }
 

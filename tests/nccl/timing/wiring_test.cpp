@@ -64,7 +64,7 @@ std::vector<std::pair<Bandwidth, LinkKind>> ports_of(const Wiring& wiring, const
 }
 
 // Single GPUs below leaves of two, so that four nodes need a spine.
-std::string clos(int oversubscription) {
+std::string clos_wiring(int oversubscription) {
   return "name: test\nsource: made up\nnodes: 4\n"
          "server: {template: pcie, gpu: H100-SXM, gpus: 1, nic: ConnectX-7, nics: 1,\n"
          "         cpu: Xeon-SapphireRapids, pcie_switches: 1}\n"
@@ -197,8 +197,8 @@ TEST_CASE("connections share the links between switches", "[nccl][timing]") {
     }
     return wiring.fabric_shares(wires);
   };
-  const std::vector<Bandwidth> full = shares(cluster_of(clos(1)));
-  const std::vector<Bandwidth> half = shares(cluster_of(clos(2)));
+  const std::vector<Bandwidth> full = shares(cluster_of(clos_wiring(1)));
+  const std::vector<Bandwidth> half = shares(cluster_of(clos_wiring(2)));
   for (std::size_t i = 0; i < full.size(); ++i) {
     REQUIRE(full[i] < kMaxBandwidth);
     REQUIRE(half[i].bits_per_second() == full[i].bits_per_second() / 2);

@@ -24,7 +24,7 @@ Communicator made(const PlainServer& server, int nodes, const InitOptions& optio
   return make_communicator(job_nodes(plain_server(server), {.nodes = nodes}), options).communicator;
 }
 
-InitOptions with(const std::vector<std::string>& variables) {
+InitOptions with_init(const std::vector<std::string>& variables) {
   return {.environment = Environment::parse(variables)};
 }
 
@@ -92,7 +92,7 @@ PlainServer single_gpu() {
 TEST_CASE("topology files lead to as many channels as in NCCL", "[nccl]") {
   REQUIRE(made(h100_server(), 1).channels == 24);
   REQUIRE(made(h100_server(), 2).channels == 16);
-  REQUIRE(made(h100_server(), 4, with({"NCCL_CROSS_NIC=0"})).channels == 16);
+  REQUIRE(made(h100_server(), 4, with_init({"NCCL_CROSS_NIC=0"})).channels == 16);
   REQUIRE(made(a100_server(), 1).channels == 24);
   REQUIRE(made(a100_server(), 2).channels == 16);
   REQUIRE(made(b200_server(), 1).channels == 32);
@@ -141,10 +141,10 @@ TEST_CASE("topology files lead to NCCL's choices for all_gather", "[nccl]") {
 }
 
 TEST_CASE("variables limit the channels and the search", "[nccl]") {
-  REQUIRE(made(h100_server(), 1, with({"NCCL_MAX_NCHANNELS=4"})).channels == 4);
-  REQUIRE(made(h100_server(), 1, with({"NCCL_MIN_CTAS=30"})).channels == 30);
-  REQUIRE_FALSE(made(h100_server(), 1, with({"NCCL_NVLS_ENABLE=0"})).aligned.nvls);
-  REQUIRE(made(h100_server(), 2, with({"NCCL_CROSS_NIC=0"})).aligned.ring.cross_nic == 0);
+  REQUIRE(made(h100_server(), 1, with_init({"NCCL_MAX_NCHANNELS=4"})).channels == 4);
+  REQUIRE(made(h100_server(), 1, with_init({"NCCL_MIN_CTAS=30"})).channels == 30);
+  REQUIRE_FALSE(made(h100_server(), 1, with_init({"NCCL_NVLS_ENABLE=0"})).aligned.nvls);
+  REQUIRE(made(h100_server(), 2, with_init({"NCCL_CROSS_NIC=0"})).aligned.ring.cross_nic == 0);
 }
 
 TEST_CASE("sends and receives get channels by what joins the peers", "[nccl]") {
@@ -183,7 +183,7 @@ TEST_CASE("what a graph file cannot do here is told", "[nccl]") {
   const InitResult searched = make_communicator(nodes, {});
   GraphFile file = graph_file(searched.communicator.graphs.front());
   file.ring->cross_nic = 1;
-  InitOptions options = with({"NCCL_CROSS_NIC=0", "NCCL_NVLS_ENABLE=0"});
+  InitOptions options = with_init({"NCCL_CROSS_NIC=0", "NCCL_NVLS_ENABLE=0"});
   options.graph_name = "graph.xml";
   options.graph_text = write_graph_xml(file, searched.names);
   const Communicator other = make_communicator(nodes, options).communicator;
@@ -197,7 +197,7 @@ TEST_CASE("what a graph file cannot do here is told", "[nccl]") {
 
 TEST_CASE("rings and trees of H100 nodes are those of public logs", "[nccl]") {
   // NVIDIA/nccl issue 1453: three nodes without crossing NICs, rings 5 and 7; the log cuts them.
-  const Communicator three = made(h100_server(), 3, with({"NCCL_CROSS_NIC=0"}));
+  const Communicator three = made(h100_server(), 3, with_init({"NCCL_CROSS_NIC=0"}));
   const auto begins = [&](int channel, const std::vector<int>& ranks) {
     const std::vector<int>& order = three.rings[static_cast<std::size_t>(channel)].order;
     return std::equal(ranks.begin(), ranks.end(), order.begin());
@@ -236,7 +236,7 @@ TEST_CASE("a GPU takes as many of its NICs as the policy says", "[nccl]") {
   server.nics_per_gpu = 2;
   const auto nets = [&](const std::string& policy) {
     return make_communicator(job_nodes(plain_server(server), {.nodes = 2}),
-                             with({"NCCL_NETDEVS_POLICY=" + policy}))
+                             with_init({"NCCL_NETDEVS_POLICY=" + policy}))
         .machines[0]
         .nets_per_gpu(0);
   };

@@ -35,11 +35,11 @@ std::string row(const TuningTable& table, Function function, Algorithm algorithm
   return text;
 }
 
-std::string all_reduce(const TunedMachine& machine, Algorithm algorithm) {
+std::string all_reduce_tuning(const TunedMachine& machine, Algorithm algorithm) {
   return row(make_tuning_table(machine.input, {}), Function::AllReduce, algorithm);
 }
 
-std::string all_gather(const TunedMachine& machine, Algorithm algorithm = Algorithm::Ring) {
+std::string all_gather_tuning(const TunedMachine& machine, Algorithm algorithm = Algorithm::Ring) {
   const TuningTable table = make_tuning_table(machine.input, {});
   const std::string text = row(table, Function::AllGather, algorithm);
   REQUIRE(row(table, Function::ReduceScatter, algorithm) == text);
@@ -101,13 +101,14 @@ std::vector<Golden> goldens() {
 TEST_CASE("every cell of the tuning table is NCCL's", "[nccl][tuning]") {
   for (const Golden& golden : goldens()) {
     INFO(golden.name);
-    REQUIRE(all_reduce(golden.machine, Algorithm::Tree) == golden.tree);
-    REQUIRE(all_reduce(golden.machine, Algorithm::Ring) == golden.ring);
-    REQUIRE(all_reduce(golden.machine, Algorithm::Nvls) == "- - " + std::string(golden.nvls));
-    REQUIRE(all_reduce(golden.machine, Algorithm::NvlsTree) ==
+    REQUIRE(all_reduce_tuning(golden.machine, Algorithm::Tree) == golden.tree);
+    REQUIRE(all_reduce_tuning(golden.machine, Algorithm::Ring) == golden.ring);
+    REQUIRE(all_reduce_tuning(golden.machine, Algorithm::Nvls) ==
+            "- - " + std::string(golden.nvls));
+    REQUIRE(all_reduce_tuning(golden.machine, Algorithm::NvlsTree) ==
             "- - " + std::string(golden.nvls_tree));
     if (golden.gather != nullptr) {
-      REQUIRE(all_gather(golden.machine) == golden.gather);
+      REQUIRE(all_gather_tuning(golden.machine) == golden.gather);
     }
   }
 }
@@ -119,7 +120,7 @@ TEST_CASE("sockets between nodes with one GPU", "[nccl][tuning]") {
   for (std::size_t i = 0; i < 3; ++i) {
     const TunedMachine machine = socket_1gpu(2 << i);
     const TuningTable table = make_tuning_table(machine.input, {});
-    REQUIRE(all_reduce(machine, Algorithm::Ring) == rings.at(i));
+    REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == rings.at(i));
     REQUIRE(printed(table.cell(Function::AllReduce, Algorithm::Tree, Protocol::Simple)) ==
             trees.at(i));
     REQUIRE(printed(table.cell(Function::AllGather, Algorithm::Ring, Protocol::Simple)) ==
@@ -155,13 +156,13 @@ TEST_CASE("what is switched off keeps its latency", "[nccl][tuning]") {
 }
 
 TEST_CASE("NVLS gathers within a node, PAT between nodes with one GPU", "[nccl][tuning]") {
-  REQUIRE(all_gather(h100_node(), Algorithm::Nvls) == "- - 25.0/208.2");
-  REQUIRE(all_gather(h100_400g(2), Algorithm::Nvls) == "- - -");
-  REQUIRE(all_gather(h100_400g(2), Algorithm::Pat) == "- - -");
-  REQUIRE(all_gather(h100_1gpu(2), Algorithm::Pat) == "- - 17.6/72.0");
+  REQUIRE(all_gather_tuning(h100_node(), Algorithm::Nvls) == "- - 25.0/208.2");
+  REQUIRE(all_gather_tuning(h100_400g(2), Algorithm::Nvls) == "- - -");
+  REQUIRE(all_gather_tuning(h100_400g(2), Algorithm::Pat) == "- - -");
+  REQUIRE(all_gather_tuning(h100_1gpu(2), Algorithm::Pat) == "- - 17.6/72.0");
   TunedMachine oldest = h100_1gpu(2);
   oldest.input.version = Version::V2_27;
-  REQUIRE(all_gather(oldest, Algorithm::Pat) == "- - 9.6/72.0");
+  REQUIRE(all_gather_tuning(oldest, Algorithm::Pat) == "- - 9.6/72.0");
 }
 
 TEST_CASE("Broadcast and Reduce are rings, slower where channels differ", "[nccl][tuning]") {
@@ -181,21 +182,22 @@ TEST_CASE("Broadcast and Reduce are rings, slower where channels differ", "[nccl
 TEST_CASE("releases differ where their constants do", "[nccl][tuning]") {
   TunedMachine machine = b200_400g(2);
   machine.input.version = Version::V2_28;
-  REQUIRE(all_reduce(machine, Algorithm::Ring) == "40.0/20.8 75.2/147.6 131.6/204.8");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == "40.0/20.8 75.2/147.6 131.6/204.8");
   machine.input.version = Version::V2_27;
-  REQUIRE(all_reduce(machine, Algorithm::Ring) == "40.0/20.8 75.2/188.4 131.6/204.8");
-  REQUIRE(all_reduce(machine, Algorithm::Tree) == "25.2/16.6 48.5/249.6 92.4/281.5");
-  REQUIRE(all_reduce(machine, Algorithm::NvlsTree) == "- - 53.0/265.2");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == "40.0/20.8 75.2/188.4 131.6/204.8");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::Tree) == "25.2/16.6 48.5/249.6 92.4/281.5");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::NvlsTree) == "- - 53.0/265.2");
   TunedMachine hopper = h100_400g(2);
   hopper.input.version = Version::V2_27;
-  REQUIRE(all_reduce(hopper, Algorithm::NvlsTree) == "- - 53.0/253.9");
-  REQUIRE(all_reduce(hopper, Algorithm::Ring) == all_reduce(h100_400g(2), Algorithm::Ring));
+  REQUIRE(all_reduce_tuning(hopper, Algorithm::NvlsTree) == "- - 53.0/253.9");
+  REQUIRE(all_reduce_tuning(hopper, Algorithm::Ring) ==
+          all_reduce_tuning(h100_400g(2), Algorithm::Ring));
 }
 
 TEST_CASE("LL128 needs near paths and equal GPUs unless it is forced", "[nccl][tuning]") {
   TunedMachine machine = a100_node();
   machine.input.greatest_compute_capability = 90;
-  REQUIRE(all_reduce(machine, Algorithm::Ring) == "15.0/50.1 - 56.0/137.1");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == "15.0/50.1 - 56.0/137.1");
   Environment environment;
   environment.selection.set_protocols("LL128");
   REQUIRE(row(make_tuning_table(machine.input, environment), Function::AllReduce,
@@ -215,7 +217,7 @@ TEST_CASE("CollNet is there when network, variable and number of nodes allow it"
   machine.input.graphs.collnet_direct =
       found_graph(GraphPattern::CollNetDirect, 8, 40, 48, PathType::Nvl, PathType::Pix);
   Environment environment;
-  REQUIRE(all_reduce(machine, Algorithm::CollNetChain) == "- - -");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::CollNetChain) == "- - -");
   environment.collnet_enable = true;
   TuningTable table = make_tuning_table(machine.input, environment);
   // 2 * 7 * 2.8 + 30; half of 8 * 48.
@@ -266,13 +268,13 @@ TEST_CASE("variables switch NVLS and PAT and set the overhead of messages",
 TEST_CASE("POWER CPUs make trees over PCIe as slow as rings", "[nccl][tuning]") {
   TunedMachine machine = pcie_4gpus();
   machine.input.cpu = CpuKind::Power;
-  REQUIRE(all_reduce(machine, Algorithm::Tree) == "12.8/2.4 - 42.6/9.2");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::Tree) == "12.8/2.4 - 42.6/9.2");
 }
 
 TEST_CASE("latency of the NIC counts for each hop, and twice for Simple", "[nccl][tuning]") {
   TunedMachine machine = h100_400g(2);
   machine.input.graphs.ring.latency_inter = 10.0;
-  REQUIRE(all_reduce(machine, Algorithm::Ring) == "60.0/20.8 95.2/156.6 171.6/204.8");
+  REQUIRE(all_reduce_tuning(machine, Algorithm::Ring) == "60.0/20.8 95.2/156.6 171.6/204.8");
 }
 
 TEST_CASE("threads and thresholds follow the graph and the variables", "[nccl][tuning]") {

@@ -16,40 +16,40 @@ namespace {
 using namespace literals;
 
 // 100 Gb/s: 12,500 bytes take 1 us. Paths across the switch take 2 us.
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-constexpr Bytes kMicrosecond{12'500};
+const LinkSpec kFlowLink = fabric_link(gigabits_per_second(100), 1_us);
+constexpr Bytes kFlowMicrosecond{12'500};
 
 std::vector<SimTime> arrivals(const TestFabric& fabric, const Traffic& traffic) {
   return run_traffic(fabric, traffic, Fidelity::Flow).arrivals;
 }
 
 TEST_CASE("two flows into one host get half each, and the longer one all when the other has left") {
-  const TestFabric fabric = one_switch(3, kLink);
+  const TestFabric fabric = one_switch(3, kFlowLink);
   // Both at half rate until 6 us; then 2 us worth of bytes are left of the second.
   REQUIRE(arrivals(fabric, {.connections = {{.source = 0, .target = 2}, {.source = 1, .target = 2}},
-                            .messages = {{.connection = 0, .size = kMicrosecond * 3},
-                                         {.connection = 1, .size = kMicrosecond * 5}}}) ==
+                            .messages = {{.connection = 0, .size = kFlowMicrosecond * 3},
+                                         {.connection = 1, .size = kFlowMicrosecond * 5}}}) ==
           std::vector<SimTime>{8_us, 10_us});
 }
 
 TEST_CASE("a flow that joins takes its share from then on") {
-  const TestFabric fabric = one_switch(3, kLink);
+  const TestFabric fabric = one_switch(3, kFlowLink);
   // Alone for 4 us, 2 us left; shared until the first ends at 8 us with 2 us of the second done.
-  REQUIRE(
-      arrivals(fabric, {.connections = {{.source = 0, .target = 2}, {.source = 1, .target = 2}},
-                        .messages = {{.connection = 0, .time = SimTime(), .size = kMicrosecond * 6},
-                                     {.connection = 1, .time = 4_us, .size = kMicrosecond * 5}}}) ==
-      std::vector<SimTime>{10_us, 13_us});
+  REQUIRE(arrivals(fabric,
+                   {.connections = {{.source = 0, .target = 2}, {.source = 1, .target = 2}},
+                    .messages = {{.connection = 0, .time = SimTime(), .size = kFlowMicrosecond * 6},
+                                 {.connection = 1, .time = 4_us, .size = kFlowMicrosecond * 5}}}) ==
+          std::vector<SimTime>{10_us, 13_us});
 }
 
 TEST_CASE("flows in different directions and on different links do not share") {
-  const TestFabric fabric = one_switch(4, kLink);
+  const TestFabric fabric = one_switch(4, kFlowLink);
   REQUIRE(arrivals(fabric, {.connections = {{.source = 0, .target = 1},
                                             {.source = 1, .target = 0},
                                             {.source = 2, .target = 3}},
-                            .messages = {{.connection = 0, .size = kMicrosecond * 3},
-                                         {.connection = 1, .size = kMicrosecond * 3},
-                                         {.connection = 2, .size = kMicrosecond * 3}}}) ==
+                            .messages = {{.connection = 0, .size = kFlowMicrosecond * 3},
+                                         {.connection = 1, .size = kFlowMicrosecond * 3},
+                                         {.connection = 2, .size = kFlowMicrosecond * 3}}}) ==
           std::vector<SimTime>{5_us, 5_us, 5_us});
 }
 
@@ -69,46 +69,46 @@ TEST_CASE("what a flow cannot use because of another link goes to its neighbours
 }
 
 TEST_CASE("a connection with a queue has one flow, several connections have several") {
-  const TestFabric fabric = one_switch(3, kLink);
+  const TestFabric fabric = one_switch(3, kFlowLink);
   const TestConnection there{.source = 0, .target = 2};
   const TestConnection other{.source = 1, .target = 2};
   // Connection 0 carries its two messages one at a time and gets a quarter throughout.
   REQUIRE(arrivals(fabric, {.connections = {there, there, other, other},
-                            .messages = {{.connection = 0, .size = kMicrosecond},
-                                         {.connection = 0, .size = kMicrosecond},
-                                         {.connection = 1, .size = kMicrosecond * 2},
-                                         {.connection = 2, .size = kMicrosecond * 2},
-                                         {.connection = 3, .size = kMicrosecond * 2}}}) ==
+                            .messages = {{.connection = 0, .size = kFlowMicrosecond},
+                                         {.connection = 0, .size = kFlowMicrosecond},
+                                         {.connection = 1, .size = kFlowMicrosecond * 2},
+                                         {.connection = 2, .size = kFlowMicrosecond * 2},
+                                         {.connection = 3, .size = kFlowMicrosecond * 2}}}) ==
           std::vector<SimTime>{6_us, 10_us, 10_us, 10_us, 10_us});
 }
 
 TEST_CASE("equal completion times: who left first, whatever the order of send") {
   // Host 0 is one switch further away from host 2 than host 1 is.
-  const TestFabric fabric = switch_row(kLink, {kLink, kLink});
+  const TestFabric fabric = switch_row(kFlowLink, {kFlowLink, kFlowLink});
   const Traffic traffic{.connections = {{.source = 1, .target = 2}, {.source = 0, .target = 1}},
-                        .messages = {{.connection = 0, .size = kMicrosecond * 4},
-                                     {.connection = 1, .size = kMicrosecond * 4}}};
+                        .messages = {{.connection = 0, .size = kFlowMicrosecond * 4},
+                                     {.connection = 1, .size = kFlowMicrosecond * 4}}};
   const MessagesRun same = run_traffic(fabric, traffic, Fidelity::Flow);
   REQUIRE(same.arrivals == std::vector<SimTime>{7_us, 7_us});
   REQUIRE(same.order == std::vector<std::uint64_t>{0, 1});
 
   const Traffic far_first{.connections = {{.source = 2, .target = 1}, {.source = 0, .target = 2}},
-                          .messages = {{.connection = 0, .size = kMicrosecond * 4},
-                                       {.connection = 1, .size = kMicrosecond * 3}}};
+                          .messages = {{.connection = 0, .size = kFlowMicrosecond * 4},
+                                       {.connection = 1, .size = kFlowMicrosecond * 3}}};
   const MessagesRun run = run_traffic(fabric, far_first, Fidelity::Flow);
   REQUIRE(run.arrivals == std::vector<SimTime>{7_us, 7_us});
   REQUIRE(run.order == std::vector<std::uint64_t>{1, 0});
 }
 
 TEST_CASE("all that begins at one instant is solved once, and equal paths are one class") {
-  const TestFabric fabric = one_switch(9, kLink);
+  const TestFabric fabric = one_switch(9, kFlowLink);
   Traffic traffic;
   for (std::uint32_t source = 0; source < 8; ++source) {
     for (int copy = 0; copy < 2; ++copy) {
       traffic.connections.push_back({.source = source, .target = 8});
       traffic.messages.push_back({.connection = 2 * source + static_cast<std::uint32_t>(copy),
                                   .time = SimTime(),
-                                  .size = kMicrosecond});
+                                  .size = kFlowMicrosecond});
     }
   }
   const MessagesRun run = run_traffic(fabric, traffic, Fidelity::Flow);

@@ -17,8 +17,8 @@ namespace {
 using namespace literals;
 
 // 100 Gb/s: 12,500 bytes take 1 us.
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-constexpr Bytes kMicrosecond{12'500};
+const LinkSpec kSprayLink = fabric_link(gigabits_per_second(100), 1_us);
+constexpr Bytes kSprayMicrosecond{12'500};
 
 class World {
  public:
@@ -51,7 +51,7 @@ class World {
 
 // Each host of the first leaf to its opposite on the second, `size` each. The last arrival.
 SimTime shift_time(const ClosShape& shape, RoutingPolicy policy, Bytes size) {
-  World world(clos(shape, kLink, kLink), policy);
+  World world(clos(shape, kSprayLink, kSprayLink), policy);
   const auto hosts = static_cast<std::size_t>(shape.hosts_per_leaf);
   for (std::size_t host = 0; host < hosts; ++host) {
     world.send(world.connect(host, hosts + host), size);
@@ -61,40 +61,40 @@ SimTime shift_time(const ClosShape& shape, RoutingPolicy policy, Bytes size) {
 
 TEST_CASE("a permutation that collides under ECMP runs at full rate when it is sprayed") {
   const ClosShape shape{.leaves = 2, .hosts_per_leaf = 8, .spines = 8};
-  const Bytes size = kMicrosecond * 8192;  // Eight equal parts of whole picoseconds.
-  const SimTime alone = transfer_time(size, kLink.bandwidth) + 1_us * 4;
+  const Bytes size = kSprayMicrosecond * 8192;  // Eight equal parts of whole picoseconds.
+  const SimTime alone = transfer_time(size, kSprayLink.bandwidth) + 1_us * 4;
   REQUIRE(shift_time(shape, RoutingPolicy::EcmpHash, size) >= alone + 8192_us);
   REQUIRE(shift_time(shape, RoutingPolicy::Spray, size) == alone);
 }
 
 TEST_CASE("each path carries its part") {
-  World world(clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 4}, kLink, kLink),
+  World world(clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 4}, kSprayLink, kSprayLink),
               RoutingPolicy::Spray);
-  world.send(world.connect(0, 1), kMicrosecond * 400);
+  world.send(world.connect(0, 1), kSprayMicrosecond * 400);
   world.run();
   const std::vector<LinkUse> use = world.network().link_use();
   REQUIRE(use.size() == 2 + 2 * 4);
   int whole = 0;
   for (const LinkUse& link : use) {
-    whole += link.bytes == kMicrosecond * 400 ? 1 : 0;
-    REQUIRE((link.bytes == kMicrosecond * 400 || link.bytes == kMicrosecond * 100));
+    whole += link.bytes == kSprayMicrosecond * 400 ? 1 : 0;
+    REQUIRE((link.bytes == kSprayMicrosecond * 400 || link.bytes == kSprayMicrosecond * 100));
   }
   REQUIRE(whole == 2);
   REQUIRE(world.network().stats().messages == 1);
   REQUIRE(world.network().stats().connections == 1);
-  REQUIRE(world.network().stats().bytes == kMicrosecond * 400);
+  REQUIRE(world.network().stats().bytes == kSprayMicrosecond * 400);
 }
 
 TEST_CASE("with one path a sprayed run is that of ECMP, event by event") {
   const auto run = [](RoutingPolicy policy) {
-    World world(one_switch(4, kLink), policy);
+    World world(one_switch(4, kSprayLink), policy);
     const ConnectionId a = world.connect(0, 1);
     const ConnectionId b = world.connect(2, 1);
     const ConnectionId self = world.connect(3, 3);
     for (const int size : {3, 0, 5}) {
-      world.send(a, kMicrosecond * size);
-      world.send(b, kMicrosecond * 7);
-      world.send(self, kMicrosecond);
+      world.send(a, kSprayMicrosecond * size);
+      world.send(b, kSprayMicrosecond * 7);
+      world.send(self, kSprayMicrosecond);
     }
     return world.run();
   };
@@ -102,10 +102,11 @@ TEST_CASE("with one path a sprayed run is that of ECMP, event by event") {
 }
 
 TEST_CASE("messages of a connection complete in order, empty and short ones too") {
-  World world(clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 4}, kLink, kLink),
+  World world(clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 4}, kSprayLink, kSprayLink),
               RoutingPolicy::Spray);
   const ConnectionId connection = world.connect(0, 1);
-  for (const Bytes size : {kMicrosecond * 100, Bytes(0), Bytes(8), kMicrosecond, Bytes(0)}) {
+  for (const Bytes size :
+       {kSprayMicrosecond * 100, Bytes(0), Bytes(8), kSprayMicrosecond, Bytes(0)}) {
     world.send(connection, size);
   }
   const std::vector<Woken> events = world.run();
@@ -120,7 +121,7 @@ TEST_CASE("messages of a connection complete in order, empty and short ones too"
 }
 
 TEST_CASE("a message of zero bytes takes the latency of the path") {
-  World world(clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 4}, kLink, kLink),
+  World world(clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 4}, kSprayLink, kSprayLink),
               RoutingPolicy::Spray);
   world.send(world.connect(0, 1), Bytes(0));
   REQUIRE(world.run() == std::vector<Woken>{{.time = 4_us, .token = 0}});
@@ -128,10 +129,10 @@ TEST_CASE("a message of zero bytes takes the latency of the path") {
 
 TEST_CASE("more than 64 paths are used evenly by connections that follow one another") {
   // 8 spines of 16 trunks to each leaf are not needed: 128 spines give 128 paths.
-  World world(clos({.leaves = 2, .hosts_per_leaf = 2, .spines = 128}, kLink, kLink),
+  World world(clos({.leaves = 2, .hosts_per_leaf = 2, .spines = 128}, kSprayLink, kSprayLink),
               RoutingPolicy::Spray);
-  world.send(world.connect(0, 2), kMicrosecond * 6400);
-  world.send(world.connect(1, 3), kMicrosecond * 6400);
+  world.send(world.connect(0, 2), kSprayMicrosecond * 6400);
+  world.send(world.connect(1, 3), kSprayMicrosecond * 6400);
   world.run();
   REQUIRE(world.network().link_use().size() == 4 + 2 * 128);
 }

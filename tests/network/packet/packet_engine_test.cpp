@@ -15,11 +15,11 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kEngineLink = fabric_link(gigabits_per_second(100), 1_us);
 const PacketOptions kLine = line_options();
 
 TEST_CASE("a packet takes its bytes on the line on every link, and the latency between") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kEngineLink);
   PacketEngine engine(fabric.topology, kLine);
   const std::array path{LinkId(0), LinkId(3)};
   const std::uint32_t connection = engine.add_connection(path);
@@ -34,7 +34,7 @@ TEST_CASE("a packet takes its bytes on the line on every link, and the latency b
 
 TEST_CASE("windows are as long as a header and the shortest link in use") {
   const TestFabric fabric =
-      uneven_switch({kLink, fabric_link(gigabits_per_second(100), 500_ns), kLink});
+      uneven_switch({kEngineLink, fabric_link(gigabits_per_second(100), 500_ns), kEngineLink});
   PacketEngine engine(fabric.topology, kLine);
   REQUIRE(engine.window() == kNeverTime);
   engine.add_connection(std::array{LinkId(0), LinkId(5)});
@@ -44,7 +44,7 @@ TEST_CASE("windows are as long as a header and the shortest link in use") {
 }
 
 TEST_CASE("nothing is due where nothing was sent, and long after the last packet") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kEngineLink);
   PacketEngine engine(fabric.topology, kLine);
   REQUIRE(engine.next_border() == kNeverTime);
   const std::uint32_t connection = engine.add_connection(std::array{LinkId(0), LinkId(3)});
@@ -56,7 +56,7 @@ TEST_CASE("nothing is due where nothing was sent, and long after the last packet
 }
 
 TEST_CASE("links without use have no port, and the last of a message is counted once it has left") {
-  const TestFabric fabric = one_switch(4, kLink);
+  const TestFabric fabric = one_switch(4, kEngineLink);
   PacketEngine engine(fabric.topology, kLine);
   const std::uint32_t connection = engine.add_connection(std::array{LinkId(0), LinkId(3)});
   engine.send(connection, {.time = 0, .size = 10'000});
@@ -70,7 +70,7 @@ TEST_CASE("links without use have no port, and the last of a message is counted 
 }
 
 TEST_CASE("options that make no sense are the user's mistake") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kEngineLink);
   REQUIRE_THROWS_WITH(PacketEngine(fabric.topology, {.mtu = 0_B}),
                       "packet engine: expected an MTU from 1 to 65000 B, found 0 B");
   REQUIRE_THROWS_AS(PacketEngine(fabric.topology, {.mtu = 1_MiB}), ConfigError);

@@ -15,10 +15,10 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kFabricLink = fabric_link(gigabits_per_second(100), 1_us);
 
 TEST_CASE("a path is the ports of its links, and links in use have one port each") {
-  const TestFabric network = one_switch(3, kLink);
+  const TestFabric network = one_switch(3, kFabricLink);
   PacketFabric fabric(network.topology, line_options());
   // Links from hosts are even.
   const Picoseconds least = fabric.add_path(std::array{LinkId(0), LinkId(3)});
@@ -32,7 +32,7 @@ TEST_CASE("a path is the ports of its links, and links in use have one port each
 }
 
 TEST_CASE("where something goes back, links have their opposites, and packets their ingress") {
-  const TestFabric network = one_switch(3, kLink);
+  const TestFabric network = one_switch(3, kFabricLink);
   PacketOptions options = roce_options();
   options.rates = RateMeaning::Line;
   PacketFabric fabric(network.topology, options);
@@ -56,7 +56,7 @@ TEST_CASE("where something goes back, links have their opposites, and packets th
 }
 
 TEST_CASE("what an idle path takes, stored and cut through") {
-  const TestFabric network = one_switch(2, kLink);
+  const TestFabric network = one_switch(2, kFabricLink);
   PacketOptions options = line_options();
   PacketFabric stored(network.topology, options);
   const std::array path{LinkId(0), LinkId(3)};
@@ -73,7 +73,8 @@ TEST_CASE("what an idle path takes, stored and cut through") {
 }
 
 TEST_CASE("a sender has the rate of its own stage of the path") {
-  const TestFabric network = uneven_switch({kLink, fabric_link(gigabits_per_second(25), 1_us)});
+  const TestFabric network =
+      uneven_switch({kFabricLink, fabric_link(gigabits_per_second(25), 1_us)});
   PacketFabric fabric(network.topology, line_options());
   static_cast<void>(fabric.add_path(std::array{LinkId(0), LinkId(3)}));
   REQUIRE(fabric.own_rate(std::array{LinkId(0), LinkId(3)}) == 100'000'000'000);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kFaultsLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions line_of(Retransmission retransmission) {
   PacketOptions options = recovering_options(retransmission);
@@ -24,7 +24,7 @@ PacketOptions line_of(Retransmission retransmission) {
 }
 
 TEST_CASE("what is on a cable that fails is lost, and what had arrived is not") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kFaultsLink);
   // Each packet is on the first link for 334,240 ps and 1 us more: the third one is at its end at
   // 2,002,720 ps.
   for (const std::int64_t late : {0, 1}) {
@@ -49,7 +49,7 @@ TEST_CASE("what is on a cable that fails is lost, and what had arrived is not") 
 }
 
 TEST_CASE("a connection whose cable fails gives up after its retries, and the run says so") {
-  const TestFabric fabric = one_switch(3, kLink);
+  const TestFabric fabric = one_switch(3, kFaultsLink);
   for (const Retransmission kind : {Retransmission::GoBackN, Retransmission::SelectiveRepeat}) {
     Simulator simulator;
     Routing routing(fabric.topology, {});
@@ -81,7 +81,7 @@ TEST_CASE("a connection whose cable fails gives up after its retries, and the ru
 
 TEST_CASE("a cable that fails does not leave anybody stopped behind it") {
   // Four hosts into one; the last cable fails while the switch stops them, then their own ones.
-  const TestFabric fabric = one_switch(5, kLink);
+  const TestFabric fabric = one_switch(5, kFaultsLink);
   for (const bool at_target : {true, false}) {
     PacketOptions options = line_of(Retransmission::GoBackN);
     options.pfc = true;
@@ -108,7 +108,7 @@ TEST_CASE("a cable that fails does not leave anybody stopped behind it") {
 }
 
 TEST_CASE("bit errors are of the links of the fabric, or of one link") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kFaultsLink);
   for (const bool everywhere : {true, false}) {
     PacketOptions options = line_of(Retransmission::GoBackN);
     options.bit_error_rate = everywhere ? 1e-6 : 0.0;

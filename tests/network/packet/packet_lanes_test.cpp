@@ -21,7 +21,7 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kLanesLink = fabric_link(gigabits_per_second(100), 1_us);
 
 std::vector<std::uint8_t> random_lanes(const Traffic& traffic, RandomStream& random) {
   std::vector<std::uint8_t> lanes;
@@ -124,7 +124,7 @@ TEST_CASE("with one lane in use nothing is different from having none") {
 TracedRun incast(const std::vector<std::uint8_t>& lanes, const std::vector<Bytes>& sizes,
                  const PacketOptions& options) {
   const auto senders = static_cast<std::uint32_t>(lanes.size());
-  const TestFabric fabric = one_switch(static_cast<int>(senders) + 1, kLink);
+  const TestFabric fabric = one_switch(static_cast<int>(senders) + 1, kLanesLink);
   Traffic traffic;
   for (std::uint32_t i = 0; i < senders; ++i) {
     traffic.connections.push_back({.source = i, .target = senders});
@@ -137,7 +137,7 @@ TEST_CASE("a strict lane has the line for itself, and weights share it") {
   PacketOptions options = line_options();
   options.lanes = LaneOptions{.strict = 0b1000'0000, .weights = {1, 3, 1, 1, 1, 1, 1, 1}};
   const Bytes size = 4096_B * 3000;
-  const SimTime full = transfer_time(4178_B, kLink.bandwidth);
+  const SimTime full = transfer_time(4178_B, kLanesLink.bandwidth);
   const TracedRun strict = incast({7, 0, 1}, {size, size, size}, options);
   // At most one packet of others before it, once.
   REQUIRE(*strict.arrivals[0] <= full * 3002 + 2_us);
@@ -153,7 +153,8 @@ TEST_CASE("a pause of one class leaves the others alone") {
   // Hosts of one leaf send over one trunk: three into an incast that PFC stops, one to an idle
   // host. In one class the last is a victim of the others; in two it is not.
   const LinkSpec trunk = fabric_link(gigabits_per_second(400), 1_us);
-  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 4, .spines = 1}, kLink, trunk);
+  const TestFabric fabric =
+      clos({.leaves = 2, .hosts_per_leaf = 4, .spines = 1}, kLanesLink, trunk);
   Traffic traffic;
   for (const auto& [source, target] :
        {std::pair{0U, 4U}, {1U, 4U}, {2U, 4U}, {5U, 4U}, {6U, 4U}, {3U, 7U}}) {
@@ -165,7 +166,7 @@ TEST_CASE("a pause of one class leaves the others alone") {
   }
   PacketOptions options = lossless_options(2'000'000_B);
   const auto& paths = paths_of(fabric, traffic);
-  const SimTime alone = transfer_time(4178_B * 2000, kLink.bandwidth) + 10_us;
+  const SimTime alone = transfer_time(4178_B * 2000, kLanesLink.bandwidth) + 10_us;
   const std::vector<std::uint8_t> one(6, 3);
   const TracedRun victim = run_on_paths(fabric, traffic, paths, one, options);
   REQUIRE(victim.stats.pauses > 0);
@@ -190,7 +191,7 @@ TEST_CASE("PFC spares a lossless class where another one loses packets") {
 }
 
 TEST_CASE("lanes that make no sense are refused") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kLanesLink);
   PacketOptions options = line_options();
   options.lanes = LaneOptions{};
   options.fabric_credits = 100'000_B;

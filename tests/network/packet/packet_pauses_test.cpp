@@ -22,7 +22,7 @@ namespace {
 using namespace literals;
 using Verdict = PauseWatchdog::Verdict;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kPausesLink = fabric_link(gigabits_per_second(100), 1_us);
 
 TEST_CASE("a port that is paused and sends nothing is in a storm, however often it was polled",
           "[pauses]") {
@@ -58,7 +58,7 @@ TEST_CASE("a port that is paused and sends nothing is in a storm, however often 
 }
 
 TEST_CASE("a slow receiver gets what it drains, and its port is stopped for the rest", "[pauses]") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kPausesLink);
   const Traffic traffic{.connections = {{.source = 0, .target = 1}},
                         .messages = {{.connection = 0, .time = {}, .size = Bytes(10'000'000)}}};
   PacketOptions options = lossless_options(32_MiB);
@@ -158,7 +158,8 @@ struct Storm {
   SimTime alone;  // What the victim would take.
 
   explicit Storm(const std::optional<WatchdogSettings>& watchdog, SimTime end = SimTime::max()) {
-    const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 5, .spines = 1}, kLink, kLink);
+    const TestFabric fabric =
+        clos({.leaves = 2, .hosts_per_leaf = 5, .spines = 1}, kPausesLink, kPausesLink);
     Traffic traffic;
     for (std::uint32_t host = 0; host < 5; ++host) {
       traffic.connections.push_back({.source = host, .target = host < 4 ? 5U : 6U});
@@ -173,7 +174,7 @@ struct Storm {
     options.watchdog = watchdog;
     run = run_on_paths(fabric, traffic, paths_of(fabric, traffic), std::vector<std::uint8_t>(5, 3),
                        options);
-    alone = transfer_time(Bytes(1'000'000), kLink.bandwidth) * 5;  // Five share the trunk.
+    alone = transfer_time(Bytes(1'000'000), kPausesLink.bandwidth) * 5;  // Five share the trunk.
   }
   [[nodiscard]] const std::optional<SimTime>& victim() const { return run.arrivals[4]; }
 };
@@ -200,7 +201,7 @@ TEST_CASE("a pause storm stops a victim until it ends, or a watchdog ends it", "
 }
 
 TEST_CASE("hosts and watchdogs that make no sense are refused", "[pauses]") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kPausesLink);
   const auto error_with = [&](const auto& change) {
     PacketOptions options = lossless_options(4_MiB);
     options.slow_hosts = {

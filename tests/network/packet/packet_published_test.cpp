@@ -18,7 +18,7 @@ namespace {
 
 using namespace literals;
 
-constexpr std::int64_t kEndless = std::int64_t{1} << 40;
+constexpr std::int64_t kPublishedEndless = std::int64_t{1} << 40;
 constexpr double kGigabits = 1e9;
 
 // The switches of the paper: 12 MB of buffer (Zhu et al., SIGCOMM 2015, section 4).
@@ -69,7 +69,7 @@ std::vector<double> rates_of(PacketEngine& engine, const std::vector<std::vector
     engine.add_connection(path);
   }
   for (std::uint32_t flow = 0; flow < paths.size(); ++flow) {
-    engine.send(flow, {.time = 0, .size = kEndless});
+    engine.send(flow, {.time = 0, .size = kPublishedEndless});
   }
   run_until(engine, from);
   for (std::uint32_t flow = 0; flow < paths.size(); ++flow) {
@@ -245,7 +245,7 @@ TEST_CASE("pauses walk to the sources, a buffer at a time", "[published]") {
   PacketEngine engine(bed.topology, pfc_only());
   const std::vector<LinkId> path = across(bed, 0, 0, 0);
   engine.add_connection(path);
-  engine.send(0, {.time = 0, .size = kEndless});
+  engine.send(0, {.time = 0, .size = kPublishedEndless});
   std::vector<SimTime> stopped(path.size() - 1);
   for (SimTime now = 10_us; now < 4_ms; now += 10_us) {
     run_until(engine, now);

@@ -51,7 +51,7 @@ void compare(const TracedRun& fast, const NaiveReliableRun& naive) {
   REQUIRE(fast.stats.failures == naive.failures);
 }
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kReliabilityLink = fabric_link(gigabits_per_second(100), 1_us);
 
 Traffic everybody_to_the_last(std::uint32_t senders, std::uint32_t messages, Bytes size) {
   Traffic traffic;
@@ -141,7 +141,7 @@ TEST_CASE("where nothing is lost, retransmission changes no packet") {
 TEST_CASE("without retransmission nothing of a connection counts behind a loss") {
   PacketOptions options = recovering_options(Retransmission::None);
   options.buffer = 100'000_B;
-  const TestFabric fabric = one_switch(5, kLink);
+  const TestFabric fabric = one_switch(5, kReliabilityLink);
   // The buffer overflows while the second messages are sent.
   const TracedRun run = run_traced(fabric, everybody_to_the_last(4, 8, 8'000_B), options);
   REQUIRE(run.stats.drops > 0);
@@ -157,7 +157,7 @@ TEST_CASE("without retransmission nothing of a connection counts behind a loss")
 }
 
 TEST_CASE("an incast into a small buffer arrives as a whole, by fewer packets if only holes go") {
-  const TestFabric fabric = one_switch(9, kLink);
+  const TestFabric fabric = one_switch(9, kReliabilityLink);
   const Traffic traffic = everybody_to_the_last(8, 2, 1_MiB);
   std::array<std::uint64_t, 2> resent{};
   for (const std::size_t i : {0U, 1U}) {
@@ -220,7 +220,7 @@ TEST_CASE("packets that links lose are sent again when an ordinary simulation sa
 }
 
 TEST_CASE("a timeout of nothing is the user's mistake") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kReliabilityLink);
   PacketOptions options = recovering_options(Retransmission::GoBackN);
   options.retry.timeout = SimTime();
   REQUIRE_THROWS_AS(PacketEngine(fabric.topology, options), ConfigError);

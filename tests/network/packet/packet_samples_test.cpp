@@ -17,8 +17,8 @@ namespace {
 
 using namespace literals;
 
-constexpr std::int64_t kPackets = 1'000;
-constexpr std::int64_t kFrame = 4'158;
+constexpr std::int64_t kSentPackets = 1'000;
+constexpr std::int64_t kSamplesFrame = 4'158;
 constexpr Picoseconds kPacketTime = 334'240;  // At 100 Gb/s.
 
 // Two hosts send to a third, all at 100 Gb/s: the queue rises by a packet each packet time until
@@ -30,7 +30,7 @@ struct TwoToOne {
     engine.trace(&starts);
     for (const std::uint32_t up : {0U, 2U}) {
       const std::uint32_t connection = engine.add_connection(std::array{LinkId(up), LinkId(5)});
-      engine.send(connection, {.time = 0, .size = 4'096 * kPackets});
+      engine.send(connection, {.time = 0, .size = 4'096 * kSentPackets});
     }
     REQUIRE(run_windows(engine).size() == 2);
   }
@@ -55,10 +55,10 @@ TEST_CASE("a queue that rises and falls is seen rising and falling") {
     REQUIRE(sample.time.picoseconds() >= due);
     REQUIRE(sample.time.picoseconds() < due + run.engine.window());
     const std::int64_t packets = (sample.time.picoseconds() - 1'000'000) / kPacketTime;
-    const std::int64_t waiting = std::min(packets, 2 * kPackets - packets);
+    const std::int64_t waiting = std::min(packets, 2 * kSentPackets - packets);
     INFO(i << " " << to_string(sample.time));
-    REQUIRE(std::abs(sample.bytes.count() - std::max<std::int64_t>(0, waiting) * kFrame) <=
-            3 * kFrame);
+    REQUIRE(std::abs(sample.bytes.count() - std::max<std::int64_t>(0, waiting) * kSamplesFrame) <=
+            3 * kSamplesFrame);
   }
   REQUIRE(queues.back().bytes == 0_B);  // When all is over.
   REQUIRE(queues[queues.size() - 2].bytes > 0_B);
@@ -86,7 +86,7 @@ TEST_CASE("rates over time add up to what was sent, with retransmission too") {
   }
   REQUIRE(samples.rates.size() >= 14);  // 668 us, two flows.
   for (const double bytes : sent) {
-    REQUIRE(bytes == Approx(4'096.0 * kPackets).epsilon(1e-6));
+    REQUIRE(bytes == Approx(4'096.0 * kSentPackets).epsilon(1e-6));
   }
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("percentiles of a queue that rises and falls evenly are parts of its p
   const TwoToOne run(options);
   const Port& port = *run.engine.port(LinkId(5));
   const auto peak = static_cast<double>(port.counters.most_queued);
-  REQUIRE(peak == Approx(kFrame * kPackets).epsilon(0.01));
+  REQUIRE(peak == Approx(kSamplesFrame * kSentPackets).epsilon(0.01));
   for (const int percent : {50, 99}) {
     const auto bytes = static_cast<double>(run.engine.queue_percentile(port, percent)->count());
     REQUIRE(bytes > 0.98 * percent / 100 * peak);

@@ -21,7 +21,7 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kSwitchLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions pfc_options() {
   return lossless_options(2_MiB);
@@ -70,7 +70,7 @@ PlayedRun run(const TestFabric& fabric, const Traffic& traffic, const PacketOpti
   return result;
 }
 
-Traffic incast(std::uint32_t senders, Bytes size) {
+Traffic incast_switch(std::uint32_t senders, Bytes size) {
   Traffic traffic;
   for (std::uint32_t i = 0; i < senders; ++i) {
     traffic.connections.push_back({.source = i, .target = senders});
@@ -90,8 +90,8 @@ SimTime last_of(const PlayedRun& result) {
 TEST_CASE("an incast stops its senders, loses nothing, and keeps the last link busy") {
   constexpr std::int64_t kPackets = 500;
   for (const std::uint32_t senders : {2U, 4U, 8U}) {
-    const TestFabric fabric = one_switch(static_cast<int>(senders) + 1, kLink);
-    const PlayedRun result = run(fabric, incast(senders, 4096_B * kPackets), pfc_options());
+    const TestFabric fabric = one_switch(static_cast<int>(senders) + 1, kSwitchLink);
+    const PlayedRun result = run(fabric, incast_switch(senders, 4096_B * kPackets), pfc_options());
     REQUIRE(result.drops == 0);
     REQUIRE(result.pauses_sent > 0);
     REQUIRE(result.pauses_sent == result.pauses_received);
@@ -109,16 +109,16 @@ TEST_CASE("a switch that pauses stops senders behind another switch, and they st
   const NodeId left = add_switch(builder, "left");
   const NodeId right = add_switch(builder, "right");
   for (int i = 0; i < 4; ++i) {
-    builder.add_duplex_link(add_host(builder, hosts), left, kLink);
+    builder.add_duplex_link(add_host(builder, hosts), left, kSwitchLink);
   }
   const LinkId trunk =
       builder.add_duplex_link(left, right, fabric_link(gigabits_per_second(400), 1_us));
-  builder.add_duplex_link(add_host(builder, hosts), right, kLink);
+  builder.add_duplex_link(add_host(builder, hosts), right, kSwitchLink);
   const TestFabric fabric{.topology = std::move(builder).build(), .hosts = hosts};
   Simulator simulator;
   Routing routing(fabric.topology, kTestRouting);
   PacketNetwork network(simulator, routing, pfc_options());
-  REQUIRE(play(simulator, network, fabric, incast(4, 4_MiB)).size() == 4);
+  REQUIRE(play(simulator, network, fabric, incast_switch(4, 4_MiB)).size() == 4);
   const auto& engine = network.engine();
   REQUIRE(engine.port(trunk)->counters.pauses_received > 0);
   REQUIRE(engine.port(LinkId(0))->counters.pauses_received > 0);
@@ -129,7 +129,7 @@ TEST_CASE("without PFC what does not fit is lost") {
   PacketOptions options = pfc_options();
   options.pfc = false;
   options.buffer = 100'000_B;
-  const TestFabric fabric = one_switch(5, kLink);
+  const TestFabric fabric = one_switch(5, kSwitchLink);
   Simulator simulator;
   Routing routing(fabric.topology, kTestRouting);
   PacketNetwork network(simulator, routing, options);
@@ -145,7 +145,7 @@ TEST_CASE("without PFC what does not fit is lost") {
 TEST_CASE("a buffer that cannot hold the headroom is the user's mistake") {
   PacketOptions options = pfc_options();
   options.buffer = 100'000_B;
-  const TestFabric fabric = one_switch(4, kLink);
+  const TestFabric fabric = one_switch(4, kSwitchLink);
   PacketEngine engine(fabric.topology, options);
   REQUIRE_THROWS_AS(engine.add_connection(std::array{LinkId(0), LinkId(3)}), ConfigError);
 }

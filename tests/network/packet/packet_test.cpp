@@ -13,14 +13,14 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-const PacketOptions kLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
+const LinkSpec kPacketLink = fabric_link(gigabits_per_second(100), 1_us);
+const PacketOptions kPacketLine{.verb = RdmaVerb::Send, .rates = RateMeaning::Line};
 constexpr SimTime kFull = picoseconds(334'240);  // 4,178 B at 100 Gb/s.
 
 class World {
  public:
-  explicit World(const PacketOptions& options = kLine)
-      : fabric_(one_switch(3, kLink)),
+  explicit World(const PacketOptions& options = kPacketLine)
+      : fabric_(one_switch(3, kPacketLink)),
         routing_(fabric_.topology, {}),
         network_(simulator_, routing_, options),
         done_(simulator_) {}

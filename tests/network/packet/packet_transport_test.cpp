@@ -14,7 +14,7 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kTransportLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions line_options() {
   PacketOptions options = roce_options();
@@ -23,7 +23,7 @@ PacketOptions line_options() {
 }
 
 TEST_CASE("the last packet of a message is answered, and every sixteenth in between") {
-  const TestFabric fabric = one_switch(2, kLink);
+  const TestFabric fabric = one_switch(2, kTransportLink);
   Simulator simulator;
   Routing routing(fabric.topology, {});
   PacketNetwork network(simulator, routing, line_options());
@@ -52,7 +52,7 @@ struct SharedRun {
 };
 
 SharedRun share(std::uint32_t flows, const PacketOptions& options, SimTime time) {
-  const TestFabric fabric = one_switch(static_cast<int>(flows) + 1, kLink);
+  const TestFabric fabric = one_switch(static_cast<int>(flows) + 1, kTransportLink);
   Simulator simulator;
   Routing routing(fabric.topology, {});
   PacketNetwork network(simulator, routing, options);
@@ -140,7 +140,7 @@ TEST_CASE("what is slower than the first link paces a connection from the start"
     builder.add_duplex_link(
         host, nic,
         {.kind = LinkKind::Pcie, .bandwidth = gigabits_per_second(400), .latency = 200_ns});
-    builder.add_duplex_link(nic, hub, kLink);
+    builder.add_duplex_link(nic, hub, kTransportLink);
   }
   const Topology topology = std::move(builder).build();
   Simulator simulator;

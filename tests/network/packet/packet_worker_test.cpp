@@ -19,14 +19,14 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
-const PacketOptions kLine = line_options();
+const LinkSpec kWorkerLink = fabric_link(gigabits_per_second(100), 1_us);
+const PacketOptions kWorkerLine = line_options();
 
 TEST_CASE("windows that become shorter in the middle of a run change nothing") {
   const TestFabric fabric =
-      uneven_switch({kLink, fabric_link(gigabits_per_second(100), 5_ns), kLink});
+      uneven_switch({kWorkerLink, fabric_link(gigabits_per_second(100), 5_ns), kWorkerLink});
   const auto run = [&](bool early) {
-    PacketEngine engine(fabric.topology, kLine);
+    PacketEngine engine(fabric.topology, kWorkerLine);
     std::vector<PacketStart> starts;
     engine.trace(&starts);
     std::uint32_t near = 0;

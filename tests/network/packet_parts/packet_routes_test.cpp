@@ -23,7 +23,7 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kRoutesLink = fabric_link(gigabits_per_second(100), 1_us);
 
 PacketOptions failing(Retransmission retransmission) {
   PacketOptions options = recovering_options(retransmission);
@@ -60,7 +60,8 @@ TEST_CASE("the change of a path that holds is the last one up to that time") {
 }
 
 TEST_CASE("over a failed spine cable everything arrives once paths have changed, and not without") {
-  const TestFabric fabric = clos({.leaves = 4, .hosts_per_leaf = 4, .spines = 4}, kLink, kLink);
+  const TestFabric fabric =
+      clos({.leaves = 4, .hosts_per_leaf = 4, .spines = 4}, kRoutesLink, kRoutesLink);
   for (const Retransmission rules : {Retransmission::GoBackN, Retransmission::SelectiveRepeat}) {
     PacketOptions options = failing(rules);
     options.selective.short_timeout = 100_us;
@@ -101,7 +102,8 @@ TEST_CASE("over a failed spine cable everything arrives once paths have changed,
 }
 
 TEST_CASE("a connection that begins after the failure takes what is left at once") {
-  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 2}, kLink, kLink);
+  const TestFabric fabric =
+      clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 2}, kRoutesLink, kRoutesLink);
   PacketOptions options = failing(Retransmission::GoBackN);
   options.failures = {{.link = trunk_of(fabric, 0, 1, 0), .time = 10_us}};
   options.convergence = 20_us;
@@ -119,7 +121,8 @@ TEST_CASE("a connection that begins after the failure takes what is left at once
 }
 
 TEST_CASE("new paths without retransmission are refused") {
-  const TestFabric fabric = clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 2}, kLink, kLink);
+  const TestFabric fabric =
+      clos({.leaves = 2, .hosts_per_leaf = 1, .spines = 2}, kRoutesLink, kRoutesLink);
   PacketOptions options = failing(Retransmission::None);
   options.convergence = 1_us;
   Simulator simulator;

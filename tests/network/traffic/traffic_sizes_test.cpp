@@ -27,7 +27,7 @@ FlowSizes read(const std::string& text, const std::filesystem::path& folder = ".
   return sizes;
 }
 
-std::string error(const std::string& text, const std::filesystem::path& folder = ".") {
+std::string error_sizes(const std::string& text, const std::filesystem::path& folder = ".") {
   try {
     (void)read(text, folder);
   } catch (const ConfigError& problem) {
@@ -113,33 +113,37 @@ TEST_CASE("a distribution comes from a file beside the one that names it") {
   REQUIRE(read("mine.yaml", folder.path()).mean_bytes() == 5.0);
   REQUIRE(read("./mine.yaml", folder.path()).name() == "mine");
   (void)folder.write("odd.yaml", "name: mine\nsource: me\ncdf: [[1 B, 0], [9 B, 100]]\nx: 1\n");
-  REQUIRE(error("odd.yaml", folder.path()).find("odd.yaml:4:1: unknown key \"x\"") !=
+  REQUIRE(error_sizes("odd.yaml", folder.path()).find("odd.yaml:4:1: unknown key \"x\"") !=
           std::string::npos);
-  REQUIRE(error("none.yaml", folder.path()).find("none.yaml: cannot be read") != std::string::npos);
+  REQUIRE(error_sizes("none.yaml", folder.path()).find("none.yaml: cannot be read") !=
+          std::string::npos);
 }
 
 TEST_CASE("mistakes in sizes are one line with their place") {
-  REQUIRE(error("10") == "my.yaml:1:7: size: expected a size such as \"25 MiB\", found \"10\"");
-  REQUIRE(error("0 B") == "my.yaml:1:7: size: expected a size of one byte or more, found \"0 B\"");
-  REQUIRE(error("8 TiB") == "my.yaml:1:7: size: expected a size of at most 4TiB, found \"8 TiB\"");
-  REQUIRE(error("websearch") ==
+  REQUIRE(error_sizes("10") ==
+          "my.yaml:1:7: size: expected a size such as \"25 MiB\", found \"10\"");
+  REQUIRE(error_sizes("0 B") ==
+          "my.yaml:1:7: size: expected a size of one byte or more, found \"0 B\"");
+  REQUIRE(error_sizes("8 TiB") ==
+          "my.yaml:1:7: size: expected a size of at most 4TiB, found \"8 TiB\"");
+  REQUIRE(error_sizes("websearch") ==
           "my.yaml:1:7: size: expected a size such as \"10 MB\", one of ali-storage, fb-hadoop, "
           "web-search, or {cdf: [[10 KB, 15], ...]}, found \"websearch\"; did you mean "
           "\"web-search\"?");
-  REQUIRE(error("[1 B, 2 B]").find("found a sequence") != std::string::npos);
-  REQUIRE(error("{cdf: [[1 B, 0]]}") ==
+  REQUIRE(error_sizes("[1 B, 2 B]").find("found a sequence") != std::string::npos);
+  REQUIRE(error_sizes("{cdf: [[1 B, 0]]}") ==
           "my.yaml:1:13: size.cdf: expected two points or more, found 1");
-  REQUIRE(error("{cdf: [[1 B, 1], [2 B, 100]]}") ==
+  REQUIRE(error_sizes("{cdf: [[1 B, 1], [2 B, 100]]}") ==
           "my.yaml:1:14: size.cdf[0]: expected 0 per cent at the first point, found 1");
-  REQUIRE(error("{cdf: [[1 B, 0], [2 B, 99]]}") ==
+  REQUIRE(error_sizes("{cdf: [[1 B, 0], [2 B, 99]]}") ==
           "my.yaml:1:24: size.cdf[1]: expected 100 per cent at the last point, found 99");
-  REQUIRE(error("{cdf: [[2 B, 0], [1 B, 100]]}") ==
+  REQUIRE(error_sizes("{cdf: [[2 B, 0], [1 B, 100]]}") ==
           "my.yaml:1:24: size.cdf[1]: expected a size of at least 2B, that of the point before, "
           "found 1B");
-  REQUIRE(error("{cdf: [[2 B, 0], [3 B, 50], [4 B, 50]]}") ==
+  REQUIRE(error_sizes("{cdf: [[2 B, 0], [3 B, 50], [4 B, 50]]}") ==
           "my.yaml:1:35: size.cdf[2]: expected more than 50 per cent, those of the point before, "
           "found 50");
-  REQUIRE(error("{cdf: [[2 B, 0, 1], [3 B, 100]]}") ==
+  REQUIRE(error_sizes("{cdf: [[2 B, 0, 1], [3 B, 100]]}") ==
           "my.yaml:1:14: size.cdf[0]: expected a size and the per cent of flows up to it, such as "
           "[10 KB, 15], found a sequence of 3");
 }

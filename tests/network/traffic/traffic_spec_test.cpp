@@ -14,14 +14,14 @@ namespace {
 
 using namespace literals;
 
-const Cluster& hosts() {
+const Cluster& hosts_spec() {
   static const Cluster cluster = shipped_cluster("h100-1gpu-400g");
   return cluster;
 }
 
 TEST_CASE("a group has defaults, and the seed of the file unless it has one", "[traffic]") {
   const TrafficSpec spec =
-      traffic_of(hosts(),
+      traffic_of(hosts_spec(),
                  "seed: 5\ngroups:\n"
                  "  - {name: a, kind: permutation, size: 1 MB}\n"
                  "  - {name: b, kind: alltoall, size: 1 MB, seed: 6, start: 3 us, priority: 4,\n"
@@ -34,13 +34,13 @@ TEST_CASE("a group has defaults, and the seed of the file unless it has one", "[
   REQUIRE(a.start == 0_us);
   REQUIRE(!a.priority);
   REQUIRE(a.endpoints.size() == 10);
-  REQUIRE(hosts().topology.node(a.endpoints[9]).name == "server9/nic0");
+  REQUIRE(hosts_spec().topology.node(a.endpoints[9]).name == "server9/nic0");
   REQUIRE(std::get<PermutationTraffic>(a.pattern).rounds.count == 1);
   const TrafficGroup& b = spec.groups[1];
   REQUIRE(b.seed == 6);
   REQUIRE(b.start == 3_us);
   REQUIRE(b.priority == 4);
-  REQUIRE(b.endpoints == hosts().gpus);
+  REQUIRE(b.endpoints == hosts_spec().gpus);
   REQUIRE(std::get<AllToAllTraffic>(b.pattern).rounds.count == 2);
   REQUIRE(std::get<AllToAllTraffic>(b.pattern).rounds.interval == 1_ms);
 }
@@ -49,7 +49,7 @@ TEST_CASE("a seed of the command line replaces all of the file", "[traffic]") {
   const std::string text =
       "seed: 5\ngroups:\n  - {name: a, kind: alltoall, size: 1 B}\n"
       "  - {name: b, kind: alltoall, size: 1 B, seed: 6}\n";
-  const TrafficSpec spec = traffic_of(hosts(), text, 9);
+  const TrafficSpec spec = traffic_of(hosts_spec(), text, 9);
   REQUIRE(spec.groups[0].seed == 9);
   REQUIRE(spec.groups[1].seed == 9);
 }
@@ -57,8 +57,9 @@ TEST_CASE("a seed of the command line replaces all of the file", "[traffic]") {
 // NICs of 400 Gb/s with an efficiency of 0.96 and one for each GPU.
 TEST_CASE("the average gap is mean size over load times rate", "[traffic]") {
   const auto gap = [](const std::string& more) {
-    const TrafficSpec spec = traffic_of(
-        hosts(), "groups:\n  - {name: a, kind: poisson, size: 1 MB, flows: 5, " + more + "}\n");
+    const TrafficSpec spec =
+        traffic_of(hosts_spec(),
+                   "groups:\n  - {name: a, kind: poisson, size: 1 MB, flows: 5, " + more + "}\n");
     return std::get<OpenLoopTraffic>(spec.groups[0].pattern).mean_gaps[3];
   };
   REQUIRE(gap("load: 0.5") == Approx(8e18 / (0.5 * 0.96 * 400e9)));
@@ -69,7 +70,7 @@ TEST_CASE("the average gap is mean size over load times rate", "[traffic]") {
 TEST_CASE("the targets of incast are a number or devices", "[traffic]") {
   const auto incast = [](const std::string& more) {
     return std::get<IncastTraffic>(
-        traffic_of(hosts(), "groups:\n  - {name: a, kind: incast, size: 1 MB" + more + "}\n")
+        traffic_of(hosts_spec(), "groups:\n  - {name: a, kind: incast, size: 1 MB" + more + "}\n")
             .groups[0]
             .pattern);
   };
@@ -84,7 +85,7 @@ TEST_CASE("the targets of incast are a number or devices", "[traffic]") {
 
 TEST_CASE("listed flows are sorted by start and have the usual size", "[traffic]") {
   const TrafficSpec spec =
-      traffic_of(hosts(),
+      traffic_of(hosts_spec(),
                  "groups:\n  - name: a\n    kind: flows\n    size: 1 KB\n    flows:\n"
                  "      - {source: server0/nic0, target: server1/nic0, start: 2 us, priority: 1}\n"
                  "      - {source: server2/nic0, target: server1/nic0, size: 3 KB}\n");
@@ -103,23 +104,23 @@ TEST_CASE("a trace is found beside the file that names it", "[traffic]") {
       "t.yaml",
       "name: t\ngroups:\n  - {name: a, kind: trace, file: t.csv, endpoints: 'server[4-5]/nic0'}\n");
   ConfigDocument document = ConfigDocument::load(file);
-  const TrafficSpec spec = read_traffic(document, hosts(), {.shipped_sizes = {}, .seed = {}});
+  const TrafficSpec spec = read_traffic(document, hosts_spec(), {.shipped_sizes = {}, .seed = {}});
   document.finish();
   const auto& flows = std::get<ListedTraffic>(spec.groups[0].pattern).flows;
   REQUIRE(flows.size() == 1);
-  REQUIRE(hosts().topology.node(flows[0].source).name == "server5/nic0");
+  REQUIRE(hosts_spec().topology.node(flows[0].source).name == "server5/nic0");
 }
 
 TEST_CASE("slow receivers are read, and what makes no sense is refused at its place", "[traffic]") {
   const std::string group = "groups: [{name: a, kind: permutation, size: 1 MB}]\n";
   const auto read = [&](const std::string& receivers) {
-    return traffic_of(hosts(), "slow_receivers: [" + receivers + "]\n" + group).slow_receivers;
+    return traffic_of(hosts_spec(), "slow_receivers: [" + receivers + "]\n" + group).slow_receivers;
   };
   const std::vector<SlowHost> some = read(
       "{devices: 'server[4-5]/nic0', drain: 10 Gb/s, xoff: 64 KiB, xon: 32 KiB, start: 5 us}, "
       "{devices: server0/nic0, drain: 1 Mb/s, xoff: 1 MiB, xon: 1 MiB, end: 2 ms}");
   REQUIRE(some.size() == 3);
-  REQUIRE(hosts().topology.node(some[1].node).name == "server5/nic0");
+  REQUIRE(hosts_spec().topology.node(some[1].node).name == "server5/nic0");
   REQUIRE(some[1].receiver.drain == gigabits_per_second(10));
   REQUIRE(some[1].receiver.xoff == 64_KiB);
   REQUIRE(some[1].receiver.xon == 32_KiB);

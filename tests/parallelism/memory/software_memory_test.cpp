@@ -11,24 +11,24 @@
 namespace trainyard {
 namespace {
 
-SoftwareProfile shipped_software(const std::string& name) {
+SoftwareProfile software_named(const std::string& name) {
   return SoftwareProfile::load(kConfigsFolder / "software" / (name + ".yaml"));
 }
 
 }  // namespace
 
 TEST_CASE("a software profile stands for a stack", "[memory]") {
-  const MemorySettings core = memory_settings(shipped_software("megatron-core"));
+  const MemorySettings core = memory_settings(software_named("megatron-core"));
   REQUIRE(core.weight_gradients == WeightGradientBuffer::CachedByShape);
   REQUIRE(core.activations.attention == AttentionKernel::Flash);
   REQUIRE(core.states.gradient == 4);
-  REQUIRE(memory_settings(shipped_software("nemo")).states.gradient == 2);
-  const MemorySettings unfused = memory_settings(shipped_software("megatron-unfused"));
+  REQUIRE(memory_settings(software_named("nemo")).states.gradient == 2);
+  const MemorySettings unfused = memory_settings(software_named("megatron-unfused"));
   REQUIRE(unfused.activations.attention == AttentionKernel::Unfused);
   REQUIRE(unfused.activations.has_dropout);
   REQUIRE(unfused.states.gradient == 2);
   for (const char* name : {"pytorch-compiled", "pytorch-native"}) {
-    const MemorySettings pytorch = memory_settings(shipped_software(name));
+    const MemorySettings pytorch = memory_settings(software_named(name));
     REQUIRE(pytorch.states.weight == 4);
     REQUIRE(pytorch.activations.loss == LossKernel::PyTorch);
   }
@@ -37,7 +37,7 @@ TEST_CASE("a software profile stands for a stack", "[memory]") {
 TEST_CASE("stages are those of the plan", "[memory]") {
   // 126 layers on 16 stages: one less at both ends.
   const Model model = load_model(kConfigsFolder / "workloads" / "models" / "llama-3-405b.yaml");
-  const SoftwareProfile software = shipped_software("megatron-core");
+  const SoftwareProfile software = software_named("megatron-core");
   ParallelPlan plan{.tensor = 8,
                     .has_sequence_parallelism = true,
                     .pipeline = 16,
@@ -56,7 +56,7 @@ TEST_CASE("stages are those of the plan", "[memory]") {
 
 TEST_CASE("what experts keep is that of the fullest rank, in each layer as its time", "[memory]") {
   const Model model = load_model(kConfigsFolder / "workloads" / "models" / "mixtral-8x7b.yaml");
-  const SoftwareProfile software = shipped_software("megatron-core");
+  const SoftwareProfile software = software_named("megatron-core");
   ParallelPlan plan{.data = 8, .expert = 8, .zero_stage = 1, .global_batch = 8, .sequence = 4096};
   const auto kept = [&](const ExpertLoads& loads) {
     const StepMemory memory = step_memory(model, plan, software, loads);
@@ -88,7 +88,7 @@ TEST_CASE("what experts keep is that of the fullest rank, in each layer as its t
 TEST_CASE("in 32 bits weights are their own master copy and activations twice as large",
           "[software_memory]") {
   const Model model = load_model(kConfigsFolder / "workloads/models/megatron-1.7b.yaml");
-  const SoftwareProfile software = shipped_software("megatron-unfused");
+  const SoftwareProfile software = software_named("megatron-unfused");
   ParallelPlan plan{.data = 2, .global_batch = 2, .sequence = 2048};
   const MemoryUse half = step_memory(model, plan, software, {}).highest().highest().use;
   plan.element_bytes = 4;

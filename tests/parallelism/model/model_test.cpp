@@ -13,7 +13,7 @@ namespace {
 
 const std::filesystem::path kModels = kConfigsFolder / "workloads" / "models";
 
-Model shipped(const std::string& name) {
+Model shipped_model(const std::string& name) {
   return load_model(kModels / (name + ".yaml"));
 }
 
@@ -64,42 +64,43 @@ TEST_CASE("parameters of the shipped models are those of the published checkpoin
   };
   for (const auto& [name, count] : published) {
     INFO(name);
-    REQUIRE(parameters_of(shipped(name)).total() == count);
+    REQUIRE(parameters_of(shipped_model(name)).total() == count);
   }
 }
 
 TEST_CASE("active parameters are those that the models are named after", "[model]") {
-  REQUIRE(static_cast<double>(active_parameters_of(shipped("mixtral-8x7b"))) / 1e9 ==
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("mixtral-8x7b"))) / 1e9 ==
           Approx(12.9).margin(0.1));
-  REQUIRE(static_cast<double>(active_parameters_of(shipped("qwen3-30b-a3b"))) / 1e9 ==
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("qwen3-30b-a3b"))) / 1e9 ==
           Approx(3.3).margin(0.1));
-  REQUIRE(static_cast<double>(active_parameters_of(shipped("qwen3-235b-a22b"))) / 1e9 ==
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("qwen3-235b-a22b"))) / 1e9 ==
           Approx(22.1).margin(0.1));
   // arXiv 2405.04434: 21 B; arXiv 2507.20534: 32.6 B.
-  REQUIRE(static_cast<double>(active_parameters_of(shipped("deepseek-v2"))) / 1e9 ==
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("deepseek-v2"))) / 1e9 ==
           Approx(21.4).margin(0.1));
-  REQUIRE(static_cast<double>(active_parameters_of(shipped("kimi-k2"))) / 1e9 ==
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("kimi-k2"))) / 1e9 ==
           Approx(32.9).margin(0.1));
   // arXiv 2412.19437: 37 B.
-  REQUIRE(static_cast<double>(active_parameters_of(shipped("deepseek-v3"))) / 1e9 ==
+  REQUIRE(static_cast<double>(active_parameters_of(shipped_model("deepseek-v3"))) / 1e9 ==
           Approx(37.5).margin(0.1));
-  REQUIRE(active_parameters_of(shipped("llama-3-8b")) ==
-          parameters_of(shipped("llama-3-8b")).total());
+  REQUIRE(active_parameters_of(shipped_model("llama-3-8b")) ==
+          parameters_of(shipped_model("llama-3-8b")).total());
 }
 
 TEST_CASE("models without a published sum have the rounded count of their papers", "[model]") {
   const auto billions = [](std::int64_t count) { return static_cast<double>(count) / 1e9; };
   // https://github.com/xai-org/grok-1: 314 B.
-  REQUIRE(billions(parameters_of(shipped("grok-1")).total()) == Approx(314.0).epsilon(0.01));
+  REQUIRE(billions(parameters_of(shipped_model("grok-1")).total()) == Approx(314.0).epsilon(0.01));
   // arXiv 2402.16819, section 2.
-  const ParameterCount nemotron = parameters_of(shipped("nemotron-4-15b"));
+  const ParameterCount nemotron = parameters_of(shipped_model("nemotron-4-15b"));
   REQUIRE(billions(nemotron.embedding + nemotron.head) == Approx(3.2).margin(0.06));
   REQUIRE(billions(nemotron.total() - nemotron.embedding - nemotron.head) ==
           Approx(12.5).margin(0.05));
   // https://huggingface.co/internlm/internlm-7b: 7.3 B.
-  REQUIRE(billions(parameters_of(shipped("internlm-7b")).total()) == Approx(7.3).margin(0.05));
+  REQUIRE(billions(parameters_of(shipped_model("internlm-7b")).total()) ==
+          Approx(7.3).margin(0.05));
   // arXiv 2106.04560, table 2: 1,843 M, with an attention pooling that is left out here.
-  REQUIRE(billions(parameters_of(shipped("vit-gigantic-14")).total()) ==
+  REQUIRE(billions(parameters_of(shipped_model("vit-gigantic-14")).total()) ==
           Approx(1.843).margin(0.002));
 }
 
@@ -132,26 +133,26 @@ TEST_CASE("the parts of a layer add up", "[model]") {
 }
 
 TEST_CASE("parts of encoders and models of images are where they belong", "[model]") {
-  const ParameterCount bert = parameters_of(shipped("bert-base"));
+  const ParameterCount bert = parameters_of(shipped_model("bert-base"));
   // Words, positions and types; transform, pooler, two classes and a bias for each word.
   REQUIRE(bert.embedding == (30'522 + 512 + 2) * 768);
   REQUIRE(bert.head == 2 * (768 * 768 + 768) + 2 * 768 + 2 + 30'522);
   REQUIRE(bert.norms == (1 + 12 * 2 + 1) * 2 * 768);  // No last one.
-  const ParameterCount vit = parameters_of(shipped("vit-base-16"));
+  const ParameterCount vit = parameters_of(shipped_model("vit-base-16"));
   REQUIRE(vit.embedding == 16 * 16 * 3 * 768 + 768 + (197 + 1) * 768);
   REQUIRE(vit.head == 768 * 1000 + 1000);
-  const ParameterCount dit = parameters_of(shipped("dit-xl-2"));
+  const ParameterCount dit = parameters_of(shipped_model("dit-xl-2"));
   REQUIRE(dit.modulation == 28 * (1152 * 6 + 6) * 1152);
   REQUIRE(dit.norms == 0);
   REQUIRE(dit.head == (1152 + 1) * 2 * 1152 + (1152 + 1) * 2 * 2 * 8);
-  REQUIRE(parameters_of(shipped("llama-3-8b")).modulation == 0);
+  REQUIRE(parameters_of(shipped_model("llama-3-8b")).modulation == 0);
 }
 
 TEST_CASE("images say how many tokens they are", "[model]") {
-  REQUIRE(shipped("vit-base-16").patches->tokens() == 197);
-  REQUIRE(shipped("vit-gigantic-14").patches->tokens() == 257);
-  REQUIRE(shipped("dit-xl-2").patches->tokens() == 256);
-  REQUIRE_FALSE(shipped("bert-base").patches.has_value());
+  REQUIRE(shipped_model("vit-base-16").patches->tokens() == 197);
+  REQUIRE(shipped_model("vit-gigantic-14").patches->tokens() == 257);
+  REQUIRE(shipped_model("dit-xl-2").patches->tokens() == 256);
+  REQUIRE_FALSE(shipped_model("bert-base").patches.has_value());
 }
 
 TEST_CASE("keys of text stand in no model of images", "[model]") {

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-Model shipped(const std::string& name) {
+Model shipped_plan(const std::string& name) {
   return load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
 }
 
@@ -29,7 +29,7 @@ void require_refused(const ParallelPlan& plan, const Model& model, int gpus,
 }  // namespace
 
 TEST_CASE("published plans pass", "[plan]") {
-  check(gpt_plan(), shipped("gpt-3-175b"), 1024);
+  check(gpt_plan(), shipped_plan("gpt-3-175b"), 1024);
   REQUIRE(gpt_plan().micro_batches() == 192);
   // Llama 3 405B on 16,384 GPUs, arXiv 2407.21783, table 4.
   const ParallelPlan llama{.tensor = 8,
@@ -39,7 +39,7 @@ TEST_CASE("published plans pass", "[plan]") {
                            .zero_stage = 1,
                            .global_batch = 2048,
                            .sequence = 8192};
-  check(llama, shipped("llama-3-405b"), 16384);
+  check(llama, shipped_plan("llama-3-405b"), 16384);
   REQUIRE(llama.tokens() == 8192);
   const ParallelPlan long_context{.tensor = 8,
                                   .context = 16,
@@ -47,18 +47,18 @@ TEST_CASE("published plans pass", "[plan]") {
                                   .data = 8,
                                   .global_batch = 128,
                                   .sequence = 131072};
-  check(long_context, shipped("llama-3-405b"), 16384);
+  check(long_context, shipped_plan("llama-3-405b"), 16384);
   REQUIRE(long_context.gradient_ranks() == 128);
   // Mixtral 8x7B on 64 GPUs.
   const ParallelPlan mixtral{
       .tensor = 8, .context = 4, .data = 2, .expert = 4, .global_batch = 64, .sequence = 4096};
-  check(mixtral, shipped("mixtral-8x7b"), 64);
+  check(mixtral, shipped_plan("mixtral-8x7b"), 64);
   REQUIRE(mixtral.expert_gradient_ranks() == 16);
 }
 
 TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") {
-  const Model gpt = shipped("gpt-3-175b");
-  const Model mixtral = shipped("mixtral-8x7b");
+  const Model gpt = shipped_plan("gpt-3-175b");
+  const Model mixtral = shipped_plan("mixtral-8x7b");
   const auto changed = [](auto change) {
     ParallelPlan plan = gpt_plan();
     change(plan);
@@ -84,11 +84,11 @@ TEST_CASE("plans whose numbers clash are refused with these numbers", "[plan]") 
       changed([](ParallelPlan& plan) { plan.expert = 2; }), gpt, 1024,
       "expected expert and expert_tensor of 1, as GPT-3 175B, with the vocabulary padded "
       "as Megatron does has no experts, found 2 and 1");
-  require_refused({.global_batch = 1, .sequence = 256}, shipped("vit-large-16"), 1,
+  require_refused({.global_batch = 1, .sequence = 256}, shipped_plan("vit-large-16"), 1,
                   "expected a sequence of 197 tokens, an image of ViT-L/16 at 224, found 256");
   require_refused(
       {.tensor = 2, .has_sequence_parallelism = true, .global_batch = 1, .sequence = 197},
-      shipped("vit-large-16"), 2,
+      shipped_plan("vit-large-16"), 2,
       "expected tensor to divide the tokens of a rank's sequence, found 2 and 197");
   require_refused({.tensor = 7, .global_batch = 1}, gpt, 7,
                   "expected tensor to divide the heads, found 7 and 96");

@@ -10,11 +10,11 @@
 namespace trainyard {
 namespace {
 
-using Ranks = std::vector<int>;
+using GroupsRanks = std::vector<int>;
 
 // Servers of eight.
-Ranks domains(const ParallelPlan& plan) {
-  Ranks of_rank;
+GroupsRanks domains(const ParallelPlan& plan) {
+  GroupsRanks of_rank;
   for (int rank = 0; rank < plan.ranks(); ++rank) {
     of_rank.push_back(rank / 8);
   }
@@ -29,12 +29,12 @@ TEST_CASE("the sisters of a group are all groups of its kind", "[sister_groups]"
   for (const RankGroupKind kind : {RankGroupKind::Tensor, RankGroupKind::Context,
                                    RankGroupKind::Gradient, RankGroupKind::Expert}) {
     for (int rank = 0; rank < plan.ranks(); ++rank) {
-      const Ranks group = group_of(plan, kind, rank);
+      const GroupsRanks group = group_of(plan, kind, rank);
       const SisterGroups::Groups& all = sisters.of(group);
       REQUIRE(static_cast<int>(all.size()) == plan.ranks() / group_size(plan, kind));
       REQUIRE(std::count(all.begin(), all.end(), group) == 1);
-      Ranks members;
-      for (const Ranks& one : all) {
+      GroupsRanks members;
+      for (const GroupsRanks& one : all) {
         members.insert(members.end(), one.begin(), one.end());
       }
       std::sort(members.begin(), members.end());
@@ -51,7 +51,7 @@ TEST_CASE("parts of expert groups have sisters in all of them", "[sister_groups]
   REQUIRE(sisters.of({0, 1, 2, 3, 4, 5, 6, 7}).size() == 4);
   const SisterGroups::Groups& rails = sisters.of({3, 11});
   REQUIRE(rails.size() == 16);
-  REQUIRE(std::count(rails.begin(), rails.end(), Ranks{19, 27}) == 1);
+  REQUIRE(std::count(rails.begin(), rails.end(), GroupsRanks{19, 27}) == 1);
 }
 
 TEST_CASE("messages between stages have those of all pipelines beside them", "[sister_groups]") {

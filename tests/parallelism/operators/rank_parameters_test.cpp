@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-Model shipped(const std::string& name) {
+Model shipped_parameters(const std::string& name) {
   return load_model(kConfigsFolder / "workloads" / "models" / (name + ".yaml"));
 }
 
@@ -29,13 +29,13 @@ TEST_CASE("one rank has all parameters of a model", "[memory]") {
        {"bloom-176b", "deepseek-v3", "gpt-3-175b", "llama-3-405b", "mixtral-8x22b", "mpt-7b",
         "qwen3-30b-a3b", "qwen3-32b", "bert-base", "bert-large", "vit-large-16", "dit-xl-2"}) {
     INFO(name);
-    const Model model = shipped(name);
+    const Model model = shipped_parameters(name);
     REQUIRE(all_of(model, {}) == parameters_of(model).total());
   }
 }
 
 TEST_CASE("tensor ranks cut matrices and share what is small", "[memory]") {
-  const Model model = shipped("llama-3-70b");
+  const Model model = shipped_parameters("llama-3-70b");
   const ParallelPlan plan{.tensor = 8};
   const ModelLayer& layer = model.layers.front();
   const std::int64_t norms = 2 * model.hidden;
@@ -47,7 +47,7 @@ TEST_CASE("tensor ranks cut matrices and share what is small", "[memory]") {
 }
 
 TEST_CASE("tensor ranks have what is at the ends in full, but for the vocabulary", "[memory]") {
-  const Model bert = shipped("bert-base");
+  const Model bert = shipped_parameters("bert-base");
   const ParallelPlan plan{.tensor = 2};
   const std::int64_t vocabulary = 30'522 * 768;
   REQUIRE(rank_embedding_parameters(bert, {}) - rank_embedding_parameters(bert, plan) ==
@@ -55,7 +55,7 @@ TEST_CASE("tensor ranks have what is at the ends in full, but for the vocabulary
   REQUIRE(rank_head_parameters(bert, {}) - rank_head_parameters(bert, plan) ==
           (vocabulary + 30'522) / 2);
   REQUIRE(last_norm_parameters(bert) == 0);
-  const Model dit = shipped("dit-xl-2");
+  const Model dit = shipped_parameters("dit-xl-2");
   REQUIRE(rank_logit_parameters(dit, plan) == 0);
   REQUIRE(rank_embedding_parameters(dit, plan) == parameters_of(dit).embedding);
   REQUIRE(rank_head_parameters(dit, plan) == parameters_of(dit).head);
@@ -73,7 +73,7 @@ TEST_CASE("tensor ranks have what is at the ends in full, but for the vocabulary
 }
 
 TEST_CASE("experts are cut by expert ranks, not by tensor ranks", "[memory]") {
-  const Model model = shipped("mixtral-8x7b");
+  const Model model = shipped_parameters("mixtral-8x7b");
   const ModelLayer& layer = model.layers.front();
   const std::int64_t experts = parameters_of(model, layer).experts;
   const ParallelPlan plan{.tensor = 4, .data = 8, .expert = 8, .expert_tensor = 2};
@@ -82,8 +82,8 @@ TEST_CASE("experts are cut by expert ranks, not by tensor ranks", "[memory]") {
 }
 
 TEST_CASE("weights are counted one by one, gates and experts for themselves", "[memory]") {
-  const Model dense = shipped("llama-3-8b");
-  const Model mixture = shipped("mixtral-8x7b");
+  const Model dense = shipped_parameters("llama-3-8b");
+  const Model mixture = shipped_parameters("mixtral-8x7b");
   const ParallelPlan plan;
   // Queries, keys and values are one; output, gate, up and down.
   REQUIRE(rank_parameters(dense, dense.layers[0], plan).dense_matrices == 5);

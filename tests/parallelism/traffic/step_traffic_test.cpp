@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kSeeds = 300;
 
-double sent(const std::vector<GroupCall>& calls, const ParallelPlan& plan, RankGroupKind kind) {
+double sent_traffic(const std::vector<GroupCall>& calls, const ParallelPlan& plan,
+                    RankGroupKind kind) {
   double sum = 0.0;
   for (const GroupCall& call : calls) {
     sum += call.group == kind ? sent_elements(call, group_size(plan, kind)) : 0.0;
@@ -75,8 +76,8 @@ void for_random_cases(const Check& check) {
 TEST_CASE("tensor ranks send 8 b s h (t - 1) / t for a layer and micro-batch", "[traffic-volume]") {
   for_random_cases([](const Case& one, RandomStream&) {
     const PassCalls calls = layer_calls(one.model, one.model.layers[0], one.plan, {});
-    const double forward = sent(calls.forward, one.plan, RankGroupKind::Tensor);
-    const double backward = sent(calls.backward, one.plan, RankGroupKind::Tensor);
+    const double forward = sent_traffic(calls.forward, one.plan, RankGroupKind::Tensor);
+    const double backward = sent_traffic(calls.backward, one.plan, RankGroupKind::Tensor);
     const double share = one.bsh * others(one.plan.tensor);
     REQUIRE(forward == Approx(4.0 * share));
     // With sequence parallelism the inputs of both blocks are gathered once more.
@@ -99,8 +100,9 @@ TEST_CASE("context ranks pass keys and values round, or exchange heads", "[traff
     const double heads = static_cast<double>(attention.grouped->heads) * size;
     const PassCalls ring = layer_calls(one.model, one.model.layers[0], one.plan, {});
     const double expected = 2.0 * tokens * groups * others(one.plan.context);
-    REQUIRE(sent(ring.forward, one.plan, RankGroupKind::Context) == Approx(expected));
-    REQUIRE(sent(ring.backward, one.plan, RankGroupKind::Context) == Approx(2.0 * expected));
+    REQUIRE(sent_traffic(ring.forward, one.plan, RankGroupKind::Context) == Approx(expected));
+    REQUIRE(sent_traffic(ring.backward, one.plan, RankGroupKind::Context) ==
+            Approx(2.0 * expected));
 
     // PyTorch's: those of all heads are gathered in each pass, and their gradients sent c times.
     SoftwareProfile pytorch;
@@ -108,16 +110,16 @@ TEST_CASE("context ranks pass keys and values round, or exchange heads", "[traff
     const PassCalls gathered = layer_calls(one.model, one.model.layers[0], one.plan, pytorch);
     const double of_all = 2.0 * tokens * heads * others(one.plan.context);
     const double gradients = one.plan.context == 1 ? 0.0 : 2.0 * tokens * heads;
-    REQUIRE(sent(gathered.forward, one.plan, RankGroupKind::Context) == Approx(of_all));
-    REQUIRE(sent(gathered.backward, one.plan, RankGroupKind::Context) ==
+    REQUIRE(sent_traffic(gathered.forward, one.plan, RankGroupKind::Context) == Approx(of_all));
+    REQUIRE(sent_traffic(gathered.backward, one.plan, RankGroupKind::Context) ==
             Approx(of_all + gradients));
 
     one.plan.context_kind = ContextParallelism::AllToAll;
     const PassCalls exchange = layer_calls(one.model, one.model.layers[0], one.plan, {});
     const double of_heads =
         2.0 * tokens * (heads + groups) / one.plan.context * others(one.plan.context);
-    REQUIRE(sent(exchange.forward, one.plan, RankGroupKind::Context) == Approx(of_heads));
-    REQUIRE(sent(exchange.backward, one.plan, RankGroupKind::Context) == Approx(of_heads));
+    REQUIRE(sent_traffic(exchange.forward, one.plan, RankGroupKind::Context) == Approx(of_heads));
+    REQUIRE(sent_traffic(exchange.backward, one.plan, RankGroupKind::Context) == Approx(of_heads));
   });
 }
 
@@ -136,10 +138,10 @@ TEST_CASE("expert ranks send 2 k T h (e - 1) / e each way", "[traffic-volume]") 
     const double expected = 2.0 * static_cast<double>(layer.experts->active) * tokens *
                             static_cast<double>(one.model.hidden) * others(one.plan.expert);
     const PassCalls calls = layer_calls(one.model, layer, one.plan, {});
-    REQUIRE(sent(calls.forward, one.plan, RankGroupKind::Expert) == Approx(expected));
-    REQUIRE(sent(calls.backward, one.plan, RankGroupKind::Expert) == Approx(expected));
+    REQUIRE(sent_traffic(calls.forward, one.plan, RankGroupKind::Expert) == Approx(expected));
+    REQUIRE(sent_traffic(calls.backward, one.plan, RankGroupKind::Expert) == Approx(expected));
     // Attention alone has products of tensor ranks.
-    REQUIRE(sent(calls.forward, one.plan, RankGroupKind::Tensor) ==
+    REQUIRE(sent_traffic(calls.forward, one.plan, RankGroupKind::Tensor) ==
             Approx(2.0 * one.bsh * others(one.plan.tensor)));
   });
 }
@@ -153,28 +155,31 @@ TEST_CASE("gradients and weights: 2 P with ZeRO up to stage 2, 3 P for each micr
     const auto size = static_cast<double>(parameters.dense);
     const int ranks = one.plan.gradient_ranks();
     const DataCalls summed = data_calls(parameters, one.plan, software);
-    REQUIRE(sent(summed.reduce, one.plan, RankGroupKind::Gradient) ==
+    REQUIRE(sent_traffic(summed.reduce, one.plan, RankGroupKind::Gradient) ==
             Approx(2.0 * size * others(ranks)));
     REQUIRE(summed.gather.empty());
     for (const int stage : {1, 2}) {
       one.plan.zero_stage = stage;
       const DataCalls sharded = data_calls(parameters, one.plan, software);
-      REQUIRE(sent(sharded.reduce, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
-      REQUIRE(sent(sharded.gather, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
+      REQUIRE(sent_traffic(sharded.reduce, one.plan, RankGroupKind::Shard) ==
+              Approx(size * others(ranks)));
+      REQUIRE(sent_traffic(sharded.gather, one.plan, RankGroupKind::Shard) ==
+              Approx(size * others(ranks)));
     }
     one.plan.zero_stage = 3;
     const PassCalls each = sharded_calls(parameters, one.plan, software);
-    REQUIRE(sent(each.forward, one.plan, RankGroupKind::Shard) == Approx(size * others(ranks)));
-    REQUIRE(sent(each.backward, one.plan, RankGroupKind::Shard) ==
+    REQUIRE(sent_traffic(each.forward, one.plan, RankGroupKind::Shard) ==
+            Approx(size * others(ranks)));
+    REQUIRE(sent_traffic(each.backward, one.plan, RankGroupKind::Shard) ==
             Approx(2.0 * size * others(ranks)));
     REQUIRE(data_calls(parameters, one.plan, software).gather.empty());
     // Sharded over a part of the ranks, gradients are summed up between the parts.
     one.plan.shard_group = std::max(1, ranks / 2);
     const std::int64_t of_shard = (parameters.dense + one.plan.shards() - 1) / one.plan.shards();
     const auto shard = static_cast<double>(of_shard);
-    REQUIRE(
-        sent(data_calls(parameters, one.plan, software).reduce, one.plan, RankGroupKind::Replica) ==
-        Approx(2.0 * shard * others(ranks / one.plan.shards())));
+    REQUIRE(sent_traffic(data_calls(parameters, one.plan, software).reduce, one.plan,
+                         RankGroupKind::Replica) ==
+            Approx(2.0 * shard * others(ranks / one.plan.shards())));
   });
 }
 
@@ -188,7 +193,7 @@ TEST_CASE("ranks that own whole matrices sum all gradients and broadcast what th
     const int ranks = one.plan.gradient_ranks();
     one.plan.zero_stage = 1;
     const DataCalls calls = data_calls(parameters, one.plan, software);
-    REQUIRE(sent(calls.reduce, one.plan, RankGroupKind::Gradient) ==
+    REQUIRE(sent_traffic(calls.reduce, one.plan, RankGroupKind::Gradient) ==
             Approx(2.0 * static_cast<double>(parameters.dense) * others(ranks)));
     if (ranks == 1) {
       REQUIRE(calls.gather.empty());

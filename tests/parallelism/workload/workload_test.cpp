@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kModels = kConfigsFolder / "workloads" / "models";
+const std::filesystem::path kWorkloadModels = kConfigsFolder / "workloads" / "models";
 
 const std::string kText =
     "title: T\n"
@@ -23,7 +23,7 @@ const std::string kText =
 
 Workload workload_of(const std::string& text, const std::vector<std::string>& settings = {}) {
   ConfigDocument document = ConfigDocument::parse(text, "w.yaml");
-  return build_workload(document, kModels, settings);
+  return build_workload(document, kWorkloadModels, settings);
 }
 
 void require_refused(const std::string& text, const std::vector<std::string>& settings,
@@ -159,7 +159,7 @@ TEST_CASE("mistakes in workloads are one line each", "[workload]") {
 TEST_CASE("a workload of another tool is named as one", "[workload]") {
   const auto complaint = [](const std::string& name) -> std::string {
     try {
-      (void)load_workload(kConfigsFolder / "workloads" / "foreign" / name, kModels);
+      (void)load_workload(kConfigsFolder / "workloads" / "foreign" / name, kWorkloadModels);
     } catch (const ConfigError& problem) {
       const std::string text = problem.what();
       return text.substr(text.find(": expected"));
@@ -210,7 +210,7 @@ TEST_CASE("one expert rank gets no more than all tokens", "[workload]") {
 
 TEST_CASE("the shipped workloads fit the machines that they name", "[workload]") {
   const auto shipped = [](const std::string& name) {
-    return load_workload(kConfigsFolder / "workloads" / (name + ".yaml"), kModels);
+    return load_workload(kConfigsFolder / "workloads" / (name + ".yaml"), kWorkloadModels);
   };
   REQUIRE(plan_for(shipped("gpt-3-175b"), 1024).micro_batches() == 192);
   REQUIRE(plan_for(shipped("llama-3-405b"), 16384).data == 128);

@@ -14,14 +14,14 @@
 namespace trainyard {
 namespace {
 
-const std::filesystem::path kModels = kConfigsFolder / "workloads" / "models";
+const std::filesystem::path kTextModels = kConfigsFolder / "workloads" / "models";
 
 // Writes the workload with a plan into another folder and reads it there.
 Workload written(const std::filesystem::path& file, const std::vector<std::string>& settings,
                  const ParallelPlan& plan) {
   const ScratchFolder folder;
-  const std::string text = workload_with_plan(file, kModels, settings, plan, "found: 'here'");
-  return load_workload(folder.write("best.yaml", text), kModels);
+  const std::string text = workload_with_plan(file, kTextModels, settings, plan, "found: 'here'");
+  return load_workload(folder.write("best.yaml", text), kTextModels);
 }
 
 ParallelPlan other_plan() {
@@ -77,7 +77,7 @@ TEST_CASE("a workload with another plan is read as that", "[workload-text]") {
     const std::filesystem::path file = kConfigsFolder / "workloads" / (std::string(name) + ".yaml");
     const Workload workload = written(file, {}, other_plan());
     require_plan(workload, other_plan());
-    const Workload before = load_workload(file, kModels);
+    const Workload before = load_workload(file, kTextModels);
     REQUIRE(workload.model.title == before.model.title);
     REQUIRE(workload.model.layers == before.model.layers);
     REQUIRE(workload.software == before.software);
@@ -98,7 +98,7 @@ TEST_CASE("what was set is written", "[workload-text]") {
 
 TEST_CASE("a model beside its workload is written out", "[workload-text]") {
   const ScratchFolder folder;
-  (void)folder.write("mine.yaml", read_text_file(kModels / "llama-3-8b.yaml"));
+  (void)folder.write("mine.yaml", read_text_file(kTextModels / "llama-3-8b.yaml"));
   const std::filesystem::path file = folder.write("work.yaml", R"(title: mine
 source: "nowhere"
 model: ./mine.yaml

@@ -10,7 +10,7 @@ namespace trainyard {
 namespace {
 
 // A log of one row, 20 us where 10 us were expected.
-DoctorReport small_report() {
+DoctorReport small_report_report() {
   DoctorReport report{.log = "a.log",
                       .cluster = "a machine",
                       .ranks = 8,
@@ -46,7 +46,7 @@ DoctorReport small_report() {
 }  // namespace
 
 TEST_CASE("the verdict names what cannot be told apart") {
-  DoctorReport report = small_report();
+  DoctorReport report = small_report_report();
   REQUIRE(verdict_text(report.result) == "Not normal: NVLS is off, or a GPU is slow with 90 %");
   report.result.diagnosis.is_sure = false;
   REQUIRE(verdict_text(report.result) ==
@@ -60,7 +60,7 @@ TEST_CASE("the verdict names what cannot be told apart") {
 }
 
 TEST_CASE("wrong results come before anything about times") {
-  DoctorReport report = small_report();
+  DoctorReport report = small_report_report();
   DoctorResult& result = report.result;
   result.diagnosis.is_healthy = true;
   result.diagnosis.explanations = {{.faults = {0}, .probability = 0.9, .candidate = 0}};
@@ -79,7 +79,7 @@ TEST_CASE("wrong results come before anything about times") {
 }
 
 TEST_CASE("a diagnosis as text has rows, explanations and what was not tried") {
-  const std::string text = render(small_report(), Format::Table);
+  const std::string text = render(small_report_report(), Format::Table);
   for (const char* const part :
        {"# a.log on a machine: 8 ranks, 1 node\n", "above", "Ring LL, 1 channels", "latency",
         "nvls-off, slow-gpu", "NCCL_NVLS_ENABLE=0", "# Would not show in this log: gpu-pcie-x8\n",
@@ -90,11 +90,11 @@ TEST_CASE("a diagnosis as text has rows, explanations and what was not tried") {
 }
 
 TEST_CASE("a diagnosis as CSV and JSON has keys with units") {
-  REQUIRE(render(small_report(), Format::Csv)
+  REQUIRE(render(small_report_report(), Format::Csv)
               .starts_with("size_bytes,operation,measured_us,predicted_us,low_us,high_us,verdict,"
                            "bound_by,bound_share,how\n1024,all_reduce,20,10,8,12,above,latency,0.9,"
                            "\"Ring LL, 1 channels\"\n"));
-  const auto json = nlohmann::json::parse(render(small_report(), Format::Json));
+  const auto json = nlohmann::json::parse(render(small_report_report(), Format::Json));
   REQUIRE(json["normal"] == false);
   REQUIRE(json["rows"][0]["verdict"] == "above");
   REQUIRE(json["explanations"][0]["faults"].size() == 2);

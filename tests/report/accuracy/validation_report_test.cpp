@@ -29,7 +29,7 @@ CaseResult result(const std::string& name, SimTime predicted) {
   return one;
 }
 
-ValidationReport report() {
+ValidationReport report_report() {
   CaseResult missing = result("third", 10_us);
   missing.not_covered = "needs a file";
   missing.worst.reset();
@@ -50,7 +50,7 @@ bool holds(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("the text names errors, what is not covered, what does not count and exceeded budgets") {
-  const std::string text = render(report(), Format::Table);
+  const std::string text = render(report_report(), Format::Table);
   REQUIRE(holds(text, "against 3 measured tables: 2 covered, 2 scored"));
   REQUIRE(holds(text, "100.0 %"));
   REQUIRE(holds(text, "1MiB +100.0 %"));
@@ -64,14 +64,14 @@ TEST_CASE("the text names errors, what is not covered, what does not count and e
 }
 
 TEST_CASE("CSV has one line for each case") {
-  const std::string csv = render(report(), Format::Csv);
+  const std::string csv = render(report_report(), Format::Csv);
   REQUIRE(std::count(csv.begin(), csv.end(), '\n') == 4);
   REQUIRE(csv.rfind("case,class,row_count,excluded_rows,median_error_large,", 0) == 0);
   REQUIRE(holds(csv, ",false,false,needs a file\n"));
 }
 
 TEST_CASE("JSON has the summary, the classes and every row of every case") {
-  const auto json = nlohmann::json::parse(render(report(), Format::Json));
+  const auto json = nlohmann::json::parse(render(report_report(), Format::Json));
   REQUIRE(json["summary"]["cases"] == 3);
   REQUIRE(json["summary"]["covered"] == 2);
   REQUIRE(json["summary"]["scored"] == 2);

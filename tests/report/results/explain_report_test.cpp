@@ -19,7 +19,7 @@ SimTime power(double exponent, double factor) {
   return SimTime(std::llround(1e9 * std::pow(factor, -exponent)));
 }
 
-RunExplanation example() {
+RunExplanation example_report() {
   ExplainedTime time{
       .label = "step",
       .how = "a way",
@@ -49,7 +49,7 @@ RunExplanation example() {
 
 TEST_CASE("an explanation says what helps, what is just enough and what does nothing",
           "[explain-report]") {
-  const RunExplanation explanation = example();
+  const RunExplanation explanation = example_report();
   const ExplainedTime& time = explanation.times.front();
   REQUIRE(effect_kind(time.effects[0], time.time, 1.1) == EffectKind::Helps);
   REQUIRE(effect_kind(time.effects[1], time.time, 1.1) == EffectKind::Slack);
@@ -69,20 +69,20 @@ TEST_CASE("an explanation says what helps, what is just enough and what does not
 
 TEST_CASE("an explanation has exact times in JSON and a row for each resource in CSV",
           "[explain-report]") {
-  const auto json = nlohmann::json::parse(render(example(), Format::Json));
+  const auto json = nlohmann::json::parse(render(example_report(), Format::Json));
   REQUIRE(json["times"][0]["time_ps"] == 1'000'000'000);
   REQUIRE(json["times"][0]["resources"].size() == 3);
   REQUIRE(json["times"][0]["resources"][0]["elasticity"].get<double>() ==
           Approx(0.75).margin(1e-6));
   REQUIRE(json["times"][0]["sum_of_elasticities"].get<double>() == Approx(0.75).margin(1e-6));
   REQUIRE(json["times"][0]["links"][0]["bytes"]["data"] == 25'000'000);
-  const auto rows = parse_csv(render(example(), Format::Csv));
+  const auto rows = parse_csv(render(example_report(), Format::Csv));
   REQUIRE(rows.size() == 5);  // Header, three resources, all at once.
   REQUIRE(rows[4][2] == "all");
 }
 
 TEST_CASE("several explained times are one table of resources over them", "[explain-report]") {
-  RunExplanation explanation = example();
+  RunExplanation explanation = example_report();
   explanation.times.push_back(explanation.times.front());
   explanation.times.back().label = "another";
   const std::string text = render(explanation, Format::Table);

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-std::string rendered(Format format) {
+std::string rendered_report(Format format) {
   const ForeignWorkload workload = foreign_workload(
       ForeignFormat::Goal,
       foreign_files({"num_ranks 2\nrank 0 {\na: calc 1000\nb: send 2000b to 1 nic 1\n"
@@ -35,7 +35,7 @@ std::string rendered(Format format) {
 
 TEST_CASE("the report of a foreign workload has its parts and says what it has not",
           "[foreign_report]") {
-  REQUIRE(rendered(Format::Table) ==
+  REQUIRE(rendered_report(Format::Table) ==
           "# Simulated by Trainyard: cluster Two GPUs, 2 GPUs, runtime plain, fidelity flow, "
           "traffic shared\n"
           "# two.goal: goal, 2 ranks, 2 of them run: 1 computations, 0 calls, 1 messages\n"
@@ -49,7 +49,7 @@ TEST_CASE("the report of a foreign workload has its parts and says what it has n
           "# Note: no tokens, MFU or memory, as the workload does not say what the model is\n"
           "# Note: left out: cpu or nic of 1 messages: the routing of the cluster chooses NICs\n"
           "# Note: a note\n");
-  const nlohmann::json json = nlohmann::json::parse(rendered(Format::Json));
+  const nlohmann::json json = nlohmann::json::parse(rendered_report(Format::Json));
   REQUIRE(json["time_ps"] == 4'000'000);
   std::int64_t sum = 0;
   for (const auto& part : json["breakdown_ps"]) {
@@ -60,7 +60,7 @@ TEST_CASE("the report of a foreign workload has its parts and says what it has n
     REQUIRE(!json.contains(absent));
   }
   REQUIRE(
-      rendered(Format::Csv) ==
+      rendered_report(Format::Csv) ==
       "cluster,workload,gpus,format,ranks,ranks_run,computations,calls,messages,time_s,compute_s,"
       "message_s,wait_s\n"
       "Two GPUs,two.goal,2,goal,2,2,1,0,1,4e-06,1e-06,3e-06,0\n");

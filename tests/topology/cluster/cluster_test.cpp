@@ -24,7 +24,7 @@ Cluster load(const std::string& name, const ClusterOverrides& overrides = {}) {
   return load_cluster(kConfigs / "clusters" / (name + ".yaml"), shipped_catalogue(), overrides);
 }
 
-Cluster parse(const std::string& text, const ClusterOverrides& overrides = {}) {
+Cluster parse_cluster(const std::string& text, const ClusterOverrides& overrides = {}) {
   ConfigDocument document = ConfigDocument::parse(text, "my.yaml");
   return build_cluster(document, shipped_catalogue(), overrides);
 }
@@ -62,7 +62,7 @@ std::vector<std::filesystem::path> cluster_files() {
   return files;
 }
 
-int count(const Topology& topology, NodeKind kind) {
+int count_cluster(const Topology& topology, NodeKind kind) {
   int found = 0;
   for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
     found += topology.node(NodeId(node)).kind == kind ? 1 : 0;
@@ -112,7 +112,7 @@ TEST_CASE("rank r is GPU r mod G of server r / G, also when a server has more GP
   }
   REQUIRE(names == std::vector<std::string>{"server0/gpu0", "server0/gpu1", "server1/gpu0",
                                             "server1/gpu1", "server2/gpu0", "server2/gpu1"});
-  REQUIRE(count(cluster.topology, NodeKind::Gpu) == 24);
+  REQUIRE(count_cluster(cluster.topology, NodeKind::Gpu) == 24);
 }
 
 TEST_CASE("latency in a server and across is the sum of the catalogue's parts") {
@@ -139,7 +139,7 @@ TEST_CASE("latency in a server and across is the sum of the catalogue's parts") 
 TEST_CASE("memories come after everything else and carry nobody's traffic") {
   const Cluster cluster = load("dgx-h100", {.settings = {"server.cpu=Xeon-SapphireRapids"}});
   const Topology& topology = cluster.topology;
-  const int memories = count(topology, NodeKind::Memory);
+  const int memories = count_cluster(topology, NodeKind::Memory);
   REQUIRE(memories == cluster.nodes * 2);
   for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
     const bool is_last = node + static_cast<std::uint32_t>(memories) >= topology.node_count();
@@ -193,7 +193,7 @@ TEST_CASE("the options --set and --nodes change a file before it is read") {
   REQUIRE(cluster.nodes == 2);
   REQUIRE(cluster.nics_per_node == 4);
   REQUIRE(cluster.routing.policy == RoutingPolicy::EcmpHash);
-  REQUIRE(count(cluster.topology, NodeKind::Nic) == 8);
+  REQUIRE(count_cluster(cluster.topology, NodeKind::Nic) == 8);
 }
 
 TEST_CASE("the number of nodes is said once") {
@@ -220,7 +220,7 @@ TEST_CASE("the estimates of the catalogue that a cluster uses are listed once ea
 TEST_CASE("each mistake in a cluster file is one line that says what to do") {
   const auto error_of = [](const std::string& text, const ClusterOverrides& overrides = {}) {
     try {
-      (void)parse(text, overrides);
+      (void)parse_cluster(text, overrides);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }

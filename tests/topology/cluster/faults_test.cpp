@@ -115,7 +115,7 @@ bool pull(const std::string& name, const Cluster& whole, const Cable& cable) {
   }
 }
 
-std::string error_of(const ClusterOverrides& overrides) {
+std::string error_of_faults(const ClusterOverrides& overrides) {
   try {
     (void)shipped_cluster("dgx-h100", overrides);
   } catch (const ConfigError& error) {
@@ -220,18 +220,19 @@ TEST_CASE("names with commas are told apart") {
 }
 
 TEST_CASE("mistakes in --pull are one line with the nearest name") {
-  REQUIRE(error_of({.pulls = {"leeaf3"}}) ==
+  REQUIRE(error_of_faults({.pulls = {"leeaf3"}}) ==
           "--pull leeaf3: expected a node of the cluster, found \"leeaf3\"; did you mean "
           "\"leaf3\"?");
-  REQUIRE(error_of({.pulls = {"server0/nic3,leaf4"}}) ==
+  REQUIRE(error_of_faults({.pulls = {"server0/nic3,leaf4"}}) ==
           "--pull server0/nic3,leaf4: no link joins server0/nic3 and leaf4; did you mean "
           "\"leaf3\"?");
-  REQUIRE(error_of({.pulls = {"a,b,c"}}) ==
+  REQUIRE(error_of_faults({.pulls = {"a,b,c"}}) ==
           "--pull a,b,c: expected a node or two of them such as leaf0,spine1");
-  REQUIRE(error_of({.pulls = {"leaf0,"}}) ==
+  REQUIRE(error_of_faults({.pulls = {"leaf0,"}}) ==
           "--pull leaf0,: expected a node or two of them such as leaf0,spine1");
-  REQUIRE(error_of({.pulls = {"leaf0", "leaf0"}}) == "--pull leaf0: leaf0 has no links left");
-  REQUIRE(error_of({.pulls = {"leaf0,spine0", "spine0,leaf0"}}).find("are pulled already") !=
+  REQUIRE(error_of_faults({.pulls = {"leaf0", "leaf0"}}) ==
+          "--pull leaf0: leaf0 has no links left");
+  REQUIRE(error_of_faults({.pulls = {"leaf0,spine0", "spine0,leaf0"}}).find("are pulled already") !=
           std::string::npos);
 }
 

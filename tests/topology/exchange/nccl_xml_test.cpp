@@ -18,7 +18,7 @@ namespace {
 const std::string kSample =
     read_text_file(source_dir().string() + "/tests/topology/data/every_element.xml");
 
-std::string error_of(const std::string& text) {
+std::string error_of_xml(const std::string& text) {
   try {
     (void)read_nccl_xml(text, "a.xml");
   } catch (const ConfigError& error) {
@@ -80,46 +80,48 @@ TEST_CASE("comments, entities and other quotes are XML too") {
 }
 
 TEST_CASE("mistakes in a topology file are one line with their place") {
-  REQUIRE(error_of(with("<nic>", "<nix>")) ==
+  REQUIRE(error_of_xml(with("<nic>", "<nix>")) ==
           "a.xml:14:11: expected XML, found a mistake: start-end tags mismatch");
-  REQUIRE(error_of("") == "a.xml:1:1: expected XML, found a mistake: no document element found");
-  REQUIRE(error_of("<graphs version=\"1\"/>") ==
+  REQUIRE(error_of_xml("") ==
+          "a.xml:1:1: expected XML, found a mistake: no document element found");
+  REQUIRE(error_of_xml("<graphs version=\"1\"/>") ==
           "a.xml:1:2: expected the element \"system\", found \"graphs\"");
-  REQUIRE(error_of("<system version=\"1\"/><system/>") ==
+  REQUIRE(error_of_xml("<system version=\"1\"/><system/>") ==
           "a.xml:1:23: expected one element \"system\", found something beside it");
-  REQUIRE(error_of("<system version=\"2\"/>") ==
+  REQUIRE(error_of_xml("<system version=\"2\"/>") ==
           "a.xml:1:9: system.version: expected a whole number from 1 to 1, found \"2\"");
-  REQUIRE(error_of("<system/>") == "a.xml:1:2: system: missing attribute \"version\"");
-  REQUIRE(error_of("<system version=\"1\">text</system>") ==
+  REQUIRE(error_of_xml("<system/>") == "a.xml:1:2: system: missing attribute \"version\"");
+  REQUIRE(error_of_xml("<system version=\"1\">text</system>") ==
           "a.xml:1:21: system: expected elements only, found \"text\"");
-  REQUIRE(error_of(with("<gpu dev=\"1\"", "<gpus dev=\"1\"")).find("mismatch") !=
+  REQUIRE(error_of_xml(with("<gpu dev=\"1\"", "<gpus dev=\"1\"")).find("mismatch") !=
           std::string::npos);
-  REQUIRE(error_of("<system version=\"1\">\n <cpus/></system>") ==
+  REQUIRE(error_of_xml("<system version=\"1\">\n <cpus/></system>") ==
           "a.xml:2:3: system: unknown element \"cpus\"; did you mean \"cpu\"?");
-  REQUIRE(error_of(with("numaid=\"-1\"", "numid=\"-1\"")) ==
+  REQUIRE(error_of_xml(with("numaid=\"-1\"", "numid=\"-1\"")) ==
           "a.xml:22:8: system.cpu[1]: unknown attribute \"numid\"; did you mean \"numaid\"?");
-  REQUIRE(error_of("<system version=\"1\"><cpu numaid=\"0\"><nic size=\"1\"/></cpu></system>") ==
-          "a.xml:1:42: system.cpu[0].nic[0]: unknown attribute \"size\"");
-  REQUIRE(error_of(with("dev=\"0\" sm", "dev=\"0\" dev=\"0\" sm")) ==
+  REQUIRE(
+      error_of_xml("<system version=\"1\"><cpu numaid=\"0\"><nic size=\"1\"/></cpu></system>") ==
+      "a.xml:1:42: system.cpu[0].nic[0]: unknown attribute \"size\"");
+  REQUIRE(error_of_xml(with("dev=\"0\" sm", "dev=\"0\" dev=\"0\" sm")) ==
           "a.xml:5:22: system.cpu[0].pci[0].pci[0].gpu[0]: the attribute \"dev\" is given twice");
-  REQUIRE(error_of(with("sm=\"80\"", "sm=\"8.0\"")) ==
+  REQUIRE(error_of_xml(with("sm=\"80\"", "sm=\"8.0\"")) ==
           "a.xml:5:22: system.cpu[0].pci[0].pci[0].gpu[0].sm: expected a whole number from 10 to "
           "999, found \"8.0\"");
-  REQUIRE(error_of(with("class=\"0x120000\"", "class=\"120000\"")) ==
+  REQUIRE(error_of_xml(with("class=\"0x120000\"", "class=\"120000\"")) ==
           "a.xml:23:31: system.cpu[1].pci[0].class: expected a hexadecimal number such as "
           "0x068000, found \"120000\"");
-  REQUIRE(error_of(with("busid=\"0001:00:00.0\"", "busid=\"GPU1\"")) ==
+  REQUIRE(error_of_xml(with("busid=\"0001:00:00.0\"", "busid=\"GPU1\"")) ==
           "a.xml:23:10: system.cpu[1].pci[0].busid: expected a bus id such as 0000:07:00.0, found "
           "\"GPU1\"");
-  REQUIRE(error_of(with("latency=\"0.500000\"", "latency=\"nan\""))
+  REQUIRE(error_of_xml(with("latency=\"0.500000\"", "latency=\"nan\""))
               .find("net[0].latency: expected a number of at least 0, found \"nan\"") !=
           std::string::npos);
-  REQUIRE(error_of(with("mlx5_0", "\xc3\xa9")).find("expected printable ASCII, found") !=
+  REQUIRE(error_of_xml(with("mlx5_0", "\xc3\xa9")).find("expected printable ASCII, found") !=
           std::string::npos);
-  REQUIRE(error_of(with("mlx5_0", std::string(256, 'x')))
+  REQUIRE(error_of_xml(with("mlx5_0", std::string(256, 'x')))
               .find("expected at most 255 characters, as NCCL reads them, found 256") !=
           std::string::npos);
-  REQUIRE(error_of(std::string("<system version=\"1\"/>\0<", 23)) ==
+  REQUIRE(error_of_xml(std::string("<system version=\"1\"/>\0<", 23)) ==
           "a.xml:1:22: expected text, found the byte \"\\x00\"");
 }
 
@@ -131,8 +133,8 @@ TEST_CASE("a topology file has at most 256 elements, as NCCL reads it") {
     }
     return text + "</system>";
   };
-  REQUIRE(error_of(file(255)) == "no error");
-  REQUIRE(error_of(file(256)).find("system.cpu[255]: expected at most 256 elements") !=
+  REQUIRE(error_of_xml(file(255)) == "no error");
+  REQUIRE(error_of_xml(file(256)).find("system.cpu[255]: expected at most 256 elements") !=
           std::string::npos);
 }
 
@@ -142,7 +144,7 @@ TEST_CASE("a damaged topology file is read or refused in one line") {
     std::mt19937_64 engine(seed);
     const std::string text = damaged(kSample, "<>/=\"'& \n\t0x:.-!?[]\\\xff", engine);
     INFO("seed=" << seed << '\n' << text);
-    const std::string error = error_of(text);
+    const std::string error = error_of_xml(text);
     REQUIRE(error.find('\n') == std::string::npos);
     if (error == "no error") {
       const NcclSystem system = read_nccl_xml(text, "a.xml");
@@ -159,7 +161,7 @@ TEST_CASE("a topology file cut off anywhere is refused in one line") {
   const std::string text = kSample;
   for (std::size_t length = 0; length + 1 < text.size(); ++length) {
     INFO("length " << length);
-    const std::string error = error_of(text.substr(0, length));
+    const std::string error = error_of_xml(text.substr(0, length));
     REQUIRE(error.rfind("a.xml:", 0) == 0);
     REQUIRE(error.find('\n') == std::string::npos);
   }

@@ -16,13 +16,13 @@ namespace {
 
 const ImportOptions kParts{.gpu = "A100-SXM-80GB", .nic = "ConnectX-6", .cpu = "EPYC-Rome"};
 
-ImportedServer import(const std::string& text, const ImportOptions& options = kParts) {
+ImportedServer import_import(const std::string& text, const ImportOptions& options = kParts) {
   return import_smi_matrix(read_smi_matrix(text, "topo.txt"), shipped_catalogue(), options,
                            "topo.txt");
 }
 
-std::string error_of(const std::string& text, const ImportOptions& options = kParts) {
-  return complaint([&] { return import(text, options); });
+std::string error_of_import(const std::string& text, const ImportOptions& options = kParts) {
+  return complaint([&] { return import_import(text, options); });
 }
 
 // One half is that of a DGX A100 (each device on a bridge of its own), the other has one switch.
@@ -46,7 +46,7 @@ const std::string kHidden =
 }  // namespace
 
 TEST_CASE("PIX is one switch, PXB one above others, NODE a socket, SYS another") {
-  const ImportedServer server = import(kMixed);
+  const ImportedServer server = import_import(kMixed);
   REQUIRE(tree_of(server) ==
           "    - - {switch: [{switch: [gpu], times: 2}, {switch: [nic]}]}\n"
           "      - nic\n"
@@ -62,12 +62,12 @@ TEST_CASE("PIX is one switch, PXB one above others, NODE a socket, SYS another")
 TEST_CASE("where NVLinks hide the tree, affinities tell the sockets") {
   ImportOptions options = kParts;
   options.gpu = "H100-SXM";
-  const ImportedServer server = import(kHidden, options);
+  const ImportedServer server = import_import(kHidden, options);
   REQUIRE(tree_of(server) == "    - - gpu\n      - gpu\n    - - gpu\n");
   // Without them nothing parts the GPUs.
   std::string bare = with(kHidden, "0-15\n", "\n");
   bare = with(with(bare, "16-31", ""), "0-15", "");
-  const ImportedServer one = import(bare, options);
+  const ImportedServer one = import_import(bare, options);
   REQUIRE(one.tree.sockets.size() == 1);
   REQUIRE(one.remarks[0] ==
           "The matrix does not say whether GPU0 and GPU1 share a socket: they do here.");
@@ -80,7 +80,8 @@ TEST_CASE("NVLinks are direct where a GPU has enough for every peer, else throug
       "GPU1  NV12  X\n";
   ImportOptions options = kParts;
   options.gpu = "A100-PCIe-80GB";
-  REQUIRE(import(pair, options).tree.gpu_links == std::vector<std::vector<int>>{{0, 12}, {12, 0}});
+  REQUIRE(import_import(pair, options).tree.gpu_links ==
+          std::vector<std::vector<int>>{{0, 12}, {12, 0}});
   // Four A100 with four of twelve links to each of the others, as in Polaris.
   const std::string mesh =
       "      GPU0 GPU1 GPU2 GPU3\n"
@@ -88,7 +89,7 @@ TEST_CASE("NVLinks are direct where a GPU has enough for every peer, else throug
       "GPU1  NV4   X   NV4  NV4\n"
       "GPU2  NV4  NV4   X   NV4\n"
       "GPU3  NV4  NV4  NV4   X\n";
-  const ServerOutline tree = import(mesh).tree;
+  const ServerOutline tree = import_import(mesh).tree;
   REQUIRE(tree.gpu_links[1] == std::vector<int>{4, 0, 4, 4});
   REQUIRE(tree.switch_links == std::vector<int>{0, 0, 0, 0});
 }
@@ -98,18 +99,18 @@ TEST_CASE("a matrix that is no tree is refused at the cell") {
   text = with(text, "NV12 NV12 NV12 PXB  SYS  NODE 0-15         0\nGPU1",
               "NV12 NV12 NV12 SYS  SYS  NODE 0-15         0\nGPU1");
   text = with(text, "NIC0  PXB", "NIC0  SYS");
-  REQUIRE(error_of(text) ==
+  REQUIRE(error_of_import(text) ==
           "topo.txt: GPU0.NIC0: expected PHB, as follows from the other cells, found SYS");
 }
 
 TEST_CASE("what a matrix leaves open is asked for in one line") {
-  REQUIRE(error_of(kMixed, {.gpu = "A100-SXM-80GB", .cpu = "EPYC-Rome"}) ==
+  REQUIRE(error_of_import(kMixed, {.gpu = "A100-SXM-80GB", .cpu = "EPYC-Rome"}) ==
           "topo.txt: the matrix does not name the part of the NICs; expected --nic PART, found "
           "none");
-  REQUIRE(error_of(kMixed, {.nic = "ConnectX-6"}) ==
+  REQUIRE(error_of_import(kMixed, {.nic = "ConnectX-6"}) ==
           "topo.txt: a GPU with 12 links may be A100-PCIe-40GB, A100-PCIe-80GB, A100-SXM-40GB, "
           "A100-SXM-80GB or H100-PCIe; expected --gpu PART, found none");
-  REQUIRE(error_of(kMixed, {.gpu = "A100-SXM-80GB", .nic = "ConnectX-6"}) ==
+  REQUIRE(error_of_import(kMixed, {.gpu = "A100-SXM-80GB", .nic = "ConnectX-6"}) ==
           "topo.txt: the CPU, whose link between sockets is needed, fits no part of the catalogue; "
           "expected --cpu PART, found none");
 }
@@ -120,7 +121,7 @@ TEST_CASE("a damaged matrix is imported or refused in one line") {
     std::mt19937_64 engine(seed);
     const std::string text = damaged(kMixed, " \n0123XNVPIBHSYODE", engine);
     INFO("seed=" << seed << '\n' << text);
-    const std::string error = error_of(text);
+    const std::string error = error_of_import(text);
     REQUIRE(error.find('\n') == std::string::npos);
     refused += error != "no error" ? 1 : 0;
   }

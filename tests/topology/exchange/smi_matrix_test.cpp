@@ -40,7 +40,7 @@ const std::string kOld =
     "GPU1    NV1      X      PHB\n"
     "mlx5_0  SOC     PHB      X\n";
 
-std::string error_of(const std::string& text) {
+std::string error_of_matrix(const std::string& text) {
   try {
     (void)read_smi_matrix(text, "topo.txt");
   } catch (const ConfigError& error) {
@@ -49,7 +49,7 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-std::string with(std::string text, const std::string& old, const std::string& replacement) {
+std::string with_matrix(std::string text, const std::string& old, const std::string& replacement) {
   const std::size_t at = text.find(old);
   REQUIRE(at != std::string::npos);
   return text.replace(at, old.size(), replacement);
@@ -99,40 +99,41 @@ TEST_CASE("a matrix is told from other formats") {
 }
 
 TEST_CASE("mistakes in a matrix are one line with their place") {
-  REQUIRE(error_of("") == "topo.txt:1:1: expected the matrix of nvidia-smi topo -m, found nothing");
-  REQUIRE(error_of("hello\n") ==
+  REQUIRE(error_of_matrix("") ==
+          "topo.txt:1:1: expected the matrix of nvidia-smi topo -m, found nothing");
+  REQUIRE(error_of_matrix("hello\n") ==
           "topo.txt:1:1: header: expected the columns GPU0, GPU1, ... of nvidia-smi topo -m, found "
           "\"hello\"");
-  REQUIRE(error_of(with(kOld, "GPU0    GPU1", "GPU0    GPU0")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "GPU0    GPU1", "GPU0    GPU0")) ==
           "topo.txt:1:17: header: \"GPU0\" is there twice");
-  REQUIRE(error_of(with(kOld, "CPU Affinity", "CPU Affection")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "CPU Affinity", "CPU Affection")) ==
           "topo.txt:1:33: header: expected the column CPU Affinity, NUMA Affinity, GPU NUMA ID or "
           "the end, found \"CPU\"");
-  REQUIRE(error_of(with(kOld, "SOC     0-15", "FAR     0-15")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "SOC     0-15", "FAR     0-15")) ==
           "topo.txt:2:25: GPU0.mlx5_0: expected NV#, PIX, PXB, PHB, NODE or SYS, found \"FAR\"");
-  REQUIRE(error_of(with(kOld, " X      NV1 ", "NV1     NV1 ")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, " X      NV1 ", "NV1     NV1 ")) ==
           "topo.txt:2:9: GPU0.GPU0: expected X, found \"NV1\"");
-  REQUIRE(error_of(with(kOld, "NV1      X      PHB", "NV2      X      PHB")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "NV1      X      PHB", "NV2      X      PHB")) ==
           "topo.txt:3:9: GPU1.GPU0: expected NV1 as in the other direction, found NV2");
-  REQUIRE(error_of(with(kOld, "NV1      X      PHB", "NV1      X")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "NV1      X      PHB", "NV1      X")) ==
           "topo.txt:3:18: GPU1: expected 3 cells, found 2");
-  REQUIRE(error_of(with(kOld, "0-15", "0-15 16")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "0-15", "0-15 16")) ==
           "topo.txt:2:38: GPU0: expected the end of the row, found \"16\"");
-  REQUIRE(error_of(with(kOld, "\nGPU1", "\nGPU2")) ==
+  REQUIRE(error_of_matrix(with_matrix(kOld, "\nGPU1", "\nGPU2")) ==
           "topo.txt:3:1: expected the row \"GPU1\", as the columns say, found \"GPU2\"");
-  REQUIRE(error_of(kOld.substr(0, kOld.find("mlx5_0  SOC"))) ==
+  REQUIRE(error_of_matrix(kOld.substr(0, kOld.find("mlx5_0  SOC"))) ==
           "topo.txt:3:1: expected the row \"mlx5_0\", found the end");
-  REQUIRE(error_of(kOld + "more\n") ==
+  REQUIRE(error_of_matrix(kOld + "more\n") ==
           "topo.txt:5:1: expected a legend or the end, found \"more\"");
-  REQUIRE(error_of(with(kCapture, "  SYS  =", "  SYZ  =")) ==
+  REQUIRE(error_of_matrix(with_matrix(kCapture, "  SYS  =", "  SYZ  =")) ==
           "topo.txt:12:3: legend: expected X, NV#, PIX, PXB, PHB, NODE or SYS and \"=\", found "
           "\"SYZ\"");
-  REQUIRE(error_of(with(kCapture, "NIC1: ", "NIC0: ")) ==
+  REQUIRE(error_of_matrix(with_matrix(kCapture, "NIC1: ", "NIC0: ")) ==
           "topo.txt:18:3: NIC legend: expected a NIC of the matrix, once, and its name, found "
           "\"NIC0:\"");
-  REQUIRE(error_of(with(kOld, "PHB",
-                        "P\x01"
-                        "B"))
+  REQUIRE(error_of_matrix(with_matrix(kOld, "PHB",
+                                      "P\x01"
+                                      "B"))
               .find("topo.txt:3:26: expected printable ASCII, found \"\\x01\"") == 0);
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("a damaged matrix is read or refused in one line") {
     std::mt19937_64 engine(seed);
     const std::string text = damaged(kCapture, "\t\n X0NVPIBHSY:=\x1b[m", engine);
     INFO("seed=" << seed << '\n' << text);
-    const std::string error = error_of(text);
+    const std::string error = error_of_matrix(text);
     REQUIRE(error.find('\n') == std::string::npos);
     REQUIRE((error == "no error" || error.rfind("topo.txt:", 0) == 0));
     refused += error != "no error" ? 1 : 0;
@@ -153,7 +154,7 @@ TEST_CASE("a damaged matrix is read or refused in one line") {
 TEST_CASE("a matrix cut off anywhere is read or refused in one line") {
   for (std::size_t length = 0; length < kCapture.size(); ++length) {
     INFO("length " << length);
-    REQUIRE(error_of(kCapture.substr(0, length)).find('\n') == std::string::npos);
+    REQUIRE(error_of_matrix(kCapture.substr(0, length)).find('\n') == std::string::npos);
   }
 }
 

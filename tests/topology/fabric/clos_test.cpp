@@ -25,9 +25,10 @@ namespace {
 
 using namespace literals;
 
-const std::string kRail = "template: rail-optimised, leaf: Quantum2-QM9700, spine: Quantum2-QM9700";
-const std::string kClos = "template: clos, leaf: Quantum2-QM9700, spine: Quantum2-QM9700";
-const std::string kCore = ", core: Quantum2-QM9700, tiers: 3";
+const std::string kClosRail =
+    "template: rail-optimised, leaf: Quantum2-QM9700, spine: Quantum2-QM9700";
+const std::string kClosClos = "template: clos, leaf: Quantum2-QM9700, spine: Quantum2-QM9700";
+const std::string kClosCore = ", core: Quantum2-QM9700, tiers: 3";
 
 std::string fat_tree(int k) {
   return "template: fat-tree, switch: Quantum2-QM9700, k: " + std::to_string(k);
@@ -127,7 +128,7 @@ int bisection(const BuiltClos& clos) {
 
 TEST_CASE("links run at the slower end's rate, with FEC, cable and optics in their latency") {
   const ClosSpec spec =
-      read_clos(32, servers_of(8, 200), kClos + ", spine_cable: 30 m, optics: true");
+      read_clos(32, servers_of(8, 200), kClosClos + ", spine_cable: 30 m, optics: true");
   REQUIRE(spec.host_links[0].bandwidth == gigabits_per_second(192));
   REQUIRE(spec.host_links[0].latency == 50_ns + 100_ns + 100_ns);
   REQUIRE(spec.spine_link.bandwidth == gigabits_per_second(384));
@@ -141,7 +142,7 @@ TEST_CASE("links above the leaves carry what the best NICs do, cores hang on the
   servers[7].network_efficiency = 0.98;
   servers[8].nic_speed = gigabits_per_second(100);
   const ClosSpec spec =
-      ClosReading(servers, kClos + ", core: Tomahawk3, core_cable: 100 m, spine_cable: 20 m")
+      ClosReading(servers, kClosClos + ", core: Tomahawk3, core_cable: 100 m, spine_cable: 20 m")
           .spec();
   REQUIRE(spec.host_links[7].bandwidth == gigabits_per_second(392));
   REQUIRE(spec.host_links[8].bandwidth == gigabits_per_second(96));
@@ -153,18 +154,18 @@ TEST_CASE("links above the leaves carry what the best NICs do, cores hang on the
 }
 
 TEST_CASE("routing is read with its seed") {
-  const auto plain = ClosReading(2, servers_of(8), kClos).fabric();
+  const auto plain = ClosReading(2, servers_of(8), kClosClos).fabric();
   REQUIRE(plain->routing().policy == RoutingPolicy::EcmpHash);
   const auto chosen =
-      ClosReading(2, servers_of(8), kClos + ", routing: static, routing_seed: 5").fabric();
+      ClosReading(2, servers_of(8), kClosClos + ", routing: static, routing_seed: 5").fabric();
   REQUIRE(chosen->routing().policy == RoutingPolicy::Static);
   REQUIRE(chosen->routing().seed == 5);
 }
 
 TEST_CASE("a fabric has the nodes and links that its size says") {
   for (const int nodes : {1, 5, 33, 64, 300}) {
-    for (const std::string& layout :
-         {kRail + kCore, kClos + kCore, kClos + ", core: Quantum2-QM9700", fat_tree(64)}) {
+    for (const std::string& layout : {kClosRail + kClosCore, kClosClos + kClosCore,
+                                      kClosClos + ", core: Quantum2-QM9700", fat_tree(64)}) {
       INFO(nodes << " servers, " << layout);
       const ClosSpec spec = read_clos(nodes, servers_of(8), layout);
       const BuiltClos clos = build_clos(nodes, servers_of(8), layout);
@@ -188,7 +189,7 @@ TEST_CASE("a fabric has the nodes and links that its size says") {
 }
 
 TEST_CASE("spine i of every pod meets in core group i") {
-  const std::string text = kClos + ", core: Quantum2-QM9700, leaves_per_pod: 4, tiers: 3";
+  const std::string text = kClosClos + ", core: Quantum2-QM9700, leaves_per_pod: 4, tiers: 3";
   const ClosSpec spec = read_clos(60, servers_of(8), text);
   const BuiltClos clos = build_clos(60, servers_of(8), text);
   REQUIRE(spec.pods == 4);
@@ -223,7 +224,7 @@ TEST_CASE("a k-ary fat tree has full bisection") {
 
 TEST_CASE("oversubscription at a tier divides the bisection") {
   // 16 servers of 8 NICs a pod of 4 leaves; two or four pods.
-  const std::string pods = kClos + kCore + ", leaves_per_pod: 4";
+  const std::string pods = kClosClos + kClosCore + ", leaves_per_pod: 4";
   for (const int nodes : {32, 64}) {
     REQUIRE(bisection(build_clos(nodes, servers_of(8), pods)) == nodes * 8 / 2);
     for (const int ratio : {2, 4, 8}) {
@@ -232,11 +233,11 @@ TEST_CASE("oversubscription at a tier divides the bisection") {
     }
   }
   const std::string leaf = ", nodes_per_leaf: 4, oversubscription: 4, leaves_per_pod: 4";
-  REQUIRE(bisection(build_clos(32, servers_of(8), kClos + kCore + leaf)) == 32 * 8 / 2 / 4);
+  REQUIRE(bisection(build_clos(32, servers_of(8), kClosClos + kClosCore + leaf)) == 32 * 8 / 2 / 4);
 }
 
 TEST_CASE("each port of a NIC is in a plane of its own") {
-  for (const std::string& layout : {kClos, kRail}) {
+  for (const std::string& layout : {kClosClos, kClosRail}) {
     const BuiltClos one = build_clos(64, servers_of(8, 400, 1), layout);
     const BuiltClos two = build_clos(64, servers_of(8, 400, 2), layout + ", planes: 2");
     REQUIRE(two.routing.fabric.switches == 2 * one.routing.fabric.switches);
@@ -260,7 +261,7 @@ TEST_CASE("each port of a NIC is in a plane of its own") {
 }
 
 TEST_CASE("with dual ToR the ports of a NIC go to different leaves of one fabric") {
-  const BuiltClos plain = build_clos(16, servers_of(8, 400, 2), kClos + ", dual_tor: true");
+  const BuiltClos plain = build_clos(16, servers_of(8, 400, 2), kClosClos + ", dual_tor: true");
   // Four servers below a pair of leaves.
   for (std::size_t server = 0; server < 16; ++server) {
     const std::size_t leaf = server / 4 * 2;
@@ -271,7 +272,7 @@ TEST_CASE("with dual ToR the ports of a NIC go to different leaves of one fabric
   }
   // Rail-optimised: 32 servers below 8 rails of two leaves, as a segment of Alibaba's HPN has 16
   // (Qian et al., Alibaba HPN: a data center network for large language model training, 2024).
-  const BuiltClos rails = build_clos(40, servers_of(8, 400, 2), kRail + ", dual_tor: true");
+  const BuiltClos rails = build_clos(40, servers_of(8, 400, 2), kClosRail + ", dual_tor: true");
   for (std::size_t server = 0; server < 40; ++server) {
     for (std::size_t nic = 0; nic < 8; ++nic) {
       const std::size_t leaf = server / 32 * 16 + 2 * nic;
@@ -281,7 +282,7 @@ TEST_CASE("with dual ToR the ports of a NIC go to different leaves of one fabric
   }
   // Four ports in two planes of two leaves each.
   const BuiltClos both =
-      build_clos(16, servers_of(8, 400, 4), kClos + ", dual_tor: true, planes: 2");
+      build_clos(16, servers_of(8, 400, 4), kClosClos + ", dual_tor: true, planes: 2");
   REQUIRE(leaves_of(both, both.servers[15].nics[7]) ==
           std::vector<std::string>{"plane0-leaf6", "plane0-leaf7", "plane1-leaf6", "plane1-leaf7"});
 }
@@ -321,18 +322,19 @@ TEST_CASE("static routing shifts through three full tiers without a collision") 
   require_no_collision(build_clos(16, servers_of(1), fat_tree(4)), 1);
   require_no_collision(build_clos(54, servers_of(1), fat_tree(6)), 1);
   // Four pods of four leaves; eight cables from a leaf to a spine, sixteen from a spine to a core.
-  require_no_collision(build_clos(64, servers_of(8), kClos + kCore + ", leaves_per_pod: 4"), 17);
+  require_no_collision(build_clos(64, servers_of(8), kClosClos + kClosCore + ", leaves_per_pod: 4"),
+                       17);
 }
 
 TEST_CASE("both routers agree on all templates, and none can deadlock") {
   const std::vector<std::pair<std::string, int>> layouts = {
-      {kClos, 1},
-      {kRail, 1},
-      {kClos + ", dual_tor: true", 2},
-      {kRail + ", planes: 2", 2},
-      {kClos + kCore + ", leaves_per_pod: 2, spine_oversubscription: 2", 1},
-      {kRail + kCore + ", leaves_per_pod: 8, nodes_per_leaf: 3", 1},
-      {kClos + kCore + ", dual_tor: true, planes: 2, leaves_per_pod: 2", 4},
+      {kClosClos, 1},
+      {kClosRail, 1},
+      {kClosClos + ", dual_tor: true", 2},
+      {kClosRail + ", planes: 2", 2},
+      {kClosClos + kClosCore + ", leaves_per_pod: 2, spine_oversubscription: 2", 1},
+      {kClosRail + kClosCore + ", leaves_per_pod: 8, nodes_per_leaf: 3", 1},
+      {kClosClos + kClosCore + ", dual_tor: true, planes: 2, leaves_per_pod: 2", 4},
       {fat_tree(16), 1}};
   for (const auto& [layout, ports] : layouts) {
     INFO(layout);

@@ -18,10 +18,10 @@
 namespace trainyard {
 namespace {
 
-const std::string kParts = ", switch: Quantum2-QM9700, local_cable: 2 m, global_cable: 10 m";
+const std::string kFlyParts = ", switch: Quantum2-QM9700, local_cable: 2 m, global_cable: 10 m";
 
 std::string slim_fly(int q, const std::string& more = "") {
-  return "template: slim-fly, q: " + std::to_string(q) + kParts + more;
+  return "template: slim-fly, q: " + std::to_string(q) + kFlyParts + more;
 }
 
 // One endpoint on each switch.

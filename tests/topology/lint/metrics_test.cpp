@@ -14,7 +14,7 @@ using namespace literals;
 
 constexpr std::int64_t kGigabit = 1'000'000'000;
 
-LinkSpec rate(std::int64_t gigabits) {
+LinkSpec rate_metrics(std::int64_t gigabits) {
   return fabric_link(gigabits_per_second(gigabits), 100_ns);
 }
 
@@ -30,7 +30,7 @@ std::optional<Diameter> diameter_of(const Cluster& cluster) {
 }  // namespace
 
 TEST_CASE("one switch passes half of what its hosts inject") {
-  const auto cuts = cuts_of(cluster_of(one_switch(6, rate(100))));
+  const auto cuts = cuts_of(cluster_of(one_switch(6, rate_metrics(100))));
   REQUIRE(cuts.size() == 1);
   REQUIRE(cuts[0].name == "servers 0 to 2 and the rest");
   REQUIRE(cuts[0].bits_per_second == 3 * 100 * kGigabit);
@@ -40,8 +40,8 @@ TEST_CASE("one switch passes half of what its hosts inject") {
 TEST_CASE("a Clos passes the uplinks of half of its leaves, at most what is injected") {
   for (const int spines : {1, 2, 3, 4, 8}) {
     for (const std::int64_t trunk : {50, 100, 400}) {
-      const Cluster cluster = cluster_of(
-          clos({.leaves = 6, .hosts_per_leaf = 4, .spines = spines}, rate(100), rate(trunk)));
+      const Cluster cluster = cluster_of(clos({.leaves = 6, .hosts_per_leaf = 4, .spines = spines},
+                                              rate_metrics(100), rate_metrics(trunk)));
       const auto cuts = cuts_of(cluster);
       const std::int64_t injected = 3 * 4 * 100 * kGigabit;
       REQUIRE(cuts[0].injection_bits_per_second == injected);
@@ -53,8 +53,8 @@ TEST_CASE("a Clos passes the uplinks of half of its leaves, at most what is inje
 TEST_CASE("a cut through one leaf loads it on both sides") {
   // Three leaves of two hosts: the halves share the leaf in the middle, which needs no trunk for
   // its own two.
-  const Cluster cluster =
-      cluster_of(clos({.leaves = 3, .hosts_per_leaf = 2, .spines = 1}, rate(100), rate(20)));
+  const Cluster cluster = cluster_of(
+      clos({.leaves = 3, .hosts_per_leaf = 2, .spines = 1}, rate_metrics(100), rate_metrics(20)));
   // 100 from host 2 to host 3 below the leaf; 20 by the trunk of leaf 0.
   REQUIRE(cuts_of(cluster)[0].bits_per_second == 120 * kGigabit);
 }
@@ -68,7 +68,7 @@ TEST_CASE("a torus passes two planes of links, the fewest across its longest dim
       hosts *= size;
       longest = std::max(longest, size);
     }
-    const auto cuts = cuts_of(torus(dimensions, rate(10'000), rate(400)));
+    const auto cuts = cuts_of(torus(dimensions, rate_metrics(10'000), rate_metrics(400)));
     REQUIRE(cuts.size() == 1 + dimensions.size());
     REQUIRE(cuts[0].bits_per_second == 2 * (hosts / longest) * 400 * kGigabit);
     REQUIRE(cuts[0].injection_bits_per_second == hosts / 2 * 10'000 * kGigabit);
@@ -91,12 +91,12 @@ TEST_CASE("a dragonfly is cut between its groups") {
     switches.push_back(add_switch(builder, "switch " + std::to_string(index)));
   }
   for (const NodeId node : switches) {
-    builder.add_duplex_link(add_host(builder, hosts), node, rate(1000));
+    builder.add_duplex_link(add_host(builder, hosts), node, rate_metrics(1000));
   }
   for (std::size_t group = 0; group < 4; ++group) {
-    builder.add_duplex_link(switches[2 * group], switches[2 * group + 1], rate(5000));
+    builder.add_duplex_link(switches[2 * group], switches[2 * group + 1], rate_metrics(5000));
     for (std::size_t other = group + 1; other < 4; ++other) {
-      builder.add_duplex_link(switches[2 * group], switches[2 * other], rate(100));
+      builder.add_duplex_link(switches[2 * group], switches[2 * other], rate_metrics(100));
     }
   }
   Cluster cluster =
@@ -113,19 +113,19 @@ TEST_CASE("a dragonfly is cut between its groups") {
 }
 
 TEST_CASE("one server has no bisection") {
-  REQUIRE(cuts_of(cluster_of(one_switch(1, rate(100)))).empty());
+  REQUIRE(cuts_of(cluster_of(one_switch(1, rate_metrics(100)))).empty());
 }
 
 TEST_CASE("the diameter is the longest of the shortest paths between leaves") {
-  REQUIRE(!diameter_of(cluster_of(one_switch(4, rate(100)))));
-  REQUIRE(diameter_of(cluster_of(clos({.leaves = 4, .hosts_per_leaf = 1, .spines = 2}, rate(100),
-                                      rate(100))))
+  REQUIRE(!diameter_of(cluster_of(one_switch(4, rate_metrics(100)))));
+  REQUIRE(diameter_of(cluster_of(clos({.leaves = 4, .hosts_per_leaf = 1, .spines = 2},
+                                      rate_metrics(100), rate_metrics(100))))
               ->links == 2);
-  REQUIRE(
-      diameter_of(cluster_of(switch_row(rate(100), std::vector<LinkSpec>(5, rate(100)))))->links ==
-      5);
+  REQUIRE(diameter_of(cluster_of(switch_row(rate_metrics(100),
+                                            std::vector<LinkSpec>(5, rate_metrics(100)))))
+              ->links == 5);
   // Half the size of each dimension.
-  const auto found = diameter_of(torus({8, 6, 4}, rate(100), rate(100)));
+  const auto found = diameter_of(torus({8, 6, 4}, rate_metrics(100), rate_metrics(100)));
   REQUIRE(found->links == 4 + 3 + 2);
   REQUIRE(!found->at_least);
 }
@@ -137,11 +137,11 @@ TEST_CASE("tiers say what goes down and up, and where it is worst") {
   const NodeId odd = add_switch(builder, "odd");
   const NodeId spine = add_switch(builder, "spine");
   for (int host = 0; host < 4; ++host) {
-    builder.add_duplex_link(add_host(builder, hosts), even, rate(100));
-    builder.add_duplex_link(add_host(builder, hosts), odd, rate(100));
+    builder.add_duplex_link(add_host(builder, hosts), even, rate_metrics(100));
+    builder.add_duplex_link(add_host(builder, hosts), odd, rate_metrics(100));
   }
-  builder.add_duplex_link(even, spine, rate(400));
-  builder.add_duplex_link(odd, spine, rate(200));
+  builder.add_duplex_link(even, spine, rate_metrics(400));
+  builder.add_duplex_link(odd, spine, rate_metrics(200));
   const Topology topology = std::move(builder).build();
   const auto tiers = tier_loads(SwitchGraph(topology));
   REQUIRE(tiers.size() == 2);

@@ -21,7 +21,7 @@ namespace {
 
 const std::string kCables = ", switch: QuantumX800-Q3400, cable: 1 m";
 
-struct Shape {
+struct RouterShape {
   std::string layout;
   std::vector<int> lengths;
 
@@ -58,14 +58,14 @@ struct Shape {
   }
 };
 
-const std::vector<Shape> kShapes = {
+const std::vector<RouterShape> kRouterShapes = {
     {"torus", {4}},       {"torus", {3, 3}},      {"torus", {2, 4}},     {"torus", {4, 3, 2}},
     {"torus", {5, 1, 4}}, {"torus", {2, 2, 2}},   {"mesh", {5}},         {"mesh", {3, 4}},
     {"mesh", {2, 3, 3}},  {"hyperx", {4, 3}},     {"hyperx", {2, 3, 3}}, {"ring", {7}},
     {"full", {6}},        {"torus", {2, 2, 3, 2}}};
 
 TEST_CASE("every route of a grid is a walk of the least hops in any policy but Valiant's") {
-  for (const Shape& shape : kShapes) {
+  for (const RouterShape& shape : kRouterShapes) {
     for (const std::string policy : {"ecmp", "static", "adaptive"}) {
       INFO(shape.text() << ", " << policy);
       const Cluster cluster =
@@ -93,7 +93,7 @@ TEST_CASE("every route of a grid is a walk of the least hops in any policy but V
 }
 
 TEST_CASE("dimensions are corrected in order") {
-  const Shape shape{"torus", {4, 4, 4}};
+  const RouterShape shape{"torus", {4, 4, 4}};
   const Cluster cluster = cluster_of(64, 1, shape.text());
   const auto router = make_fabric_router(cluster.topology, cluster.routing);
   const std::uint32_t first = cluster.routing.fabric.first_switch.value();
@@ -119,7 +119,7 @@ NodeId second_switch(const Cluster& cluster, FabricRouter& router, std::size_t f
 }
 
 TEST_CASE("half way round an even ring ecmp spreads over both ways and static alternates") {
-  const Shape shape{"ring", {8}};
+  const RouterShape shape{"ring", {8}};
   const Cluster ecmp = cluster_of(8, 1, shape.text());
   const auto router = make_fabric_router(ecmp.topology, ecmp.routing);
   constexpr std::uint32_t kFlows = 10'000;
@@ -144,7 +144,8 @@ TEST_CASE("half way round an even ring ecmp spreads over both ways and static al
 
 TEST_CASE("adaptive routing spreads connections evenly over ties and parallel links") {
   const Cluster cluster = cluster_of(
-      8, 1, Shape{"ring", {8}}.text() + ", links: 3, endpoints_per_switch: 1, routing: adaptive");
+      8, 1,
+      RouterShape{"ring", {8}}.text() + ", links: 3, endpoints_per_switch: 1, routing: adaptive");
   Routing routing(cluster.topology, cluster.routing);
   std::map<LinkId, int> count;
   std::vector<LinkId> path;
@@ -165,8 +166,8 @@ TEST_CASE("adaptive routing spreads connections evenly over ties and parallel li
 }
 
 TEST_CASE("Valiant goes through every switch, never twice over a link, in twice the channels") {
-  for (const Shape& shape :
-       {Shape{"torus", {4, 4}}, Shape{"mesh", {4, 3}}, Shape{"hyperx", {3, 4}}}) {
+  for (const RouterShape& shape :
+       {RouterShape{"torus", {4, 4}}, RouterShape{"mesh", {4, 3}}, RouterShape{"hyperx", {3, 4}}}) {
     INFO(shape.text());
     const Cluster cluster = cluster_of(shape.switches(), 1, shape.text() + ", routing: valiant");
     REQUIRE(cluster.routing.fabric.virtual_channels == (shape.layout == "torus" ? 4 : 2));
@@ -194,7 +195,7 @@ TEST_CASE("Valiant goes through every switch, never twice over a link, in twice 
 }
 
 TEST_CASE("a ring changes its channel behind the wrap") {
-  const Cluster cluster = cluster_of(7, 1, Shape{"ring", {7}}.text());
+  const Cluster cluster = cluster_of(7, 1, RouterShape{"ring", {7}}.text());
   const auto router = make_fabric_router(cluster.topology, cluster.routing);
   const auto path = fabric_route(*router, cluster.routing, router->endpoints()[5],
                                  router->endpoints()[1], 0);  // 5, 6, 0, 1.
@@ -206,7 +207,7 @@ TEST_CASE("a ring changes its channel behind the wrap") {
 TEST_CASE("with links missing a route is found where there is one, and detours are counted") {
   RandomStream random(1, "missing links");
   for (int seed = 0; seed < 120; ++seed) {
-    const Shape& shape = kShapes[random.below(kShapes.size())];
+    const RouterShape& shape = kRouterShapes[random.below(kRouterShapes.size())];
     const Cluster cluster = cluster_of(shape.switches(), 1, shape.text());
     const std::uint64_t share = 2 + random.below(12);
     std::set<LinkId> missing;

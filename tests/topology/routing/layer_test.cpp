@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-const LinkSpec kLink{.kind = LinkKind::Network, .bandwidth = gigabits_per_second(100)};
+const LinkSpec kLayerLink{.kind = LinkKind::Network, .bandwidth = gigabits_per_second(100)};
 
 bool is_switch(NodeKind kind) {
   return kind == NodeKind::Switch;
@@ -35,9 +35,9 @@ TEST_CASE("distances follow the direction of links and end where there is no way
   const NodeId apart = add(NodeKind::Gpu);
   const NodeId first = add(NodeKind::Switch);
   const NodeId second = add(NodeKind::Switch);
-  builder.add_duplex_link(a, first, kLink);
-  builder.add_duplex_link(b, second, kLink);
-  builder.add_link(first, second, kLink);
+  builder.add_duplex_link(a, first, kLayerLink);
+  builder.add_duplex_link(b, second, kLayerLink);
+  builder.add_link(first, second, kLayerLink);
   const Topology topology = std::move(builder).build();
   Layer layer(topology, is_switch, one);
   REQUIRE(layer.cost(a, b) == 3U);

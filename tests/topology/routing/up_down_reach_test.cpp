@@ -16,7 +16,7 @@ namespace {
 
 using namespace literals;
 
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+const LinkSpec kReachLink = fabric_link(gigabits_per_second(100), 1_us);
 
 // Two pods of two leaves and one spine, one core; a switch that nothing is joined to. The first
 // `cables` cables above the hosts are there.
@@ -30,14 +30,14 @@ class TwoPods {
     spines_ = {add_switch(builder_, "spine0"), add_switch(builder_, "spine1")};
     lonely_ = add_switch(builder_, "lonely");
     for (const NodeId leaf : leaves_) {
-      builder_.add_duplex_link(add_host(builder_, hosts_), leaf, kLink);
+      builder_.add_duplex_link(add_host(builder_, hosts_), leaf, kReachLink);
     }
     const std::vector<std::pair<NodeId, NodeId>> all = {
         {leaves_[0], spines_[0]}, {leaves_[1], spines_[0]}, {leaves_[2], spines_[1]},
         {spines_[0], core_},      {spines_[1], core_},      {leaves_[3], spines_[1]}};
     for (int cable = 0; cable < cables; ++cable) {
       const auto& [low, high] = all[static_cast<std::size_t>(cable)];
-      builder_.add_duplex_link(low, high, kLink);
+      builder_.add_duplex_link(low, high, kReachLink);
     }
   }
   Topology build() { return std::move(builder_).build(); }
@@ -98,7 +98,7 @@ TEST_CASE("what is cut off is in no set") {
 
 TEST_CASE("a fabric without endpoints has no switches to route by") {
   TopologyBuilder builder;
-  builder.add_duplex_link(add_switch(builder, "a"), add_switch(builder, "b"), kLink);
+  builder.add_duplex_link(add_switch(builder, "a"), add_switch(builder, "b"), kReachLink);
   const Topology topology = std::move(builder).build();
   const UpDownReach reach(topology);
   REQUIRE(reach.count() == 0);

@@ -27,8 +27,8 @@ namespace {
 
 using namespace literals;
 
-constexpr std::uint32_t kFar = std::numeric_limits<std::uint32_t>::max();
-const LinkSpec kLink = fabric_link(gigabits_per_second(100), 1_us);
+constexpr std::uint32_t kRouterFar = std::numeric_limits<std::uint32_t>::max();
+const LinkSpec kRouterLink = fabric_link(gigabits_per_second(100), 1_us);
 
 struct Tiers {
   int pods = 1;
@@ -72,7 +72,7 @@ class Builder {
     for (std::size_t host = 0; host < hosts_.size(); ++host) {
       const std::size_t leaf = host / static_cast<std::size_t>(tiers.hosts);
       for (std::size_t port = 0; port < static_cast<std::size_t>(tiers.host_ports); ++port) {
-        builder_.add_duplex_link(hosts_[host], leaves[(leaf + port) % leaves.size()], kLink);
+        builder_.add_duplex_link(hosts_[host], leaves[(leaf + port) % leaves.size()], kRouterLink);
       }
     }
     const auto spines = add("spine", tiers.pods * tiers.spines);
@@ -108,7 +108,7 @@ class Builder {
       const bool whole = cut_ != Cut::Cables || random_.below(8) > 0;
       for (const auto& [from, to] : {std::pair(low, high), std::pair(high, low)}) {
         if (whole && (cut_ != Cut::Directions || random_.below(8) > 0)) {
-          builder_.add_link(from, to, kLink);
+          builder_.add_link(from, to, kRouterLink);
         }
       }
     }
@@ -125,9 +125,11 @@ class Builder {
 class Search {
  public:
   Search(const Topology& topology, bool only_up_down)
-      : topology_(topology), only_up_down_(only_up_down), levels_(topology.node_count(), kFar) {
+      : topology_(topology),
+        only_up_down_(only_up_down),
+        levels_(topology.node_count(), kRouterFar) {
     for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
-      levels_[node] = topology.node(NodeId(node)).kind == NodeKind::Gpu ? 0 : kFar;
+      levels_[node] = topology.node(NodeId(node)).kind == NodeKind::Gpu ? 0 : kRouterFar;
     }
     for (bool changed = true; changed;) {
       changed = false;
@@ -144,7 +146,7 @@ class Search {
   }
 
   struct State {
-    std::uint32_t distance = kFar;
+    std::uint32_t distance = kRouterFar;
     std::uint64_t ways = 0;
   };
   // By 2 x node + (1 after a link down). Ways to a host end there.
@@ -164,7 +166,7 @@ class Search {
           continue;
         }
         State& state = states[*target];
-        if (state.distance == kFar) {
+        if (state.distance == kRouterFar) {
           state.distance = states[at].distance + 1;
           queue.push_back(*target);
         }
@@ -200,7 +202,7 @@ class Search {
  private:
   bool relax(NodeId a, NodeId b) {
     const std::uint32_t known = levels_[a.value()];
-    if (known == kFar || known + 1 >= levels_[b.value()]) {
+    if (known == kRouterFar || known + 1 >= levels_[b.value()]) {
       return false;
     }
     levels_[b.value()] = known + 1;
@@ -225,11 +227,11 @@ Use exhaustive_use(const TestFabric& fabric, const Search& search) {
     const auto states = search.from(source);
     for (const NodeId target : fabric.hosts) {
       const std::uint32_t length = Search::at_host(states, target).distance;
-      if (source == target || length == kFar) {
+      if (source == target || length == kRouterFar) {
         continue;
       }
       // Backwards from the target: which states lie on a shortest way, and by which links.
-      std::vector<std::uint32_t> rest(states.size(), kFar);
+      std::vector<std::uint32_t> rest(states.size(), kRouterFar);
       rest[std::size_t{2} * target.value() + 1] = 0;
       std::vector<std::vector<LinkId>> out(states.size());
       for (std::uint32_t left = 1; left <= length; ++left) {
@@ -413,14 +415,14 @@ TEST_CASE("a way that goes down and up again is not taken") {
   std::vector<NodeId> leaves;
   for (int leaf = 0; leaf < 3; ++leaf) {
     leaves.push_back(add_switch(builder, "leaf" + std::to_string(leaf)));
-    builder.add_duplex_link(add_host(builder, hosts), leaves.back(), kLink);
+    builder.add_duplex_link(add_host(builder, hosts), leaves.back(), kRouterLink);
   }
   const NodeId left = add_switch(builder, "left");
   const NodeId right = add_switch(builder, "right");
-  builder.add_duplex_link(leaves[0], left, kLink);
-  builder.add_duplex_link(leaves[1], right, kLink);
-  builder.add_duplex_link(leaves[2], left, kLink);
-  builder.add_duplex_link(leaves[2], right, kLink);
+  builder.add_duplex_link(leaves[0], left, kRouterLink);
+  builder.add_duplex_link(leaves[1], right, kRouterLink);
+  builder.add_duplex_link(leaves[2], left, kRouterLink);
+  builder.add_duplex_link(leaves[2], right, kRouterLink);
   const Topology topology = std::move(builder).build();
   UpDownRouter router(topology);
   const RoutingOptions options;
