@@ -178,7 +178,7 @@ TEST_CASE("options of packets are refused where there are none, and where they s
   require_refused(
       {"--control", "dcqn-nic"}, "packet",
       "--control: expected a file, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "
-      "dctcp, hpcc, none, receiver-credit, swift or timely, found \"dcqn-nic\"; did you "
+      "dctcp, hpcc, none, nscc, receiver-credit, swift or timely, found \"dcqn-nic\"; did you "
       "mean \"dcqcn-nic\"?");
   require_refused({"--control", "swift", "--ecn", "hpcc"}, "packet",
                   "--ecn: expected a control that looks at marks beside it, found swift");
