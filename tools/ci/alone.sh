@@ -3,7 +3,7 @@
 # Compiles each header of src/, tests/ and tools/ and each source of src/ alone, so that none relies
 # on what was included before it: builds join the files of a room. A header that the source of its
 # name includes first is compiled with that one. Headers that need those of CUDA or NCCL are left to
-# nvcc. The compiler is $CXX or g++.
+# nvcc, and the program of mpirun to the build, which knows where MPI is. The compiler is $CXX or g++.
 #
 #   tools/ci/alone.sh             all
 #   tools/ci/alone.sh --last N    those that the last N commits changed, and those that include them
@@ -46,7 +46,8 @@ files_to_compile() {
     if is_changed "$file" || is_changed "${file%.cpp}.h"; then
       echo "$file"
     fi
-  done < <(find src tests tools -name '*.h' -printf '%p\n' -o -path 'src/*.cpp' -printf '%p\n' |
+  done < <(find src tests tools -name '*.h' -printf '%p\n' -o -path 'src/*.cpp' ! -name mpi_main.cpp \
+    -printf '%p\n' |
     sort) | sort -u
 }
 

@@ -283,8 +283,8 @@ constexpr AlgorithmRow kHierarchical{
     .need = ClusterNeed::TwoLevels,
     // Both directions of every pair in a server, and those between servers.
     .partners = [](Operation /*operation*/, const RankLayout& layout) -> std::int64_t {
-      return 2 * layout.most_ranks_per_node() +
-             std::bit_width(static_cast<std::uint32_t>(layout.ranks())) + 1;
+      const auto ranks = static_cast<std::uint32_t>(layout.ranks());
+      return 2 * layout.most_ranks_per_node() + static_cast<int>(std::bit_width(ranks)) + 1;
     }};
 
 }  // namespace trainyard

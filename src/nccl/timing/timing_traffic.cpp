@@ -147,7 +147,7 @@ Load CallTraffic::of(const CallPlan& plan, int root) {
 }
 
 Load CallTraffic::of(Operation operation, Bytes size) {
-  constexpr int kMostPeers = 64;
+  constexpr int kMostPeersCounted = 64;
   Timer::State& state = *state_;
   const int ranks = state.communicator.ranks;
   if (ranks == 1) {
@@ -161,7 +161,7 @@ Load CallTraffic::of(Operation operation, Bytes size) {
   const double far = on_wire(protocol(true));
   const auto bytes = static_cast<double>(of_pair.count());
   TrafficSum sum(state);
-  state.visit_exchange(operation, kMostPeers, [&](const NodeFlow& part, double stands_for) {
+  state.visit_exchange(operation, kMostPeersCounted, [&](const NodeFlow& part, double stands_for) {
     if (state.complete.node_of(part.from) == state.complete.node_of(part.to)) {
       sum.add(part, bytes * stands_for * near);
     } else {

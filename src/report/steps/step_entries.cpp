@@ -35,16 +35,17 @@ void add_setup(const StepSetup& setup, Document& document) {
 
 void add_noise(const std::optional<SlowRank>& slow_rank, const ComputeJitter& jitter,
                Document& document) {
-  constexpr double kMillion = 1e6;
+  constexpr double kPartsPerMillion = 1e6;
   if (slow_rank) {
-    document.add_detail("slow_rank", {{"rank", slow_rank->rank},
-                                      {"factor", static_cast<double>(slow_rank->ppm) / kMillion}});
+    document.add_detail("slow_rank",
+                        {{"rank", slow_rank->rank},
+                         {"factor", static_cast<double>(slow_rank->ppm) / kPartsPerMillion}});
   }
   if (jitter.has_any()) {
-    document.add_detail("jitter",
-                        {{"ranks", static_cast<double>(jitter.rank_ppm) / kMillion},
-                         {"operations", static_cast<double>(jitter.operation_ppm) / kMillion},
-                         {"seed", jitter.seed}});
+    document.add_detail(
+        "jitter", {{"ranks", static_cast<double>(jitter.rank_ppm) / kPartsPerMillion},
+                   {"operations", static_cast<double>(jitter.operation_ppm) / kPartsPerMillion},
+                   {"seed", jitter.seed}});
   }
 }
 
