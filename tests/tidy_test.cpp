@@ -212,7 +212,7 @@ Complaints check_machine_paths(const SourceFile& file) {
 
 // A comment is a sentence or a noun phrase. One that begins with these words nearly always lacks
 // its subject and its verb, as in "Of all ranks." or "What a port sent.". Lines of a comment begin
-// in one column.
+// in one column; the licence and an empty line end one.
 Complaints check_comment_starts(const SourceFile& file) {
   static const std::regex fragment(R"re(^// (Of|That|By|What|Who) )re");
   Complaints complaints;
@@ -223,7 +223,8 @@ Complaints check_comment_starts(const SourceFile& file) {
         std::regex_search(file.comments[i].substr(column), fragment)) {
       complaints.push_back(complaint(file, i, "a comment that begins like a fragment"));
     }
-    column_before = column;
+    static const std::regex end(R"re(//$|SPDX-License)re");
+    column_before = std::regex_search(file.comments[i], end) ? std::string::npos : column;
   }
   return complaints;
 }
@@ -367,13 +368,20 @@ TEST_CASE("no file uses what would make results differ between machines or hide 
 TEST_CASE("comments do not begin like fragments", "[text]") {
   const SourceFile sample = parse_source("src/sim/a.cpp",
                                          "// Of all ranks.\n"
+                                         "// SPDX-License-Identifier: none\n"
+                                         "// What it is.\n"
+                                         "//\n"
+                                         "// By whom.\n"
+                                         "\n"
                                          "// The bytes\n"
                                          "// That one rank sends.\n"
                                          "int a;  // What it is.\n"
                                          "const char* b = \"// By me\";  // Bytes.\n");
   REQUIRE(check_comment_starts(sample) ==
           Complaints{"src/sim/a.cpp:1: a comment that begins like a fragment",
-                     "src/sim/a.cpp:4: a comment that begins like a fragment"});
+                     "src/sim/a.cpp:3: a comment that begins like a fragment",
+                     "src/sim/a.cpp:5: a comment that begins like a fragment",
+                     "src/sim/a.cpp:9: a comment that begins like a fragment"});
   require_none(check_cpp_files([](const SourceFile& file) {
     return folder_in_src(file).empty() ? Complaints{} : check_comment_starts(file);
   }));

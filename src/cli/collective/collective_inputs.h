@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request of `trainyard collective` is run on: the ranks, the measured table, the sizes.
+// The inputs of a request of `trainyard collective`: the ranks, the measured table, the sizes.
 #pragma once
 
 #include <memory>

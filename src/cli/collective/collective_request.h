@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line of `trainyard collective` asks for. Everything that can be judged without
-// the cluster is checked here.
+// The request that the command line of `trainyard collective` makes. Everything that can be judged
+// without the cluster is checked here.
 #pragma once
 
 #include <cstdint>

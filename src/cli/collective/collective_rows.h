@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reports of all runtimes have in common.
+// The parts that the reports of all runtimes have in common.
 #pragma once
 
 #include <string>

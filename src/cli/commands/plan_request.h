@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line of `trainyard plan` asks for. Everything that can be judged without the
-// files is checked here.
+// The request that the command line of `trainyard plan` makes. Everything that can be judged
+// without the files is checked here.
 #pragma once
 
 #include <optional>

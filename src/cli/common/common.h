@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the subcommands share.
+// Functions that the subcommands share.
 #pragma once
 
 #include <filesystem>

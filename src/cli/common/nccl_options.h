@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user says about the NCCL that is planned or timed: its release, variables and files.
+// The options that describe the NCCL that is planned or timed: its release, variables and files.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trainyard collective --runtime nccl` is asked for beside what every runtime is.
+// The options of `trainyard collective --runtime nccl` that other runtimes do not have.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options must not be beside each other.
+// Checks of options that exclude each other.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What times the collectives of steps: the options of all commands that time steps.
+// The model that times the collectives of steps, and its options, for all commands that time steps.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line of `trainyard step` asks for, and what it is run on.
+// The request that the command line of `trainyard step` makes, and its inputs.
 #pragma once
 
 #include <spdlog/logger.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sweep has finished so far, in files beside its output, so that one that was cut off can go
-// on: OUTPUT.partial, and OUTPUT.partial.N of process N where there are several. A line for each
-// point, in JSON, flushed as it comes; the last one may be cut off.
+// A journal keeps the finished points of a sweep in files beside its output, so that a sweep that
+// was cut off can continue: OUTPUT.partial, and OUTPUT.partial.N of process N where there are
+// several. A line for each point, in JSON, flushed as it comes; the last one may be cut off.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an algorithm is: one row of facts, from which everything outside its own file takes what it
-// has to know. No code asks which algorithm it has.
+// An algorithm is one row of facts, from which everything outside its own file takes what it has to
+// know. No code asks which algorithm it has.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster has of what an algorithm needs (ClusterNeed): which of its switches add up for an
-// algorithm that reduces in the network, and which grid its ranks form.
+// Tells whether a cluster has what an algorithm needs (ClusterNeed): which of its switches add up
+// for an algorithm that reduces in the network, and which grid its ranks form.
 //
 // - OneReducingSwitch: the NVSwitch that all ranks are on.
 // - ReducingSwitches: the NVSwitches that the ranks are on, several, each for ranks in a row.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations mean, and the proof that a schedule does what it claims.
+// The meaning of the operations, and the proof that a schedule does what it claims.
 //
 // The state is, for every rank and chunk, either nothing or a set of contributions: the ranks whose
 // data are in the value. A chunk c of N ranks means

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What congestion controls and those who serve them say to each other: the port of a sender, what
-// an ACK tells, what a control needs of receivers and switches, and what it does unless it says
+// Terms between congestion controls and the engine that serves them: the port of a sender, what an
+// ACK tells, what a control needs of receivers and switches, and what it does unless it says
 // otherwise. docs/guide/extending.md leads through a new control.
 #pragma once
 

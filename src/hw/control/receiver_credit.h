@@ -4,11 +4,11 @@
 // be on its way to it below a window. A sender that was idle begins with up to one bandwidth-delay
 // product that nobody granted, so that nothing waits a round trip to begin.
 //
-// What EQDS leaves open, or does in the data packets, is settled here so that no packet that is
-// lost can stop a flow for ever: requests and grants carry sums since the start, so that a later
-// one stands for those before it; a sender that waits in vain asks again, after `patience`, twice
-// that, and so on; a pacer whose window is full and to which no data come for that time takes what
-// is missing for lost.
+// EQDS leaves some rules open, or puts them into the data packets. They are settled here so that no
+// packet that is lost can stop a flow for ever: requests and grants carry sums since the start, so
+// that a later one stands for those before it; a sender that waits in vain asks again, after
+// `patience`, twice that, and so on; a pacer whose window is full and to which no data come for
+// that time takes what is missing for lost.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // AllReduce with switches that add up (CollNet, SHARP): a NIC sends each of its elements up once
 // and gets the sum once, whatever the number of nodes.
 //
-// What the network does is one way: up a tree of switches and down again, as long as that from a
+// The network does one way: up a tree of switches and down again, as long as that from a
 // NIC to one of the next node, and `collnet_extra` more. All nodes do the same at the same time, so
 // one stands for all of them.
 #include <algorithm>

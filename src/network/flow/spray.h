@@ -11,7 +11,7 @@
 // one packet; which paths the parts of a short message take goes round. A message is complete when
 // its last part is and those before it are: NICs hand data over in order.
 //
-// What differs from one path: each part is a flow of its own where flows share a link, so a
+// It differs from one path: each part is a flow of its own where flows share a link, so a
 // connection with many paths gets more of it than one with few; and the parts of the next message
 // follow on each path as soon as it is free. Where there is one path, nothing differs at all.
 #pragma once

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets through ports, in windows of time. No clock of its own and no event queue.
 //
-// What leaves a port at time s can matter to another one not before s + (its time on the line) +
-// (latency of the link). The least of that over the links in use is the lookahead; time is cut into
-// windows of that length, and what a window brings to a port is known when the window begins. So
-// each port is worked through alone: arrivals of the window in order of (time, link that they came
-// by), then in one loop every packet that it begins to send before the window ends. What it sends
-// is put down for the window in which it reaches the next port, which is a later one. Windows in
-// which nothing is due are skipped, and a port with nothing due is not looked at. Ports of a switch
-// whose buffer is near a threshold are worked through together (packet_switch.h).
+// A packet that leaves a port at time s can matter to another one not before s + (its time on the
+// line) + (latency of the link). The least of that over the links in use is the lookahead; time is
+// cut into windows of that length, and what a window brings to a port is known when the window
+// begins. So each port is worked through alone: arrivals of the window in order of (time, link that
+// they came by), then in one loop every packet that it begins to send before the window ends. What
+// it sends is put down for the window in which it reaches the next port, which is a later one.
+// Windows in which nothing is due are skipped, and a port with nothing due is not looked at. Ports
+// of a switch whose buffer is near a threshold are worked through together (packet_switch.h).
 //
 // A message may be sent at any time that is not before the end of the last window that was run:
 // run a window only when everything before its end has been sent. A message ends at its target in a

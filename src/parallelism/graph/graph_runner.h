@@ -7,7 +7,7 @@
 // their speed while both run on a rank, so that traffic T beside computation W takes
 // max(T, W) + s min(T, W) together; calls on a shared network are not slowed down by it.
 //
-// What a rank's time was spent on (graph_blame.h) follows from the causes that are kept: of each
+// The use of a rank's time (graph_blame.h) follows from the causes that are kept: for each
 // operation the one that it waited for last.
 #pragma once
 

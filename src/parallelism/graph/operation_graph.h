@@ -11,7 +11,7 @@
 // A graph may be folded: ranks that do the same at the same time are stood for by one of them. Then
 // only those are in the graph, and members of a communicator that are not take part unseen.
 //
-// Who builds a graph calls check() before it is run (graph_runner.h).
+// The builder of a graph calls check() before it is run (graph_runner.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each rank of a pipeline holds in the course of a step, for programs: docs/models/memory.md.
+// The memory that each rank of a pipeline holds in the course of a step, for programs:
+// docs/models/memory.md.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum flow between many sources and many sinks, for the bandwidth of cuts.
 //
-// By the theorem of Ford and Fulkerson the most that flows is the least that a cut lets through.
-// Fabrics are so regular that most vertices are alike, so alike vertices are merged first: a
-// partition of the vertices is equitable if all members of a class have the same supply, the same
+// The theorem of Ford and Fulkerson says that the most that flows is the least that a cut lets
+// through. Fabrics are so regular that most vertices are alike, so alike vertices are merged first:
+// a partition of the vertices is equitable if all members of a class have the same supply, the same
 // demand, and for each class the same capacity to it and from it. Merging every class into one
 // vertex, with capacities summed, then changes nothing: a flow of the whole gives one of the merged
 // problem by summing, and a flow f between merged classes A and B comes apart into f c(e) / C(A, B)

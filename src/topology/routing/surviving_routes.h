@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What routes are left once cables of the fabric have failed in the middle of a run.
+// Finds the routes that are left once cables of the fabric have failed in the middle of a run.
 //
 // The way through the fabric is chosen anew between the same two endpoints, which a connection has
 // opened and cannot leave: NICs, or GPUs with links of their own. It is what the policy chooses
