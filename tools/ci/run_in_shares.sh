@@ -40,7 +40,7 @@ cd "$build"
 find "$shares" -name '*.share.*' -print0 | sort -z |
   xargs -0 -P "$(nproc)" -I SHARE bash -c '
     program=$(basename "${0%.share.*}")
-    timeout "$1" "bin/$program" --input-file "$0" >"$0.log" 2>&1 ||
+    timeout "$1" "bin/$program" --durations yes --input-file "$0" >"$0.log" 2>&1 ||
       echo "exit status $?" >>"$0.log"' SHARE "$most_seconds" || true
 
 passed=0
@@ -57,6 +57,8 @@ for log in "$shares"/*.log; do
     fi
   fi
 done
+echo "the longest tests:"
+cat "$shares"/*.log | grep -E '^[0-9]+\.[0-9]+ s: ' | sort -rn | head -n 20 || true
 failed=$((total - passed))
 echo "$((100 * passed / total))% tests passed, $failed tests failed out of $total"
 [[ $failed -eq 0 ]]
