@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/control/dcqcn_fluid.h"
+#include "support/dcqcn_fluid.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"

@@ -6,7 +6,7 @@
 // may only go down.
 #include "support/catch.h"
 
-#include "calibration/measured/transfer_measurement.h"
+#include "support/transfer_measurement.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

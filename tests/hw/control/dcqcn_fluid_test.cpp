@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "hw/control/dcqcn_fluid.h"
+#include "support/dcqcn_fluid.h"
 #include "support/transport_goldens.h"
 
 namespace trainyard {

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "hw/control/dcqcn.h"
-#include "hw/control/dcqcn_fluid.h"
 #include "hw/switch/ecn.h"
 #include "hw/transport/transport_profile.h"
 #include "sim/random.h"
+#include "support/dcqcn_fluid.h"
 #include "support/paths.h"
 
 namespace trainyard {

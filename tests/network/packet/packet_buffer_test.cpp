@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "hw/packet/roce_entropy.h"
 #include "hw/switch/pfc.h"
 #include "network/packet/packet.h"
+#include "support/ecmp_collisions.h"
 #include "support/fabrics.h"
 #include "support/recorder.h"
 

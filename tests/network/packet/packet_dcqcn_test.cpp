@@ -8,9 +8,9 @@
 
 #include <cmath>
 
-#include "hw/control/dcqcn_fluid.h"
 #include "network/packet/packet_options.h"
 #include "sim/config_error.h"
+#include "support/dcqcn_fluid.h"
 #include "support/effort.h"
 #include "support/fabrics.h"
 #include "support/long_incast.h"

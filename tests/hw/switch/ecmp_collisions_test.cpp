@@ -3,22 +3,10 @@
 
 #include <numeric>
 
-#include "hw/packet/roce_entropy.h"
+#include "support/ecmp_collisions.h"
 #include "support/transport_goldens.h"
 
 namespace trainyard {
-
-TEST_CASE("queue pairs have the golden UDP source ports", "[transport]") {
-  const GoldenTable table(transport_goldens("roce_udp_sport"));
-  REQUIRE(table.rows() == 7);
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const auto local = static_cast<std::uint32_t>(table.integer(row, "lqpn"));
-    const auto remote = static_cast<std::uint32_t>(table.integer(row, "rqpn"));
-    REQUIRE(roce_flow_label(local, remote) == table.integer(row, "flow_label"));
-    REQUIRE(roce_udp_port(roce_flow_label(local, remote)) == table.integer(row, "udp_sport"));
-    REQUIRE(roce_flow_label(local, remote) == roce_flow_label(remote, local));
-  }
-}
 
 TEST_CASE("flows meet on links as often as the golden chances say", "[transport]") {
   const ConfigNode section = transport_goldens("ecmp_collisions");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where DCQCN comes to rest: the fixed point of its fluid model (Zhu et al., SIGCOMM 2015, section
-// 5; CoNEXT 2016, section 3). For pages and tests: what many flows at one queue should be near to.
-// Real numbers, with the mathematical library.
+// DCQCN comes to rest at the fixed point of its fluid model (Zhu et al., SIGCOMM 2015, section 5;
+// CoNEXT 2016, section 3): many flows at one queue should be near to it.
 #pragma once
 
 #include <cstdint>

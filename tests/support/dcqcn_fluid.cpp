@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hw/control/dcqcn_fluid.h"
+#include "support/dcqcn_fluid.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibration/measured/transfer_measurement.h"
+#include "support/transfer_measurement.h"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hw/packet/roce_entropy.h"
+#include "support/ecmp_collisions.h"
 
 #include <cstddef>
 
