@@ -213,7 +213,7 @@ void require_shares(const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("faults planted in one node are found, and healthy nodes are not called ill") {
+TEST_CASE("faults planted in one node are found, and healthy nodes are not called ill", "[long]") {
   require_shares(outcome_of({{kH100, "nvls-off", "NCCL_NVLS_ENABLE=0"},
                              {kH100, "slow-gpu", "thread blocks at 50 %"},
                              {kH100, "few-channels", "NCCL_MAX_NCHANNELS=4"},
@@ -222,21 +222,24 @@ TEST_CASE("faults planted in one node are found, and healthy nodes are not calle
                              {kCards, "pcie-generation", ""}}));
 }
 
-TEST_CASE("faults planted in two DGX A100 are found, and healthy ones are not called ill") {
+TEST_CASE("faults planted in two DGX A100 are found, and healthy ones are not called ill",
+          "[long]") {
   require_shares(outcome_of({{kA100x2, "protocol", "NCCL_PROTO=Simple"},
                              {kA100x2, "rail-down", ""},
                              {kA100x2, "gpudirect-off", ""}}));
 }
 
-TEST_CASE("faults planted in two DGX H100 are found, and healthy ones are not called ill") {
+TEST_CASE("faults planted in two DGX H100 are found, and healthy ones are not called ill",
+          "[long]") {
   require_shares(outcome_of({{kH100x2, "sockets", ""}, {kH100x2, "nvls-off", ""}}));
 }
 
-TEST_CASE("faults planted in an AllGather are found, and healthy nodes are not called ill") {
+TEST_CASE("faults planted in an AllGather are found, and healthy nodes are not called ill",
+          "[long]") {
   require_shares(outcome_of({{kH100Gather, "nic-pcie-x8", ""}, {kH100Gather, "nic-down", ""}}));
 }
 
-TEST_CASE("faults planted in a fabric are found, and a healthy one is not called ill") {
+TEST_CASE("faults planted in a fabric are found, and a healthy one is not called ill", "[long]") {
   require_shares(outcome_of({{kClos, "oversubscription", "links between switches at 1/4"},
                              {kClos, "ecmp", ""},
                              {kClos, "nic-numa", ""}}));

@@ -258,7 +258,7 @@ class PlanRun {
 }  // namespace
 
 TEST_CASE("every kind of plan is the same folded and whole on all engines, with both runtimes",
-          "[plans]") {
+          "[plans][long]") {
   const nccl::Profile profile = nccl::Profile::load(kConfigsFolder / "nccl/profile.yaml");
   std::map<std::string, int> kinds;
   for (std::uint64_t seed = 0; seed < cases(6 * pipeline_schedules().size()); ++seed) {

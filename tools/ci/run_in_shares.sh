@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of a build in processes of forty tests each, one for each core at a time: a process
 # with sanitizers takes as long to start as most tests take to run. Tests of the text of the sources
-# ([text]) are left out, being the same in every build. Prints what fails and ends with the line of
-# ctest, "N% tests passed, N tests failed out of N".
+# ([text]) are left out, being the same in every build, and so are those tagged [long], which the
+# release build runs and whose lines shorter tests run. Prints what fails, the longest tests, and the
+# line of ctest, "N% tests passed, N tests failed out of N".
 #
 #   tools/ci/run_in_shares.sh build/clang
 set -euo pipefail
@@ -18,7 +19,7 @@ total=0
 for program in "$build"/bin/*_tests; do
   name=$(basename "$program")
   # Catch2 ends this with the number of tests. What it would take for syntax is escaped.
-  { "$program" --list-test-names-only '~[text]' || true; } | sed 's/[][,\\"]/\\&/g' \
+  { "$program" --list-test-names-only '~[text]~[long]' || true; } | sed 's/[][,\\"]/\\&/g' \
     >"$shares/$name.names"
   count=$(wc -l <"$shares/$name.names")
   if [[ $count -eq 0 ]]; then

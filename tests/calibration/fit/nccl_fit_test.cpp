@@ -67,7 +67,7 @@ TEST_CASE("a fit finds the constants with which the model made the tables", "[fi
   REQUIRE(fitted(small.fit, "gpus.hopper.simple_cost") == Approx(1.8e-6).epsilon(0.2));
 }
 
-TEST_CASE("cases that cannot be predicted are not fitted to", "[fit][nccl]") {
+TEST_CASE("cases that cannot be predicted are not fitted to", "[fit][nccl][long]") {
   const SyntheticCases made(known_profile());
   std::vector<LoadedCase> cases = made.cases();
   cases[0].item.not_covered = "a reason";

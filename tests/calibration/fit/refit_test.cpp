@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-TEST_CASE("systems that are shown are left out in turn; all are fitted to", "[fit][nccl]") {
+TEST_CASE("systems that are shown are left out in turn; all are fitted to", "[fit][nccl][long]") {
   const nccl::Profile profile = nccl::Profile::load(kConfigsFolder / "nccl" / "profile.yaml");
   const SyntheticCases made(profile);
   const Refit result =

@@ -74,7 +74,7 @@ CalibratedTable table_of(Operation operation, std::size_t rows) {
 
 }  // namespace
 
-TEST_CASE("constants of a synthetic machine lie in their intervals, others stay", "[fit]") {
+TEST_CASE("constants of a synthetic machine lie in their intervals, others stay", "[fit][long]") {
   std::size_t intervals = 0;
   std::size_t holding = 0;
   const std::vector<double> truth = true_values();
@@ -99,7 +99,7 @@ TEST_CASE("constants of a synthetic machine lie in their intervals, others stay"
   REQUIRE(static_cast<double>(holding) >= 0.85 * static_cast<double>(intervals));
 }
 
-TEST_CASE("a calibrated profile is read as it is and says what it rests on", "[fit]") {
+TEST_CASE("a calibrated profile is read as it is and says what it rests on", "[fit][long]") {
   CalibrationRequest request = request_of(1, 0.01);
   request.tables[0].table.rows[5].time = request.tables[0].table.rows[5].time * 3;
   const ProfileCalibration result = calibration_of(request);

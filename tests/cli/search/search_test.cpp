@@ -85,7 +85,7 @@ TEST_CASE("the best plan is a workload that takes as long", "[cli][search]") {
 }
 
 TEST_CASE("on an oversubscribed fabric the best plan is a workload that takes as long",
-          "[cli][search]") {
+          "[cli][search][long]") {
   const ScratchFolder folder;
   const std::string best = (folder.path() / "best.yaml").string();
   const std::vector<std::string> fabric{"--set", "fabric.nodes_per_leaf=1", "--set",
@@ -116,7 +116,7 @@ TEST_CASE("on an oversubscribed fabric the best plan is a workload that takes as
   REQUIRE(nlohmann::json::parse(timed.str())["step_time_s"] == found["plans"][0]["step_time_s"]);
 }
 
-TEST_CASE("plans have energy and cost when asked", "[cli][search]") {
+TEST_CASE("plans have energy and cost when asked", "[cli][search][long]") {
   const ScratchFolder folder;
   const std::string prices = folder
                                  .write("prices.yaml",
@@ -137,7 +137,7 @@ TEST_CASE("plans have energy and cost when asked", "[cli][search]") {
   REQUIRE(text.find("with as little energy") != std::string::npos);
 }
 
-TEST_CASE("no trade is on more GPUs than one that is no worse", "[cli][search]") {
+TEST_CASE("no trade is on more GPUs than one that is no worse", "[cli][search][long]") {
   const auto json = searched_json({"--gpus", "4,8,16", "--best", "1", "--trades"});
   std::vector<nlohmann::json> trades;
   for (const auto& plan : json["plans"]) {
@@ -162,7 +162,7 @@ TEST_CASE("threads change nothing in what is printed", "[cli][search]") {
   REQUIRE(searched({"--nodes", "1", "--threads", "3", "--format", "json"}) == one);
 }
 
-TEST_CASE("several numbers of GPUs are searched one by one", "[cli][search]") {
+TEST_CASE("several numbers of GPUs are searched one by one", "[cli][search][long]") {
   const auto json = searched_json({"--gpus", "4,8,16", "--best", "2"});
   REQUIRE(json["searches"].size() == 3);
   REQUIRE(json["plans"].size() == 9);

@@ -51,7 +51,8 @@ TEST_CASE("validate scores the cases of a folder in the order of their names") {
   REQUIRE(of_class["cases"][0]["case"] == "first");
 }
 
-TEST_CASE("validate --leave-one-out fits to the other systems of the folder, whatever is shown") {
+TEST_CASE("validate --leave-one-out fits to the other systems of the folder, whatever is shown",
+          "[long]") {
   const TwoCases folder;
   const auto json =
       nlohmann::json::parse(run(folder, {"--format", "json", "--leave-one-out"}).output);

@@ -91,7 +91,7 @@ TEST_CASE("validate scores steps that are predicted, source by source", "[traini
   REQUIRE(json["generations"].size() == 2);
 }
 
-TEST_CASE("each half of the sources is predicted with constants of the other", "[training]") {
+TEST_CASE("each half of the sources is predicted with constants of the other", "[training][long]") {
   const auto json = nlohmann::json::parse(
       output_of({"--format", "json", "--out-of-source", "--only", "zero_bubble", "--only",
                  "korthikanti", "--only", "nanotron"}));

@@ -183,7 +183,8 @@ class Queue {
 
 }  // namespace
 
-TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model", "[transport]") {
+TEST_CASE("DCQCN flows at one queue come to the fixed point of the fluid model",
+          "[transport][long]") {
   Setup setup{.settings = paper(),
               .red = {.kmin = Bytes(5'000), .kmax = Bytes(200'000), .pmax = 0.01},
               .cnp_interval = 50_us};

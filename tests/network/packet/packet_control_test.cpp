@@ -215,7 +215,8 @@ SharedLink share_link(std::uint32_t flows, const PacketOptions& options, SimTime
   return seen;
 }
 
-TEST_CASE("with HPCC flows share 95 % of a link fairly and hardly a packet waits", "[control]") {
+TEST_CASE("with HPCC flows share 95 % of a link fairly and hardly a packet waits",
+          "[control][long]") {
   PacketOptions options = controlled_packets("hpcc");
   options.mtu = 1024_B;
   for (const std::uint32_t flows : {2U, 4U, 16U}) {
@@ -229,7 +230,7 @@ TEST_CASE("with HPCC flows share 95 % of a link fairly and hardly a packet waits
   }
 }
 
-TEST_CASE("with DCTCP flows keep the queue around the threshold", "[control]") {
+TEST_CASE("with DCTCP flows keep the queue around the threshold", "[control][long]") {
   PacketOptions options{.rates = RateMeaning::Line};
   set_control(options, shipped_control("dctcp"));
   REQUIRE(options.ecn == EcnPreset::Dctcp);

@@ -240,7 +240,7 @@ TEST_CASE("with what groups take from each other a search finds what timing ever
 }
 
 TEST_CASE("on an oversubscribed fabric a search finds what timing every plan finds",
-          "[plan-search]") {
+          "[plan-search][long]") {
   const Cluster cluster = shipped_cluster(
       "hgx-h100-clos", {.nodes = 4,
                         .gpus_per_node = 2,

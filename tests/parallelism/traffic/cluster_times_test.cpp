@@ -231,7 +231,7 @@ TEST_CASE("a plan that comes back has the answers that it had", "[cluster-times]
 
 // Racks of 72 GPUs: of groups of 64 the first stays in its rack, the second has 8 GPUs there and 56
 // in the next.
-TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster-times]") {
+TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster-times][long]") {
   const Cluster cluster =
       shipped_cluster("gb200-nvl72", {.nodes = 32, .settings = {"server.nvlink_domain=18"}});
   const ParallelPlan plan{.pipeline = 2, .data = 64, .expert = 64};
@@ -247,7 +247,7 @@ TEST_CASE("a group that leaves its rack counts for one that does not", "[cluster
 }
 
 // Unequal sisters: sizes at which NCCL decides differently for them, in every order of asking.
-TEST_CASE("what was asked before changes no answer", "[cluster-times]") {
+TEST_CASE("what was asked before changes no answer", "[cluster-times][long]") {
   const Cluster racks =
       shipped_cluster("gb200-nvl72", {.nodes = 24, .settings = {"server.nvlink_domain=18"}});
   const Cluster servers =
