@@ -10,18 +10,18 @@
 #include <optional>
 #include <utility>
 
-#include "parallelism/closed_forms/host_launches.h"
 #include "parallelism/closed_forms/pipeline_timeline.h"
 #include "parallelism/closed_forms/stage_transfers.h"
 #include "parallelism/closed_forms/step_passes.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/operators/bucket_size.h"
 #include "parallelism/operators/layer_time.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/bucket_size.h"
+#include "parallelism/walk/host_launches.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 

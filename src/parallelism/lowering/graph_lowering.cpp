@@ -16,8 +16,8 @@
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/operators/bucket_size.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/bucket_size.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 namespace {

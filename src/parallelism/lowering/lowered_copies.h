@@ -18,7 +18,7 @@
 
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
-#include "parallelism/memory/step_job.h"
+#include "parallelism/walk/step_job.h"
 
 namespace trainyard {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "parallelism/closed_forms/pass_units.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/lowering/pass_units.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 

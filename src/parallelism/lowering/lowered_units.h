@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "parallelism/closed_forms/pass_units.h"
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/graph/operation_graph.h"
 #include "parallelism/lowering/lowered_rank.h"
+#include "parallelism/lowering/pass_units.h"
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/operators/operator_time.h"

@@ -14,7 +14,7 @@
 
 #include "nccl/types/environment.h"
 #include "parallelism/operators/rank_parameters.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/check.h"
 
 namespace trainyard {

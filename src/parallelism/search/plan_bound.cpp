@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "parallelism/closed_forms/host_launches.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/layer_time.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/host_launches.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 namespace {

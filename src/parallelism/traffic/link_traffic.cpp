@@ -18,7 +18,7 @@
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/rank_parameters.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/check.h"
 #include "topology/routing/routing.h"
 

@@ -9,7 +9,7 @@
 #include "parallelism/model/expert_routing.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 namespace {

@@ -19,7 +19,7 @@
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/step_parts.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 #include <algorithm>
 #include <cstddef>

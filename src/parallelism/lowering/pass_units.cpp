@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/closed_forms/pass_units.h"
+#include "parallelism/lowering/pass_units.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "parallelism/closed_forms/host_launches.h"
 #include "parallelism/operators/layer_time.h"
 #include "parallelism/operators/time_arithmetic.h"
+#include "parallelism/walk/host_launches.h"
 
 namespace trainyard {
 namespace {

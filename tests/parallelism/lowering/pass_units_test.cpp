@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/closed_forms/pass_units.h"
+#include "parallelism/lowering/pass_units.h"
 
 #include <string>
 #include <vector>
