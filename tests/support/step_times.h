@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "parallelism/traffic/group_times.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 

@@ -6,7 +6,7 @@
 
 #include "parallelism/closed_forms/pipeline_timeline.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 

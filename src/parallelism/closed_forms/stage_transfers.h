@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "parallelism/memory/step_job.h"
 #include "parallelism/traffic/group_times.h"
+#include "parallelism/walk/step_job.h"
 #include "sim/units.h"
 
 namespace trainyard {

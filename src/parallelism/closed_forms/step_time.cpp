@@ -10,18 +10,17 @@
 #include <optional>
 #include <utility>
 
-#include "parallelism/closed_forms/host_launches.h"
 #include "parallelism/closed_forms/pipeline_timeline.h"
 #include "parallelism/closed_forms/stage_transfers.h"
 #include "parallelism/closed_forms/step_passes.h"
 #include "parallelism/memory/offload.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/operators/bucket_size.h"
-#include "parallelism/operators/layer_time.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/bucket_size.h"
+#include "parallelism/walk/step_traffic.h"
+#include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -31,7 +30,11 @@ namespace {
 class StepModel {
  public:
   StepModel(const StepJob& job, GroupTimes& times)
-      : job_(job), plan_(job.plan), operators_(job.rates), times_(times) {}
+      : job_(job),
+        plan_(job.plan),
+        operators_(job.rates),
+        times_(times),
+        memo_(job.model, job.loads) {}
 
   StepTime run();
 
@@ -40,26 +43,23 @@ class StepModel {
   [[nodiscard]] SimTime time_of(const GroupCall& call);
   [[nodiscard]] SimTime time_of(const std::vector<GroupCall>& calls);
   void add_traffic(const std::vector<GroupCall>& calls, SimTime attention, StepParts& parts);
-  // Tokens to their experts and back, in one direction of a pass: `load` as in expert_routing.h.
-  [[nodiscard]] SimTime exchange(const Experts& experts, int element_bytes, double load);
-  void add_exchanges(const ModelLayer& layer, double load, StepPasses& passes);
+  [[nodiscard]] SimTime exchange(const std::vector<UnitCall>& calls);
+  void add_exchanges(const ModelUnit& unit, StepPasses& passes);
   // Returns what shows of traffic beside so much computation.
   [[nodiscard]] SimTime exposed(SimTime traffic, SimTime window) const;
-  void add_sharded(const RankParameters& parameters, StepPasses& passes);
-  void add_activation_copies(int of_model, StepPasses& passes) const;
-  [[nodiscard]] SimTime run_again(const ModelLayer& layer, const PassTimes& compute,
-                                  const PassCalls& calls, SimTime forward);
-  [[nodiscard]] StepPasses layer(int of_model);
-  // The same, worked out once for layers that follow one another and are alike.
-  [[nodiscard]] const StepPasses& same_layer(int of_model);
-  [[nodiscard]] StepPasses end(const PassTimes& compute, const PassCalls& calls,
-                               std::int64_t parameters);  // Parameters of this rank.
+  void add_sharded(const ModelUnit& unit, StepPasses& passes);
+  void add_activation_copies(const ModelUnit& unit, StepPasses& passes) const;
+  // Returns the time of what is computed again; `forward` is that of the forward pass.
+  [[nodiscard]] SimTime run_again(const UnitWork& work, SimTime forward);
+  [[nodiscard]] StepPasses passes_of(const ModelUnit& unit);
   [[nodiscard]] StepPasses stage(const PipelineStage& stage);
   [[nodiscard]] PipelineTimeline run_stages(std::vector<SimTime> transfers) const;
   [[nodiscard]] StepParts parts_of(const std::vector<TimedPass>& passes, int rank) const;
   // All stages of the model that a rank of the pipeline has.
   [[nodiscard]] StepPasses of_rank(int rank) const;
-  [[nodiscard]] RankParameters parameters_of_rank(int rank) const;
+  [[nodiscard]] const RankParameters& parameters_of_rank(int rank) const {
+    return parameters_[static_cast<std::size_t>(rank)];
+  }
   // Micro-batches whose passes hide the traffic of gradients and weights.
   [[nodiscard]] double window() const;
   [[nodiscard]] SimTime exposed_data();
@@ -73,9 +73,10 @@ class StepModel {
   OperatorTimes operators_;
   GroupTimes& times_;
   std::vector<PipelineStage> stages_;
-  std::vector<StepPasses> passes_;  // Passes by stage.
-  std::optional<int> last_layer_;
-  StepPasses last_passes_;
+  std::vector<StepPasses> passes_;          // Passes by stage.
+  std::vector<RankParameters> parameters_;  // Parameters by rank of the pipeline.
+  LayerMemo<StepPasses> memo_;
+  std::optional<ExpertDomains> places_;
   std::map<RankGroupKind, std::vector<int>> groups_;
 };
 
@@ -131,42 +132,29 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
 
 // With one copy for each domain, the hops between domains, one NIC to its like, and those within
 // the domain run at once, as the copies follow one another: the longer one counts.
-SimTime StepModel::exchange(const Experts& experts, int element_bytes, double load) {
-  const std::vector<int>& ranks = group(RankGroupKind::Expert);
-  const std::int64_t tokens = plan_.tokens() / plan_.tensor;
-  const double elements =
-      load * static_cast<double>(tokens) * static_cast<double>(job_.model.hidden);
-  const auto size = [&](double copies) {
-    return Bytes(std::llround(elements * copies)) * element_bytes;
-  };
-  if (!job_.software.dispatches_by_domain) {
-    return times_.collective(Operation::AllToAll, ranks, size(static_cast<double>(experts.active)));
+SimTime StepModel::exchange(const std::vector<UnitCall>& calls) {
+  SimTime longest;
+  for (const auto& [call, path, part, slowdown] : calls) {
+    const std::vector<int>& ranks = path == ExpertPath::Group    ? group(RankGroupKind::Expert)
+                                    : path == ExpertPath::Domain ? places_->domain
+                                                                 : places_->rail;
+    longest = std::max(longest, times_.collective(call.operation, ranks,
+                                                  Bytes(call.elements) * call.element_bytes));
   }
-  const std::span<const int> domains =
-      job_.domain_of_rank.empty() ? job_.server_of_rank : job_.domain_of_rank;
-  const ExpertDomains places = expert_domains(ranks, domains);
-  SimTime time;
-  if (places.domain.size() > 1) {
-    time = times_.collective(Operation::AllToAll, places.domain,
-                             size(expected_places(experts, plan_.expert)));
-  }
-  if (places.rail.size() > 1) {
-    const auto count = static_cast<std::int64_t>(places.rail.size());
-    time = std::max(time, times_.collective(Operation::AllToAll, places.rail,
-                                            size(expected_places(experts, count))));
-  }
-  return time;
+  return longest;
 }
 
-// Forward, tokens go in the precision of the dispatch and come back as activations are; backward,
-// gradients do (arXiv 2412.19437, section 3.3.3). Overlapped, both are beside another one's work.
-void StepModel::add_exchanges(const ModelLayer& layer, double load, StepPasses& passes) {
-  if (!layer.experts || plan_.expert == 1) {
+// Overlapped, both ways are beside the work of another micro-batch.
+void StepModel::add_exchanges(const ModelUnit& unit, StepPasses& passes) {
+  if (plan_.expert > 1 && !places_) {
+    places_ = expert_places(job_, group(RankGroupKind::Expert));
+  }
+  const Exchanges exchanges = exchanges_of(job_, unit, places_.value_or(ExpertDomains()));
+  if (exchanges.back.empty()) {
     return;
   }
-  const bool in_fp8 = job_.software.dispatches_fp8 && job_.rates.fp8_cast > 0.0;
-  const SimTime back = exchange(*layer.experts, plan_.element_bytes, load);
-  const SimTime there = in_fp8 ? exchange(*layer.experts, 1, load) : back;
+  const SimTime back = exchange(exchanges.back);
+  const SimTime there = exchanges.there == exchanges.back ? back : exchange(exchanges.there);
   const auto shown = [&](SimTime window) {
     const SimTime traffic = there + back;
     return job_.overlap.expert ? difference_or_zero(traffic, window) +
@@ -185,11 +173,12 @@ SimTime StepModel::exposed(SimTime traffic, SimTime window) const {
          scaled(std::min(traffic, window), job_.rates.overlapped_data);
 }
 
-void StepModel::add_sharded(const RankParameters& parameters, StepPasses& passes) {
+void StepModel::add_sharded(const ModelUnit& unit, StepPasses& passes) {
   if (plan_.zero_stage < 3) {
     return;
   }
-  const PassCalls calls = sharded_calls(parameters, plan_, job_.software);
+  const PassCalls calls =
+      sharded_calls(gathered_parameters(job_.model, plan_, unit), plan_, job_.software);
   const SimTime gather = time_of(calls.forward);
   const SimTime all = time_of(calls.backward);
   passes.forward[StepPart::Data] += exposed(gather, passes.forward.total());
@@ -202,98 +191,52 @@ void StepModel::add_sharded(const RankParameters& parameters, StepPasses& passes
   passes.weight_gradient[StepPart::Data] += exposed(all - gather, passes.weight_gradient.total());
 }
 
-void StepModel::add_activation_copies(int of_model, StepPasses& passes) const {
-  if (!plan_.offload.activations) {
+void StepModel::add_activation_copies(const ModelUnit& unit, StepPasses& passes) const {
+  if (!plan_.offload.activations || unit.place != StepPlace::Layer) {
     return;
   }
-  const Bytes size = layer_activations(job_.model, of_model, plan_, job_.software, job_.loads);
+  const Bytes size = layer_activations(job_.model, unit.layer, plan_, job_.software, job_.loads);
   passes.forward[StepPart::Offload] +=
       difference_or_zero(job_.host->copy_to_host(size), passes.forward.total());
   passes.input_gradient[StepPart::Offload] +=
       difference_or_zero(job_.host->copy_to_gpu(size), passes.backward());
 }
 
-// Returns, with full recomputation, the time of a layer that takes `forward` with all its traffic.
-SimTime StepModel::run_again(const ModelLayer& layer, const PassTimes& compute,
-                             const PassCalls& calls, SimTime forward) {
-  const FullRecompute kind = job_.software.full_recompute;
-  if (kind == FullRecompute::Layer || !layer.feed_forward) {
+// The exchanges of tokens are in a forward pass that is run again as a whole.
+SimTime StepModel::run_again(const UnitWork& work, SimTime forward) {
+  if (work.again.total() == work.compute.forward.total()) {
     return forward;
   }
-  StepParts parts = recomputed_fully(compute, kind);
-  add_traffic(recomputed_calls(calls, layer, kind), compute.forward[StepPart::Attention], parts);
+  StepParts parts = work.again;
+  add_traffic(work.calls.again, work.compute.forward[StepPart::Attention], parts);
   return parts.total();
 }
 
-StepPasses StepModel::layer(int of_model) {
-  const ModelLayer& layer = job_.model.layers[static_cast<std::size_t>(of_model)];
-  const double load =
-      layer.experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
-  const PassTimes compute = layer_times(job_.model, layer, plan_, operators_, load);
-  const PassCalls calls = layer_calls(job_.model, layer, plan_, job_.software);
+StepPasses StepModel::passes_of(const ModelUnit& unit) {
+  const UnitWork work = work_of(job_, operators_, unit);
+  const PassTimes& compute = work.compute;
   StepPasses passes{.forward = compute.forward,
                     .input_gradient = compute.input_gradient,
                     .weight_gradient = compute.weight_gradient};
-  add_traffic(calls.forward, compute.forward[StepPart::Attention], passes.forward);
-  add_traffic(calls.backward, compute.input_gradient[StepPart::Attention], passes.input_gradient);
-  add_exchanges(layer, load, passes);
-  if (plan_.recompute == Recompute::Full) {
-    passes.input_gradient[StepPart::Recompute] =
-        run_again(layer, compute, calls, passes.forward.total());
-  } else if (plan_.recompute == Recompute::Selective) {
-    passes.input_gradient[StepPart::Recompute] =
-        recomputed_selectively(compute, job_.software.recomputes_products);
-  }
-  const HostLaunches forward = forward_launches(job_.rates, job_.software, layer, calls);
-  const HostLaunches backward =
-      backward_launches(job_.rates, job_.software, layer, calls, plan_.recompute);
-  passes.forward[StepPart::Host] =
-      std::max(forward.shown, difference_or_zero(forward.all, passes.forward.total()));
-  passes.input_gradient[StepPart::Host] =
-      std::max(backward.shown, difference_or_zero(backward.all, passes.backward()));
-  add_sharded(rank_parameters(job_.model, layer, plan_), passes);
-  add_activation_copies(of_model, passes);
-  return passes;
-}
-
-const StepPasses& StepModel::same_layer(int of_model) {
-  const auto at = [&](int place) -> const ModelLayer& {
-    return job_.model.layers[static_cast<std::size_t>(place)];
-  };
-  const bool is_same = last_layer_ && job_.loads.layers.empty() && at(of_model) == at(*last_layer_);
-  if (!is_same) {
-    last_passes_ = layer(of_model);
-    last_layer_ = of_model;
-  }
-  return last_passes_;
-}
-
-StepPasses StepModel::end(const PassTimes& compute, const PassCalls& calls,
-                          std::int64_t parameters) {
-  StepPasses passes{.forward = compute.forward,
-                    .input_gradient = compute.input_gradient,
-                    .weight_gradient = compute.weight_gradient};
-  add_traffic(calls.forward, {}, passes.forward);
-  add_traffic(calls.backward, {}, passes.input_gradient);
-  add_sharded({.dense = parameters}, passes);
+  add_traffic(work.calls.forward, compute.forward[StepPart::Attention], passes.forward);
+  add_traffic(work.calls.backward, compute.input_gradient[StepPart::Attention],
+              passes.input_gradient);
+  add_exchanges(unit, passes);
+  passes.input_gradient[StepPart::Recompute] = run_again(work, passes.forward.total());
+  passes.forward[StepPart::Host] = std::max(
+      work.forward_host.shown, difference_or_zero(work.forward_host.all, passes.forward.total()));
+  passes.input_gradient[StepPart::Host] = std::max(
+      work.backward_host.shown, difference_or_zero(work.backward_host.all, passes.backward()));
+  add_sharded(unit, passes);
+  add_activation_copies(unit, passes);
   return passes;
 }
 
 StepPasses StepModel::stage(const PipelineStage& stage) {
-  const Model& model = job_.model;
   StepPasses sum;
-  if (stage.has_embedding) {
-    sum += end(embedding_times(model, plan_, operators_), embedding_calls(model, plan_),
-               rank_embedding_parameters(model, plan_));
-  }
-  for (int index = 0; index < stage.layers; ++index) {
-    const int of_model = stage.first_layer + index;
-    sum += same_layer(of_model);
-  }
-  if (stage.has_head) {
-    sum += end(head_times(model, plan_, operators_), head_calls(model, plan_),
-               rank_head_parameters(model, plan_));
-  }
+  for_each_unit(stage, [&](const ModelUnit& unit) {
+    sum += memo_.of(unit, [&] { return passes_of(unit); });
+  });
   return sum;
 }
 
@@ -342,16 +285,6 @@ StepPasses StepModel::of_rank(int rank) const {
   return sum;
 }
 
-RankParameters StepModel::parameters_of_rank(int rank) const {
-  const PipelineShape shape = plan_.pipeline_shape();
-  RankParameters sum;
-  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-    const auto stage = static_cast<std::size_t>(shape.stage_of(rank, chunk));
-    sum += stage_parameters(job_.model, stages_[stage], plan_);
-  }
-  return sum;
-}
-
 // Reducing gradients hides behind the backward passes that are left when the first are complete,
 // gathering weights behind the forward passes before the last are needed: without chunks the pass
 // of one micro-batch, with v chunks min(p, m) (v - 1) / v of the passes of a micro-batch, as the
@@ -376,11 +309,8 @@ SimTime StepModel::exposed_data() {
              : exposed(time_of(calls.gather), scaled(passes.forward.total(), micro_batches)));
     most = std::max(most, shown);
   }
-  if (job_.model.has_tied_embeddings && plan_.pipeline > 1) {
-    most += time_of({.group = RankGroupKind::Ends,
-                     .operation = Operation::AllReduce,
-                     .elements = rank_logit_parameters(job_.model, plan_),
-                     .element_bytes = gradient_bytes(plan_, job_.software)});
+  if (const auto call = ends_call(job_.model, plan_, job_.software)) {
+    most += time_of(*call);
   }
   return most;
 }
@@ -388,12 +318,7 @@ SimTime StepModel::exposed_data() {
 SimTime StepModel::optimizer() const {
   double most = 0.0;
   for (int rank = 0; rank < plan_.pipeline; ++rank) {
-    const RankParameters parameters = parameters_of_rank(rank);
-    const bool shards = plan_.zero_stage > 0;
-    const double owned =
-        static_cast<double>(parameters.dense) / (shards ? plan_.shards() : 1) +
-        static_cast<double>(parameters.expert) / (shards ? plan_.expert_gradient_ranks() : 1);
-    most = std::max(most, owned);
+    most = std::max(most, updated_parameters(parameters_of_rank(rank), plan_));
   }
   return operators_.memory(most * job_.software.optimizer_bytes);
 }
@@ -401,7 +326,7 @@ SimTime StepModel::optimizer() const {
 // Buckets go down one after the other once they are reduced: what is longer than that and the
 // window shows, and the last bucket in any case.
 SimTime StepModel::exposed_gradients(int rank) {
-  const RankParameters parameters = parameters_of_rank(rank);
+  const RankParameters& parameters = parameters_of_rank(rank);
   const auto down = [&](std::int64_t owned) {
     return job_.host->copy_to_host(Bytes(owned) * gradient_bytes(plan_, job_.software));
   };
@@ -440,6 +365,9 @@ StepTime StepModel::run() {
   stages_ = pipeline_stages(plan_, job_.model);
   for (const PipelineStage& one : stages_) {
     passes_.push_back(stage(one));
+  }
+  for (int rank = 0; rank < plan_.pipeline; ++rank) {
+    parameters_.push_back(place_parameters(job_.model, stages_, plan_, rank));
   }
   const PipelineTimeline without_transfers = run_stages({});
   const PipelineTimeline timeline = run_stages(stage_transfers(job_, times_));

@@ -7,9 +7,9 @@
 // over the times of collectives alone; docs/models/step.md has all of them.
 #pragma once
 
-#include "parallelism/memory/step_job.h"
 #include "parallelism/operators/step_parts.h"
 #include "parallelism/traffic/group_times.h"
+#include "parallelism/walk/step_job.h"
 #include "sim/units.h"
 
 namespace trainyard {

@@ -16,8 +16,8 @@
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/operators/bucket_size.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/bucket_size.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 namespace {
@@ -58,7 +58,7 @@ class StepLowering {
     RankParameters bucket;                // Gradients that are complete and not yet reduced.
     std::optional<OperationId> emptied;   // The end of the last bucket.
     // ZeRO 1 and 2: gathers that the first forward pass of a unit waits for, by chunk and unit.
-    std::map<std::pair<int, UnitIndex>, OperationId> weights;
+    std::map<std::pair<int, ModelUnit>, OperationId> weights;
   };
 
   // Only what runs beside computation slows it down.
@@ -110,7 +110,7 @@ void StepLowering::add_rank(int rank) {
   const auto place = std::find(pipeline.begin(), pipeline.end(), rank) - pipeline.begin();
   LoweredRank lowered(rank, result_.graph, communicators_);
   Writing writing{.rank = lowered,
-                  .copies = LoweredCopies(job_, units_, lowered),
+                  .copies = LoweredCopies(job_, lowered),
                   .pipeline = std::move(pipeline),
                   .place = static_cast<int>(place),
                   .units = {},
@@ -137,7 +137,7 @@ void StepLowering::gather_first_weights(Writing& writing) {
     return;
   }
   RankParameters bucket;
-  std::vector<std::pair<int, UnitIndex>> members;
+  std::vector<std::pair<int, ModelUnit>> members;
   int number = 0;
   for (const UnitOfPass& each : writing.units) {
     if (!each.is_first_forward) {
@@ -245,9 +245,10 @@ void StepLowering::gather_weights(Writing& writing, const UnitOfPass& of_pass, b
   if (of_pass.kind == PassKind::WeightGradient) {
     return;
   }
-  const PassCalls calls = sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software);
+  const PassCalls calls =
+      sharded_calls(gathered_parameters(job_.model, plan_, of_pass.unit), plan_, job_.software);
   const std::vector<UnitCall> traffic = data_traffic(calls.forward, is_beside);
-  const std::string name = "weights of " + units_.name_of(of_pass.unit);
+  const std::string name = "weights of " + name_of(of_pass.unit);
   if (is_beside) {
     writing.gathered = writing.rank.calls_beside(traffic, name, writing.rank.front());
     return;
@@ -267,11 +268,12 @@ void StepLowering::write_reduce(Writing& writing) {
 
 // ZeRO 3: of a unit that has just run.
 void StepLowering::add_sharded_reduce(Writing& writing, const UnitOfPass& of_pass) {
-  const PassCalls calls = sharded_calls(units_.parameters_of(of_pass.unit), plan_, job_.software);
+  const PassCalls calls =
+      sharded_calls(gathered_parameters(job_.model, plan_, of_pass.unit), plan_, job_.software);
   std::vector<GroupCall> reduce;
   std::copy_if(calls.backward.begin(), calls.backward.end(), std::back_inserter(reduce),
                [](const GroupCall& call) { return call.operation == Operation::ReduceScatter; });
-  const std::string name = "gradients of " + units_.name_of(of_pass.unit);
+  const std::string name = "gradients of " + name_of(of_pass.unit);
   if (job_.overlap.data) {
     writing.reduce = PendingReduce{
         .calls = data_traffic(reduce, true), .name = name, .before = writing.rank.front()};
@@ -287,7 +289,7 @@ void StepLowering::add_gradients(Writing& writing, const UnitOfPass& of_pass) {
       units_.gradients_of(units_.stage_of(writing.place, of_pass.chunk), of_pass.unit);
   if (writing.bucket.total() >= bucket_parameters(plan_) || of_pass.ends_pass) {
     write_reduce(writing);
-    reduce_bucket(writing, units_.name_of(of_pass.unit));
+    reduce_bucket(writing, name_of(of_pass.unit));
   }
 }
 
@@ -315,14 +317,9 @@ void StepLowering::add_end(Writing& writing) {
     }
     writing.copies.send_all_gradients(parameters);
   }
-  const bool is_end =
-      writing.place == 0 || writing.place == static_cast<int>(writing.pipeline.size()) - 1;
-  if (job_.model.has_tied_embeddings && plan_.pipeline > 1 && is_end) {
-    const GroupCall ends{.group = RankGroupKind::Ends,
-                         .operation = Operation::AllReduce,
-                         .elements = rank_logit_parameters(job_.model, plan_),
-                         .element_bytes = gradient_bytes(plan_, job_.software)};
-    writing.rank.call({.call = ends, .part = StepPart::Data}, "gradients of tied embeddings");
+  const auto ends = ends_call(job_.model, plan_, job_.software);
+  if (ends && (writing.place == 0 || writing.place == plan_.pipeline - 1)) {
+    writing.rank.call({.call = *ends, .part = StepPart::Data}, "gradients of tied embeddings");
   }
   if (writing.emptied) {
     writing.rank.require(*writing.emptied);
@@ -343,10 +340,7 @@ void StepLowering::add_optimizer(Writing& writing, const RankParameters& paramet
     writing.copies.update(parameters);
     return;
   }
-  const double shards = plan_.zero_stage > 0 ? plan_.shards() : 1;
-  const double expert_shards = plan_.zero_stage > 0 ? plan_.expert_gradient_ranks() : 1;
-  const double owned = static_cast<double>(parameters.dense) / shards +
-                       static_cast<double>(parameters.expert) / expert_shards;
+  const double owned = updated_parameters(parameters, plan_);
   writing.rank.compute("optimizer", StepPart::Optimizer,
                        units_.operators().memory(owned * job_.software.optimizer_bytes));
 }

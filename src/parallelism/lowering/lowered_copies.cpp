@@ -19,13 +19,12 @@ bool takes_activations(PassKind kind) {
 }  // namespace
 
 bool LoweredCopies::keeps(const UnitOfPass& unit) const {
-  return job_.plan.offload.activations && unit.unit < units_.embedding() &&
+  return job_.plan.offload.activations && unit.unit.place == StepPlace::Layer &&
          unit.kind != PassKind::WeightGradient;
 }
 
-Bytes LoweredCopies::activations(UnitIndex layer) const {
-  return layer_activations(job_.model, static_cast<int>(layer), job_.plan, job_.software,
-                           job_.loads);
+Bytes LoweredCopies::activations(const ModelUnit& unit) const {
+  return layer_activations(job_.model, unit.layer, job_.plan, job_.software, job_.loads);
 }
 
 void LoweredCopies::fetch(const UnitOfPass& unit) {
@@ -36,7 +35,7 @@ void LoweredCopies::fetch(const UnitOfPass& unit) {
   std::vector<OperationId> before = rank_.front();
   before.push_back(stored_.at(key));
   const OperationId copy =
-      rank_.host_beside("from host", fmt::format("activations of {}", units_.name_of(unit.unit)),
+      rank_.host_beside("from host", fmt::format("activations of {}", name_of(unit.unit)),
                         StepPart::Offload, job_.host->copy_to_gpu(activations(unit.unit)), before);
   fetched_.emplace(key, copy);
 }
@@ -64,7 +63,7 @@ void LoweredCopies::end_unit(const UnitOfPass& unit) {
     return;
   }
   const OperationId copy = rank_.host_beside(
-      "to host", fmt::format("activations of {}", units_.name_of(unit.unit)), StepPart::Offload,
+      "to host", fmt::format("activations of {}", name_of(unit.unit)), StepPart::Offload,
       job_.host->copy_to_host(activations(unit.unit)), rank_.front());
   stored_.insert_or_assign(Key{unit.chunk, unit.unit, unit.micro_batch}, copy);
   leaving_.push_back(copy);

@@ -18,15 +18,14 @@
 
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
-#include "parallelism/memory/step_job.h"
+#include "parallelism/walk/step_job.h"
 
 namespace trainyard {
 
 class LoweredCopies {
  public:
   // The arguments must outlive this. Does nothing for a plan without offload.
-  LoweredCopies(const StepJob& job, const StepUnits& units, LoweredRank& rank)
-      : job_(job), units_(units), rank_(rank) {}
+  LoweredCopies(const StepJob& job, LoweredRank& rank) : job_(job), rank_(rank) {}
 
   // These are called before and after a unit is written; `next` follows it.
   void begin_unit(const UnitOfPass& unit, const UnitOfPass* next);
@@ -41,15 +40,14 @@ class LoweredCopies {
   void update(const RankParameters& parameters);
 
  private:
-  using Key = std::tuple<int, UnitIndex, int>;  // Chunk, unit, micro-batch.
+  using Key = std::tuple<int, ModelUnit, int>;  // Chunk, unit, micro-batch.
 
   [[nodiscard]] bool keeps(const UnitOfPass& unit) const;
-  [[nodiscard]] Bytes activations(UnitIndex layer) const;
+  [[nodiscard]] Bytes activations(const ModelUnit& unit) const;
   void fetch(const UnitOfPass& unit);
   [[nodiscard]] SimTime gradients_time(const RankParameters& parameters) const;
 
   const StepJob& job_;
-  const StepUnits& units_;
   LoweredRank& rank_;
   std::deque<OperationId> leaving_;
   std::map<Key, OperationId> stored_;

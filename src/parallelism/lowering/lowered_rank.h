@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "parallelism/closed_forms/pass_units.h"
 #include "parallelism/graph/operation_graph.h"
+#include "parallelism/lowering/pass_units.h"
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/model/rank_groups.h"
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "parallelism/closed_forms/pass_units.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/lowering/pass_units.h"
+#include "parallelism/walk/step_traffic.h"
 
 namespace trainyard {
 
@@ -28,38 +28,20 @@ bool makes_weight_gradients(PassKind kind) {
   return kind == PassKind::Backward || kind == PassKind::WeightGradient;
 }
 
-std::vector<UnitIndex> StepUnits::units_of(const PipelineStage& stage) const {
-  std::vector<UnitIndex> units;
-  if (stage.has_embedding) {
-    units.push_back(embedding());
-  }
-  for (int index = 0; index < stage.layers; ++index) {
-    const int layer = stage.first_layer + index;
-    units.push_back(static_cast<std::size_t>(layer));
-  }
-  if (stage.has_head) {
-    units.push_back(head());
-  }
+std::vector<ModelUnit> StepUnits::units_of(const PipelineStage& stage) {
+  std::vector<ModelUnit> units;
+  for_each_unit(stage, [&](const ModelUnit& unit) { units.push_back(unit); });
   return units;
 }
 
-std::string StepUnits::name_of(UnitIndex index) const {
-  return index == embedding() ? "embedding"
-         : index == head()    ? "head"
-                              : fmt::format("layer {}", index);
-}
-
-const NamedUnit& StepUnits::unit(UnitIndex index, PassKind kind) {
-  std::optional<NamedUnit>& cached = cache_[index * 4 + static_cast<std::size_t>(kind)];
-  if (cached) {
-    return *cached;
+const NamedUnit& StepUnits::unit(const ModelUnit& unit, PassKind kind) {
+  const auto [known, is_new] = cache_.try_emplace({unit, kind});
+  NamedUnit& named = known->second;
+  if (!is_new) {
+    return named;
   }
-  const PassUnit made = index == embedding() ? embedding_unit(job_, operators_, kind)
-                        : index == head()
-                            ? head_unit(job_, operators_, kind)
-                            : layer_unit(job_, operators_, places_, static_cast<int>(index), kind);
-  NamedUnit& named = cached.emplace();
-  named.name = fmt::format("{} {}", pass_name(kind), name_of(index));
+  const PassUnit made = pass_unit(job_, operators_, places_, unit, kind);
+  named.name = fmt::format("{} {}", pass_name(kind), name_of(unit));
   named.sync = made.sync;
   named.host = made.host;
   const auto with_name = [&](const UnitCall& call) {
@@ -81,39 +63,6 @@ const NamedUnit& StepUnits::unit(UnitIndex index, PassKind kind) {
   return named;
 }
 
-RankParameters StepUnits::parameters_of(UnitIndex index) const {
-  if (index == embedding()) {
-    return {.dense = rank_embedding_parameters(job_.model, plan_)};
-  }
-  if (index == head()) {
-    return {.dense = rank_head_parameters(job_.model, plan_)};
-  }
-  return rank_parameters(job_.model, job_.model.layers[index], plan_);
-}
-
-RankParameters StepUnits::gradients_of(const PipelineStage& stage, UnitIndex index) const {
-  if (index != head()) {
-    return parameters_of(index);
-  }
-  PipelineStage alone{.first_layer = 0, .layers = 0, .has_head = true};
-  alone.has_embedding = stage.has_embedding;
-  RankParameters sum = stage_parameters(job_.model, alone, plan_);
-  if (stage.has_embedding) {
-    const RankParameters embedding = rank_embedding(job_.model, plan_);
-    sum.dense -= embedding.dense;
-    sum.dense_matrices -= embedding.dense_matrices;
-  }
-  return sum;
-}
-
-RankParameters StepUnits::parameters_of_rank(int place) const {
-  RankParameters sum;
-  for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-    sum += stage_parameters(job_.model, stage_of(place, chunk), plan_);
-  }
-  return sum;
-}
-
 // Everything that the rank runs, in order.
 std::vector<UnitOfPass> StepUnits::units_of_rank(const std::vector<Pass>& passes, int place) const {
   const auto chunks = static_cast<std::size_t>(shape_.chunks);
@@ -131,11 +80,11 @@ std::vector<UnitOfPass> StepUnits::units_of_rank(const std::vector<Pass>& passes
   for (std::size_t index = 0; index < passes.size(); ++index) {
     const Pass& pass = passes[index];
     const auto chunk = static_cast<std::size_t>(pass.chunk);
-    std::vector<UnitIndex> units = units_of(stage_of(place, pass.chunk));
+    std::vector<ModelUnit> units = units_of(stage_of(place, pass.chunk));
     if (pass.kind != PassKind::Forward) {
       std::reverse(units.begin(), units.end());
     }
-    for (const UnitIndex each : units) {
+    for (const ModelUnit& each : units) {
       all.push_back(
           {.unit = each,
            .kind = pass.kind,

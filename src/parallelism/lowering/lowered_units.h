@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The units of a step (pass_units.h) by their number, as the lowering to an operation graph asks
-// for them: what they do, what parameters they have, and in which order a rank runs them.
+// The units of a step (pass_units.h) as the lowering to an operation graph asks for them: what they
+// do, and in which order a rank runs them.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "parallelism/closed_forms/pass_units.h"
-#include "parallelism/closed_forms/step_time.h"
 #include "parallelism/graph/operation_graph.h"
 #include "parallelism/lowering/lowered_rank.h"
+#include "parallelism/lowering/pass_units.h"
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/operators/operator_time.h"
@@ -20,12 +18,9 @@
 
 namespace trainyard {
 
-// Layers of the model by their number, then its ends.
-using UnitIndex = std::size_t;
-
 // One unit of one pass of a rank.
 struct UnitOfPass {
-  UnitIndex unit = 0;
+  ModelUnit unit = {};
   PassKind kind = PassKind::Forward;
   int chunk = 0;
   int micro_batch = 0;
@@ -48,24 +43,23 @@ class StepUnits {
         operators_(job.rates),
         stages_(pipeline_stages(plan_, job.model)),
         places_(expert_places(job)),
-        graph_(graph),
-        cache_((job.model.layers.size() + 2) * 4) {}
+        graph_(graph) {}
 
-  [[nodiscard]] UnitIndex embedding() const { return job_.model.layers.size(); }
-  [[nodiscard]] UnitIndex head() const { return job_.model.layers.size() + 1; }
   // Returns the units in the order of a forward pass.
-  [[nodiscard]] std::vector<UnitIndex> units_of(const PipelineStage& stage) const;
-  [[nodiscard]] const NamedUnit& unit(UnitIndex index, PassKind kind);
-  [[nodiscard]] std::string name_of(UnitIndex index) const;
+  [[nodiscard]] static std::vector<ModelUnit> units_of(const PipelineStage& stage);
+  [[nodiscard]] const NamedUnit& unit(const ModelUnit& unit, PassKind kind);
   [[nodiscard]] const OperatorTimes& operators() const { return operators_; }
   [[nodiscard]] const PipelineStage& stage_of(int place, int chunk) const {
     return stages_[static_cast<std::size_t>(shape_.stage_of(place, chunk))];
   }
-  [[nodiscard]] RankParameters parameters_of(UnitIndex index) const;
-  // Returns the parameters of a unit that the stage has, with what belongs to it for the sum of
-  // gradients.
-  [[nodiscard]] RankParameters gradients_of(const PipelineStage& stage, UnitIndex index) const;
-  [[nodiscard]] RankParameters parameters_of_rank(int place) const;
+  // Returns what the stage has of the unit.
+  [[nodiscard]] RankParameters gradients_of(const PipelineStage& stage,
+                                            const ModelUnit& unit) const {
+    return held_parameters(job_.model, plan_, stage, unit);
+  }
+  [[nodiscard]] RankParameters parameters_of_rank(int place) const {
+    return place_parameters(job_.model, stages_, plan_, place);
+  }
   [[nodiscard]] std::vector<UnitOfPass> units_of_rank(const std::vector<Pass>& passes,
                                                       int place) const;
 
@@ -77,7 +71,7 @@ class StepUnits {
   std::vector<PipelineStage> stages_;
   ExpertDomains places_;
   OperationGraph& graph_;
-  std::vector<std::optional<NamedUnit>> cache_;  // Indexed by unit and kind of pass.
+  std::map<std::pair<ModelUnit, PassKind>, NamedUnit> cache_;
 };
 
 }  // namespace trainyard

@@ -14,8 +14,8 @@
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"
 #include "parallelism/memory/offload.h"
-#include "parallelism/operators/bucket_size.h"
 #include "parallelism/operators/host_copies.h"
+#include "parallelism/walk/bucket_size.h"
 #include "sim/config_error.h"
 #include "sim/simulator.h"
 #include "topology/routing/routing.h"
@@ -25,7 +25,7 @@ namespace {
 
 // Gradients that are pushed together, in the order in which a backward pass makes them.
 struct ServerBucket {
-  std::vector<UnitIndex> units;
+  std::vector<ModelUnit> units;
   std::int64_t shard = 0;  // Parameters of one server, rounded up.
 };
 
@@ -93,7 +93,7 @@ class ServerLowering {
   OperationGraph& graph_;
   PlanCommunicators communicators_;
   StepUnits units_;
-  std::vector<UnitIndex> forward_;
+  std::vector<ModelUnit> forward_;
   std::vector<ServerBucket> buckets_;
   std::map<std::pair<int, std::string>, StreamId> streams_;
 };
@@ -150,11 +150,11 @@ void ServerLowering::add_step(LoweredRank& rank, int step) {
         pull(rank, bucket);
       }
     }
-    for (const UnitIndex unit : forward_) {
+    for (const ModelUnit& unit : forward_) {
       rank.unit(units_.unit(unit, PassKind::Forward));
     }
     for (const ServerBucket& bucket : buckets_) {
-      for (const UnitIndex unit : bucket.units) {
+      for (const ModelUnit& unit : bucket.units) {
         rank.unit(units_.unit(unit, PassKind::Backward));
       }
       if (micro_batch + 1 == micro_batches && job_.overlap.data) {

@@ -20,7 +20,7 @@
 #include "parallelism/graph/graph_jitter.h"
 #include "parallelism/graph/graph_runner.h"
 #include "parallelism/graph/operation_graph.h"
-#include "parallelism/memory/step_job.h"
+#include "parallelism/walk/step_job.h"
 #include "sim/units.h"
 #include "topology/cluster/cluster.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "parallelism/closed_forms/pass_units.h"
+#include "parallelism/lowering/pass_units.h"
 
 namespace trainyard {
 namespace {

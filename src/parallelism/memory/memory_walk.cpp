@@ -7,14 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "nccl/types/environment.h"
 #include "parallelism/operators/rank_parameters.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
+#include "parallelism/walk/unit_work.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -24,10 +24,8 @@ std::int64_t ceil_divide(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
-// A unit that is computed, gathered and freed as one: a layer, or what stands beside the layers.
 struct Unit {
-  StepPlace place = StepPlace::Layer;
-  int layer = 0;
+  ModelUnit of = {};
   SavedBytes kept = {};
   Bytes logits = {};        // Part of `kept` that the loss holds.
   Bytes working = {};       // In its backward, with what is recomputed.
@@ -44,17 +42,25 @@ class RankWalk {
  public:
   RankWalk(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
            const ExpertLoads& loads, int rank, RepeatedPasses repeated)
-      : model_(model), plan_(plan), settings_(settings), loads_(loads), repeated_(repeated) {
+      : model_(model),
+        plan_(plan),
+        settings_(settings),
+        loads_(loads),
+        layers_(model, loads),
+        repeated_(repeated) {
     memory_.rank = rank;
   }
 
-  RankMemory run(std::span<const int> stage_layers) {
+  RankMemory run() {
     const PipelineShape shape = plan_.pipeline_shape();
+    const std::vector<PipelineStage> stages = pipeline_stages(plan_, model_);
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       has_embedding_ = has_embedding_ || shape.stage_of(memory_.rank, chunk) == 0;
     }
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-      add_chunk(stage_layers, shape.stage_of(memory_.rank, chunk));
+      Chunk& added = chunks_.emplace_back();
+      for_each_unit(stages[static_cast<std::size_t>(shape.stage_of(memory_.rank, chunk))],
+                    [&](const ModelUnit& unit) { added.units.push_back(unit_of(unit)); });
     }
     add_residents();
     for (const Pass& pass : passes_of(shape, memory_.rank)) {
@@ -68,7 +74,7 @@ class RankWalk {
     CHECK(held_.away.count() == 0, "activations stay on the host behind the step");
     held_.leaving = {};
     begin({});
-    consider(StepPlace::Optimizer, 0, {});
+    consider({.place = StepPlace::Optimizer}, {});
     end();
     const auto highest = std::max_element(memory_.profile.begin(), memory_.profile.end(),
                                           [](const MemoryMoment& a, const MemoryMoment& b) {
@@ -109,24 +115,16 @@ class RankWalk {
   }
   [[nodiscard]] bool shards_weights() const { return plan_.zero_stage >= 3 && plan_.shards() > 1; }
 
-  void add_chunk(std::span<const int> stage_layers, int stage) {
-    const auto index = static_cast<std::size_t>(stage);
-    const int first = std::accumulate(stage_layers.begin(), stage_layers.begin() + stage, 0);
-    Chunk chunk;
-    if (stage == 0) {
-      chunk.units.push_back(embedding_unit());
-    }
-    for (int layer = first; layer < first + stage_layers[index]; ++layer) {
-      chunk.units.push_back(layer_unit(layer));
-    }
-    if (index + 1 == stage_layers.size()) {
-      chunk.units.push_back(head_unit());
-    }
-    chunks_.push_back(std::move(chunk));
+  [[nodiscard]] Unit unit_of(const ModelUnit& of) {
+    Unit unit = of.place == StepPlace::Layer       ? layers_.of(of, [&] { return layer_unit(of); })
+                : of.place == StepPlace::Embedding ? embedding_unit()
+                                                   : head_unit();
+    unit.of = of;
+    return unit;
   }
 
   [[nodiscard]] Unit embedding_unit() const {
-    Unit unit{.place = StepPlace::Embedding};
+    Unit unit;
     unit.kept =
         saved_bytes(embedding_tensors(model_, plan_, settings_.activations), plan_.tokens());
     ParallelPlan plan = plan_;
@@ -136,17 +134,18 @@ class RankWalk {
     return unit;
   }
 
-  [[nodiscard]] Unit layer_unit(int index) {
-    const ModelLayer& layer = model_.layers[static_cast<std::size_t>(index)];
-    const ActivationOptions options = activation_options(model_, index, plan_, settings_, loads_);
-    Unit unit{.place = StepPlace::Layer, .layer = index};
+  [[nodiscard]] Unit layer_unit(const ModelUnit& of) {
+    const ModelLayer& layer = model_.layers[static_cast<std::size_t>(of.layer)];
+    const ActivationOptions options =
+        activation_options(model_, of.layer, plan_, settings_, loads_);
+    Unit unit;
     const std::vector<SavedTensor> saved = saved_tensors(model_, layer, plan_, options);
     const std::vector<SavedTensor> kept = kept_tensors(model_, layer, plan_, options);
     unit.kept = saved_bytes(kept, plan_.tokens());
     // Under full recomputation the layer's input is the first tensor that it saves.
     unit.working = saved_bytes(saved, plan_.tokens()).forward - unit.kept.forward +
                    backward_working_bytes(model_, layer, plan_, options);
-    unit.parameters = rank_parameters(model_, layer, plan_);
+    unit.parameters = gathered_parameters(model_, plan_, of);
     for (const WeightMatrix& matrix : rank_matrices(model_, layer, plan_)) {
       unit.largest_matrix = std::max(unit.largest_matrix, matrix.elements());
       const std::pair<std::int64_t, std::int64_t> matrix_shape{matrix.inputs, matrix.outputs};
@@ -158,7 +157,7 @@ class RankWalk {
   }
 
   [[nodiscard]] Unit head_unit() const {
-    Unit unit{.place = StepPlace::Head};
+    Unit unit;
     const std::vector<SavedTensor> tensors = head_tensors(model_, plan_, settings_.activations);
     unit.kept = saved_bytes(tensors, plan_.tokens());
     unit.logits = tensors.back().bytes(plan_.tokens());
@@ -266,8 +265,7 @@ class RankWalk {
       return;
     }
     const MemoryMoment& highest = known->second.highest;
-    moment.place = highest.place;
-    moment.layer = highest.layer;
+    moment.unit = highest.unit;
     moment.use = highest.use;
     is_first_ = false;
     held_ = known->second.then;
@@ -306,12 +304,12 @@ class RankWalk {
       const Unit& unit = chunk.units[index];
       Extra extra{.gathered = gathered(chunk, index, 1)};
       keep(unit, extra);
-      consider(unit.place, unit.layer, extra);
+      consider(unit.of, extra);
     }
   }
 
   [[nodiscard]] bool is_offloaded(const Unit& unit) const {
-    return plan_.offload.activations && unit.place == StepPlace::Layer;
+    return plan_.offload.activations && unit.of.place == StepPlace::Layer;
   }
 
   // Keeps the unit on the host, and for the time of two forwards also here.
@@ -365,7 +363,7 @@ class RankWalk {
       if (streams_gradients() && !shards_gradients()) {
         extra.gathered += Bytes(unit.parameters.total()) * settings_.states.gradient;
       }
-      consider(unit.place, unit.layer, extra);
+      consider(unit.of, extra);
       release(unit);
       if (is_split) {
         held_.kept += unit.kept.weight;
@@ -381,7 +379,7 @@ class RankWalk {
       if (needs_matrix_buffer(unit)) {
         extra.working = Bytes(unit.largest_matrix) * settings_.states.compute;
       }
-      consider(unit.place, unit.layer, extra);
+      consider(unit.of, extra);
       held_.kept = held_.kept - unit.kept.weight;
     }
   }
@@ -389,7 +387,7 @@ class RankWalk {
   // Embedding and head have no fused addition of gradients.
   [[nodiscard]] bool needs_matrix_buffer(const Unit& unit) const {
     return settings_.weight_gradients == WeightGradientBuffer::Transient ||
-           unit.place != StepPlace::Layer;
+           unit.of.place != StepPlace::Layer;
   }
 
   // Weights of a unit and of those after it in the direction of the pass.
@@ -411,11 +409,11 @@ class RankWalk {
   // A stage may have no unit at all.
   void consider_passage(const Chunk& chunk) {
     if (chunk.units.empty()) {
-      consider(StepPlace::Layer, 0, {});
+      consider({}, {});
     }
   }
 
-  void consider(StepPlace place, int layer, const Extra& extra) {
+  void consider(const ModelUnit& unit, const Extra& extra) {
     MemoryUse use = resident_;
     use[MemoryClass::GatheredWeights] += extra.gathered;
     use[MemoryClass::Activations] += held_.kept + extra.passing;
@@ -426,8 +424,7 @@ class RankWalk {
         Bytes(std::llround(static_cast<double>(passing.count()) * settings_.fragmentation));
     MemoryMoment& moment = memory_.profile.back();
     if (is_first_ || use.device() > moment.use.device()) {
-      moment.place = place;
-      moment.layer = layer;
+      moment.unit = unit;
       moment.use = use;
       is_first_ = false;
     }
@@ -439,6 +436,7 @@ class RankWalk {
   const ExpertLoads& loads_;
   std::vector<Chunk> chunks_;
   std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;  // Shapes of matrices, each once.
+  LayerMemo<Unit> layers_;
   bool has_embedding_ = false;
   MemoryUse resident_;
   Held held_;
@@ -452,9 +450,8 @@ class RankWalk {
 }  // namespace
 
 RankMemory rank_memory(const Model& model, const ParallelPlan& plan, const MemorySettings& settings,
-                       const ExpertLoads& loads, int rank, std::span<const int> stage_layers,
-                       RepeatedPasses repeated) {
-  return RankWalk(model, plan, settings, loads, rank, repeated).run(stage_layers);
+                       const ExpertLoads& loads, int rank, RepeatedPasses repeated) {
+  return RankWalk(model, plan, settings, loads, rank, repeated).run();
 }
 
 }  // namespace trainyard

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/model/expert_routing.h"
@@ -19,10 +18,10 @@ namespace trainyard {
 
 enum class RepeatedPasses : std::uint8_t { Recall, WalkAgain };  // To the same end.
 
-// Returns the memory of a rank for a plan that step_memory() has checked.
+// Returns the memory of a rank for a plan that step_memory() has checked, with the stages of
+// pipeline_stages().
 [[nodiscard]] RankMemory rank_memory(const Model& model, const ParallelPlan& plan,
                                      const MemorySettings& settings, const ExpertLoads& loads,
-                                     int rank, std::span<const int> stage_layers,
-                                     RepeatedPasses repeated = RepeatedPasses::Recall);
+                                     int rank, RepeatedPasses repeated = RepeatedPasses::Recall);
 
 }  // namespace trainyard

@@ -107,17 +107,14 @@ Bytes MemoryUse::device() const {
 }
 
 std::string MemoryMoment::where() const {
-  if (place == StepPlace::Optimizer) {
-    return "optimizer";
+  if (unit.place == StepPlace::Optimizer) {
+    return name_of(unit);
   }
   constexpr std::array<std::string_view, 4> kKinds{"forward", "backward", "gradient of inputs",
                                                    "gradient of weights"};
-  const std::string unit = place == StepPlace::Layer       ? fmt::format("layer {}", layer)
-                           : place == StepPlace::Embedding ? "embedding"
-                                                           : "head";
   return fmt::format("{} of micro-batch {}, chunk {}, {}",
                      kKinds[static_cast<std::size_t>(pass.kind)], pass.micro_batch, pass.chunk,
-                     unit);
+                     name_of(unit));
 }
 
 ActivationOptions activation_options(const Model& model, int of_model, const ParallelPlan& plan,
@@ -143,9 +140,11 @@ StepMemory step_memory(const Model& model, const ParallelPlan& plan,
     check_modulation(plan, settings);
   }
   check_sizes(model, plan, settings, loads);
+  ParallelPlan staged = plan;
+  staged.stage_layers.assign(stage_layers.begin(), stage_layers.end());
   StepMemory memory;
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    memory.ranks.push_back(rank_memory(model, plan, settings, loads, rank, stage_layers));
+    memory.ranks.push_back(rank_memory(model, staged, settings, loads, rank));
   }
   const auto worst = std::max_element(memory.ranks.begin(), memory.ranks.end(),
                                       [](const RankMemory& a, const RankMemory& b) {

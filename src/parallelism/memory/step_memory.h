@@ -20,6 +20,7 @@
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/model/pipeline_schedule.h"
+#include "parallelism/model/pipeline_stages.h"
 #include "parallelism/workload/memory_settings.h"
 #include "sim/units.h"
 
@@ -61,14 +62,10 @@ struct MemoryUse {
   [[nodiscard]] Bytes device() const;     // Everything.
 };
 
-// The part of a pass in which something is.
-enum class StepPlace : std::uint8_t { Embedding, Layer, Head, Optimizer };
-
 struct MemoryMoment {
   std::size_t position = 0;  // In passes_of() of the rank; behind the last one: the optimizer.
   Pass pass = {};            // Pass, without meaning for the optimizer.
-  StepPlace place = StepPlace::Layer;
-  int layer = 0;  // Layer of the model, from 0, for StepPlace::Layer.
+  ModelUnit unit = {};       // The part of the pass, or the optimizer.
   MemoryUse use = {};
 
   // "forward of micro-batch 3, chunk 0, layer 17".

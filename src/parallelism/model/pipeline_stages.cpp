@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/model/pipeline_stages.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <cstddef>
 
 namespace trainyard {
@@ -46,6 +48,20 @@ std::vector<PipelineStage> pipeline_stages(const ParallelPlan& plan, const Model
   stages.front().has_embedding = true;
   stages.back().has_head = true;
   return stages;
+}
+
+std::string name_of(const ModelUnit& unit) {
+  switch (unit.place) {
+    case StepPlace::Embedding:
+      return "embedding";
+    case StepPlace::Layer:
+      break;
+    case StepPlace::Head:
+      return "head";
+    case StepPlace::Optimizer:
+      return "optimizer";
+  }
+  return fmt::format("layer {}", unit.layer);
 }
 
 }  // namespace trainyard

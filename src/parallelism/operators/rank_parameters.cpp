@@ -2,6 +2,7 @@
 #include "parallelism/operators/rank_parameters.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "parallelism/model/model_ends.h"
 
@@ -175,6 +176,48 @@ RankParameters rank_embedding(const Model& model, const ParallelPlan& plan) {
       (model.vocabulary > 0 ? 1 : 0) + (model.modulation && model.modulation->labels > 0 ? 1 : 0);
   return {.dense = rank_embedding_parameters(model, plan),
           .dense_matrices = static_cast<std::int64_t>(input_linears(model).size()) + tables};
+}
+
+RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
+                                   const ModelUnit& unit) {
+  return unit.place == StepPlace::Layer
+             ? rank_parameters(model, model.layers[static_cast<std::size_t>(unit.layer)], plan)
+         : unit.place == StepPlace::Embedding
+             ? RankParameters{.dense = rank_embedding_parameters(model, plan)}
+             : RankParameters{.dense = rank_head_parameters(model, plan)};
+}
+
+RankParameters held_parameters(const Model& model, const ParallelPlan& plan,
+                               const PipelineStage& stage, const ModelUnit& unit) {
+  return unit.place == StepPlace::Layer ? gathered_parameters(model, plan, unit)
+         : unit.place == StepPlace::Embedding
+             ? rank_embedding(model, plan)
+             : rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
+}
+
+RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
+                                const ParallelPlan& plan) {
+  RankParameters sum;
+  for_each_unit(stage,
+                [&](const ModelUnit& unit) { sum += held_parameters(model, plan, stage, unit); });
+  return sum;
+}
+
+RankParameters place_parameters(const Model& model, const std::vector<PipelineStage>& stages,
+                                const ParallelPlan& plan, int place) {
+  const PipelineShape shape = plan.pipeline_shape();
+  RankParameters sum;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    sum += stage_parameters(model, stages[static_cast<std::size_t>(shape.stage_of(place, chunk))],
+                            plan);
+  }
+  return sum;
+}
+
+double updated_parameters(const RankParameters& parameters, const ParallelPlan& plan) {
+  const bool shards = plan.zero_stage > 0;
+  return static_cast<double>(parameters.dense) / (shards ? plan.shards() : 1) +
+         static_cast<double>(parameters.expert) / (shards ? plan.expert_gradient_ranks() : 1);
 }
 
 std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan) {

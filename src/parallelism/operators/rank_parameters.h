@@ -9,6 +9,7 @@
 
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
+#include "parallelism/model/pipeline_stages.h"
 
 namespace trainyard {
 
@@ -52,6 +53,21 @@ struct RankParameters {
                                        bool shares_logits);
 // Returns parameters with their number of matrices.
 [[nodiscard]] RankParameters rank_embedding(const Model& model, const ParallelPlan& plan);
+// Returns what ZeRO stage 3 gathers for a unit of the model.
+[[nodiscard]] RankParameters gathered_parameters(const Model& model, const ParallelPlan& plan,
+                                                 const ModelUnit& unit);
+// Returns the parameters of a unit that the stage has, with what belongs to it for the sum of
+// gradients: a tied head has weights of its own behind another stage than the embedding's.
+[[nodiscard]] RankParameters held_parameters(const Model& model, const ParallelPlan& plan,
+                                             const PipelineStage& stage, const ModelUnit& unit);
+[[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
+                                              const ParallelPlan& plan);
+// Returns the parameters of all stages that a rank of the pipeline has.
+[[nodiscard]] RankParameters place_parameters(const Model& model,
+                                              const std::vector<PipelineStage>& stages,
+                                              const ParallelPlan& plan, int place);
+// Returns the parameters that the optimizer of the rank updates, as a mean of its shards.
+[[nodiscard]] double updated_parameters(const RankParameters& parameters, const ParallelPlan& plan);
 // Elements of the largest matrix of either.
 [[nodiscard]] std::int64_t largest_embedding_matrix(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] std::int64_t largest_head_matrix(const Model& model, const ParallelPlan& plan);

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <vector>
 
-#include "parallelism/closed_forms/host_launches.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/operators/layer_time.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/time_arithmetic.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/unit_work.h"
 
 namespace trainyard {
 namespace {
@@ -32,7 +29,11 @@ struct LeastTimes {
 class PlanBound {
  public:
   PlanBound(const StepJob& job, GroupTimes& times)
-      : job_(job), plan_(job.plan), operators_(job.rates), times_(times) {
+      : job_(job),
+        plan_(job.plan),
+        operators_(job.rates),
+        times_(times),
+        memo_(job.model, job.loads) {
     if (plan_.tensor > 1) {
       tensor_ranks_ = widest_group(plan_, RankGroupKind::Tensor, job.server_of_rank);
     }
@@ -59,63 +60,23 @@ class PlanBound {
     return sum;
   }
 
-  [[nodiscard]] LeastTimes part(const PassTimes& compute, const PassCalls& calls) {
-    return {.forward = compute.forward.total() + tensor_time(calls.forward),
-            .backward = compute.input_gradient.total() + compute.weight_gradient.total() +
-                        tensor_time(calls.backward)};
-  }
-
-  [[nodiscard]] LeastTimes layer(int of_model) {
-    const Model& model = job_.model;
-    const ModelLayer& layer = model.layers[static_cast<std::size_t>(of_model)];
-    const SoftwareProfile& software = job_.software;
-    const bool has_experts = layer.experts.has_value();
-    const double load =
-        has_experts ? fullest_rank(job_.loads, of_model, *layer.experts, plan_.expert) : 1.0;
-    const PassTimes compute = layer_times(model, layer, plan_, operators_, load);
-    const PassCalls calls = layer_calls(model, layer, plan_, software);
-    LeastTimes least = part(compute, calls);
-    if (plan_.recompute == Recompute::Full) {
-      least.backward += recomputed_fully(compute, software.full_recompute).total() +
-                        tensor_time(recomputed_calls(calls, layer, software.full_recompute));
-    } else if (plan_.recompute == Recompute::Selective) {
-      least.backward += recomputed_selectively(compute, software.recomputes_products);
-    }
-    // The host launches for so long; where it waits for the GPU, launches come on top.
-    const HostLaunches forward = forward_launches(job_.rates, software, layer, calls);
-    const HostLaunches backward =
-        backward_launches(job_.rates, software, layer, calls, plan_.recompute);
-    least.forward = std::max(forward.all, least.forward + forward.shown);
-    least.backward = std::max(backward.all, least.backward + backward.shown);
-    return least;
-  }
-
-  // Worked out once for layers that follow one another and are alike.
-  [[nodiscard]] const LeastTimes& same_layer(int of_model) {
-    const auto at = [&](int place) -> const ModelLayer& {
-      return job_.model.layers[static_cast<std::size_t>(place)];
-    };
-    const bool is_same =
-        last_layer_ && job_.loads.layers.empty() && at(of_model) == at(*last_layer_);
-    if (!is_same) {
-      last_times_ = layer(of_model);
-      last_layer_ = of_model;
-    }
-    return last_times_;
+  // The host launches for so long; where it waits for the GPU, launches come on top.
+  [[nodiscard]] LeastTimes least_of(const ModelUnit& unit) {
+    const UnitWork work = work_of(job_, operators_, unit);
+    const PassTimes& compute = work.compute;
+    const SimTime forward = compute.forward.total() + tensor_time(work.calls.forward);
+    const SimTime backward = compute.input_gradient.total() + compute.weight_gradient.total() +
+                             tensor_time(work.calls.backward) + work.again.total() +
+                             tensor_time(work.calls.again);
+    return {.forward = std::max(work.forward_host.all, forward + work.forward_host.shown),
+            .backward = std::max(work.backward_host.all, backward + work.backward_host.shown)};
   }
 
   [[nodiscard]] LeastTimes stage(const PipelineStage& stage) {
-    const Model& model = job_.model;
     LeastTimes sum;
-    if (stage.has_embedding) {
-      sum += part(embedding_times(model, plan_, operators_), embedding_calls(model, plan_));
-    }
-    for (int index = 0; index < stage.layers; ++index) {
-      sum += same_layer(stage.first_layer + index);
-    }
-    if (stage.has_head) {
-      sum += part(head_times(model, plan_, operators_), head_calls(model, plan_));
-    }
+    for_each_unit(stage, [&](const ModelUnit& unit) {
+      sum += memo_.of(unit, [&] { return least_of(unit); });
+    });
     return sum;
   }
 
@@ -145,8 +106,7 @@ class PlanBound {
   GroupTimes& times_;
   std::vector<int> tensor_ranks_;
   std::vector<LeastTimes> stages_;  // Times by stage of the model.
-  std::optional<int> last_layer_;
-  LeastTimes last_times_;
+  LayerMemo<LeastTimes> memo_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/rank_parameters.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 #include "sim/check.h"
 #include "topology/routing/routing.h"
 
@@ -78,16 +78,8 @@ double passes_of_stage(const ParallelPlan& plan) {
 
 void add_passes(const PassCalls& calls, const ParallelPlan& plan, PlaceBytes& sum) {
   add(calls.forward, passes_of_stage(plan), sum);
+  add(calls.again, passes_of_stage(plan), sum);
   add(calls.backward, passes_of_stage(plan), sum);
-}
-
-void add_layer(const Model& model, const ModelLayer& layer, const ParallelPlan& plan,
-               const SoftwareProfile& software, PlaceBytes& sum) {
-  const PassCalls calls = layer_calls(model, layer, plan, software);
-  add_passes(calls, plan, sum);
-  if (plan.recompute == Recompute::Full) {
-    add(recomputed_calls(calls, layer, software.full_recompute), passes_of_stage(plan), sum);
-  }
 }
 
 // Returns the bytes of one rank of the pipeline in a step.
@@ -96,31 +88,17 @@ PlaceBytes bytes_of_place(const Model& model, const ParallelPlan& plan,
   const PipelineShape shape = plan.pipeline_shape();
   const std::vector<PipelineStage> stages = pipeline_stages(plan, model);
   PlaceBytes sum;
-  RankParameters parameters;
-  const auto add_sharded = [&](const RankParameters& of) {
-    if (plan.zero_stage == 3) {
-      add_passes(sharded_calls(of, plan, software), plan, sum);
-    }
-  };
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-    const PipelineStage& stage = stages[static_cast<std::size_t>(shape.stage_of(place, chunk))];
-    parameters += stage_parameters(model, stage, plan);
-    const auto first = static_cast<std::size_t>(stage.first_layer);
-    for (std::size_t index = 0; index < static_cast<std::size_t>(stage.layers); ++index) {
-      const ModelLayer& layer = model.layers[first + index];
-      add_layer(model, layer, plan, software, sum);
-      add_sharded(rank_parameters(model, layer, plan));
-    }
-    if (stage.has_embedding) {
-      add_passes(embedding_calls(model, plan), plan, sum);
-      add_sharded({.dense = rank_embedding_parameters(model, plan)});
-    }
-    if (stage.has_head) {
-      add_passes(head_calls(model, plan), plan, sum);
-      add_sharded({.dense = rank_head_parameters(model, plan)});
-    }
+    const auto stage = static_cast<std::size_t>(shape.stage_of(place, chunk));
+    for_each_unit(stages[stage], [&](const ModelUnit& unit) {
+      add_passes(unit_calls(model, plan, software, unit), plan, sum);
+      if (plan.zero_stage == 3) {
+        add_passes(sharded_calls(gathered_parameters(model, plan, unit), plan, software), plan,
+                   sum);
+      }
+    });
   }
-  const DataCalls calls = data_calls(parameters, plan, software);
+  const DataCalls calls = data_calls(place_parameters(model, stages, plan, place), plan, software);
   add(calls.reduce, 1.0, sum);
   add(calls.gather, 1.0, sum);
   return sum;
@@ -237,10 +215,10 @@ std::vector<LinkTraffic> step_link_traffic(const Cluster& cluster, const Model& 
     }
     if (pipeline.size() > 1) {
       add_transfers(model, plan, software, pipeline, counter);
-      if (model.has_tied_embeddings) {
-        counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank),
-                          {.rings = 2.0 * static_cast<double>(rank_logit_parameters(model, plan)) *
-                                    gradient_bytes(plan, software)});
+      if (const auto call = ends_call(model, plan, software)) {
+        PlaceBytes bytes;
+        add({*call}, 1.0, bytes);
+        counter.add_group("data", group_of(plan, RankGroupKind::Ends, rank), bytes[call->group]);
       }
     }
   }

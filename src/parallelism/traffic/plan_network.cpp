@@ -9,7 +9,8 @@
 #include "parallelism/model/expert_routing.h"
 #include "parallelism/model/pipeline_stages.h"
 #include "parallelism/model/rank_groups.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
+#include "parallelism/walk/unit_work.h"
 
 namespace trainyard {
 namespace {
@@ -52,18 +53,25 @@ class NetworkBytes {
  public:
   NetworkBytes(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
                std::span<const int> server_of_rank)
-      : model_(model), plan_(plan), software_(software), server_of_rank_(server_of_rank) {}
+      : model_(model),
+        plan_(plan),
+        software_(software),
+        server_of_rank_(server_of_rank),
+        memo_(model) {}
 
   // Adds up all stages.
   [[nodiscard]] double run() {
     const auto micro_batches = static_cast<double>(plan_.micro_batches());
     const std::vector<PipelineStage> stages = pipeline_stages(plan_, model_);
-    double of_micro_batch = 0.0;
-    for (const ModelLayer& layer : model_.layers) {
-      of_micro_batch += layer_bytes(layer);
+    double of_layers = 0.0;
+    double of_ends = 0.0;
+    for (const PipelineStage& stage : stages) {
+      for_each_unit(stage, [&](const ModelUnit& unit) {
+        (unit.place == StepPlace::Layer ? of_layers : of_ends) +=
+            memo_.of(unit, [&] { return unit_bytes(unit); });
+      });
     }
-    of_micro_batch +=
-        pass_bytes(embedding_calls(model_, plan_)) + pass_bytes(head_calls(model_, plan_));
+    double of_micro_batch = of_layers + of_ends;
     double of_step = 0.0;
     for (const PipelineStage& stage : stages) {
       const RankParameters held = stage_parameters(model_, stage, plan_);
@@ -111,33 +119,25 @@ class NetworkBytes {
     return bytes_of(calls.forward) + bytes_of(calls.backward);
   }
 
-  [[nodiscard]] double layer_bytes(const ModelLayer& layer) {
-    if (last_layer_ != nullptr && layer == *last_layer_) {
-      return last_bytes_;
-    }
-    const PassCalls calls = layer_calls(model_, layer, plan_, software_);
-    const std::vector<GroupCall> again =
-        plan_.recompute == Recompute::Full
-            ? recomputed_calls(calls, layer, software_.full_recompute)
-            : std::vector<GroupCall>();
+  [[nodiscard]] double unit_bytes(const ModelUnit& unit) {
+    const PassCalls calls = unit_calls(model_, plan_, software_, unit);
     double sum = 0.0;
-    for (const std::vector<GroupCall>* pass : {&calls.forward, &again, &calls.backward}) {
+    for (const std::vector<GroupCall>* pass : {&calls.forward, &calls.again, &calls.backward}) {
       for (const GroupCall& call : *pass) {
-        sum += bytes_of(call) * dispatch_share(layer, call);
+        sum += bytes_of(call) * dispatch_share(unit, call);
       }
     }
-    last_layer_ = &layer;
-    last_bytes_ = sum;
     return sum;
   }
 
   // A token that is sent once to each place with experts of it, over once for each expert.
-  [[nodiscard]] double dispatch_share(const ModelLayer& layer, const GroupCall& call) {
+  [[nodiscard]] double dispatch_share(const ModelUnit& unit, const GroupCall& call) {
     if (call.group != RankGroupKind::Expert || !software_.dispatches_by_domain) {
       return 1.0;
     }
+    const Experts& experts = *model_.layers[static_cast<std::size_t>(unit.layer)].experts;
     const auto servers = static_cast<std::int64_t>(spread(RankGroupKind::Expert).servers);
-    return expected_places(*layer.experts, servers) / static_cast<double>(layer.experts->active);
+    return expected_places(experts, servers) / static_cast<double>(experts.active);
   }
 
   // Activations to the next stage and gradients back, over all boundaries.
@@ -157,8 +157,7 @@ class NetworkBytes {
   const SoftwareProfile& software_;
   std::span<const int> server_of_rank_;
   std::map<RankGroupKind, Spread> spreads_;
-  const ModelLayer* last_layer_ = nullptr;
-  double last_bytes_ = 0.0;
+  LayerMemo<double> memo_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 #include "support/step_rates.h"
 
 namespace trainyard {
@@ -43,7 +43,7 @@ TEST_CASE("the units of a stage have its parameters", "[lowered_units]") {
       const StepUnits units(job, graph);
       for (int place = 0; place < pipeline; ++place) {
         RankParameters sum;
-        for (const UnitIndex each : units.units_of(units.stage_of(place, 0))) {
+        for (const ModelUnit& each : units.units_of(units.stage_of(place, 0))) {
           sum += units.gradients_of(units.stage_of(place, 0), each);
         }
         const PipelineStage& stage = units.stage_of(place, 0);
@@ -70,7 +70,7 @@ TEST_CASE("a rank runs the units of its passes, backward in reverse", "[lowered_
   std::vector<int> first(2);
   std::vector<int> last(2);
   for (const Pass& pass : passes) {
-    std::vector<UnitIndex> wanted = units.units_of(units.stage_of(0, pass.chunk));
+    std::vector<ModelUnit> wanted = units.units_of(units.stage_of(0, pass.chunk));
     const std::size_t count = wanted.size();
     for (std::size_t index = 0; index < count; ++index, ++at) {
       const bool is_forward = pass.kind == PassKind::Forward;
@@ -90,14 +90,14 @@ TEST_CASE("the mixes of a unit are added once", "[lowered_units]") {
   const StepJob job = step.job();
   OperationGraph graph(1);
   StepUnits units(job, graph);
-  const NamedUnit& unit = units.unit(3, PassKind::Forward);
+  const NamedUnit& unit = units.unit({.layer = 3}, PassKind::Forward);
   REQUIRE(unit.name == "forward layer 3");
   const std::size_t mixes = graph.mixes().size();
   REQUIRE(mixes == unit.phases.size());
-  REQUIRE(&units.unit(3, PassKind::Forward) == &unit);
+  REQUIRE(&units.unit({.layer = 3}, PassKind::Forward) == &unit);
   REQUIRE(graph.mixes().size() == mixes);
-  REQUIRE(units.unit(units.head(), PassKind::Backward).name == "backward head");
-  REQUIRE(units.name_of(units.embedding()) == "embedding");
+  REQUIRE(units.unit({.place = StepPlace::Head}, PassKind::Backward).name == "backward head");
+  REQUIRE(name_of({.place = StepPlace::Embedding}) == "embedding");
 }
 
 }  // namespace trainyard

@@ -17,10 +17,7 @@ struct WalkCase {
   MemorySettings settings{.states = state_format("adam-fp32-gradients")};
 
   [[nodiscard]] RankMemory walk(const ParallelPlan& plan, int rank = 0) const {
-    const int stages = plan.pipeline_shape().stages();
-    const std::vector<int> layers(static_cast<std::size_t>(stages),
-                                  static_cast<int>(model.layers.size()) / stages);
-    return rank_memory(model, plan, settings, {}, rank, layers);
+    return rank_memory(model, plan, settings, {}, rank);
   }
   [[nodiscard]] Bytes kept_by_layer(const ParallelPlan& plan) const {
     return saved_bytes(kept_tensors(model, model.layers.front(), plan, settings.activations),
@@ -42,14 +39,11 @@ Bytes most(const RankMemory& memory, MemoryClass memory_class) {
 TEST_CASE("passes that are recalled are as if they were walked again", "[memory-walk]") {
   const WalkCase test;
   const auto check = [&](const ParallelPlan& plan) {
-    const int stages = plan.pipeline_shape().stages();
-    const std::vector<int> layers(static_cast<std::size_t>(stages),
-                                  static_cast<int>(test.model.layers.size()) / stages);
     for (int rank = 0; rank < plan.pipeline; ++rank) {
       const RankMemory recalled =
-          rank_memory(test.model, plan, test.settings, {}, rank, layers, RepeatedPasses::Recall);
+          rank_memory(test.model, plan, test.settings, {}, rank, RepeatedPasses::Recall);
       const RankMemory walked =
-          rank_memory(test.model, plan, test.settings, {}, rank, layers, RepeatedPasses::WalkAgain);
+          rank_memory(test.model, plan, test.settings, {}, rank, RepeatedPasses::WalkAgain);
       INFO("rank " << rank << ", " << to_string(plan.schedule));
       REQUIRE(recalled.peak == walked.peak);
       REQUIRE(recalled.most_activations == walked.most_activations);

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "parallelism/run/resources.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 #include "parallelism/workload/workload.h"
 #include "support/built_clusters.h"
 

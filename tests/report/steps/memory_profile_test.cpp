@@ -10,12 +10,12 @@
 namespace trainyard {
 
 TEST_CASE("the profile of a step's memory has a line for each pass of each rank", "[memory]") {
-  MemoryMoment forward{.position = 0, .pass = {}, .place = StepPlace::Layer, .layer = 3, .use = {}};
+  MemoryMoment forward{.position = 0, .pass = {}, .unit = {.layer = 3}, .use = {}};
   forward.use[MemoryClass::Weights] = gib(4);
   forward.use[MemoryClass::GatheredWeights] = mib(512);
   MemoryMoment last = forward;
   last.position = 1;
-  last.place = StepPlace::Optimizer;
+  last.unit.place = StepPlace::Optimizer;
   const StepMemory memory{
       .ranks = {{.rank = 0, .profile = {forward, last}}, {.rank = 1, .profile = {last}}},
       .worst = 0};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collectives/schedule/operation.h"
@@ -29,6 +30,8 @@ struct GroupCall {
   // Runs beside a product that needs no more of it; costs no time of its own.
   bool is_hidden = false;
   bool is_beside_attention = false;  // Runs while attention to what is at hand does.
+
+  bool operator==(const GroupCall&) const = default;
 };
 
 // Elements that each rank of a group of `ranks` sends: 2 n (r - 1) / r for all_reduce,
@@ -40,20 +43,20 @@ struct GroupCall {
 struct PassCalls {
   std::vector<GroupCall> forward;
   std::vector<GroupCall> backward;
+  std::vector<GroupCall> again = {};  // Calls of the forward pass that full recomputation repeats.
 };
 // Traffic of tensor, context, expert and expert tensor ranks.
 [[nodiscard]] PassCalls layer_calls(const Model& model, const ModelLayer& layer,
                                     const ParallelPlan& plan, const SoftwareProfile& software);
-// Returns the calls of its forward pass that full recomputation makes again.
-[[nodiscard]] std::vector<GroupCall> recomputed_calls(const PassCalls& calls,
-                                                      const ModelLayer& layer, FullRecompute kind);
 [[nodiscard]] PassCalls embedding_calls(const Model& model, const ParallelPlan& plan);
 [[nodiscard]] PassCalls head_calls(const Model& model, const ParallelPlan& plan);
 
-// Counts the ends of the model that the stage has, too; a tied head has weights of its own behind
-// another stage than the embedding's.
-[[nodiscard]] RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
-                                              const ParallelPlan& plan);
+[[nodiscard]] PassCalls unit_calls(const Model& model, const ParallelPlan& plan,
+                                   const SoftwareProfile& software, const ModelUnit& unit);
+// Returns the sum of the gradients of tied embeddings, of the first rank of a pipeline and the
+// last: once a step.
+[[nodiscard]] std::optional<GroupCall> ends_call(const Model& model, const ParallelPlan& plan,
+                                                 const SoftwareProfile& software);
 
 // Gradients and weights of a rank that holds these parameters, without ZeRO stage 3: once a step.
 struct DataCalls {

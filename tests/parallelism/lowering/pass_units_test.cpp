@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/closed_forms/pass_units.h"
+#include "parallelism/lowering/pass_units.h"
 
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ struct UnitCase {
                       .software = software,
                       .overlap = overlap,
                       .server_of_rank = servers};
-    return layer_unit(job, OperatorTimes(rates), expert_places(job), 0, kind);
+    return pass_unit(job, OperatorTimes(rates), expert_places(job), {.layer = 0}, kind);
   }
   [[nodiscard]] PassTimes times() const {
     return layer_times(model, model.layers.front(), plan, OperatorTimes(rates));

@@ -5,7 +5,7 @@
 
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/software_profile.h"
 #include "sim/units.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/closed_forms/pass_units.h"
+#include "parallelism/lowering/pass_units.h"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "parallelism/closed_forms/host_launches.h"
-#include "parallelism/operators/layer_time.h"
 #include "parallelism/operators/time_arithmetic.h"
 
 namespace trainyard {
@@ -32,8 +30,12 @@ StepPart part_of(const GroupCall& call) {
 }
 
 // Calls of tensor ranks up to the first that ends a block, and those of context ranks, are
-// attention's.
-std::array<Block, 2> blocks_of(const StepParts& compute, const std::vector<GroupCall>& calls) {
+// attention's. An end of the model is one block.
+std::array<Block, 2> blocks_of(const ModelUnit& unit, const StepParts& compute,
+                               const std::vector<GroupCall>& calls) {
+  if (unit.place != StepPlace::Layer) {
+    return {Block{.compute = compute, .calls = calls}, Block{}};
+  }
   std::array<Block, 2> blocks;
   for (std::size_t index = 0; index < kStepParts; ++index) {
     const auto part = static_cast<StepPart>(index);
@@ -53,51 +55,6 @@ std::array<Block, 2> blocks_of(const StepParts& compute, const std::vector<Group
     first_is_over |= call.group == RankGroupKind::Tensor && call.operation != Operation::AllGather;
   }
   return blocks;
-}
-
-// Tokens on their way to experts and back, in one direction of a pass; the same as step_time.cpp.
-struct Exchanges {
-  std::vector<UnitCall> there;  // At once.
-  std::vector<UnitCall> back;
-};
-
-std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,
-                               const ExpertDomains& places, int element_bytes, double load) {
-  const ParallelPlan& plan = job.plan;
-  const std::int64_t tokens = plan.tokens() / plan.tensor;
-  const double elements =
-      load * static_cast<double>(tokens) * static_cast<double>(job.model.hidden);
-  std::vector<UnitCall> calls;
-  const auto add = [&](double copies, ExpertPath path) {
-    calls.push_back({.call = {.group = RankGroupKind::Expert,
-                              .operation = Operation::AllToAll,
-                              .elements = std::llround(elements * copies),
-                              .element_bytes = element_bytes},
-                     .path = path,
-                     .part = StepPart::Expert});
-  };
-  if (!job.software.dispatches_by_domain) {
-    add(static_cast<double>(experts.active), ExpertPath::Group);
-    return calls;
-  }
-  if (places.domain.size() > 1) {
-    add(expected_places(experts, plan.expert), ExpertPath::Domain);
-  }
-  if (places.rail.size() > 1) {
-    const auto count = static_cast<std::int64_t>(places.rail.size());
-    add(expected_places(experts, count), ExpertPath::Rail);
-  }
-  return calls;
-}
-
-Exchanges exchanges_of(const StepJob& job, const ModelLayer& layer, const ExpertDomains& places,
-                       double load) {
-  if (!layer.experts || job.plan.expert == 1) {
-    return {};
-  }
-  const bool in_fp8 = job.software.dispatches_fp8 && job.rates.fp8_cast > 0.0;
-  return {.there = exchange(job, *layer.experts, places, in_fp8 ? 1 : job.plan.element_bytes, load),
-          .back = exchange(job, *layer.experts, places, job.plan.element_bytes, load)};
 }
 
 class UnitBuilder {
@@ -204,11 +161,8 @@ void append(std::vector<UnitPhase> more, std::vector<UnitPhase>& phases) {
   phases.insert(phases.end(), more.begin(), more.end());
 }
 
-std::vector<UnitPhase> forward_phases(const StepJob& job, const StepParts& compute,
-                                      const std::vector<GroupCall>& calls,
-                                      const Exchanges& exchanges, std::optional<StepPart> as) {
-  UnitBuilder builder(job, as);
-  const std::array<Block, 2> blocks = blocks_of(compute, calls);
+std::vector<UnitPhase> forward_phases(UnitBuilder builder, const std::array<Block, 2>& blocks,
+                                      const Exchanges& exchanges) {
   builder.add_block(blocks[0]);
   builder.add_exchange(exchanges.there);
   builder.add_block(blocks[1]);
@@ -216,63 +170,22 @@ std::vector<UnitPhase> forward_phases(const StepJob& job, const StepParts& compu
   return std::move(builder).phases();
 }
 
-std::vector<UnitPhase> backward_phases(const StepJob& job, const StepParts& compute,
-                                       const std::vector<GroupCall>& calls,
+std::vector<UnitPhase> backward_phases(UnitBuilder builder, const std::array<Block, 2>& blocks,
                                        const Exchanges& exchanges) {
-  UnitBuilder builder(job, {});
-  const std::array<Block, 2> blocks = blocks_of(compute, calls);
   builder.add_exchange(exchanges.there);
   builder.add_block(blocks[1]);
   builder.add_exchange(exchanges.back);
   builder.add_block(blocks[0]);
   return std::move(builder).phases();
-}
-
-PassUnit end_unit(const StepJob& job, const PassTimes& compute, const PassCalls& calls,
-                  PassKind kind) {
-  Block block;
-  switch (kind) {
-    case PassKind::Forward:
-      block = {.compute = compute.forward, .calls = calls.forward};
-      break;
-    case PassKind::Backward:
-      block = {.compute = compute.input_gradient, .calls = calls.backward};
-      block.compute += compute.weight_gradient;
-      break;
-    case PassKind::InputGradient:
-      block = {.compute = compute.input_gradient, .calls = calls.backward};
-      break;
-    case PassKind::WeightGradient:
-      block = {.compute = compute.weight_gradient, .calls = {}};
-      break;
-  }
-  UnitBuilder builder(job, {});
-  builder.add_block(block);
-  return {.sync = {}, .phases = std::move(builder).phases(), .beside = {}, .host = {}};
-}
-
-// Returns what a whole backward pass computes again without traffic of its own.
-SimTime recomputed(const StepJob& job, const PassTimes& compute) {
-  if (job.plan.recompute != Recompute::Selective) {
-    return {};
-  }
-  return recomputed_selectively(compute, job.software.recomputes_products);
 }
 
 // Adds the host's time as step_time.cpp does.
-void add_host(const StepJob& job, const ModelLayer& layer, const PassTimes& compute,
-              const PassCalls& calls, PassKind kind, PassUnit& unit) {
-  if (kind == PassKind::WeightGradient) {
-    return;
-  }
-  const HostLaunches launches =
-      kind == PassKind::Forward
-          ? forward_launches(job.rates, job.software, layer, calls)
-          : backward_launches(job.rates, job.software, layer, calls, job.plan.recompute);
+void add_host(const UnitWork& work, PassKind kind, PassUnit& unit) {
+  const HostLaunches& launches = kind == PassKind::Forward ? work.forward_host : work.backward_host;
   unit.sync = launches.shown;
   unit.host = launches.all;
   if (kind == PassKind::InputGradient) {
-    unit.host = difference_or_zero(unit.host, compute.weight_gradient.total());
+    unit.host = difference_or_zero(unit.host, work.compute.weight_gradient.total());
   }
   unit.host = difference_or_zero(unit.host, unit.sync);
   SimTime computes;
@@ -311,57 +224,39 @@ std::int32_t slowdown_of(double share) {
   return static_cast<std::int32_t>(std::llround(share * 1e6));
 }
 
-ExpertDomains expert_places(const StepJob& job) {
-  if (job.plan.expert == 1) {
-    return {};
-  }
-  return expert_domains(widest_group(job.plan, RankGroupKind::Expert, job.server_of_rank),
-                        job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank);
-}
-
-PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators, const ExpertDomains& places,
-                    int of_model, PassKind kind) {
-  const ModelLayer& layer = job.model.layers[static_cast<std::size_t>(of_model)];
-  const double load =
-      layer.experts ? fullest_rank(job.loads, of_model, *layer.experts, job.plan.expert) : 1.0;
-  const PassTimes compute = layer_times(job.model, layer, job.plan, operators, load);
-  const PassCalls calls = layer_calls(job.model, layer, job.plan, job.software);
-  PassUnit unit;
+PassUnit pass_unit(const StepJob& job, const OperatorTimes& operators, const ExpertDomains& places,
+                   const ModelUnit& unit, PassKind kind) {
+  const UnitWork work = work_of(job, operators, unit);
+  const PassTimes& compute = work.compute;
+  const UnitBuilder builder(job, {});
+  PassUnit made;
   if (kind == PassKind::WeightGradient) {
-    unit.phases = backward_phases(job, compute.weight_gradient, {}, {});
-    return unit;
+    made.phases = backward_phases(builder, blocks_of(unit, compute.weight_gradient, {}), {});
+    return made;
   }
-  const bool is_recomputed = kind != PassKind::Forward && job.plan.recompute == Recompute::Full;
-  Exchanges exchanges = exchanges_of(job, layer, places, load);
-  move_beside(job, exchanges, is_recomputed, unit);
+  const bool is_recomputed = kind != PassKind::Forward && unit.place == StepPlace::Layer &&
+                             job.plan.recompute == Recompute::Full;
+  Exchanges exchanges = exchanges_of(job, unit, places);
+  move_beside(job, exchanges, is_recomputed, made);
   if (kind == PassKind::Forward) {
-    unit.phases = forward_phases(job, compute.forward, calls.forward, exchanges, {});
+    made.phases =
+        forward_phases(builder, blocks_of(unit, compute.forward, work.calls.forward), exchanges);
   } else {
-    if (is_recomputed) {
-      const FullRecompute full = job.software.full_recompute;
-      unit.phases =
-          forward_phases(job, recomputed_fully(compute, full), recomputed_calls(calls, layer, full),
-                         exchanges, StepPart::Recompute);
-    }
     StepParts backward = compute.input_gradient;
-    backward[StepPart::Recompute] += recomputed(job, compute);
+    if (is_recomputed) {
+      made.phases = forward_phases(UnitBuilder(job, StepPart::Recompute),
+                                   blocks_of(unit, work.again, work.calls.again), exchanges);
+    } else {
+      backward += work.again;
+    }
     if (kind == PassKind::Backward) {
       backward += compute.weight_gradient;
     }
-    append(backward_phases(job, backward, calls.backward, exchanges), unit.phases);
+    append(backward_phases(builder, blocks_of(unit, backward, work.calls.backward), exchanges),
+           made.phases);
   }
-  add_host(job, layer, compute, calls, kind, unit);
-  return unit;
-}
-
-PassUnit embedding_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind) {
-  return end_unit(job, embedding_times(job.model, job.plan, operators),
-                  embedding_calls(job.model, job.plan), kind);
-}
-
-PassUnit head_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind) {
-  return end_unit(job, head_times(job.model, job.plan, operators), head_calls(job.model, job.plan),
-                  kind);
+  add_host(work, kind, made);
+  return made;
 }
 
 }  // namespace trainyard

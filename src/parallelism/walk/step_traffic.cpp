@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -144,6 +144,23 @@ void add_broadcasts(RankGroupKind group, std::int64_t elements, std::int64_t mat
                    .times = static_cast<int>(owners)});
 }
 
+// Returns the calls of its forward pass that full recomputation makes again.
+std::vector<GroupCall> recomputed_calls(const PassCalls& calls, const ModelLayer& layer,
+                                        FullRecompute kind) {
+  std::vector<GroupCall> again = calls.forward;
+  if (kind == FullRecompute::Layer || !layer.feed_forward) {
+    return again;
+  }
+  // The sum behind the last product.
+  const auto last = std::find_if(again.rbegin(), again.rend(), [](const GroupCall& call) {
+    return call.group == RankGroupKind::Tensor && call.operation != Operation::AllGather;
+  });
+  if (last != again.rend()) {
+    again.erase(std::next(last).base());
+  }
+  return again;
+}
+
 }  // namespace
 
 double sent_elements(const GroupCall& call, int ranks) {
@@ -177,23 +194,10 @@ PassCalls layer_calls(const Model& model, const ModelLayer& layer, const Paralle
   if (layer.experts) {
     add_experts(model, *layer.experts, plan, calls);
   }
+  if (plan.recompute == Recompute::Full) {
+    calls.again = recomputed_calls(calls, layer, software.full_recompute);
+  }
   return calls;
-}
-
-std::vector<GroupCall> recomputed_calls(const PassCalls& calls, const ModelLayer& layer,
-                                        FullRecompute kind) {
-  std::vector<GroupCall> again = calls.forward;
-  if (kind == FullRecompute::Layer || !layer.feed_forward) {
-    return again;
-  }
-  // The sum behind the last product.
-  const auto last = std::find_if(again.rbegin(), again.rend(), [](const GroupCall& call) {
-    return call.group == RankGroupKind::Tensor && call.operation != Operation::AllGather;
-  });
-  if (last != again.rend()) {
-    again.erase(std::next(last).base());
-  }
-  return again;
 }
 
 PassCalls embedding_calls(const Model& model, const ParallelPlan& plan) {
@@ -226,20 +230,24 @@ PassCalls head_calls(const Model& model, const ParallelPlan& plan) {
   return calls;
 }
 
-RankParameters stage_parameters(const Model& model, const PipelineStage& stage,
-                                const ParallelPlan& plan) {
-  RankParameters sum;
-  for (int index = 0; index < stage.layers; ++index) {
-    const int of_model = stage.first_layer + index;
-    sum += rank_parameters(model, model.layers[static_cast<std::size_t>(of_model)], plan);
+PassCalls unit_calls(const Model& model, const ParallelPlan& plan, const SoftwareProfile& software,
+                     const ModelUnit& unit) {
+  return unit.place == StepPlace::Layer
+             ? layer_calls(model, model.layers[static_cast<std::size_t>(unit.layer)], plan,
+                           software)
+         : unit.place == StepPlace::Embedding ? embedding_calls(model, plan)
+                                              : head_calls(model, plan);
+}
+
+std::optional<GroupCall> ends_call(const Model& model, const ParallelPlan& plan,
+                                   const SoftwareProfile& software) {
+  if (!model.has_tied_embeddings || plan.pipeline == 1) {
+    return std::nullopt;
   }
-  if (stage.has_embedding) {
-    sum += rank_embedding(model, plan);
-  }
-  if (stage.has_head) {
-    sum += rank_head(model, plan, model.has_tied_embeddings && stage.has_embedding);
-  }
-  return sum;
+  return GroupCall{.group = RankGroupKind::Ends,
+                   .operation = Operation::AllReduce,
+                   .elements = rank_logit_parameters(model, plan),
+                   .element_bytes = gradient_bytes(plan, software)};
 }
 
 DataCalls data_calls(const RankParameters& parameters, const ParallelPlan& plan,

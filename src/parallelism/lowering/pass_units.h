@@ -14,25 +14,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "parallelism/closed_forms/step_time.h"
 #include "parallelism/model/expert_routing.h"
 #include "parallelism/model/pipeline_schedule.h"
 #include "parallelism/operators/operator_time.h"
 #include "parallelism/operators/step_parts.h"
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/unit_work.h"
 
 namespace trainyard {
-
-// The members of a group of expert ranks: all; those of the rank's NVLink domain; its like in each
-// domain.
-enum class ExpertPath : std::uint8_t { Group, Domain, Rail };
-
-struct UnitCall {
-  GroupCall call;
-  ExpertPath path = ExpertPath::Group;
-  StepPart part = StepPart::Tensor;
-  std::int32_t slowdown_ppm = 0;  // GraphCall.
-};
 
 struct UnitPhase {
   StepParts compute;            // Nothing: none.
@@ -49,15 +37,9 @@ struct PassUnit {
   SimTime host;
 };
 
-// The expert group of a plan by NVLink domain; nothing where there is none.
-[[nodiscard]] ExpertDomains expert_places(const StepJob& job);
-
 // `places` as expert_places() has them.
-[[nodiscard]] PassUnit layer_unit(const StepJob& job, const OperatorTimes& operators,
-                                  const ExpertDomains& places, int of_model, PassKind kind);
-[[nodiscard]] PassUnit embedding_unit(const StepJob& job, const OperatorTimes& operators,
-                                      PassKind kind);
-[[nodiscard]] PassUnit head_unit(const StepJob& job, const OperatorTimes& operators, PassKind kind);
+[[nodiscard]] PassUnit pass_unit(const StepJob& job, const OperatorTimes& operators,
+                                 const ExpertDomains& places, const ModelUnit& unit, PassKind kind);
 
 // Returns a share of time as GraphCall::slowdown_ppm has it.
 [[nodiscard]] std::int32_t slowdown_of(double share);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/closed_forms/host_launches.h"
+#include "parallelism/walk/host_launches.h"
 
 #include "support/step_rates.h"
 

@@ -4,7 +4,7 @@
 // expert ranks, P parameters of a rank.
 #include "support/catch.h"
 
-#include "parallelism/traffic/step_traffic.h"
+#include "parallelism/walk/step_traffic.h"
 
 #include <algorithm>
 #include <string>

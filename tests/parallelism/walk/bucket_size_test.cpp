@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/operators/bucket_size.h"
+#include "parallelism/walk/bucket_size.h"
 
 namespace trainyard {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/closed_forms/host_launches.h"
+#include "parallelism/walk/host_launches.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.h"
 
-#include "parallelism/memory/step_job.h"
+#include "parallelism/walk/step_job.h"
 
 #include <vector>
 

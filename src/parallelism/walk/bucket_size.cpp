@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/operators/bucket_size.h"
+#include "parallelism/walk/bucket_size.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallelism/memory/step_job.h"
+#include "parallelism/walk/step_job.h"
 
 #include <spdlog/fmt/fmt.h>
 

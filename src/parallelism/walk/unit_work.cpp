@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallelism/walk/unit_work.h"
+
+#include <cmath>
+#include <cstddef>
+
+#include "parallelism/model/rank_groups.h"
+
+namespace trainyard {
+namespace {
+
+const ModelLayer& layer_at(const StepJob& job, const ModelUnit& unit) {
+  return job.model.layers[static_cast<std::size_t>(unit.layer)];
+}
+
+double load_of(const StepJob& job, const ModelUnit& unit) {
+  const ModelLayer& layer = layer_at(job, unit);
+  return layer.experts ? fullest_rank(job.loads, unit.layer, *layer.experts, job.plan.expert) : 1.0;
+}
+
+void add_layer_work(const StepJob& job, const OperatorTimes& operators, const ModelUnit& unit,
+                    UnitWork& work) {
+  const ModelLayer& layer = layer_at(job, unit);
+  work.compute = layer_times(job.model, layer, job.plan, operators, load_of(job, unit));
+  if (job.plan.recompute == Recompute::Full) {
+    work.again = recomputed_fully(work.compute, job.software.full_recompute);
+  } else if (job.plan.recompute == Recompute::Selective) {
+    work.again[StepPart::Recompute] =
+        recomputed_selectively(work.compute, job.software.recomputes_products);
+  }
+  work.forward_host = forward_launches(job.rates, job.software, layer, work.calls);
+  work.backward_host =
+      backward_launches(job.rates, job.software, layer, work.calls, job.plan.recompute);
+}
+
+std::vector<UnitCall> exchange(const StepJob& job, const Experts& experts,
+                               const ExpertDomains& places, int element_bytes, double load) {
+  const ParallelPlan& plan = job.plan;
+  const std::int64_t tokens = plan.tokens() / plan.tensor;
+  const double elements =
+      load * static_cast<double>(tokens) * static_cast<double>(job.model.hidden);
+  std::vector<UnitCall> calls;
+  const auto add = [&](double copies, ExpertPath path) {
+    calls.push_back({.call = {.group = RankGroupKind::Expert,
+                              .operation = Operation::AllToAll,
+                              .elements = std::llround(elements * copies),
+                              .element_bytes = element_bytes},
+                     .path = path,
+                     .part = StepPart::Expert});
+  };
+  if (!job.software.dispatches_by_domain) {
+    add(static_cast<double>(experts.active), ExpertPath::Group);
+    return calls;
+  }
+  if (places.domain.size() > 1) {
+    add(expected_places(experts, plan.expert), ExpertPath::Domain);
+  }
+  if (places.rail.size() > 1) {
+    const auto count = static_cast<std::int64_t>(places.rail.size());
+    add(expected_places(experts, count), ExpertPath::Rail);
+  }
+  return calls;
+}
+
+}  // namespace
+
+UnitWork work_of(const StepJob& job, const OperatorTimes& operators, const ModelUnit& unit) {
+  UnitWork work{.compute = {},
+                .calls = unit_calls(job.model, job.plan, job.software, unit),
+                .again = {},
+                .forward_host = {},
+                .backward_host = {}};
+  if (unit.place == StepPlace::Layer) {
+    add_layer_work(job, operators, unit, work);
+  } else {
+    work.compute = unit.place == StepPlace::Embedding
+                       ? embedding_times(job.model, job.plan, operators)
+                       : head_times(job.model, job.plan, operators);
+  }
+  return work;
+}
+
+ExpertDomains expert_places(const StepJob& job, const std::vector<int>& group) {
+  return expert_domains(group,
+                        job.domain_of_rank.empty() ? job.server_of_rank : job.domain_of_rank);
+}
+
+ExpertDomains expert_places(const StepJob& job) {
+  return job.plan.expert == 1 ? ExpertDomains()
+                              : expert_places(job, widest_group(job.plan, RankGroupKind::Expert,
+                                                                job.server_of_rank));
+}
+
+Exchanges exchanges_of(const StepJob& job, const ModelUnit& unit, const ExpertDomains& places) {
+  if (unit.place != StepPlace::Layer || !layer_at(job, unit).experts || job.plan.expert == 1) {
+    return {};
+  }
+  const Experts& experts = *layer_at(job, unit).experts;
+  const double load = load_of(job, unit);
+  const bool in_fp8 = job.software.dispatches_fp8 && job.rates.fp8_cast > 0.0;
+  return {.there = exchange(job, experts, places, in_fp8 ? 1 : job.plan.element_bytes, load),
+          .back = exchange(job, experts, places, job.plan.element_bytes, load)};
+}
+
+}  // namespace trainyard
