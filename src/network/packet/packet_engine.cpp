@@ -22,8 +22,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
     crew_ = std::make_unique<PacketCrew>(fabric_.parts());
   }
   watch_.is_on = fabric_.sizes().stamps > 0 || !options.slow_hosts.empty();
-  if (options.watchdog && options.watchdog->action == StormAction::Drop &&
-      options.retransmission == Retransmission::None) {
+  if (options.watchdog && options.watchdog->action == StormAction::Drop && !options.sends_again()) {
     targets_.lose();
   }
   for (const LinkFailure& failure : options.failures) {
@@ -51,7 +50,7 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
 
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
   CHECK(links.size() == senders_.hops(id), "sprayed paths of different lengths");
-  if (fabric_.options().retransmission == Retransmission::GoBackN) {
+  if (!row_of(fabric_.options().retransmission).takes_overtaking) {
     throw ConfigError(
         "packet engine: expected no go-back-N over sprayed paths, where packets that overtake "
         "would count as lost; found both (selective repeat goes with it)");
@@ -70,7 +69,7 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
 }
 
 void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
-  CHECK(fabric_.options().retransmission != Retransmission::None,
+  CHECK(fabric_.options().sends_again(),
         "another path where nobody waits for packets that are overtaken");
   CHECK(time >= begin_time_, "another path from a time on that is over");
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
