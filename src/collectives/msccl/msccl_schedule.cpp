@@ -425,20 +425,22 @@ class MscclBuilder {
   }
 
   void prove(const Schedule& schedule) const {
-    const std::optional<Flaw> flaw = find_flaw(schedule);
-    if (!flaw) {
+    const std::optional<Violation> violation = find_violation(schedule);
+    if (!violation) {
       return;
     }
-    if (!flaw->lane) {
-      const auto rank = flaw->rank.value_or(RankId(0)).value();
+    if (!violation->lane) {
+      const auto rank = violation->rank.value_or(RankId(0)).value();
       fail({.place = algorithm_.gpus[rank].place, .element = fmt::format("gpu[{}]", rank)},
-           flaw->text);
+           violation->text);
     }
-    const std::uint32_t lane = flaw->lane->value();
-    const std::string prefix = fmt::format(
-        "rank {}, lane {}, step {}: ", schedule.lane_rank(*flaw->lane).value(), lane, flaw->step);
-    fail(origins_[lane][flaw->step],
-         flaw->text.starts_with(prefix) ? flaw->text.substr(prefix.size()) : flaw->text);
+    const std::uint32_t lane = violation->lane->value();
+    const std::string prefix =
+        fmt::format("rank {}, lane {}, step {}: ", schedule.lane_rank(*violation->lane).value(),
+                    lane, violation->step);
+    fail(origins_[lane][violation->step], violation->text.starts_with(prefix)
+                                              ? violation->text.substr(prefix.size())
+                                              : violation->text);
   }
 
   const MscclAlgorithm& algorithm_;
