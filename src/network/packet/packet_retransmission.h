@@ -3,7 +3,7 @@
 // with an ACK and what the target answers, behind one interface. Packets carry the lower 32 bits of
 // their numbers. An ACK of go-back-N carries the next number that the target expects. One of
 // selective repeat has two numbers to state, so it carries its own number, and its statement is
-// handed over beside it until it or a later one arrives.
+// queued beside it until it or a later one arrives.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include "hw/transport/go_back_n.h"
 #include "hw/transport/selective_repeat.h"
 #include "network/packet/packet_options.h"
-#include "network/packet_parts/packet_handover.h"
+#include "network/packet_parts/spsc_queue.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -46,7 +46,7 @@ struct PacketStatement {
   Psn expected;
   Psn received;
 };
-using PacketStatements = Handover<PacketStatement>;
+using PacketStatements = SpscQueue<PacketStatement>;
 
 struct GoBackNRules {
   static constexpr Retransmission kKind = Retransmission::GoBackN;
