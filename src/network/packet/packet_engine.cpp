@@ -19,7 +19,7 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
     workers_.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
   }
   if (workers_.size() > 1) {
-    crew_ = std::make_unique<PacketCrew>(fabric_.parts());
+    pool_ = std::make_unique<ThreadPool>(fabric_.parts());
   }
   watch_.is_on = fabric_.sizes().stamps > 0 || !options.slow_hosts.empty();
   if (options.watchdog && options.watchdog->action == StormAction::Drop && !options.sends_again()) {
@@ -167,7 +167,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
 }
 
 void PacketEngine::run_workers(std::uint64_t number) {
-  if (!crew_) {
+  if (!pool_) {
     workers_.front()->run(number, workers_, windows_);
     return;
   }
@@ -187,7 +187,7 @@ void PacketEngine::run_workers(std::uint64_t number) {
     std::uint64_t number;
   };
   Round round{.workers = workers_, .round = windows_, .number = number};
-  crew_->do_all(
+  pool_->do_all(
       [](void* context, std::uint32_t part) {
         const Round& all = *static_cast<const Round*>(context);
         all.workers[part]->run(all.number, all.workers, all.round);
