@@ -185,6 +185,30 @@ Complaints check_bans(const SourceFile& file) {
   return complaints;
 }
 
+// A `default:` beside cases of an enum of ours hides an enumerator that a switch does not know yet;
+// without it the compiler names the switch.
+Complaints check_defaults(const SourceFile& file) {
+  static const std::regex enumerator(R"(^\s*case (\w+::)+[A-Z][a-z0-9]\w*:)");
+  Complaints complaints;
+  for (std::size_t i = 0; i < file.code.size(); ++i) {
+    const std::size_t column = file.code[i].find_first_not_of(' ');
+    if (column == std::string::npos || !file.code[i].substr(column).starts_with("default:")) {
+      continue;
+    }
+    for (std::size_t above = i; above > 0;) {
+      const std::string& line = file.code[--above];
+      if (line.find_first_not_of(' ') < column) {
+        break;
+      }
+      if (line.find_first_not_of(' ') == column && std::regex_search(line, enumerator)) {
+        complaints.push_back(complaint(file, i, "default: in a switch over an enum"));
+        break;
+      }
+    }
+  }
+  return complaints;
+}
+
 // ctest takes such a name for an option of its own.
 Complaints check_test_names(const SourceFile& file) {
   return find_in(
@@ -384,6 +408,30 @@ TEST_CASE("comments do not begin like fragments", "[text]") {
                      "src/sim/a.cpp:9: a comment that begins like a fragment"});
   require_none(check_cpp_files([](const SourceFile& file) {
     return folder_in_src(file).empty() ? Complaints{} : check_comment_starts(file);
+  }));
+}
+
+TEST_CASE("no switch over an enum has a default", "[text]") {
+  const SourceFile sample = parse_source("src/sim/a.cpp",
+                                         "switch (a) {\n"
+                                         "  case A::One:\n"
+                                         "    switch (c) {\n"
+                                         "      case 'x':\n"
+                                         "        break;\n"
+                                         "      default:\n"
+                                         "        break;\n"
+                                         "    }\n"
+                                         "  default:\n"
+                                         "    break;\n"
+                                         "}\n"
+                                         "switch (wire) {\n"
+                                         "  case Library::WIRETYPE:\n"
+                                         "  default:\n"
+                                         "}\n");
+  REQUIRE(check_defaults(sample) ==
+          Complaints{"src/sim/a.cpp:9: default: in a switch over an enum"});
+  require_none(check_cpp_files([](const SourceFile& file) {
+    return folder_in_src(file).empty() ? Complaints{} : check_defaults(file);
   }));
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("all collectives run on a torus of chips, a dragonfly and a graph") {
   for (const Cluster& cluster : clusters) {
     for (const Operation operation : kOperations) {
       for (const Algorithm algorithm : algorithms_for(operation)) {
-        if (obstacle_to(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
+        if (placement_error(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
           continue;  // No switch here adds up.
         }
         INFO(cluster.gpus.size() << " GPUs, " << to_string(algorithm) << " "

@@ -29,8 +29,8 @@ constexpr int kMostGpusOfRow = 64;
 // in what is compared, as both plans have the same.
 constexpr double kTrafficRate = 25e9;
 
-bool is_of_16_bits(RowPrecision precision) {
-  return precision == RowPrecision::Bf16 || precision == RowPrecision::Fp16;
+bool is_of_16_bits(Precision precision) {
+  return precision == Precision::Bf16 || precision == Precision::Fp16;
 }
 
 // The first rows of a case with different plans on a few servers.

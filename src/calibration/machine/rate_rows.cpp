@@ -31,10 +31,9 @@ bool has_time(const HarnessSample& sample) {
 }
 
 std::optional<Precision> precision_of(std::string_view id) {
-  for (const auto& [name, precision] : {std::pair{"gpu.gemm.bf16", Precision::Bf16},
-                                        {"gpu.gemm.fp16", Precision::Fp16},
-                                        {"gpu.gemm.fp8", Precision::Fp8}}) {
-    if (id == name) {
+  for (std::size_t index = 0; index < kPrecisionCount; ++index) {
+    const auto precision = static_cast<Precision>(index);
+    if (row_of(precision).harness == id) {
       return precision;
     }
   }

@@ -14,21 +14,6 @@
 namespace trainyard {
 namespace {
 
-Precision precision_of(const TrainingRun& run) {
-  switch (run.precision) {
-    case RowPrecision::Bf16:
-      break;
-    case RowPrecision::Fp16:
-      return Precision::Fp16;
-    case RowPrecision::Fp8:
-    case RowPrecision::Mxfp8:  // The same rate; its finer scales cost no more than the casts.
-      return Precision::Fp8;
-    case RowPrecision::Nvfp4:
-      return Precision::Nvfp4;
-  }
-  return Precision::Bf16;
-}
-
 // Uses the first ones of the GPUs that are there.
 void use_gpus(Cluster& cluster, const TrainingRun& run) {
   const auto gpus = static_cast<std::size_t>(run.gpus);
@@ -92,12 +77,11 @@ StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& ru
 StepTime StepPrediction::predict(const TrainingCase& item, const TrainingRun& run,
                                  const StepValues& values) {
   const SoftwareProfile software = values.adjusted(software_of(run));
-  const Precision precision = precision_of(run);
   Machine& machine = machine_of(item, run);
   const Topology& topology = machine.cluster.topology;
   const std::string& part = topology.parts()[topology.node(machine.cluster.gpus.front()).part];
   const ComputeRates rates =
-      compute_rates(constants_.catalogue.gpus().at(part), values.rates, software, precision);
+      compute_rates(constants_.catalogue.gpus().at(part), values.rates, software, run.precision);
   const OverlapChoice choice{.tensor = run.software.overlaps_tensor,
                              .data = run.software.overlaps_data,
                              .pipeline = run.software.overlaps_pipeline,

@@ -216,14 +216,14 @@ PlanFields read_plan_fields(const ConfigNode& node) {
 void read_precision(const ConfigNode& node, SoftwareFields& software) {
   struct Start {
     std::string_view text;
-    RowPrecision precision;
+    Precision precision;
   };
   // The first that the text begins with, whatever follows: "fp8 (per-tensor delayed scaling)".
   static constexpr std::array kStarts{
-      Start{"bf16", RowPrecision::Bf16},    Start{"bfloat16", RowPrecision::Bf16},
-      Start{"fp16", RowPrecision::Fp16},    Start{"mxfp8", RowPrecision::Mxfp8},
-      Start{"fp8-mx", RowPrecision::Mxfp8}, Start{"fp8", RowPrecision::Fp8},
-      Start{"float8", RowPrecision::Fp8},   Start{"nvfp4", RowPrecision::Nvfp4},
+      Start{"bf16", Precision::Bf16},    Start{"bfloat16", Precision::Bf16},
+      Start{"fp16", Precision::Fp16},    Start{"mxfp8", Precision::Mxfp8},
+      Start{"fp8-mx", Precision::Mxfp8}, Start{"fp8", Precision::Fp8},
+      Start{"float8", Precision::Fp8},   Start{"nvfp4", Precision::Nvfp4},
   };
   const auto found = node.optional("precision");
   if (!found) {
@@ -322,11 +322,6 @@ void visit_fields(TrainingFields& one, const TrainingFields& other, Visit visit)
 }
 
 }  // namespace
-
-std::string_view to_string(RowPrecision precision) {
-  static constexpr std::array<std::string_view, 5> kNames{"bf16", "fp16", "fp8", "mxfp8", "nvfp4"};
-  return kNames.at(static_cast<std::size_t>(precision));
-}
 
 TrainingFields read_training_fields(const ConfigNode& node) {
   TrainingFields fields;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "parallelism/model/parallel_plan.h"
+#include "parallelism/workload/precision.h"
 #include "sim/config.h"
 
 namespace trainyard {
@@ -53,11 +54,6 @@ struct MachineFields {
   std::optional<std::string> network = {};  // In the words of the source.
 };
 
-// Precision of the linear layers.
-enum class RowPrecision : std::uint8_t { Bf16, Fp16, Fp8, Mxfp8, Nvfp4 };
-
-[[nodiscard]] std::string_view to_string(RowPrecision precision);
-
 struct PlanFields {
   std::optional<int> tensor = {};
   std::optional<bool> sequence_parallelism = {};
@@ -81,7 +77,7 @@ struct PlanFields {
 
 struct SoftwareFields {
   std::optional<std::string> profile = {};  // A name of configs/software.
-  std::optional<RowPrecision> precision = {};
+  std::optional<Precision> precision = {};
   std::optional<bool> compiled = {};
   std::optional<bool> overlaps_tensor = {};    // Collectives of tensor ranks beside GEMMs.
   std::optional<bool> overlaps_data = {};      // Overlap of gradients and weights with passes.

@@ -49,7 +49,7 @@ struct TrainingRun {
   Model model;
   ParallelPlan plan;  // Checked.
   SoftwareFields software;
-  RowPrecision precision = RowPrecision::Bf16;
+  Precision precision = Precision::Bf16;
   std::string gpu;
   int gpus = 0;
   int gpus_per_node = 0;

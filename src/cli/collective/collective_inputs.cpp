@@ -270,13 +270,13 @@ std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
   const Routing routing(cluster.topology, cluster.routing);
   std::vector<Algorithm> runnable;
   for (const Algorithm algorithm : request.algorithms) {
-    const std::optional<std::string> obstacle = obstacle_to(cluster, routing, algorithm);
-    if (obstacle && !request.auto_algorithms) {
+    const std::optional<std::string> error = placement_error(cluster, routing, algorithm);
+    if (error && !request.auto_algorithms) {
       throw ConfigError(
           fmt::format("--algo: expected an algorithm that the cluster can run, found \"{}\": {}",
-                      to_string(algorithm), *obstacle));
+                      to_string(algorithm), *error));
     }
-    if (!obstacle) {
+    if (!error) {
       runnable.push_back(algorithm);
     }
   }

@@ -147,14 +147,7 @@ Options output_options() {
 }
 
 Format output_format(const OptionReader& reader) {
-  switch (reader.choice("format", {"table", "csv", "json"})) {
-    case 1:
-      return Format::Csv;
-    case 2:
-      return Format::Json;
-    default:
-      return Format::Table;
-  }
+  return static_cast<Format>(reader.choice("format", {kFormats.begin(), kFormats.end()}));
 }
 
 std::optional<std::string> output_file(const OptionReader& reader, std::string_view name) {

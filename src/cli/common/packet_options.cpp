@@ -22,7 +22,6 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerations of the engine.
-constexpr std::array<std::string_view, 3> kRetransmissions{"none", "go-back-n", "selective"};
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
 constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
@@ -194,7 +193,7 @@ PacketRequest read_packet_options(const OptionReader& reader) {
   }
   if (reader.given("retransmission")) {
     packet.retransmission =
-        static_cast<Retransmission>(index_of(reader, "retransmission", kRetransmissions));
+        static_cast<Retransmission>(index_of(reader, "retransmission", retransmission_names()));
   }
   if (reader.given("bit-errors")) {
     packet.bit_error_rate = error_rate(reader);
@@ -212,7 +211,7 @@ void read_failure_options(const OptionReader& reader, PacketRequest& request) {
   if (!text) {
     return;
   }
-  if (request.options.retransmission == Retransmission::None) {
+  if (!request.options.sends_again()) {
     throw ConfigError(
         "--convergence: expected --retransmission go-back-n or selective beside it, found none: "
         "what was lost on the failed cable would never come");
@@ -267,8 +266,8 @@ std::string describe(const PacketRequest& request) {
          (packet.adaptive
               ? fmt::format(", switches choose for each {}", word_of(packet.adaptive->unit, kUnits))
               : "") +
-         (packet.retransmission != Retransmission::None
-              ? fmt::format(", retransmission {}", word_of(packet.retransmission, kRetransmissions))
+         (packet.sends_again()
+              ? fmt::format(", retransmission {}", row_of(packet.retransmission).name)
               : "") +
          (packet.bit_error_rate > 0.0 ? fmt::format(", bit error rate {}", packet.bit_error_rate)
                                       : "") +

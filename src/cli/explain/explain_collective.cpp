@@ -159,7 +159,7 @@ std::vector<LinkTraffic> nccl_traffic(const CollectiveRequest& request,
   const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
   const std::optional<Algorithm> plain = multicast_algorithm(call);
   if (plain && supports(*plain, request.operation) &&
-      !obstacle_to(inputs.cluster, routing, *plain)) {
+      !placement_error(inputs.cluster, routing, *plain)) {
     for (LinkTraffic& link :
          plain_traffic(inputs.cluster, {.operation = request.operation,
                                        .algorithm = *plain,
@@ -285,7 +285,7 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
       variants.push_back({.what = fmt::format("--algo {}", to_string(algorithm)),
                           .run = [&, algorithm]() -> std::optional<SimTime> {
                             const Routing routing(inputs.cluster.topology, inputs.cluster.routing);
-                            if (obstacle_to(inputs.cluster, routing, algorithm)) {
+                            if (placement_error(inputs.cluster, routing, algorithm)) {
                               return std::nullopt;
                             }
                             CollectiveJob job = largest;

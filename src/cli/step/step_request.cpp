@@ -158,7 +158,7 @@ RunInputs step_run_inputs(const StepRequest& request, const StepInputs& inputs) 
     made.options.emplace_back("nccl_version", std::string(nccl::to_string(request.nccl_version)));
   }
   const GpuModel& gpu = gpu_of(cluster, inputs.catalogue);
-  const auto peak = gpu.peak.find(peak_type(inputs.workload.precision));
+  const auto peak = gpu.peak.find(std::string(row_of(inputs.workload.precision).peak));
   if (peak != gpu.peak.end()) {
     made.resources.emplace_back("flops",
                                 fmt::format("{:.4g} TFLOP/s", peak->second.value.teraflops()));

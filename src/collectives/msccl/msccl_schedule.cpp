@@ -60,30 +60,30 @@ class Places {
   [[nodiscard]] std::uint32_t input_datum(int rank, int offset) const {
     const int peer = offset / part_;
     const int index = offset % part_;
-    switch (algorithm_.operation) {
-      case Operation::AllGather:
-        return to_place(offset * ranks_ + rank);
-      case Operation::ReduceScatter:
-        return to_place(index * ranks_ + peer);
-      case Operation::AllToAll:
-        return to_place((index * ranks_ + rank) * ranks_ + peer);
-      default:
-        return to_place(offset);
+    if (algorithm_.operation == Operation::AllGather) {
+      return to_place(offset * ranks_ + rank);
     }
+    if (algorithm_.operation == Operation::ReduceScatter) {
+      return to_place(index * ranks_ + peer);
+    }
+    if (algorithm_.operation == Operation::AllToAll) {
+      return to_place((index * ranks_ + rank) * ranks_ + peer);
+    }
+    return to_place(offset);
   }
   [[nodiscard]] std::uint32_t output_datum(int rank, int offset) const {
     const int peer = offset / part_;
     const int index = offset % part_;
-    switch (algorithm_.operation) {
-      case Operation::AllGather:
-        return to_place(index * ranks_ + peer);
-      case Operation::ReduceScatter:
-        return to_place(offset * ranks_ + rank);
-      case Operation::AllToAll:
-        return to_place((index * ranks_ + peer) * ranks_ + rank);
-      default:
-        return to_place(offset);
+    if (algorithm_.operation == Operation::AllGather) {
+      return to_place(index * ranks_ + peer);
     }
+    if (algorithm_.operation == Operation::ReduceScatter) {
+      return to_place(offset * ranks_ + rank);
+    }
+    if (algorithm_.operation == Operation::AllToAll) {
+      return to_place((index * ranks_ + peer) * ranks_ + rank);
+    }
+    return to_place(offset);
   }
 
   [[nodiscard]] std::string name_of(std::uint32_t place) const {
@@ -285,15 +285,14 @@ class MscclBuilder {
   // Steps of ours for one of the file.
   [[nodiscard]] static std::uint32_t length(const MscclStep& step) {
     const std::uint32_t wait = step.depends_on_block >= 0 ? 1 : 0;
-    switch (step.type) {
-      case MscclStepType::Nothing:
-        return wait;
-      case MscclStepType::ReceiveReduceSend:
-        return wait + 3;
-      default:
-        return wait + (needs_own_place(step) ? 3 : 1) +
-               (receives(step.type) && sends(step.type) ? 1 : 0);
+    if (step.type == MscclStepType::Nothing) {
+      return wait;
     }
+    if (step.type == MscclStepType::ReceiveReduceSend) {
+      return wait + 3;
+    }
+    return wait + (needs_own_place(step) ? 3 : 1) +
+           (receives(step.type) && sends(step.type) ? 1 : 0);
   }
   // Counts how many steps of ours are done when one of the file is, for each thread block.
   void count_steps(const MscclGpu& gpu) {
@@ -426,20 +425,22 @@ class MscclBuilder {
   }
 
   void prove(const Schedule& schedule) const {
-    const std::optional<Flaw> flaw = find_flaw(schedule);
-    if (!flaw) {
+    const std::optional<Violation> violation = find_violation(schedule);
+    if (!violation) {
       return;
     }
-    if (!flaw->lane) {
-      const auto rank = flaw->rank.value_or(RankId(0)).value();
+    if (!violation->lane) {
+      const auto rank = violation->rank.value_or(RankId(0)).value();
       fail({.place = algorithm_.gpus[rank].place, .element = fmt::format("gpu[{}]", rank)},
-           flaw->text);
+           violation->text);
     }
-    const std::uint32_t lane = flaw->lane->value();
-    const std::string prefix = fmt::format(
-        "rank {}, lane {}, step {}: ", schedule.lane_rank(*flaw->lane).value(), lane, flaw->step);
-    fail(origins_[lane][flaw->step],
-         flaw->text.starts_with(prefix) ? flaw->text.substr(prefix.size()) : flaw->text);
+    const std::uint32_t lane = violation->lane->value();
+    const std::string prefix =
+        fmt::format("rank {}, lane {}, step {}: ", schedule.lane_rank(*violation->lane).value(),
+                    lane, violation->step);
+    fail(origins_[lane][violation->step], violation->text.starts_with(prefix)
+                                              ? violation->text.substr(prefix.size())
+                                              : violation->text);
   }
 
   const MscclAlgorithm& algorithm_;

@@ -57,26 +57,26 @@ std::optional<std::string> inability(const Topology& topology, NodeId id) {
   return fmt::format("the {} cannot add up in the network", part_of(topology, id));
 }
 
-std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& obstacle) {
+std::optional<SwitchPlan> plan_nvls(const Cluster& cluster, std::string& error) {
   const std::vector<NodeId> switches =
       common_neighbours(cluster.topology, cluster.gpus, NodeKind::NvSwitch);
   if (switches.size() != 1) {
-    obstacle = "the ranks are not all on one NVSwitch";
+    error = "the ranks are not all on one NVSwitch";
     return std::nullopt;
   }
   if (const auto reason = inability(cluster.topology, switches.front())) {
-    obstacle = *reason;
+    error = *reason;
     return std::nullopt;
   }
   return SwitchPlan{.relays = switches};
 }
 
-std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& obstacle) {
+std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& error) {
   SwitchPlan plan;
   for (const NodeId gpu : cluster.gpus) {
     const std::vector<NodeId> switches = neighbours(cluster.topology, gpu, NodeKind::NvSwitch);
     if (switches.size() != 1) {
-      obstacle = "a GPU is not on one NVSwitch";
+      error = "a GPU is not on one NVSwitch";
       return std::nullopt;
     }
     if (plan.relays.empty() || plan.relays.back() != switches.front()) {
@@ -86,42 +86,42 @@ std::optional<SwitchPlan> plan_nvls_tree(const Cluster& cluster, std::string& ob
     ++plan.switch_ranks.back();
   }
   if (plan.relays.size() < 2) {
-    obstacle = "all ranks are on one NVSwitch, for which nvls is";
+    error = "all ranks are on one NVSwitch, for which nvls is";
     return std::nullopt;
   }
   for (const NodeId relay : plan.relays) {
     if (const auto reason = inability(cluster.topology, relay)) {
-      obstacle = *reason;
+      error = *reason;
       return std::nullopt;
     }
   }
   return plan;
 }
 
-std::optional<SwitchPlan> plan_levels(const Cluster& cluster, std::string& obstacle) {
+std::optional<SwitchPlan> plan_levels(const Cluster& cluster, std::string& error) {
   if (cluster.server_gpus.size() < 2) {
-    obstacle = "one server is one level";
+    error = "one server is one level";
     return std::nullopt;
   }
   if (std::ranges::max(cluster.server_gpus) < 2) {
-    obstacle = "servers of one rank are one level";
+    error = "servers of one rank are one level";
     return std::nullopt;
   }
   return SwitchPlan{};
 }
 
-std::optional<SwitchPlan> plan_grid(const Cluster& cluster, bool on_fabric, std::string& obstacle) {
+std::optional<SwitchPlan> plan_grid(const Cluster& cluster, bool on_fabric, std::string& error) {
   SwitchPlan plan;
-  plan.grid = rank_grid(cluster, obstacle);
+  plan.grid = rank_grid(cluster, error);
   if (!plan.grid) {
     return std::nullopt;
   }
   if (on_fabric && (!plan.grid->is_fabric || plan.grid->dimensions.empty())) {
-    obstacle = "the ranks are not on the switches of a grid";
+    error = "the ranks are not on the switches of a grid";
     return std::nullopt;
   }
   if (!on_fabric && plan.grid->dimensions.size() < 2) {
-    obstacle = "the ranks form a grid of one dimension, which is a ring";
+    error = "the ranks form a grid of one dimension, which is a ring";
     return std::nullopt;
   }
   return plan;
@@ -132,9 +132,9 @@ class TreePlanner {
   TreePlanner(const Cluster& cluster, const Routing& routing)
       : cluster_(cluster), routing_(routing) {}
 
-  std::optional<SwitchPlan> plan(std::string& obstacle) {
+  std::optional<SwitchPlan> plan(std::string& error) {
     if (cluster_.server_gpus.size() < 2) {
-      obstacle = "one server does not use the switches of the fabric";
+      error = "one server does not use the switches of the fabric";
       return std::nullopt;
     }
     find_nics();
@@ -142,11 +142,11 @@ class TreePlanner {
     for (const std::vector<Nic>& nics : nics_) {
       trees = std::max(trees, nics.size());
     }
-    for (std::size_t tree = 0; tree < trees && obstacle_.empty(); ++tree) {
+    for (std::size_t tree = 0; tree < trees && error_.empty(); ++tree) {
       add_tree(tree);
     }
-    if (!obstacle_.empty()) {
-      obstacle = obstacle_;
+    if (!error_.empty()) {
+      error = error_;
       return std::nullopt;
     }
     return std::move(plan_);
@@ -174,7 +174,7 @@ class TreePlanner {
         }
       }
       if (own.empty()) {
-        obstacle_ = "a server has no NIC";
+        error_ = "a server has no NIC";
       }
     }
   }
@@ -188,7 +188,7 @@ class TreePlanner {
       }
     }
     if (leaves.size() != 1) {
-      obstacle_ = "a NIC has no or several ports on switches, and a tree uses one";
+      error_ = "a NIC has no or several ports on switches, and a tree uses one";
       return nic;
     }
     return leaves.front();
@@ -208,7 +208,7 @@ class TreePlanner {
       const std::vector<NodeId> spines =
           common_neighbours(cluster_.topology, leaves, NodeKind::Switch);
       if (spines.empty()) {
-        obstacle_ = "no switch joins the leaf switches of a tree";
+        error_ = "no switch joins the leaf switches of a tree";
         return;
       }
       tree.spine = relay(spines[number % spines.size()]);
@@ -223,7 +223,7 @@ class TreePlanner {
     if (is_new) {
       plan_.relays.push_back(node);
       if (const auto reason = inability(cluster_.topology, node)) {
-        obstacle_ = *reason;
+        error_ = *reason;
       }
     }
     return entry->second;
@@ -234,37 +234,36 @@ class TreePlanner {
   std::vector<std::vector<Nic>> nics_;  // One list per server.
   SwitchPlan plan_;
   std::map<NodeId, std::uint32_t> numbers_;  // Numbers of the relays.
-  std::string obstacle_;
+  std::string error_;
 };
 
 }  // namespace
 
 std::optional<SwitchPlan> plan_switches(const Cluster& cluster, const Routing& routing,
-                                        Algorithm algorithm, std::string& obstacle) {
+                                        Algorithm algorithm, std::string& error) {
   switch (algorithm->need) {
     case ClusterNeed::Nothing:
       return SwitchPlan{};
     case ClusterNeed::OneReducingSwitch:
-      return plan_nvls(cluster, obstacle);
+      return plan_nvls(cluster, error);
     case ClusterNeed::ReducingSwitches:
-      return plan_nvls_tree(cluster, obstacle);
+      return plan_nvls_tree(cluster, error);
     case ClusterNeed::ReducingSwitchTrees:
-      return TreePlanner(cluster, routing).plan(obstacle);
+      return TreePlanner(cluster, routing).plan(error);
     case ClusterNeed::TwoLevels:
-      return plan_levels(cluster, obstacle);
+      return plan_levels(cluster, error);
     case ClusterNeed::Grid:
-      return plan_grid(cluster, false, obstacle);
+      return plan_grid(cluster, false, error);
     case ClusterNeed::FabricGrid:
-      return plan_grid(cluster, true, obstacle);
+      return plan_grid(cluster, true, error);
   }
   CHECK(false, "unknown need");
 }
 
-std::optional<std::string> obstacle_to(const Cluster& cluster, const Routing& routing,
-                                       Algorithm algorithm) {
-  std::string obstacle;
-  return plan_switches(cluster, routing, algorithm, obstacle) ? std::nullopt
-                                                              : std::optional(obstacle);
+std::optional<std::string> placement_error(const Cluster& cluster, const Routing& routing,
+                                           Algorithm algorithm) {
+  std::string error;
+  return plan_switches(cluster, routing, algorithm, error) ? std::nullopt : std::optional(error);
 }
 
 }  // namespace trainyard

@@ -31,13 +31,14 @@ struct SwitchPlan {
 };
 
 // Empty for algorithms that need nothing. If the cluster cannot run the algorithm: nothing, and
-// `obstacle` says why in a few words.
+// `error` says why in a few words.
 [[nodiscard]] std::optional<SwitchPlan> plan_switches(const Cluster& cluster,
                                                       const Routing& routing, Algorithm algorithm,
-                                                      std::string& obstacle);
+                                                      std::string& error);
 
 // Why this cluster cannot run the algorithm; nothing if it can.
-[[nodiscard]] std::optional<std::string> obstacle_to(const Cluster& cluster, const Routing& routing,
-                                                     Algorithm algorithm);
+[[nodiscard]] std::optional<std::string> placement_error(const Cluster& cluster,
+                                                         const Routing& routing,
+                                                         Algorithm algorithm);
 
 }  // namespace trainyard

@@ -307,11 +307,11 @@ void lay_out_dimensions(const RankGrid& grid, std::optional<int> channels, Place
 
 void add_plan(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
               std::optional<int> channels, Placement& placement) {
-  std::string obstacle;
-  std::optional<SwitchPlan> plan = plan_switches(cluster, routing, algorithm, obstacle);
+  std::string error;
+  std::optional<SwitchPlan> plan = plan_switches(cluster, routing, algorithm, error);
   if (!plan) {
     throw ConfigError(
-        fmt::format("{} cannot run {}: {}", cluster.name, to_string(algorithm), obstacle));
+        fmt::format("{} cannot run {}: {}", cluster.name, to_string(algorithm), error));
   }
   placement.nodes.insert(placement.nodes.end(), plan->relays.begin(), plan->relays.end());
   placement.trees = std::move(plan->trees);

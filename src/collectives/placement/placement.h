@@ -39,7 +39,7 @@ struct Placement {
   std::vector<std::string> remarks;
 };
 
-// `channels` overrides the number of channels. Throws ConfigError where obstacle_to() has one.
+// `channels` overrides the number of channels. Throws ConfigError where placement_error() has one.
 [[nodiscard]] Placement place(const Cluster& cluster, const Routing& routing, Algorithm algorithm,
                               std::optional<int> channels);
 

@@ -17,7 +17,7 @@ bool is_on_grid(const Cluster& cluster) {
          });
 }
 
-RankGrid fabric_grid(const Cluster& cluster, std::string& obstacle) {
+RankGrid fabric_grid(const Cluster& cluster, std::string& error) {
   const FabricShape& grid = cluster.routing.fabric;
   RankGrid result{.dimensions = {}, .is_fabric = true};
   const std::size_t share = cluster.gpus.size() / grid.switches;
@@ -30,17 +30,17 @@ RankGrid fabric_grid(const Cluster& cluster, std::string& obstacle) {
     if (share * grid.switches != cluster.gpus.size() ||
         place_in_grid(cluster.topology, grid, cluster.gpus[rank]) !=
             static_cast<int>(rank / share)) {
-      obstacle = "the ranks do not fill the grid of the fabric";
+      error = "the ranks do not fill the grid of the fabric";
       break;
     }
   }
   return result;
 }
 
-RankGrid server_grid(const Cluster& cluster, std::string& obstacle) {
+RankGrid server_grid(const Cluster& cluster, std::string& error) {
   const std::vector<int>& gpus = cluster.server_gpus;
   if (std::ranges::any_of(gpus, [&](int count) { return count != gpus.front(); })) {
-    obstacle = "the servers have different numbers of ranks";
+    error = "the servers have different numbers of ranks";
   }
   RankGrid grid;
   for (const int length : {gpus.front(), static_cast<int>(gpus.size())}) {
@@ -69,11 +69,11 @@ std::optional<int> place_in_grid(const Topology& topology, const FabricShape& gr
   return place;
 }
 
-std::optional<RankGrid> rank_grid(const Cluster& cluster, std::string& obstacle) {
+std::optional<RankGrid> rank_grid(const Cluster& cluster, std::string& error) {
   std::string reason;
   RankGrid grid = is_on_grid(cluster) ? fabric_grid(cluster, reason) : server_grid(cluster, reason);
   if (!reason.empty()) {
-    obstacle = reason;
+    error = reason;
     return std::nullopt;
   }
   return grid;

@@ -19,9 +19,9 @@ struct RankGrid {
 
 // On a fabric that is a grid, with GPUs that hang off its switches themselves: its dimensions
 // (before them the GPUs of a switch, if several). On other clusters: ranks of a server x servers.
-// Dimensions of length 1 are left out. Nothing, and `obstacle` says why in a few words, if the
+// Dimensions of length 1 are left out. Nothing, and `error` says why in a few words, if the
 // ranks do not fill it.
-[[nodiscard]] std::optional<RankGrid> rank_grid(const Cluster& cluster, std::string& obstacle);
+[[nodiscard]] std::optional<RankGrid> rank_grid(const Cluster& cluster, std::string& error);
 
 // The place in the grid of the switch that a GPU hangs off; nothing if it does not, or if it has
 // better links than those of the fabric.

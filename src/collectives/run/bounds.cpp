@@ -41,8 +41,8 @@ CollectiveBounds::CollectiveBounds(const Cluster& cluster, Operation operation, 
       matrix_(matrix) {
   const Routing routing(cluster.topology, cluster.routing);
   for (const Algorithm algorithm : kAlgorithms) {
-    std::string obstacle;
-    const auto plan = plan_switches(cluster, routing, algorithm, obstacle);
+    std::string error;
+    const auto plan = plan_switches(cluster, routing, algorithm, error);
     adds_in_network_ = adds_in_network_ || (plan && !plan->relays.empty());
   }
   add_groups(cluster);

@@ -206,22 +206,12 @@ CollectiveResult run_collective(const Cluster& cluster, const CollectiveJob& job
 }
 
 Bytes aligned_size(Operation operation, Bytes size, int ranks) {
-  switch (operation) {
-    case Operation::AllGather:
-    case Operation::ReduceScatter:
-    case Operation::AllToAll:
-    case Operation::AllToAllV:
-    case Operation::Scatter:
-    case Operation::Gather: {
-      constexpr std::int64_t kAlignment = 16;
-      const std::int64_t part = size.count() / ranks / kAlignment * kAlignment;
-      return Bytes(part * ranks);
-    }
-    case Operation::Barrier:
-      return Bytes(0);
-    default:
-      return size;
+  if (row_of(operation).splits) {
+    constexpr std::int64_t kAlignment = 16;
+    const std::int64_t part = size.count() / ranks / kAlignment * kAlignment;
+    return Bytes(part * ranks);
   }
+  return operation == Operation::Barrier ? Bytes(0) : size;
 }
 
 }  // namespace trainyard

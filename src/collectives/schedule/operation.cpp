@@ -1,37 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and bandwidth factors of the collective operations.
+// The table of the collective operations, with names and bandwidth factors.
 #include "collectives/schedule/operation.h"
 
 #include "sim/check.h"
 
 namespace trainyard {
+namespace {
+
+constexpr std::array<OperationRow, kOperations.size()> kRows{
+    {{.name = "all_reduce", .others_factor = 2.0},
+     {.name = "all_gather", .splits = true, .others_factor = 1.0},
+     {.name = "reduce_scatter", .splits = true, .others_factor = 1.0},
+     {.name = "alltoall", .splits = true, .others_factor = 1.0},
+     {.name = "alltoallv", .splits = true, .others_factor = 1.0},
+     {.name = "broadcast", .has_root = true, .whole_factor = 1.0},
+     {.name = "reduce", .has_root = true, .whole_factor = 1.0},
+     {.name = "sendrecv", .whole_factor = 1.0},
+     {.name = "scatter", .splits = true, .has_root = true, .others_factor = 1.0},
+     {.name = "gather", .splits = true, .has_root = true, .others_factor = 1.0},
+     {.name = "barrier"}}};
+
+}  // namespace
+
+const OperationRow& row_of(Operation operation) {
+  return kRows.at(static_cast<std::size_t>(operation));
+}
 
 std::string_view to_string(Operation operation) {
-  switch (operation) {
-    case Operation::AllReduce:
-      return "all_reduce";
-    case Operation::AllGather:
-      return "all_gather";
-    case Operation::ReduceScatter:
-      return "reduce_scatter";
-    case Operation::AllToAll:
-      return "alltoall";
-    case Operation::AllToAllV:
-      return "alltoallv";
-    case Operation::Broadcast:
-      return "broadcast";
-    case Operation::Reduce:
-      return "reduce";
-    case Operation::SendReceive:
-      return "sendrecv";
-    case Operation::Scatter:
-      return "scatter";
-    case Operation::Gather:
-      return "gather";
-    case Operation::Barrier:
-      return "barrier";
-  }
-  CHECK(false, "unknown operation");
+  return row_of(operation).name;
 }
 
 std::optional<Operation> parse_operation(std::string_view name) {
@@ -51,25 +47,9 @@ std::string_view operation_names() {
 
 double bus_factor(Operation operation, int ranks) {
   CHECK(ranks >= 1, "a collective needs a rank");
+  const OperationRow& row = row_of(operation);
   const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  switch (operation) {
-    case Operation::AllReduce:
-      return 2.0 * others;
-    case Operation::AllGather:
-    case Operation::ReduceScatter:
-    case Operation::AllToAll:
-    case Operation::AllToAllV:
-    case Operation::Scatter:
-    case Operation::Gather:
-      return others;
-    case Operation::Broadcast:
-    case Operation::Reduce:
-    case Operation::SendReceive:
-      return 1.0;
-    case Operation::Barrier:
-      return 0.0;
-  }
-  CHECK(false, "unknown operation");
+  return row.others_factor * others + row.whole_factor;
 }
 
 }  // namespace trainyard

@@ -49,6 +49,16 @@ class OperationSet {
   std::uint32_t bits_ = 0;
 };
 
+struct OperationRow {
+  std::string_view name;  // As to_string().
+  bool splits = false;    // The buffer consists of one part for each rank.
+  bool has_root = false;
+  // bus_factor() of n ranks is others_factor * (n - 1) / n + whole_factor.
+  double others_factor = 0.0;
+  double whole_factor = 0.0;
+};
+[[nodiscard]] const OperationRow& row_of(Operation operation);
+
 // The nccl-tests name: "all_reduce", "alltoall", "sendrecv", ...; "barrier", which nccl-tests does
 // not have: nobody goes on before everybody has come.
 [[nodiscard]] std::string_view to_string(Operation operation);

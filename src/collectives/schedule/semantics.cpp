@@ -45,7 +45,7 @@ class Prover {
         last_sends_(shape_.connections),
         next_(shape_.lanes, 0) {}
 
-  std::optional<Flaw> run(bool backwards) {
+  std::optional<Violation> run(bool backwards) {
     for (std::uint32_t chunk = 0; chunk < shape_.chunk_count; ++chunk) {
       for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
         if (const auto datum = schedule_.datum_before(RankId(rank), chunk)) {
@@ -60,14 +60,14 @@ class Prover {
         moved |= run_lane(LaneId(backwards ? shape_.lanes - 1 - i : i));
       }
       if (!error_.empty()) {
-        return flaw();
+        return violation();
       }
     }
     check_finished();
     if (error_.empty()) {
       check_result();
     }
-    return error_.empty() ? std::nullopt : std::optional(flaw());
+    return error_.empty() ? std::nullopt : std::optional(violation());
   }
 
  private:
@@ -81,7 +81,7 @@ class Prover {
     std::uint64_t step = 0;
   };
 
-  [[nodiscard]] Flaw flaw() const {
+  [[nodiscard]] Violation violation() const {
     return {.text = error_, .lane = where_.lane, .step = where_.step, .rank = wrong_rank_};
   }
 
@@ -360,16 +360,16 @@ class Prover {
 
 }  // namespace
 
-std::optional<Flaw> find_flaw(const Schedule& schedule) {
+std::optional<Violation> find_violation(const Schedule& schedule) {
   CHECK(schedule.shape().ranks >= 1 && schedule.shape().ranks <= kMostRanks,
         "the prover takes 1 to 64 ranks");
-  std::optional<Flaw> flaw = Prover(schedule).run(false);
-  return flaw ? flaw : Prover(schedule).run(true);
+  std::optional<Violation> violation = Prover(schedule).run(false);
+  return violation ? violation : Prover(schedule).run(true);
 }
 
-std::optional<std::string> disprove(const Schedule& schedule) {
-  const std::optional<Flaw> flaw = find_flaw(schedule);
-  return flaw ? std::optional(flaw->text) : std::nullopt;
+std::optional<std::string> verify(const Schedule& schedule) {
+  const std::optional<Violation> violation = find_violation(schedule);
+  return violation ? std::optional(violation->text) : std::nullopt;
 }
 
 }  // namespace trainyard

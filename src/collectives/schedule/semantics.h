@@ -39,8 +39,8 @@
 
 namespace trainyard {
 
-// A fault of a schedule.
-struct Flaw {
+// A step or a result of a schedule that its operation does not allow.
+struct Violation {
   std::string text;  // One line, with the place in it.
   // The step at which it shows; none for a wrong result, of which the rank is known.
   std::optional<LaneId> lane = {};
@@ -48,10 +48,10 @@ struct Flaw {
   std::optional<RankId> rank = {};
 };
 
-// Nothing if the schedule performs its operation; otherwise the first thing wrong with it, in one
+// Returns nothing if the schedule performs its operation; otherwise the first violation, in one
 // line that names ranks, steps and chunks. At most 64 ranks.
-[[nodiscard]] std::optional<Flaw> find_flaw(const Schedule& schedule);
-// Its text.
-[[nodiscard]] std::optional<std::string> disprove(const Schedule& schedule);
+[[nodiscard]] std::optional<Violation> find_violation(const Schedule& schedule);
+// Returns the text of the violation; nothing if the schedule is right.
+[[nodiscard]] std::optional<std::string> verify(const Schedule& schedule);
 
 }  // namespace trainyard

@@ -131,7 +131,7 @@ WatchdogSettings WatchdogSettings::for_ports(int ports) {
   return settings;
 }
 
-PauseWatchdog::Verdict PauseWatchdog::poll(const WatchdogSettings& settings, const Sample& sample) {
+PauseWatchdog::Event PauseWatchdog::poll(const WatchdogSettings& settings, const Sample& sample) {
   const bool stuck =
       sample.has_packets && !sample.sent && sample.paused / settings.poll > settings.paused_share;
   const bool supports = in_storm_ ? sample.paused == SimTime() : stuck;
@@ -139,14 +139,14 @@ PauseWatchdog::Verdict PauseWatchdog::poll(const WatchdogSettings& settings, con
   if (!in_storm_ && evidence_ >= settings.detection) {
     in_storm_ = true;
     evidence_ = SimTime();
-    return Verdict::Storm;
+    return Event::Storm;
   }
   if (in_storm_ && evidence_ >= settings.restoration) {
     in_storm_ = false;
     evidence_ = SimTime();
-    return Verdict::Restored;
+    return Event::Restored;
   }
-  return Verdict::Nothing;
+  return Event::Nothing;
 }
 
 }  // namespace trainyard

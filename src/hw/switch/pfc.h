@@ -134,7 +134,7 @@ struct WatchdogSettings {
 
 class PauseWatchdog {
  public:
-  enum class Verdict : std::uint8_t { Nothing, Storm, Restored };
+  enum class Event : std::uint8_t { Nothing, Storm, Restored };
 
   // The observations of one poll of one queue, for the time since the poll before.
   struct Sample {
@@ -144,7 +144,7 @@ class PauseWatchdog {
   };
 
   // Must be called every `settings.poll`.
-  Verdict poll(const WatchdogSettings& settings, const Sample& sample);
+  Event poll(const WatchdogSettings& settings, const Sample& sample);
   [[nodiscard]] bool in_storm() const { return in_storm_; }
 
  private:

@@ -158,8 +158,8 @@ RdmaProfile read_rdma(const SourcedReader& reader, const ConfigNode& node) {
   rdma.data_priority = priority(reader.value(node, "data_priority"));
   rdma.control_priority = priority(reader.value(node, "control_priority"));
   rdma.ack_every = reader.value(node, "ack_every").as_integer(0, kMostOutstanding / 2);
-  static constexpr std::array<std::string_view, 3> kRecoveries{"go-back-n", "selective", "none"};
-  rdma.recovery = static_cast<Recovery>(reader.value(node, "recovery").as_choice(kRecoveries));
+  rdma.recovery =
+      static_cast<Retransmission>(reader.value(node, "recovery").as_choice(retransmission_names()));
   const auto exponent = reader.value(node, "timeout").as_integer(0, kMostTimeout);
   rdma.retry.timeout = retransmission_timeout(static_cast<int>(exponent));
   rdma.retry.retries = static_cast<int>(reader.value(node, "retries").as_integer(0, kMostRetries));

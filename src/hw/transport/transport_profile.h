@@ -17,6 +17,7 @@
 #include "hw/switch/port_chooser.h"
 #include "hw/switch/shared_buffer.h"
 #include "hw/transport/go_back_n.h"
+#include "hw/transport/retransmission.h"
 #include "hw/transport/selective_repeat.h"
 #include "sim/config.h"
 #include "sim/units.h"
@@ -63,8 +64,6 @@ struct BufferProfile {
   int lossy_alpha = 0;
 };
 
-enum class Recovery : std::uint8_t { GoBackN, Selective, None };
-
 // Settings of ports with a queue for each priority.
 struct QueueProfile {
   std::vector<int> strict;   // Priorities that go before all others, the highest first.
@@ -77,7 +76,7 @@ struct RdmaProfile {
   int data_priority = 0;
   int control_priority = 0;
   std::int64_t ack_every = 0;  // 0: at the end of messages only.
-  Recovery recovery = Recovery::GoBackN;
+  Retransmission recovery = Retransmission::GoBackN;
   RetrySettings retry{};
   SelectiveSettings selective{};  // Its window is that of the engine: line rate x base RTT.
 };

@@ -14,13 +14,12 @@ float rounded(float bandwidth) {
 }  // namespace
 
 BandwidthLedger::BandwidthLedger(const System& system)
-    : system_(system), before_ampere_(system.vertices.size(), false) {
-  constexpr int kAmpere = 80;
+    : system_(system), takes_way_back_(system.vertices.size(), false) {
   for (const Edge& edge : system.edges) {
     left_.push_back(edge.bandwidth);
   }
   for (const SystemGpu& gpu : system.gpus) {
-    before_ampere_[static_cast<std::size_t>(gpu.device)] = gpu.sm < kAmpere;
+    takes_way_back_[static_cast<std::size_t>(gpu.device)] = gpu.generation->takes_way_back;
   }
 }
 
@@ -57,7 +56,7 @@ std::size_t BandwidthLedger::follow(const Path& path, std::size_t links, float b
     const Vertex& to = system_.vertices[static_cast<std::size_t>(edge.to)];
     const float there = edge.kind == EdgeKind::Pci ? pci : bandwidth;
     float back = 0.0F;
-    if (!from_gpu && before_ampere_[static_cast<std::size_t>(edge.to)]) {
+    if (!from_gpu && takes_way_back_[static_cast<std::size_t>(edge.to)]) {
       back = there / 8;
     }
     if (to.kind == VertexKind::Cpu && edge.kind == EdgeKind::Nvl &&

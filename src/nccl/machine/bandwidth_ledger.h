@@ -32,8 +32,8 @@ class BandwidthLedger {
   std::size_t follow(const Path& path, std::size_t links, float bandwidth, bool from_gpu);
 
   const System& system_;
-  std::vector<float> left_;          // Indexed by edge.
-  std::vector<bool> before_ampere_;  // Indexed by vertex.
+  std::vector<float> left_;           // Indexed by edge.
+  std::vector<bool> takes_way_back_;  // Indexed by vertex.
 };
 
 }  // namespace trainyard::nccl

@@ -58,16 +58,6 @@ float socket_bandwidth(const NcclCpu& cpu) {
   return kLocalBandwidth;
 }
 
-// topo.h: ncclTopoNVLinkBw.
-float nvlink_bandwidth(int sm) {
-  return sm >= 100  ? 40.1F
-         : sm >= 90 ? 20.6F
-         : sm == 86 ? 12.0F
-         : sm >= 70 ? 20.0F
-         : sm >= 60 ? 18.0F
-                    : 20.0F;
-}
-
 float pcie_bandwidth(std::string_view link_speed, int link_width) {
   // Units of 100 Mb/s for each lane, by how the name begins: Linux up to 5.6, and later. NCCL knows
   // no others, such as "32.0 GT/s" or "64 GT/s" (topo.cc: kvDictPciGen).

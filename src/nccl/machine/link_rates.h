@@ -20,8 +20,6 @@ inline constexpr float kLocalBandwidth = 5000.0F;
 
 // GB/s between two sockets of a host; kLocalBandwidth for CPUs that NCCL does not know.
 [[nodiscard]] float socket_bandwidth(const NcclCpu& cpu);
-// GB/s of one NVLink.
-[[nodiscard]] float nvlink_bandwidth(int sm);
 // GB/s of a PCIe link; of an unknown speed as generation 3, of width 0 as 16 lanes.
 [[nodiscard]] float pcie_bandwidth(std::string_view link_speed, int link_width);
 

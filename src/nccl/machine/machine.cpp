@@ -208,10 +208,9 @@ bool Machine::reads_from_peer(int from, int to) const {
   if (options_.p2p_read) {
     return *options_.p2p_read;
   }
-  constexpr int kAmpere = 80;
   return paths_.gpu_gpu.at(from, to).type == PathType::Nvl &&
-         system_.gpus[static_cast<std::size_t>(from)].sm == kAmpere &&
-         system_.gpus[static_cast<std::size_t>(to)].sm == kAmpere;
+         system_.gpus[static_cast<std::size_t>(from)].generation->reads_from_peers &&
+         system_.gpus[static_cast<std::size_t>(to)].generation->reads_from_peers;
 }
 
 std::optional<int> Machine::pxn_gpu(int gpu, int net) const {
@@ -235,11 +234,11 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
   if (!system_.nets[static_cast<std::size_t>(net)].gdr || !own.gdr) {
     return false;
   }
-  constexpr int kAmpere = 80;
   if (is_send && options_.net_gdr_read.has_value() && !*options_.net_gdr_read) {
     return false;
   }
-  if (is_send && !options_.net_gdr_read && own.sm < kAmpere && gpu_count() > 1) {
+  if (is_send && !options_.net_gdr_read && own.generation->needs_nvlink_to_send &&
+      gpu_count() > 1) {
     bool has_nvlink = false;
     for (int peer = 0; peer < gpu_count(); ++peer) {
       has_nvlink |= peer != gpu && paths_.gpu_gpu.at(gpu, peer).type == PathType::Nvl;
@@ -256,7 +255,6 @@ bool Machine::has_gpudirect(int gpu, int net, bool is_send) const {
 
 // paths.cc: ncclTopoNeedFlush.
 bool Machine::needs_flush(int gpu, int net) const {
-  constexpr int kHopper = 90;
   if (!has_gpudirect(gpu, net, false) || options_.gdr_flush_disable) {
     return false;
   }
@@ -264,7 +262,7 @@ bool Machine::needs_flush(int gpu, int net) const {
     return true;
   }
   const bool is_on_c2c = paths_.gpu_cpu.at(gpu, nearest_cpu(gpu)).type == PathType::C2c;
-  return system_.gpus[static_cast<std::size_t>(gpu)].sm < kHopper ||
+  return system_.gpus[static_cast<std::size_t>(gpu)].generation->needs_flush ||
          (is_on_c2c && paths_.net_gpu.at(net, gpu).type <= PathType::Pxb);
 }
 

@@ -87,7 +87,7 @@ class SystemBuilder {
     const NcclGpu* gpu = nullptr;
     int device = 0;
     int host = 0;
-    int sm = 0;
+    float rate = 0.0F;  // GB/s of one link.
     std::string busid = {};
   };
   struct SwitchLink {
@@ -213,6 +213,7 @@ class SystemBuilder {
       if (rank == new_rank_.end()) {
         continue;
       }
+      const GpuGeneration& generation = gpu_generation(*gpu.sm, "the server: " + at(gpu.place));
       if (!device) {
         device = add_vertex(VertexKind::Device, static_cast<int>(system_.devices.size()));
         system_.devices.push_back(*device);
@@ -220,7 +221,7 @@ class SystemBuilder {
         nvlinks_.push_back({.gpu = &gpu,
                             .device = *device,
                             .host = system_.hosts,
-                            .sm = *gpu.sm,
+                            .rate = generation.nvlink_bandwidth,
                             .busid = lower(pci.busid)});
       }
       const int vertex = add_vertex(VertexKind::Gpu, static_cast<int>(system_.gpus.size()));
@@ -229,7 +230,7 @@ class SystemBuilder {
                               .host = system_.hosts,
                               .dev = gpu.dev.value_or(rank_of_.at(&gpu)),
                               .rank = rank->second,
-                              .sm = *gpu.sm,
+                              .generation = &generation,
                               .gdr = gpu.gdr.value_or(0) == 1});
       connect_both(vertex, *device, EdgeKind::Loc, kLocalBandwidth);
     }
@@ -306,7 +307,7 @@ class SystemBuilder {
 
   void add_nvlinks(const NvLinks& links) {
     for (const NcclGpuLink& link : links.gpu->nvlinks) {
-      const float bandwidth = static_cast<float>(link.count) * nvlink_bandwidth(links.sm);
+      const float bandwidth = static_cast<float>(link.count) * links.rate;
       if (link.tclass.starts_with("0x03")) {
         // A target that takes no part is as good as none.
         const auto peer = device_of_bus_id_.find({links.host, lower(link.target)});
@@ -461,12 +462,10 @@ class SystemBuilder {
 
 }  // namespace
 
-int System::least_sm() const {
-  int least = gpus.front().sm;
-  for (const SystemGpu& gpu : gpus) {
-    least = std::min(least, gpu.sm);
-  }
-  return least;
+const GpuGeneration& System::oldest() const {
+  return *std::ranges::min(gpus, {}, [](const SystemGpu& gpu) {
+            return gpu.generation->compute_capability;
+          }).generation;
 }
 
 int System::gpu_of_rank(int rank) const {

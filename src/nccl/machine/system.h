@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nccl/machine/link_rates.h"
+#include "nccl/types/gpu_generation.h"
 #include "nccl/types/types.h"
 #include "topology/exchange/nccl_xml.h"
 
@@ -45,7 +46,7 @@ struct SystemGpu {
   int host = 0;
   int dev = 0;   // NVML index on its host.
   int rank = 0;  // Among the ranks of this system, from zero.
-  int sm = 0;    // Compute capability: 90 is 9.0.
+  const GpuGeneration* generation = nullptr;
   bool gdr = false;
 };
 
@@ -84,8 +85,8 @@ struct System {
   std::optional<int> nvswitch = {};
   int hosts = 0;
 
-  [[nodiscard]] int least_sm() const;
-  [[nodiscard]] int gpu_of_rank(int rank) const;  // Index into gpus.
+  [[nodiscard]] const GpuGeneration& oldest() const;  // The least compute capability of all.
+  [[nodiscard]] int gpu_of_rank(int rank) const;      // Index into gpus.
 };
 
 // The part of the servers that takes part.

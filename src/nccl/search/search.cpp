@@ -18,26 +18,6 @@
 namespace trainyard::nccl {
 namespace {
 
-// search.cc: speedArrayIntra, speedArrayInter and those of SM90 and SM100. Blackwell's got 45, 86
-// and 80 after 2.28.9.
-constexpr std::array kIntra{40.0F, 30.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F,
-                            9.0F,  7.0F,  6.0F,  5.0F,  4.0F,  3.0F};
-constexpr std::array kInter{48.0F, 30.0F, 28.0F, 24.0F, 20.0F, 18.0F, 15.0F, 12.0F, 10.0F, 9.0F,
-                            7.0F,  6.0F,  5.0F,  4.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-constexpr std::array kIntraSm90{60.0F, 50.0F, 40.0F, 30.0F, 24.0F, 20.0F,
-                                15.0F, 12.0F, 11.0F, 6.0F,  3.0F};
-constexpr std::array kInterSm90{48.0F, 45.0F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F, 17.5F,
-                                15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-constexpr std::array kIntraSm100{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 45.0F,
-                                 40.0F, 30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
-constexpr std::array kInterSm100{96.0F, 86.0F, 80.0F, 48.0F, 45.1F, 42.0F, 40.0F,
-                                 30.0F, 24.0F, 22.0F, 20.0F, 17.5F, 15.0F, 12.0F,
-                                 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-constexpr std::array kIntraSm100V28{90.0F, 80.0F, 70.0F, 60.0F, 50.0F, 40.0F,
-                                    30.0F, 24.0F, 20.0F, 19.0F, 18.0F};
-constexpr std::array kInterSm100V28{96.0F, 48.0F, 45.1F, 42.0F, 40.0F, 30.0F, 24.0F, 22.0F, 20.0F,
-                                    17.5F, 15.0F, 12.0F, 6.0F,  3.0F,  2.4F,  1.2F,  0.24F, 0.12F};
-
 // Visits of GPUs: of one try, of one whose channels are all alike, and of a whole search.
 constexpr int kBudget = 1 << 14;
 constexpr int kBudgetSameChannels = 1 << 8;
@@ -46,7 +26,6 @@ constexpr std::int64_t kBudgetInAll = std::int64_t{1} << 19;
 constexpr int kMostRings = 32;        // MAXCHANNELS / 2.
 constexpr int kMostNvlsHeads = 32;    // NCCL_MAX_NVLS_ARITY.
 constexpr int kMostCollNetHeads = 8;  // NCCL_MAX_DIRECT_ARITY + 1.
-constexpr int kHopper = 90;
 
 struct TypeRange {
   PathType least;
@@ -141,8 +120,8 @@ class GraphSearch {
         bounds_(bounds),
         gpus_(machine.gpu_count()),
         has_nets_(machine.net_count() > 0),
-        sm_(machine.system().least_sm()),
-        speeds_(search_speeds(machine.options().version, sm_, has_nets_)) {}
+        generation_(machine.system().oldest()),
+        speeds_(search_speeds(machine.options().version, generation_, has_nets_)) {}
 
   Candidate search(const Request& request) {
     prepare(request);
@@ -221,7 +200,7 @@ class GraphSearch {
     }
     if (has_nets_) {
       inter_ = type_range(machine_.paths().gpu_net, gpus_, false);
-      if (sm_ < kHopper) {
+      if (generation_.searches_all_nic_paths) {
         inter_.most = PathType::Sys;
       }
     }
@@ -243,7 +222,7 @@ class GraphSearch {
     if (budget_ < 0 && best_.channels > 0) {
       return false;
     }
-    if (sm_ >= kHopper && try_.pattern == GraphPattern::BalancedTree) {
+    if (generation_.tries_tree_after_balanced && try_.pattern == GraphPattern::BalancedTree) {
       try_.pattern = GraphPattern::Tree;
       return true;
     }
@@ -295,10 +274,10 @@ class GraphSearch {
   void duplicate() {
     constexpr float kFast = 25.0F;
     constexpr float kFastHopper = 50.0F;
-    constexpr int kAmpere = 80;
     constexpr int kMany = 4;
     if (best_.channels == 0 || best_.pattern == GraphPattern::Nvls || best_.bw_intra < kFast ||
-        (sm_ > kAmpere && best_.bw_intra < kFastHopper && best_.channels > kMany)) {
+        (!generation_.doubles_many_channels && best_.bw_intra < kFastHopper &&
+         best_.channels > kMany)) {
       return;
     }
     const int channels = std::min(2 * best_.channels, best_.most_channels);
@@ -361,7 +340,7 @@ class GraphSearch {
   Bounds bounds_;
   int gpus_;
   bool has_nets_;
-  int sm_;
+  const GpuGeneration& generation_;
   std::span<const float> speeds_;
   int cross_nic_ = 0;
   bool try_same_ = true;
@@ -409,25 +388,17 @@ Graph graph_of(const Machine& machine, const Candidate& found) {
 
 bool may_use_nvls(const Machine& machine) {
   const System& system = machine.system();
-  return machine.options().nvls && system.nvswitch && system.least_sm() >= kHopper &&
+  return machine.options().nvls && system.nvswitch && system.oldest().has_nvls &&
          system.devices.size() == system.gpus.size();
 }
 
 }  // namespace
 
-std::span<const float> search_speeds(Version version, int sm, bool multi_node) {
-  constexpr int kBlackwell = 100;
-  if (sm >= kBlackwell && version < Version::V2_30) {
-    return multi_node ? std::span<const float>(kInterSm100V28)
-                      : std::span<const float>(kIntraSm100V28);
-  }
-  if (sm >= kBlackwell) {
-    return multi_node ? std::span<const float>(kInterSm100) : std::span<const float>(kIntraSm100);
-  }
-  if (sm >= kHopper) {
-    return multi_node ? std::span<const float>(kInterSm90) : std::span<const float>(kIntraSm90);
-  }
-  return multi_node ? std::span<const float>(kInter) : std::span<const float>(kIntra);
+std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
+                                     bool multi_node) {
+  const SearchSpeeds& speeds =
+      version < Version::V2_30 ? generation.speeds_before_2_30 : generation.speeds;
+  return multi_node ? speeds.inter : speeds.intra;
 }
 
 // init.cc: initTransportsRank.

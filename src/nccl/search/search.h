@@ -15,8 +15,9 @@
 
 namespace trainyard::nccl {
 
-// GB/s of one channel that are tried, from fast to slow.
-[[nodiscard]] std::span<const float> search_speeds(Version version, int sm, bool multi_node);
+// Returns the rates in GB/s of one channel that the search tries, falling.
+[[nodiscard]] std::span<const float> search_speeds(Version version, const GpuGeneration& generation,
+                                                   bool multi_node);
 
 // The graphs of one node, GPUs as local ranks and NICs by dev. NVLS and CollNet only where they are
 // enabled, possible and found.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "nccl/timing/timing_state.h"
+#include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 
@@ -30,20 +31,15 @@ SimTime overlapped(SimTime device, SimTime host) {
   return SimTime(static_cast<std::int64_t>(largest * std::pow(sum, 0.125) * 1e6));
 }
 
-std::string gpu_name(int compute_capability) {
-  return compute_capability >= 100  ? "blackwell"
-         : compute_capability >= 90 ? "hopper"
-         : compute_capability >= 89 ? "ada"
-         : compute_capability >= 80 ? "ampere"
-         : compute_capability >= 75 ? "turing"
-                                    : "volta";
-}
-
 const GpuProfile& gpu_profile(const Profile& profile, int compute_capability) {
-  const std::string name = gpu_name(compute_capability);
+  const std::string name(gpu_generation(compute_capability).name);
   const auto entry = profile.gpus.find(name);
   if (entry == profile.gpus.end()) {
-    throw ConfigError("the profile has no GPU \"" + name + "\"");
+    std::string known;
+    for (const auto& [other, constants] : profile.gpus) {
+      known += (known.empty() ? "" : ", ") + other;
+    }
+    throw ConfigError("the profile: expected `gpus` to have " + name + ", found " + known);
   }
   return entry->second;
 }
@@ -140,7 +136,7 @@ std::string Timer::State::network_name(NodeId nic) const {
 }
 
 MachineKind Timer::State::machine() const {
-  MachineKind kind{.gpu = gpu_name(communicator.least_compute_capability),
+  MachineKind kind{.gpu = std::string(gpu_generation(communicator.least_compute_capability).name),
                    .scale_up = "none",
                    .network = first_nic ? network_name(*first_nic) : "none"};
   if (communicator.ranks == communicator.nodes) {
@@ -191,7 +187,8 @@ std::vector<Bandwidth> Timer::State::port_rates(const Wiring& wiring, Protocol p
 // compute capability 80 the buffers of Simple are at the sender.
 bool Timer::State::reads_from_peers(Protocol protocol) const {
   return protocol == Protocol::Simple &&
-         environment.p2p_read.value_or(communicator.least_compute_capability == 80);
+         environment.p2p_read.value_or(
+             gpu_generation(communicator.least_compute_capability).reads_from_peers);
 }
 
 std::uint32_t Timer::State::add_connection(ReplayNetwork& made, const Wire& wire,

@@ -172,7 +172,9 @@ std::vector<Load> Timer::loads(const CallPlan& plan, ConnectionLoads& connection
       return state.loads({state.nvls_tree_flows(plan)}, connections);
     case Algorithm::Pat:
       return state.loads({state.pat_flows(plan)}, connections);
-    default:
+    case Algorithm::CollNetDirect:
+    case Algorithm::CollNetChain:
+    case Algorithm::Nvls:
       break;  // In an NVSwitch, or in trees of switches that reduce.
   }
   return {};

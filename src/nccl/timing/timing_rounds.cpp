@@ -43,7 +43,13 @@ Bytes sent(Operation operation, int from, int to, int ranks, Bytes size) {
       return from == 0 ? Bytes(size.count() / ranks) : Bytes(0);
     case Operation::Gather:
       return to == 0 ? Bytes(size.count() / ranks) : Bytes(0);
-    default:
+    case Operation::AllReduce:
+    case Operation::AllGather:
+    case Operation::ReduceScatter:
+    case Operation::AllToAllV:
+    case Operation::Broadcast:
+    case Operation::Reduce:
+    case Operation::Barrier:
       break;
   }
   CHECK(false, "an operation that is not made of sends and receives");

@@ -143,7 +143,10 @@ void set_channels_and_threads(const Communicator& communicator, Bytes total, Cal
       shed_collnet_direct(bytes, std::max(communicator.nvls_heads, 1), threshold, threads,
                           channels);
       break;
-    default:
+    case Algorithm::Tree:
+    case Algorithm::Ring:
+    case Algorithm::CollNetChain:
+    case Algorithm::Pat:
       while (bytes < channels * threads * threshold && channels >= 2) {
         --channels;
       }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nccl/tuning/trees.h"
+#include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 #include "sim/ids.h"
 
@@ -218,8 +219,9 @@ std::vector<int> multiplied(const Communicator& communicator, const ChannelLimit
   if (chain && chain->bw_intra > chain->bw_inter && communicator.ranks > communicator.nodes) {
     channels.copy_up_to(channels.count() + channels.count() / 2);
   }
-  if (communicator.least_compute_capability >= 90 && communicator.nodes > 1 &&
-      communicator.aligned.ring.bw_intra > kFastRing && channels.count() < kEnoughChannels) {
+  if (gpu_generation(communicator.least_compute_capability).doubles_fast_rings &&
+      communicator.nodes > 1 && communicator.aligned.ring.bw_intra > kFastRing &&
+      channels.count() < kEnoughChannels) {
     channels.copy_up_to(2 * channels.count());
   }
   channels.limit(limits.most);

@@ -152,8 +152,9 @@ class Init {
     made_.least_compute_capability = std::numeric_limits<int>::max();
     for_each_machine([&](const Machine& machine) {
       for (const SystemGpu& gpu : machine.system().gpus) {
-        made_.least_compute_capability = std::min(made_.least_compute_capability, gpu.sm);
-        greatest_compute_capability_ = std::max(greatest_compute_capability_, gpu.sm);
+        const int capability = gpu.generation->compute_capability;
+        made_.least_compute_capability = std::min(made_.least_compute_capability, capability);
+        greatest_compute_capability_ = std::max(greatest_compute_capability_, capability);
       }
     });
   }
@@ -352,10 +353,11 @@ class Init {
         }
         // Two ranks of one GPU are nearer still.
         if (path.type <= PathType::Nvb) {
-          const int sm = machine.system().gpus[as_index(from)].sm;
-          add_peer(peers, {.kind = PeerPath::Kind::NvLink,
-                           .bandwidth = static_cast<double>(path.bandwidth),
-                           .link_bandwidth = static_cast<double>(nvlink_bandwidth(sm))});
+          const SystemGpu& gpu = machine.system().gpus[as_index(from)];
+          add_peer(peers,
+                   {.kind = PeerPath::Kind::NvLink,
+                    .bandwidth = static_cast<double>(path.bandwidth),
+                    .link_bandwidth = static_cast<double>(gpu.generation->nvlink_bandwidth)});
         } else {
           add_peer(peers, {.kind = PeerPath::Kind::Pcie});
         }

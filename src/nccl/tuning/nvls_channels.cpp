@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "nccl/types/gpu_generation.h"
+
 namespace trainyard::nccl {
 namespace {
 
@@ -37,7 +39,7 @@ void tune_blackwell_nodes(const NvlsInput& input, NvlsSetup& setup) {
 }  // namespace
 
 NvlsSetup nvls_setup(const NvlsInput& input, const Environment& environment) {
-  const bool blackwell = input.compute_capability >= 100;
+  const bool blackwell = gpu_generation(input.compute_capability).has_more_nvls_channels;
   NvlsSetup setup{.channels = !blackwell        ? 16
                               : input.nodes > 1 ? 32
                                                 : 24,

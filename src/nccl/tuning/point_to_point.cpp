@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "nccl/tuning/chunking.h"
+#include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 
 namespace trainyard::nccl {
@@ -120,8 +121,8 @@ Bytes point_to_point_chunk(Version version, int nodes, bool all_nvlink, int comp
                            CpuKind cpu, const Environment& environment) {
   Bytes chunk = all_nvlink ? environment.p2p_nvl_chunk : environment.p2p_pci_chunk;
   if (nodes > 1) {
-    const bool large =
-        version == Version::V2_30 && cpu == CpuKind::Arm && compute_capability >= 100;
+    const bool large = version == Version::V2_30 && cpu == CpuKind::Arm &&
+                       gpu_generation(compute_capability).has_large_network_chunks;
     chunk = environment.p2p_net_chunk.value_or(large ? kib(256) : kib(128));
   }
   return std::min(chunk, Bytes(environment.simple_buffer.count() / kFifoSteps));

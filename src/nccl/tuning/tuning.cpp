@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "nccl/tuning/tuning_constants.h"
+#include "nccl/types/gpu_generation.h"
 #include "sim/check.h"
 
 namespace trainyard::nccl {
@@ -52,7 +53,7 @@ class Model {
       : input_(input),
         environment_(environment),
         constants_(tuning_constants(input.version)),
-        generation_(static_cast<std::size_t>(generation_of(input.least_compute_capability))),
+        generation_(gpu_generation(input.least_compute_capability)),
         scale_(static_cast<std::size_t>(std::min(input.nodes, 3) - 1)),
         ppn_(narrow(static_cast<double>(input.ranks) / input.nodes)) {}
 
@@ -77,9 +78,11 @@ class Model {
       case Function::AllGather:
       case Function::ReduceScatter:
         return input_.ranks - 1;
-      default:
-        return input_.ranks;
+      case Function::Broadcast:
+      case Function::Reduce:
+        break;
     }
+    return input_.ranks;
   }
 
  private:
@@ -129,9 +132,6 @@ class Model {
   }
 
   [[nodiscard]] bool pat() const {
-    if (input_.least_compute_capability < 60) {
-      return false;
-    }
     if (environment_.pat_enable != 2) {
       return environment_.pat_enable == 1;
     }
@@ -178,10 +178,10 @@ class Model {
   }
 
   [[nodiscard]] bool ll128_by_default(const Graph& graph) const {
-    const bool far = input_.least_compute_capability >= 90 && environment_.ll128_c2c;
+    const bool far = generation_.mixes_ll128 && environment_.ll128_c2c;
     return graph.type_inter <= (far ? PathType::Pxn : PathType::Pxb) &&
-           graph.type_intra <= PathType::Nvb && input_.least_compute_capability >= 70 &&
-           (input_.least_compute_capability >= 90 ||
+           graph.type_intra <= PathType::Nvb &&
+           (generation_.mixes_ll128 ||
             input_.least_compute_capability == input_.greatest_compute_capability);
   }
 
@@ -216,7 +216,8 @@ class Model {
         return narrow(std::min(ll_max(), bus * 0.5));
       case Protocol::LL128:
         return narrow(std::min(
-            bus * 0.92, graph.channel_count * constants_.ring_ll128_max[generation_][scale_]));
+            bus * 0.92,
+            graph.channel_count * constants_.ring_ll128_max[generation_.tuning_row][scale_]));
       case Protocol::Simple:
         break;
     }
@@ -224,27 +225,29 @@ class Model {
   }
 
   [[nodiscard]] float tree(Protocol protocol, const Graph& graph, float bus) const {
-    bus = narrow(std::min(bus * 0.92,
-                          graph.channel_count * constants_.tree_simple_max[generation_][scale_]));
+    bus = narrow(
+        std::min(bus * 0.92,
+                 graph.channel_count * constants_.tree_simple_max[generation_.tuning_row][scale_]));
     if (protocol == Protocol::LL) {
       bus = narrow(std::min(bus / 3.8, ll_max()));
     } else if (protocol == Protocol::LL128) {
       const double lines = input_.nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0;
-      bus = narrow(std::min(bus * lines,
-                            graph.channel_count * constants_.tree_ll128_max[generation_][scale_]));
+      bus = narrow(std::min(
+          bus * lines,
+          graph.channel_count * constants_.tree_ll128_max[generation_.tuning_row][scale_]));
     }
     return graph.pattern == GraphPattern::Tree ? narrow(bus * 0.85) : bus;
   }
 
   [[nodiscard]] float nvls(Function function, Algorithm algorithm, const Graph& graph) const {
-    double intra = graph.bw_intra * constants_.nvls_efficiency[generation_] *
+    double intra = graph.bw_intra * constants_.nvls_efficiency[generation_.tuning_row] *
                    (graph.channel_count - 1) / graph.channel_count;
     intra *= function == Function::AllReduce ? 2.0 : (ppn_ - 1.0) / ppn_;
     const bool tree = algorithm == Algorithm::NvlsTree;
     const double inter = graph.bw_inter * (input_.nodes <= 2 && tree ? 2.0 : 1.0);
     double one = std::min(intra, inter);
     if (tree) {
-      one = std::min(one, constants_.nvls_tree_max[generation_][scale_]);
+      one = std::min(one, constants_.nvls_tree_max[generation_.tuning_row][scale_]);
     }
     return narrow(graph.channel_count * one);
   }
@@ -255,12 +258,12 @@ class Model {
     }
     const double load = ppn_ / static_cast<double>(graph.channel_count);
     bus = narrow(bus / (load - (load - 1.0) / 2.0));
-    return input_.least_compute_capability >= 90 ? narrow(bus * 0.85) : bus;
+    return generation_.slows_collnet ? narrow(bus * 0.85) : bus;
   }
 
   [[nodiscard]] double ll_max() const {
     const bool second = input_.cpu == CpuKind::Amd || input_.cpu == CpuKind::Mixed;
-    return constants_.ll_max[input_.nodes == 1 ? generation_ : second ? 1 : 0][scale_];
+    return constants_.ll_max[input_.nodes == 1 ? generation_.tuning_row : second ? 1 : 0][scale_];
   }
 
   // Returns the ratio of the payload's bandwidth to that on the wires.
@@ -351,7 +354,7 @@ class Model {
   const Environment& environment_;
   const TuningConstants& constants_;
   Graph none_ = {};
-  std::size_t generation_;
+  const GpuGeneration& generation_;
   std::size_t scale_;
   float ppn_;
 };
@@ -397,7 +400,8 @@ bool corrected(const TimeQuery& query, int log_size) {
     return log_size < static_cast<int>(kTreeCorrections) - 1;
   }
   const bool x86 = query.cpu != CpuKind::Arm && query.cpu != CpuKind::Power;
-  return query.algorithm == Algorithm::NvlsTree && x86 && query.least_compute_capability >= 100 &&
+  return query.algorithm == Algorithm::NvlsTree && x86 &&
+         gpu_generation(query.least_compute_capability).corrects_nvls_tree &&
          tuning_constants(query.version).corrects_nvls_tree &&
          log_size < static_cast<int>(kTreeCorrections);
 }
@@ -439,7 +443,7 @@ std::optional<float> algorithm_time(const TimeQuery& query) {
   if (ring && query.protocol == Protocol::Simple && query.nodes > 1 &&
       query.function == Function::AllReduce &&
       bytes / (static_cast<std::int64_t>(query.channels) * query.ranks) >= 64) {
-    latency = narrow(latency * (query.least_compute_capability < 80 ? 1.9 : 1.4));
+    latency = narrow(latency * gpu_generation(query.least_compute_capability).ring_latency_factor);
   }
   constexpr int kMaxCollectivesPerBatch = 8;  // 1024 bytes of a batch, 128 of a collective.
   const int times =

@@ -18,7 +18,7 @@ constexpr ByProtocol simple_only(double value) {
   return {0.0, 0.0, value};
 }
 
-constexpr std::size_t kBlackwell = static_cast<std::size_t>(Generation::Blackwell);
+constexpr std::size_t kBlackwell = 3;
 
 // Rows in the order of Algorithm: Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT.
 constexpr TuningConstants newest() {
@@ -90,13 +90,6 @@ constexpr std::array<std::array<float, kTreeCorrections>, 3> kTreeCorrection{{
 }};
 
 }  // namespace
-
-Generation generation_of(int compute_capability) {
-  return compute_capability >= 100  ? Generation::Blackwell
-         : compute_capability >= 90 ? Generation::Hopper
-         : compute_capability >= 80 ? Generation::Ampere
-                                    : Generation::Volta;
-}
 
 const TuningConstants& tuning_constants(Version version) {
   switch (version) {

@@ -16,11 +16,8 @@ namespace trainyard::nccl {
 using ByProtocol = std::array<double, 3>;                  // [protocol]
 using ByAlgorithmAndProtocol = std::array<ByProtocol, 7>;  // [algorithm][protocol]
 using ByScale = std::array<double, 3>;                     // One node, two, more.
-using ByGenerationAndScale = std::array<ByScale, 4>;       // [generation][scale]
-
-// Generations by the least compute capability: below 80, below 90, below 100, from 100 on.
-enum class Generation { Volta, Ampere, Hopper, Blackwell };
-[[nodiscard]] Generation generation_of(int compute_capability);
+// [GpuGeneration::tuning_row][scale]: Volta, Ampere, Hopper, Blackwell.
+using ByGenerationAndScale = std::array<ByScale, 4>;
 
 struct TuningConstants {
   ByAlgorithmAndProtocol base_latency = {};  // Microseconds, as are the next three.
@@ -35,7 +32,7 @@ struct TuningConstants {
   ByGenerationAndScale tree_ll128_max = {};
   ByGenerationAndScale tree_simple_max = {};
   ByGenerationAndScale nvls_tree_max = {};     // Infinite in releases without a limit.
-  std::array<double, 4> nvls_efficiency = {};  // [generation]
+  std::array<double, 4> nvls_efficiency = {};  // [tuning_row]
   // True if the correction by size holds for NVLSTree on x86 from compute capability 100 on.
   bool corrects_nvls_tree = false;
 };

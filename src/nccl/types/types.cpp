@@ -130,9 +130,15 @@ std::optional<Function> function_of(Operation operation) {
       return Function::Broadcast;
     case Operation::Reduce:
       return Function::Reduce;
-    default:
-      return std::nullopt;
+    case Operation::AllToAll:
+    case Operation::AllToAllV:
+    case Operation::SendReceive:
+    case Operation::Scatter:
+    case Operation::Gather:
+    case Operation::Barrier:
+      break;
   }
+  return std::nullopt;
 }
 
 }  // namespace trainyard::nccl

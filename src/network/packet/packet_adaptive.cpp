@@ -38,7 +38,7 @@ void check_adaptive(const PacketOptions& options) {
         "packet engine: expected a congestion control that does not look at the links of a path "
         "where switches choose ports, since senders do not know which; found one that does");
   }
-  if (options.retransmission == Retransmission::GoBackN &&
+  if (!row_of(options.retransmission).takes_overtaking &&
       adaptive.unit == AdaptiveOptions::Unit::Packet) {
     throw ConfigError(
         "packet engine: expected no go-back-N where switches choose a port for each packet, since "

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "hw/control/control_profile.h"
-#include "network/packet_parts/packet_handover.h"
 #include "network/packet_parts/packet_port.h"
+#include "network/packet_parts/spsc_queue.h"
 
 namespace trainyard {
 
@@ -171,7 +171,7 @@ class PacketControl {
   // The port writes while the source, which is another worker's, reads what is older.
   struct Trail {
     Hop hop;
-    Handover<Stamped> stamps;
+    SpscQueue<Stamped> stamps;
   };
 
   static void grow(Sender& sender);

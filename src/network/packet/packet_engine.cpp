@@ -19,11 +19,10 @@ PacketEngine::PacketEngine(const Topology& topology, const PacketOptions& option
     workers_.push_back(std::make_unique<PacketWorker>(fabric_, senders_, targets_, watch_, part));
   }
   if (workers_.size() > 1) {
-    crew_ = std::make_unique<PacketCrew>(fabric_.parts());
+    pool_ = std::make_unique<ThreadPool>(fabric_.parts());
   }
   watch_.is_on = fabric_.sizes().stamps > 0 || !options.slow_hosts.empty();
-  if (options.watchdog && options.watchdog->action == StormAction::Drop &&
-      options.retransmission == Retransmission::None) {
+  if (options.watchdog && options.watchdog->action == StormAction::Drop && !options.sends_again()) {
     targets_.lose();
   }
   for (const LinkFailure& failure : options.failures) {
@@ -51,7 +50,7 @@ std::uint32_t PacketEngine::add_connection(std::span<const LinkId> links,
 
 void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> links) {
   CHECK(links.size() == senders_.hops(id), "sprayed paths of different lengths");
-  if (fabric_.options().retransmission == Retransmission::GoBackN) {
+  if (!row_of(fabric_.options().retransmission).takes_overtaking) {
     throw ConfigError(
         "packet engine: expected no go-back-N over sprayed paths, where packets that overtake "
         "would count as lost; found both (selective repeat goes with it)");
@@ -70,7 +69,7 @@ void PacketEngine::add_alternative(std::uint32_t id, std::span<const LinkId> lin
 }
 
 void PacketEngine::reroute(std::uint32_t id, Picoseconds time, std::span<const LinkId> links) {
-  CHECK(fabric_.options().retransmission != Retransmission::None,
+  CHECK(fabric_.options().sends_again(),
         "another path where nobody waits for packets that are overtaken");
   CHECK(time >= begin_time_, "another path from a time on that is over");
   PacketPath path{.first = static_cast<std::uint32_t>(fabric_.positions().size()),
@@ -168,7 +167,7 @@ void PacketEngine::run_window(std::vector<Completion>& completions) {
 }
 
 void PacketEngine::run_workers(std::uint64_t number) {
-  if (!crew_) {
+  if (!pool_) {
     workers_.front()->run(number, workers_, windows_);
     return;
   }
@@ -188,7 +187,7 @@ void PacketEngine::run_workers(std::uint64_t number) {
     std::uint64_t number;
   };
   Round round{.workers = workers_, .round = windows_, .number = number};
-  crew_->do_all(
+  pool_->do_all(
       [](void* context, std::uint32_t part) {
         const Round& all = *static_cast<const Round*>(context);
         all.workers[part]->run(all.number, all.workers, all.round);

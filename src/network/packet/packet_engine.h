@@ -30,7 +30,7 @@
 #include "network/packet/packet_samples.h"
 #include "network/packet/packet_transport.h"
 #include "network/packet/packet_worker.h"
-#include "network/packet_parts/packet_crew.h"
+#include "network/packet_parts/thread_pool.h"
 #include "sim/event.h"
 #include "sim/ids.h"
 #include "topology/graph/topology.h"
@@ -203,7 +203,7 @@ class PacketEngine {
   PacketTargets targets_;
   PacketWatch watch_;
   std::vector<std::unique_ptr<PacketWorker>> workers_;  // One for each part of the fabric.
-  std::unique_ptr<PacketCrew> crew_;                    // If there are several.
+  std::unique_ptr<ThreadPool> pool_;                    // If there are several.
   std::size_t ports_set_up_ = 0;
   Picoseconds window_ = kNeverTime;
   Picoseconds begin_time_ = 0;  // Everything before has been done.

@@ -43,7 +43,7 @@ void check(const PacketOptions& options) {
   if (options.pfc && options.fabric_credits > Bytes(0)) {
     throw ConfigError("packet engine: expected PFC or credits between switches, found both");
   }
-  if (options.convergence && options.retransmission == Retransmission::None) {
+  if (options.convergence && !options.sends_again()) {
     throw ConfigError(
         "packet engine: expected retransmission where paths change after a failure, found none");
   }
@@ -103,7 +103,7 @@ std::int64_t PacketFabric::wire_of(std::int64_t payload, bool first) const {
 // ACKs and CNPs go back to the source.
 bool PacketFabric::has_way_back() const {
   return options_.packets_per_ack > 0 || options_.control != CongestionControl::None ||
-         options_.retransmission != Retransmission::None;
+         options_.sends_again();
 }
 
 // NVLink, PCIe and the like carry data in packets of their own, far smaller than ours: full packets

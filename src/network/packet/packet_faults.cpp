@@ -28,7 +28,7 @@ void PacketEngine::set_bit_error_rate(LinkId link, double rate) {
 // failure, which ends a pause.
 void PacketEngine::watch_link(LinkId link) {
   watch_.is_on = true;
-  if (fabric_.options().retransmission == Retransmission::None) {
+  if (!fabric_.options().sends_again()) {
     targets_.lose();
   }
   const Picoseconds time = fabric_.losses().fails_at(link);

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "hw/control/receiver_credit.h"
-#include "network/packet_parts/packet_handover.h"
 #include "network/packet_parts/packet_port.h"
 #include "network/packet_parts/packet_ring.h"
+#include "network/packet_parts/spsc_queue.h"
 
 namespace trainyard {
 
@@ -114,7 +114,7 @@ class PacketGrants {
 
   std::vector<Source> sources_;
   std::vector<Target> targets_;
-  std::vector<Handover<Request>> requests_;
+  std::vector<SpscQueue<Request>> requests_;
   std::vector<std::unique_ptr<Pacer>> pacers_;  // Their settings must stay where they are.
 };
 

@@ -16,6 +16,7 @@
 #include "hw/switch/shared_buffer.h"
 #include "hw/switch/slow_receiver.h"
 #include "hw/transport/go_back_n.h"
+#include "hw/transport/retransmission.h"
 #include "hw/transport/selective_repeat.h"
 #include "hw/transport/transport_profile.h"
 #include "network/packet/packet_lanes.h"
@@ -43,14 +44,6 @@ enum class EcnPreset : std::uint8_t {
   Sonic,  // sonic-buildimage, AZURE_LOSSLESS: 1 and 2 MiB, 5 %.
   Dctcp,  // The same as Hpcc, for DCTCP: all above 30 kB at 10 Gb/s.
   Nscc,   // ultraethernet/uet-htsim: 30 and 120 kB at 100 Gb/s, 100 %.
-};
-
-// The reaction of a connection's ends to lost packets. None: whoever misses one takes nothing more
-// of the connection.
-enum class Retransmission : std::uint8_t {
-  None,
-  GoBackN,          // RoCE and InfiniBand (hw/transport/go_back_n.h).
-  SelectiveRepeat,  // IRN (hw/transport/selective_repeat.h).
 };
 
 // A cable that fails in the middle of the run, known by one of its links.
@@ -112,6 +105,7 @@ struct PacketOptions {
   int packets_per_ack = 0;
 
   Retransmission retransmission = Retransmission::None;
+  [[nodiscard]] bool sends_again() const { return row_of(retransmission).sends_again; }
   RetrySettings retry = {};  // For GoBackN.
   // For SelectiveRepeat. Window 0: as many packets as the path holds, its rate times the time of a
   // full packet to the target and of its ACK back on idle links.

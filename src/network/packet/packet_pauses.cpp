@@ -70,7 +70,7 @@ void PortGuard::on_resume(Picoseconds now, Picoseconds since, std::uint64_t pack
   paused_ += now - std::max(since, interval_ * settings_.poll.picoseconds());
 }
 
-PauseWatchdog::Verdict PortGuard::poll(Picoseconds now, const Polled& polled) {
+PauseWatchdog::Event PortGuard::poll(Picoseconds now, const Polled& polled) {
   const Picoseconds length = settings_.poll.picoseconds();
   CHECK(now % length == 0, "a poll in the middle of an interval");
   const Picoseconds begin = now - length;
@@ -82,9 +82,9 @@ PauseWatchdog::Verdict PortGuard::poll(Picoseconds now, const Polled& polled) {
     sample.sent = !polled.is_paused;
     sample.paused = SimTime(polled.is_paused ? length : 0);
   }
-  const PauseWatchdog::Verdict verdict = dog_.poll(settings_, sample);
-  storms += verdict == PauseWatchdog::Verdict::Storm ? 1 : 0;
-  return verdict;
+  const PauseWatchdog::Event event = dog_.poll(settings_, sample);
+  storms += event == PauseWatchdog::Event::Storm ? 1 : 0;
+  return event;
 }
 
 Picoseconds PortGuard::next_poll(Picoseconds now) const {
@@ -214,13 +214,13 @@ void PacketWorker::poll_guard(Port& port, std::uint32_t index, Picoseconds now,
                               PacketSwitch& node) {
   PortGuard& guard = fabric_.guards()[port.guard];
   guard.is_armed = false;
-  const PauseWatchdog::Verdict verdict =
+  const PauseWatchdog::Event event =
       guard.poll(now, {.is_paused = (port.stops & Port::kPaused) != 0,
                        .since = port.paused_since,
                        .packets = port.counters.packets,
                        .has_packets = !port.queue.empty()});
-  if (verdict != PauseWatchdog::Verdict::Nothing) {
-    const bool begins = verdict == PauseWatchdog::Verdict::Storm;
+  if (event != PauseWatchdog::Event::Nothing) {
+    const bool begins = event == PauseWatchdog::Event::Storm;
     if (options_.watchdog->action == StormAction::Forward) {
       port.stops = static_cast<std::uint8_t>(begins ? port.stops | Port::kForced
                                                     : port.stops & ~Port::kForced);

@@ -55,7 +55,7 @@ class PortGuard {
     bool has_packets = false;
   };
   // Polls at `now`, the end of an interval.
-  PauseWatchdog::Verdict poll(Picoseconds now, const Polled& polled);
+  PauseWatchdog::Event poll(Picoseconds now, const Polled& polled);
 
   // Returns whether polling it could change anything, for a port that is paused or has packets, or
   // not.

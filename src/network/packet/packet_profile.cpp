@@ -81,18 +81,6 @@ LaneOptions lanes_of(const TransportProfile& transport) {
   return lanes;
 }
 
-Retransmission retransmission_of(Recovery recovery) {
-  switch (recovery) {
-    case Recovery::GoBackN:
-      return Retransmission::GoBackN;
-    case Recovery::Selective:
-      return Retransmission::SelectiveRepeat;
-    case Recovery::None:
-      return Retransmission::None;
-  }
-  CHECK(false, "unknown recovery");
-}
-
 }  // namespace
 
 PacketOptions load_packet_options(const std::filesystem::path& file,
@@ -128,7 +116,7 @@ PacketOptions load_packet_options(const std::filesystem::path& file,
   constexpr auto kEndsOnly = std::numeric_limits<int>::max();
   options.packets_per_ack =
       transport.rdma.ack_every > 0 ? static_cast<int>(transport.rdma.ack_every) : kEndsOnly;
-  options.retransmission = retransmission_of(transport.rdma.recovery);
+  options.retransmission = transport.rdma.recovery;
   options.retry = transport.rdma.retry;
   options.selective = transport.rdma.selective;
   options.selective.window = 0;  // Sized by the path of each connection.

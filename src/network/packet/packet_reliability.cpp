@@ -10,28 +10,11 @@
 
 namespace trainyard {
 
-ReliableConnection::Source ReliableConnection::make_source(const PacketOptions& options,
-                                                           const SelectiveSettings& selective) {
-  if (options.retransmission == Retransmission::GoBackN) {
-    return {.rules = GoBackNSource{.settings = options.retry}};
-  }
-  CHECK(options.retransmission == Retransmission::SelectiveRepeat, "nothing is sent again");
-  return {.rules = SelectiveSource{.settings = selective, .sender = SelectiveSender(selective)}};
-}
-
-ReliableConnection::Target ReliableConnection::make_target(const PacketOptions& options,
-                                                           const SelectiveSettings& selective) {
-  if (options.retransmission == Retransmission::GoBackN) {
-    return {.rules = GoBackNReceiver()};
-  }
-  return {.rules = SelectiveReceiver(selective)};
-}
-
 ReliableConnection::ReliableConnection(const PacketOptions& options,
                                        const SelectiveSettings& selective)
     : mtu_(options.mtu.count()),
-      source_(make_source(options, selective)),
-      target_(make_target(options, selective)) {}
+      source_{.rules = Retransmissions::source(options, selective)},
+      target_{.rules = Retransmissions::target(options, selective)} {}
 
 Psn ReliableConnection::packets_of(std::int64_t size) const {
   return static_cast<Psn>(std::max<std::int64_t>(1, (size + mtu_ - 1) / mtu_));
@@ -91,63 +74,30 @@ ReliableConnection::Piece ReliableConnection::send(Picoseconds now) {
 }
 
 std::optional<Psn> ReliableConnection::goes_back_to() const {
-  const auto* const rules = std::get_if<GoBackNSource>(&source_.rules);
-  return rules == nullptr ? std::nullopt : std::optional(rules->sender.next());
+  return std::visit([](const auto& rules) { return rules.goes_back_to(); }, source_.rules);
 }
 
-ReliableConnection::Heard ReliableConnection::on_answer(std::uint32_t number, bool is_nak,
-                                                        Picoseconds now) {
-  const SimTime time(now);
-  Heard heard{.is_new = true};
-  if (auto* const rules = std::get_if<GoBackNSource>(&source_.rules)) {
-    const Psn expected = whole_number(number, source_.acked);
-    const Psn before = rules->sender.next();
-    if (is_nak) {
-      static_cast<void>(rules->sender.on_nak(rules->settings, expected, time));
-    } else {
-      rules->sender.on_ack(rules->settings, expected, time);
-    }
-    source_.acked = rules->sender.oldest();
-    heard.next = source_.acked;
-    heard.number = expected - 1;
-    heard.is_loss = rules->sender.next() < before;
-  } else {
-    auto& selective = std::get<SelectiveSource>(source_.rules);
-    // ACKs overtake each other only where the path changes: what an overtaken one said is lost.
-    const auto ahead = static_cast<std::int32_t>(number - selective.next_said);
-    if (ahead < 0) {
-      return {};
-    }
-    for (std::int32_t i = 0; i < ahead; ++i) {
-      static_cast<void>(said_.pop());
-    }
-    const Statement statement = said_.pop();
-    selective.next_said = number + 1;
-    const bool was_recovering = selective.sender.is_recovering();
-    const std::int64_t newly =
-        is_nak ? selective.sender.on_nack(selective.settings, statement.expected,
-                                          statement.received, time)
-               : selective.sender.on_ack(selective.settings, statement.expected, time);
-    source_.acked += static_cast<Psn>(newly);
-    heard.next = source_.acked;
-    heard.number = statement.received;
-    heard.is_loss = selective.sender.is_recovering() && !was_recovering;
+PacketNews ReliableConnection::on_answer(std::uint32_t number, bool is_nak, Picoseconds now) {
+  const PacketNews news = std::visit(
+      [&](auto& rules) {
+        return rules.on_ack(number, is_nak, SimTime(now), source_.acked, statements_);
+      },
+      source_.rules);
+  if (!news.is_new) {
+    return news;
   }
+  source_.acked = news.next;
   while (!source_.spans.empty() && end_of(source_.spans.front()) <= source_.acked) {
     static_cast<void>(source_.spans.pop());
     --source_.posted;
   }
-  return heard;
+  return news;
 }
 
 void ReliableConnection::on_timeout() {
   ++source_.timeouts;
-  if (auto* const rules = std::get_if<GoBackNSource>(&source_.rules)) {
-    static_cast<void>(rules->sender.on_timeout(rules->settings));
-  } else {
-    auto& selective = std::get<SelectiveSource>(source_.rules);
-    static_cast<void>(selective.sender.on_timeout(selective.settings));
-  }
+  std::visit([](auto& rules) { static_cast<void>(rules.sender.on_timeout(rules.settings)); },
+             source_.rules);
 }
 
 Picoseconds ReliableConnection::deadline() const {
@@ -171,29 +121,18 @@ std::int64_t ReliableConnection::begun() const {
   return static_cast<std::int64_t>(source_.sent - span.first) * mtu_;
 }
 
-ReliableConnection::Answer ReliableConnection::on_packet(std::uint32_t lower, bool ends_message,
-                                                         int packets_per_ack) {
-  if (auto* const receiver = std::get_if<GoBackNReceiver>(&target_.rules)) {
-    const Psn number = whole_number(lower, receiver->expected());
-    const Receipt receipt = receiver->on_packet(number, ends_message, packets_per_ack);
-    return {.is_new = receipt.is_new,
-            .is_sent = receipt.reply != Receipt::Reply::None,
-            .is_nak = receipt.reply == Receipt::Reply::Nak,
-            .number = static_cast<std::uint32_t>(receipt.expected)};
-  }
-  auto& receiver = std::get<SelectiveReceiver>(target_.rules);
-  const Psn number = whole_number(lower, receiver.expected());
-  const SelectiveReceiver::Answer answer = receiver.on_packet(number);
-  said_.push({.expected = answer.expected, .received = number});
-  return {.is_new = answer.is_new,
-          .is_sent = true,
-          .is_nak = answer.is_nack,
-          .number = target_.next_said++};
+PacketAnswer ReliableConnection::on_packet(std::uint32_t lower, bool ends_message,
+                                           int packets_per_ack) {
+  return std::visit(
+      [&](auto& rules) {
+        return rules.on_packet(lower, ends_message, packets_per_ack, statements_);
+      },
+      target_.rules);
 }
 
 std::uint32_t ReliableConnection::take_completed() {
   const Psn expected =
-      std::visit([](const auto& receiver) { return receiver.expected(); }, target_.rules);
+      std::visit([](const auto& rules) { return rules.receiver.expected(); }, target_.rules);
   std::uint32_t count = 0;
   while (!target_.ends.empty() && target_.ends.front() <= expected) {
     static_cast<void>(target_.ends.pop());
@@ -208,11 +147,7 @@ std::uint64_t ReliableConnection::resent() const {
 }
 
 void check_retransmission(const PacketOptions& options) {
-  const bool is_repeat = options.retransmission == Retransmission::SelectiveRepeat;
-  const SimTime least =
-      is_repeat ? std::min(options.selective.short_timeout, options.selective.long_timeout)
-                : options.retry.timeout;
-  if (options.retransmission != Retransmission::None && least <= SimTime()) {
+  if (Retransmissions::shortest_timeout(options) <= SimTime()) {
     throw ConfigError(
         "packet engine: expected a retransmission timeout of more than 0, found less");
   }
@@ -243,15 +178,11 @@ SelectiveSettings PacketSenders::selective_for(const PacketPath& path, std::uint
 // Adds both ends; returns how long a window may be, so that no timeout is shorter.
 Picoseconds PacketSenders::add_reliable(const PacketPath& path, std::uint64_t rate) {
   const PacketOptions& options = fabric_.options();
-  const bool is_repeat = options.retransmission == Retransmission::SelectiveRepeat;
   const bool is_spread =
-      is_repeat && fabric_.chooses() && options.adaptive->unit == AdaptiveOptions::Unit::Packet;
-  reliable_.emplace_back(options,
-                         is_repeat ? selective_for(path, rate, is_spread) : SelectiveSettings{});
+      fabric_.chooses() && options.adaptive->unit == AdaptiveOptions::Unit::Packet;
+  reliable_.emplace_back(options, selective_for(path, rate, is_spread));
   timers_.push_back(kNeverTime);
-  return (is_repeat ? std::min(options.selective.short_timeout, options.selective.long_timeout)
-                    : options.retry.timeout)
-      .picoseconds();
+  return Retransmissions::shortest_timeout(options).picoseconds();
 }
 
 // It is the turn of a connection at the port where it begins. If an ACK has come since it got into
@@ -304,13 +235,12 @@ void PacketSenders::go_on_reliably(const Packet& packet, Picoseconds start, Pack
 void PacketTargets::take_reliably(ReceivingEnd& end, const Packet& packet, Picoseconds time,
                                   PacketAnswers& answers, PacketNotes& notes) {
   ReliableConnection& both = reliable_[packet.connection];
-  const ReliableConnection::Answer said = both.on_packet(
-      packet.sequence, packet.has(Packet::kEndsMessage), static_cast<int>(packets_per_ack_));
+  const PacketAnswer said = both.on_packet(packet.sequence, packet.has(Packet::kEndsMessage),
+                                           static_cast<int>(packets_per_ack_));
   for (std::uint32_t left = both.take_completed(); left > 0; --left) {
     complete(end, time, notes);
   }
-  const bool is_repeat = fabric_.options().retransmission == Retransmission::SelectiveRepeat;
-  notes.counts.reordered += is_repeat && end.spray != kNoIndex && said.is_nak ? 1 : 0;
+  notes.counts.reordered += end.spray != kNoIndex && said.is_nak ? 1 : 0;
   if (!grants_.empty() && said.is_new) {
     grants_.on_received(packet.connection, packet.wire, time);
   }

@@ -45,8 +45,7 @@ Picoseconds PacketSenders::add(const PacketPath& path, std::uint64_t rate) {
                    .source = source,
                    .hops = path.hops,
                    .is_paced = rate < port.bits_per_second});
-  return options.retransmission == Retransmission::None ? least
-                                                        : std::min(least, add_reliable(path, rate));
+  return options.sends_again() ? std::min(least, add_reliable(path, rate)) : least;
 }
 
 void PacketSenders::add_way(std::uint32_t id, const PacketPath& path) {
@@ -210,8 +209,7 @@ void PacketSenders::go_on(const Port& port, const Packet& packet, Picoseconds st
 }
 
 bool PacketSenders::hears_acks() const {
-  return fabric_.options().retransmission != Retransmission::None ||
-         (control_ && control_->traits().needs_acks());
+  return fabric_.options().sends_again() || (control_ && control_->traits().needs_acks());
 }
 
 std::optional<Packet> PacketSenders::on_notice(const Packet& packet, Picoseconds time,
@@ -311,8 +309,7 @@ PacketTargets::PacketTargets(const PacketFabric& fabric, const PacketMessages& m
       packets_per_ack_(static_cast<std::uint32_t>(fabric.options().packets_per_ack)) {
   const PacketOptions& options = fabric.options();
   const bool has_buffer = options.pfc || options.buffer > Bytes(0);
-  can_lose_ =
-      options.retransmission == Retransmission::None && has_buffer && fabric.has_lossy_lane();
+  can_lose_ = !options.sends_again() && has_buffer && fabric.has_lossy_lane();
   const ControlTraits traits = control_traits(options);
   sends_cnps_ = traits.marks == MarkSignal::Cnps;
   cnp_interval_ = traits.cnp_interval.picoseconds();

@@ -109,21 +109,15 @@ void StepModel::add_traffic(const std::vector<GroupCall>& calls, SimTime attenti
       continue;  // Experts: add_exchanges().
     }
     const SimTime time = time_of(call);
-    switch (call.group) {
-      case RankGroupKind::Tensor:
-        parts[StepPart::Tensor] +=
-            job_.overlap.tensor ? scaled(time, job_.rates.overlapped_tensor) : time;
-        break;
-      case RankGroupKind::Context:
-        if (call.is_beside_attention) {
-          ring += time;
-        } else {
-          parts[StepPart::Context] += time;
-        }
-        break;
-      default:
-        parts[StepPart::Expert] += time;
-        break;
+    if (call.group == RankGroupKind::Tensor) {
+      parts[StepPart::Tensor] +=
+          job_.overlap.tensor ? scaled(time, job_.rates.overlapped_tensor) : time;
+    } else if (call.group != RankGroupKind::Context) {
+      parts[StepPart::Expert] += time;
+    } else if (call.is_beside_attention) {
+      ring += time;
+    } else {
+      parts[StepPart::Context] += time;
     }
   }
   // Keys and values of the next ranks travel while attention to those at hand runs.

@@ -20,9 +20,14 @@ std::string_view stream_name(RankGroupKind kind) {
       return "expert";
     case RankGroupKind::Replica:
       return "replicas";
-    default:
-      return "data";
+    case RankGroupKind::Pipeline:
+    case RankGroupKind::Gradient:
+    case RankGroupKind::Shard:
+    case RankGroupKind::ExpertGradient:
+    case RankGroupKind::Ends:
+      break;
   }
+  return "data";
 }
 
 std::string_view group_name(RankGroupKind kind) {

@@ -19,14 +19,9 @@ struct Block {
 };
 
 StepPart part_of(const GroupCall& call) {
-  switch (call.group) {
-    case RankGroupKind::Tensor:
-      return StepPart::Tensor;
-    case RankGroupKind::Context:
-      return StepPart::Context;
-    default:
-      return StepPart::Expert;
-  }
+  return call.group == RankGroupKind::Tensor    ? StepPart::Tensor
+         : call.group == RankGroupKind::Context ? StepPart::Context
+                                                : StepPart::Expert;
 }
 
 // Calls of tensor ranks up to the first that ends a block, and those of context ranks, are

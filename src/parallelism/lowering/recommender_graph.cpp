@@ -179,9 +179,14 @@ std::string_view recommender_part_name(StepPart part) {
     case StepPart::Jitter:
     case StepPart::Fixed:
       return to_string(part);
-    default:
-      return "";
+    case StepPart::Host:
+    case StepPart::Recompute:
+    case StepPart::Tensor:
+    case StepPart::Offload:
+    case StepPart::Pipeline:
+      break;
   }
+  return "";
 }
 
 }  // namespace trainyard

@@ -36,7 +36,7 @@ MemoryUse recommender_memory(const RecommenderJob& job, std::size_t rank) {
   const RecommenderModel& model = job.workload.model;
   const TableSharding& sharding = job.sharding;
   const TableShare& own = sharding.dealt[rank];
-  const std::int64_t element = element_bytes(job.workload.precision);
+  const std::int64_t element = row_of(job.workload.precision).element_bytes;
   const std::int64_t ranks = job.ranks();
   const auto share = [&](std::int64_t value) { return (value + ranks - 1) / ranks; };
   const std::int64_t dense = model.dense_parameters();

@@ -55,7 +55,7 @@ class RankTimes {
       : job_(job),
         model_(job.workload.model),
         own_(job.sharding.dealt[rank]),
-        element_(element_bytes(job.workload.precision)),
+        element_(row_of(job.workload.precision).element_bytes),
         operators_(job.rates),
         samples_(job.samples()) {}
 
@@ -266,7 +266,7 @@ RecommenderTraffic recommender_traffic(const RecommenderJob& job) {
   }
   const TableSharding& sharding = job.sharding;
   const RecommenderModel& model = job.workload.model;
-  const int element = element_bytes(job.workload.precision);
+  const int element = row_of(job.workload.precision).element_bytes;
   std::int64_t lookups = sharding.split.lookups;
   for (const TableShare& share : sharding.dealt) {
     lookups += share.lookups;

@@ -34,9 +34,16 @@ std::string_view foreign_part_name(ForeignFormat format, StepPart part) {
       return is_chakra ? "memory" : "";
     case StepPart::Optimizer:
       return has_layers ? "update" : "";
-    default:
-      return "";
+    case StepPart::Attention:
+    case StepPart::Casts:
+    case StepPart::Head:
+    case StepPart::Context:
+    case StepPart::Offload:
+    case StepPart::Jitter:
+    case StepPart::Fixed:
+      break;
   }
+  return "";
 }
 
 ForeignWorkload read_foreign(const std::vector<ForeignFile>& files, ForeignFormat format,

@@ -113,7 +113,7 @@ class Counter {
     keep_ranks(whole_, ranks, part_);
     add_run(purpose, Operation::AllGather, &kRing, bytes.rings);
     const bool takes_rails = ways_ == ExchangeWays::Rails && bytes.exchanges > 0.0 &&
-                             !obstacle_to(part_, routing_, &kTwoHop);
+                             !placement_error(part_, routing_, &kTwoHop);
     add_run(purpose, Operation::AllToAll, takes_rails ? &kTwoHop : &kDirect, bytes.exchanges);
     add_run(purpose, Operation::SendReceive, &kDirect, bytes.shifts);
   }

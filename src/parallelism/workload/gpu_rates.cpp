@@ -96,18 +96,19 @@ void set_attention(const GpuModel& gpu, const GenerationRates& generation,
 // Linear layers in fewer than 16 bits.
 void set_linears(const GpuModel& gpu, const GenerationRates& generation, Precision precision,
                  double sustained, ComputeRates& rates) {
-  if (precision != Precision::Fp8 && precision != Precision::Nvfp4) {
+  const PrecisionRow& row = row_of(precision);
+  if (row.linear_share == nullptr) {
     return;
   }
-  const bool is_fp8 = precision == Precision::Fp8;
-  const std::optional<double> share = is_fp8 ? generation.gemm_fp8 : generation.gemm_nvfp4;
+  const std::optional<double> share = generation.*row.linear_share;
   if (!share) {
-    throw ConfigError(fmt::format("precision {}: expected GPUs that have it, found {}",
-                                  to_string(precision), gpu.title));
+    throw ConfigError(
+        fmt::format("precision {}: expected GPUs that have it, found {}", row.name, gpu.title));
   }
-  rates.peak = is_fp8 ? peak_of(gpu, "fp8") : 4.0 * rates.peak;
+  rates.peak = row.linear_peak.empty() ? row.linear_factor * rates.peak
+                                       : peak_of(gpu, std::string(row.linear_peak));
   rates.linear_rate = *share * rates.peak * sustained;
-  rates.fp8_cast = is_fp8 ? *generation.fp8_cast : 0.0;
+  rates.fp8_cast = row.cast == nullptr ? 0.0 : *(generation.*row.cast);
 }
 
 }  // namespace
@@ -132,22 +133,6 @@ GpuRates GpuRates::read(ConfigDocument& document) {
   return rates;
 }
 
-const char* peak_type(Precision precision) {
-  switch (precision) {
-    case Precision::Fp16:
-      return "fp16";
-    case Precision::Tf32:
-      return "tf32";
-    case Precision::Fp32:
-      return "fp32";
-    case Precision::Bf16:
-    case Precision::Fp8:
-    case Precision::Nvfp4:
-      break;
-  }
-  return "bf16";
-}
-
 ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                            const SoftwareProfile& software, Precision precision) {
   const auto found = all.generations.find(gpu.architecture);
@@ -158,7 +143,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
   const GenerationRates& generation = found->second;
   const auto device = all.devices.find(gpu.name);
   const double sustained = device == all.devices.end() ? 1.0 : device->second;
-  const double peak = peak_of(gpu, peak_type(precision)) * sustained;
+  const double peak = peak_of(gpu, std::string(row_of(precision).peak)) * sustained;
   const std::optional<int> multiprocessors = gpu.multiprocessors
                                                  ? std::optional<int>(gpu.multiprocessors->value)
                                                  : generation.multiprocessors;
@@ -189,7 +174,7 @@ ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& all,
                      static_cast<double>(gpu.memory_bandwidth.value.bits_per_second()) / 8.0,
       .memory_bound = memory_bound->second,
       .fuses_operators = software.fusion != "eager",
-      .element_bytes = element_bytes(precision),
+      .element_bytes = row_of(precision).element_bytes,
       .gathers_keys = software.gathers_keys,
       .accumulate_bytes = software.accumulate_bytes,
       .scatter_bytes = software.scatter_bytes,

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "hw/parts/catalogue.h"
+#include "parallelism/workload/precision.h"
 #include "parallelism/workload/software_profile.h"
-#include "parallelism/workload/workload.h"
 #include "sim/config.h"
 #include "sim/units.h"
 
@@ -86,10 +86,6 @@ struct ComputeRates {
   double overlapped_tensor = 1.0;
   double overlapped_data = 1.0;
 };
-
-// Returns the type of the catalogue whose peak products have; linear layers in fewer bits have
-// another.
-[[nodiscard]] const char* peak_type(Precision precision);
 
 // Throws ConfigError with one line where the GPU, the kernels or the precision have no rates.
 [[nodiscard]] ComputeRates compute_rates(const GpuModel& gpu, const GpuRates& rates,

@@ -17,8 +17,6 @@ constexpr std::int64_t kMostRanks = 50'000;  // Limit of an axis; the product of
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
 constexpr std::int64_t kMostLayers = 100'000;
 
-constexpr std::array<std::string_view, 6> kPrecisions{"bf16",  "fp16", "fp8",
-                                                      "nvfp4", "tf32", "fp32"};
 constexpr std::array<std::string_view, 3> kRecomputes{"none", "selective", "full"};
 constexpr std::array<std::string_view, 2> kContextKinds{"ring", "alltoall"};
 constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
@@ -153,14 +151,6 @@ void compose_model(ConfigDocument& document, const std::filesystem::path& models
 
 }  // namespace
 
-std::string_view to_string(Precision precision) {
-  return kPrecisions.at(static_cast<std::size_t>(precision));
-}
-
-int element_bytes(Precision precision) {
-  return precision == Precision::Tf32 || precision == Precision::Fp32 ? 4 : 2;
-}
-
 std::string compose_workload(ConfigDocument& document, const std::filesystem::path& models,
                              const std::vector<std::string>& settings) {
   std::string model_name = std::filesystem::path(document.name()).stem().string();
@@ -189,12 +179,12 @@ Workload build_workload(ConfigDocument& document, const std::filesystem::path& m
       .title = root.required("title").as_string(),
       .model = read_model(root.required("model"), model_name),
       .software = root.required("software").as_string(),
-      .precision = static_cast<Precision>(root.choice_or_first("precision", kPrecisions)),
+      .precision = static_cast<Precision>(root.choice_or_first("precision", precision_names())),
       .plan = read_plan(plan),
       .data_fills_cluster = !plan.optional("data"),
       .overlap = read_overlap(root)};
   read_batch(root.required("batch"), workload.model, workload.plan);
-  workload.plan.element_bytes = element_bytes(workload.precision);
+  workload.plan.element_bytes = row_of(workload.precision).element_bytes;
   if (const auto routing = root.optional("routing")) {
     workload.routing = read_expert_loads(*routing, workload.model);
   }

@@ -13,20 +13,13 @@
 #include "parallelism/model/expert_routing.h"
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
+#include "parallelism/workload/precision.h"
 #include "sim/config.h"
 
 namespace trainyard {
 
 // The values of the key `kind` of a file of a workload; without it, the first.
 inline constexpr std::array<std::string_view, 2> kWorkloadKinds{"transformer", "recommender"};
-
-// Precision of the linear layers; everything else runs in 16 bits. With the last two nothing does:
-// TF32 rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores.
-enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Nvfp4, Tf32, Fp32 };
-
-[[nodiscard]] std::string_view to_string(Precision precision);
-// ParallelPlan::element_bytes.
-[[nodiscard]] int element_bytes(Precision precision);
 
 // The traffic that runs beside computation. Where nothing is said, as the software does it.
 struct OverlapChoice {

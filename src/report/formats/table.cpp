@@ -85,16 +85,9 @@ struct JsonValue {
 }  // namespace
 
 std::optional<Format> parse_format(std::string_view name) {
-  if (name == "table") {
-    return Format::Table;
-  }
-  if (name == "csv") {
-    return Format::Csv;
-  }
-  if (name == "json") {
-    return Format::Json;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(kFormats, name);
+  return found == kFormats.end() ? std::nullopt
+                                 : std::optional(static_cast<Format>(found - kFormats.begin()));
 }
 
 Cell Cell::number(double value, int decimals) {

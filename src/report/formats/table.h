@@ -5,6 +5,7 @@
 // values under the columns' keys, which carry their units ("time_us"), with all their digits.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,8 @@
 namespace trainyard {
 
 enum class Format { Table, Csv, Json };
-// "table", "csv", "json".
+// The words of --format, in the order of Format.
+inline constexpr std::array<std::string_view, 3> kFormats{"table", "csv", "json"};
 [[nodiscard]] std::optional<Format> parse_format(std::string_view name);
 
 // The formats in which a column, a figure or a table appears. A page is the HTML of --report.

@@ -28,15 +28,7 @@ bool reduces(Operation operation) {
 
 // -1, as in nccl-tests, where there is no root.
 int root_column(const CollectiveReport& report) {
-  switch (report.operation) {
-    case Operation::Broadcast:
-    case Operation::Reduce:
-    case Operation::Scatter:
-    case Operation::Gather:
-      return report.root;
-    default:
-      return -1;
-  }
+  return row_of(report.operation).has_root ? report.root : -1;
 }
 
 // nccl-tests' "count" is the argument of the NCCL call: for operations that split the buffer among

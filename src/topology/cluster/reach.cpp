@@ -32,22 +32,22 @@ std::vector<T> spread(const std::vector<T>& all, std::size_t most) {
 
 // Returns the devices that a GPU reaches without the fabric and that have a link into it; a GPU or
 // NIC does not forward.
-std::vector<NodeId> doors(const Topology& topology, NodeId gpu) {
+std::vector<NodeId> uplink_devices(const Topology& topology, NodeId gpu) {
   std::vector<NodeId> queue = {gpu};
   std::vector<NodeId> found;
   for (std::size_t next = 0; next < queue.size(); ++next) {
     const NodeKind kind = topology.node(queue[next]).kind;
     const bool is_end = next > 0 && (kind == NodeKind::Gpu || kind == NodeKind::Nic);
-    bool is_door = false;
+    bool has_uplink = false;
     for (const LinkId id : topology.links_from(queue[next])) {
       const Link& link = topology.link(id);
       if (link.spec.kind == LinkKind::Network) {
-        is_door = true;
+        has_uplink = true;
       } else if (!is_end && std::ranges::find(queue, link.target) == queue.end()) {
         queue.push_back(link.target);
       }
     }
-    if (is_door && (kind == NodeKind::Nic || queue[next] == gpu)) {
+    if (has_uplink && (kind == NodeKind::Nic || queue[next] == gpu)) {
       found.push_back(queue[next]);
     }
   }
@@ -132,8 +132,8 @@ class ReachSearch {
         topology_.server_count() == 1) {
       return "no link of the server joins them";
     }
-    const std::vector<NodeId> sources = doors(topology_, source);
-    const std::vector<NodeId> targets = doors(topology_, target);
+    const std::vector<NodeId> sources = uplink_devices(topology_, source);
+    const std::vector<NodeId> targets = uplink_devices(topology_, target);
     if (sources.empty() || targets.empty()) {
       return fmt::format("{} reaches no NIC with a cable",
                          topology_.node(sources.empty() ? source : target).name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A route is a list of waypoints joined in two layers (topology/routing/layer.h): the local one, of
-// all links but those of the fabric, and the fabric. Waypoints are the NICs that GPUs are bound to,
-// host memory where data is staged, and the GPU that PXN hands data to.
+// A route is a list of staging points joined in two layers (topology/routing/layer.h): the local
+// one, of all links but those of the fabric, and the fabric. Staging points are the NICs that GPUs
+// are bound to, host memory where data is staged, and the GPU that PXN hands data to.
 //
 // Local costs are NVLink, xGMI 1; C2C 4; PCIe 16; link between sockets 64: one more hop of a better
 // kind never loses to one of a worse kind inside a server. NCCL orders its path types the same way

@@ -72,9 +72,14 @@ class ServerBuilder {
         return switches_[index];
       case NodeKind::RootComplex:
         return roots_[index];
-      default:
-        CHECK(false, "a device hangs off something else");
+      case NodeKind::Gpu:
+      case NodeKind::NvSwitch:
+      case NodeKind::Nic:
+      case NodeKind::Switch:
+      case NodeKind::Memory:
+        break;
     }
+    CHECK(false, "a device hangs off something else");
   }
 
   void attach(NodeId node, const Attachment& device) {

@@ -52,7 +52,7 @@ TEST_CASE("a row whose GPUs have no rates is refused in one line", "[training]")
   StepPrediction prediction(constants);
   const LoadedTrainingCase loaded = shipped_case("korthikanti");
   TrainingRun run = first_run(loaded);
-  run.precision = RowPrecision::Fp8;
+  run.precision = Precision::Fp8;
   REQUIRE_THROWS_AS(prediction.predict(loaded.item, run), ConfigError);  // A100 has no FP8.
   run = first_run(loaded);
   run.software.profile.reset();

@@ -102,7 +102,7 @@ TEST_CASE("a case says what its source does not", "[training]") {
   REQUIRE(loaded.rows[3].status == TrainingRowStatus::Excluded);
   const TrainingCaseRow& complete = loaded.rows[0];
   REQUIRE(complete.status == TrainingRowStatus::Complete);
-  REQUIRE(complete.run->precision == RowPrecision::Bf16);
+  REQUIRE(complete.run->precision == Precision::Bf16);
   const TrainingCaseRow& assumed = loaded.rows[1];
   REQUIRE(assumed.status == TrainingRowStatus::Assumed);
   REQUIRE(assumed.assumed ==

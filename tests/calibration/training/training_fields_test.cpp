@@ -47,14 +47,14 @@ TEST_CASE("precisions are read as sources write them", "[training]") {
   const auto precision = [](const std::string& text) {
     return *plan_of("precision: \"" + text + "\"").software.precision;
   };
-  REQUIRE(precision("bf16 (fp32 grad accumulation)") == RowPrecision::Bf16);
-  REQUIRE(precision("bfloat16") == RowPrecision::Bf16);
-  REQUIRE(precision("fp16 mixed") == RowPrecision::Fp16);
-  REQUIRE(precision("FP8-CS") == RowPrecision::Fp8);
-  REQUIRE(precision("FP8-MX") == RowPrecision::Mxfp8);
-  REQUIRE(precision("MXFP8") == RowPrecision::Mxfp8);
-  REQUIRE(precision("float8 tensorwise") == RowPrecision::Fp8);
-  REQUIRE(precision("NVFP4") == RowPrecision::Nvfp4);
+  REQUIRE(precision("bf16 (fp32 grad accumulation)") == Precision::Bf16);
+  REQUIRE(precision("bfloat16") == Precision::Bf16);
+  REQUIRE(precision("fp16 mixed") == Precision::Fp16);
+  REQUIRE(precision("FP8-CS") == Precision::Fp8);
+  REQUIRE(precision("FP8-MX") == Precision::Mxfp8);
+  REQUIRE(precision("MXFP8") == Precision::Mxfp8);
+  REQUIRE(precision("float8 tensorwise") == Precision::Fp8);
+  REQUIRE(precision("NVFP4") == Precision::Nvfp4);
   REQUIRE(error_of("parallel: {precision: int4}") ==
           "f.yaml:1:23: parallel.precision: expected a precision such as bf16, fp16, fp8, mxfp8, "
           "nvfp4, found \"int4\"");

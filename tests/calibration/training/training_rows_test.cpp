@@ -113,7 +113,7 @@ TEST_CASE("shipped rows hold the figures of their sources", "[training]") {
   REQUIRE(small.fields.plan.tensor == 8);
   REQUIRE(small.fields.plan.sequence_parallelism == true);
   REQUIRE(small.fields.plan.recompute == Recompute::Selective);
-  REQUIRE(small.fields.software.precision == RowPrecision::Fp16);
+  REQUIRE(small.fields.software.precision == Precision::Fp16);
   const TrainingTable sc21 = load_training_table(kRowsTables / "megatron_sc21.yaml");
   // arXiv 2104.04473, table 1: 1,008 B on 3,072 GPUs, 163 TFLOP/s.
   const TrainingRow& largest = row_of(sc21, "table1-1008.0b");

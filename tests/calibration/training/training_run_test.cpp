@@ -39,7 +39,7 @@ TrainingRow complete_row() {
                      .micro_batch = 1,
                      .global_batch = 32,
                      .recompute = Recompute::Full};
-  row.fields.software.precision = RowPrecision::Fp16;
+  row.fields.software.precision = Precision::Fp16;
   return row;
 }
 

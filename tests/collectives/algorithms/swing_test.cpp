@@ -124,7 +124,7 @@ TEST_CASE("swing is proved on tori of any lengths, and every rank sends 2(N-1) b
                                        {62}}) {
     const int channels = 2 * static_cast<int>(dimensions.size());
     const auto schedule = swing(dimensions, channels, true);
-    REQUIRE(disprove(*schedule).value_or("proved") == "proved");
+    REQUIRE(verify(*schedule).value_or("proved") == "proved");
     const auto ranks = static_cast<std::uint32_t>(schedule->shape().ranks);
     for (std::uint32_t lane = 0; lane < schedule->shape().lanes; ++lane) {
       std::uint32_t sent = 0;
@@ -171,18 +171,18 @@ TEST_CASE("on a torus swing beats the rings at small sizes and is close at large
 }
 
 TEST_CASE("swing runs on a grid fabric alone, of one dimension too") {
-  const auto obstacle = [](const Cluster& cluster) {
+  const auto error = [](const Cluster& cluster) {
     const Routing routing(cluster.topology, cluster.routing);
-    return obstacle_to(cluster, routing, &kSwing).value_or("none");
+    return placement_error(cluster, routing, &kSwing).value_or("none");
   };
-  REQUIRE(obstacle(torus("[4, 2, 3]", 24)) == "none");
-  REQUIRE(obstacle(torus("[6]", 6)) == "none");
-  REQUIRE(obstacle(cluster_of({{.gpus = 4, .nics = 4}, {.gpus = 4, .nics = 4}})) ==
+  REQUIRE(error(torus("[4, 2, 3]", 24)) == "none");
+  REQUIRE(error(torus("[6]", 6)) == "none");
+  REQUIRE(error(cluster_of({{.gpus = 4, .nics = 4}, {.gpus = 4, .nics = 4}})) ==
           "the ranks are not on the switches of a grid");
   Cluster part = torus("[4, 4]", 16);
   part.gpus.resize(8);
   part.server_gpus.resize(8);
-  REQUIRE(obstacle(part) == "the ranks do not fill the grid of the fabric");
+  REQUIRE(error(part) == "the ranks do not fill the grid of the fabric");
 }
 
 }  // namespace

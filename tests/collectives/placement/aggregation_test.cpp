@@ -14,10 +14,9 @@
 namespace trainyard {
 namespace {
 
-std::string obstacle(const std::string& name, Algorithm algorithm,
-                     const ClusterOverrides& overrides) {
+std::string error(const std::string& name, Algorithm algorithm, const ClusterOverrides& overrides) {
   const Cluster cluster = shipped_cluster(name, overrides);
-  return obstacle_to(cluster, Routing(cluster.topology, cluster.routing), algorithm)
+  return placement_error(cluster, Routing(cluster.topology, cluster.routing), algorithm)
       .value_or("none");
 }
 
@@ -33,14 +32,14 @@ SwitchPlan plan(const Cluster& cluster, Algorithm algorithm) {
 TEST_CASE("nvls needs all ranks on one NVSwitch that can reduce") {
   const ClusterOverrides one{.nodes = 1};
   for (const char* name : {"dgx-h100", "hgx-b200", "hgx-h100-clos"}) {
-    REQUIRE(obstacle(name, &kNvls, one) == "none");
-    REQUIRE(obstacle(name, &kNvls, {.nodes = 1, .gpus_per_node = 3}) == "none");
-    REQUIRE(obstacle(name, &kNvls, {.nodes = 2}) == "the ranks are not all on one NVSwitch");
+    REQUIRE(error(name, &kNvls, one) == "none");
+    REQUIRE(error(name, &kNvls, {.nodes = 1, .gpus_per_node = 3}) == "none");
+    REQUIRE(error(name, &kNvls, {.nodes = 2}) == "the ranks are not all on one NVSwitch");
   }
   for (const char* name : {"dgx-1", "dgx-2", "mi300x", "rtx4090-pcie", "h100-1gpu-400g"}) {
-    REQUIRE(obstacle(name, &kNvls, one) == "the ranks are not all on one NVSwitch");
+    REQUIRE(error(name, &kNvls, one) == "the ranks are not all on one NVSwitch");
   }
-  REQUIRE(obstacle("dgx-a100", &kNvls, one) == "the switch NVSwitch2 cannot add up in the network");
+  REQUIRE(error("dgx-a100", &kNvls, one) == "the switch NVSwitch2 cannot add up in the network");
   const Cluster cluster = shipped_cluster("dgx-h100", one);
   const SwitchPlan found = plan(cluster, &kNvls);
   REQUIRE(found.relays.size() == 1);
@@ -50,16 +49,16 @@ TEST_CASE("nvls needs all ranks on one NVSwitch that can reduce") {
 TEST_CASE("sharp needs several servers and switches that can reduce") {
   const ClusterOverrides four{.nodes = 4};
   for (const char* name : {"dgx-h100", "dgx-a100", "hgx-b200", "h100-1gpu-400g"}) {
-    REQUIRE(obstacle(name, &kSharp, four) == "none");
-    REQUIRE(obstacle(name, &kSharp, {.nodes = 1}) ==
+    REQUIRE(error(name, &kSharp, four) == "none");
+    REQUIRE(error(name, &kSharp, {.nodes = 1}) ==
             "one server does not use the switches of the fabric");
   }
-  REQUIRE(obstacle("hgx-h100-clos", &kSharp, four) ==
+  REQUIRE(error("hgx-h100-clos", &kSharp, four) ==
           "the switch Spectrum4-SN5400 cannot add up in the network");
-  REQUIRE(obstacle("mi300x", &kSharp, four) == "the switch Tomahawk4 cannot add up in the network");
+  REQUIRE(error("mi300x", &kSharp, four) == "the switch Tomahawk4 cannot add up in the network");
   // The spines as well.
   REQUIRE(
-      obstacle("dgx-h100", &kSharp, {.nodes = 64, .settings = {"fabric.spine=Spectrum4-SN5400"}}) ==
+      error("dgx-h100", &kSharp, {.nodes = 64, .settings = {"fabric.spine=Spectrum4-SN5400"}}) ==
       "the switch Spectrum4-SN5400 cannot add up in the network");
 }
 

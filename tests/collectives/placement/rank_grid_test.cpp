@@ -18,9 +18,9 @@ namespace {
 using Dimensions = std::vector<int>;
 
 std::pair<Dimensions, std::string> grid_of(const Cluster& cluster) {
-  std::string obstacle;
-  const auto grid = rank_grid(cluster, obstacle);
-  return {grid ? grid->dimensions : Dimensions{}, obstacle};
+  std::string error;
+  const auto grid = rank_grid(cluster, error);
+  return {grid ? grid->dimensions : Dimensions{}, error};
 }
 
 Cluster torus(const std::string& shape, int gpus) {

@@ -52,7 +52,7 @@ TEST_CASE("no algorithm beats the bound") {
     for (const Operation operation : kOperations) {
       const CollectiveBounds bounds(cluster, operation, RankId(0));
       for (const Algorithm algorithm : algorithms_for(operation)) {
-        if (obstacle_to(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
+        if (placement_error(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
           continue;
         }
         for (const Bytes wanted : {4_KiB, 16_MiB}) {

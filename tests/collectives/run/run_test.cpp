@@ -72,7 +72,7 @@ TEST_CASE("every collective runs on a cluster, repeats itself, and is faster if 
   for (const Operation operation : kOperations) {
     for (const Algorithm algorithm : algorithms_for(operation)) {
       INFO(to_string(algorithm) << " " << to_string(operation));
-      if (obstacle_to(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
+      if (placement_error(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
         continue;  // nvls does not lead between servers; see below.
       }
       const bool has_bytes = operation != Operation::Barrier;
@@ -235,7 +235,7 @@ void require_all_run(const Cluster& cluster) {
   for (const Operation operation : kOperations) {
     for (const Algorithm algorithm : algorithms_for(operation)) {
       INFO(to_string(algorithm) << " " << to_string(operation));
-      if (obstacle_to(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
+      if (placement_error(cluster, Routing(cluster.topology, cluster.routing), algorithm)) {
         continue;
       }
       CollectiveJob job;

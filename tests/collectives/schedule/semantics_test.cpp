@@ -52,7 +52,7 @@ void prove_all(const RankLayout& layout, const std::string& name) {
                                                .pieces = pieces});
           INFO(to_string(algorithm) << " " << to_string(operation) << ", " << name << ", root "
                                     << root << ", " << pieces << " pieces");
-          REQUIRE(disprove(*schedule).value_or("proved") == "proved");
+          REQUIRE(verify(*schedule).value_or("proved") == "proved");
         }
       }
     }
@@ -147,8 +147,8 @@ TEST_CASE("every algorithm does every operation it claims on nodes of different 
 }
 
 TEST_CASE("64 ranks can be proved") {
-  REQUIRE(disprove(*make_schedule(&kRing, Operation::AllReduce,
-                                  {.layout = flat_layout(64, 1), .root = {}, .pieces = 1}))
+  REQUIRE(verify(*make_schedule(&kRing, Operation::AllReduce,
+                                {.layout = flat_layout(64, 1), .root = {}, .pieces = 1}))
               .value_or("proved") == "proved");
 }
 
@@ -162,9 +162,9 @@ StoredSchedule four_ranks(Algorithm algorithm, Operation operation) {
 std::string error_after(Algorithm algorithm, Operation operation,
                         const std::function<void(StoredSchedule&)>& change) {
   StoredSchedule schedule = four_ranks(algorithm, operation);
-  REQUIRE_FALSE(disprove(schedule).has_value());
+  REQUIRE_FALSE(verify(schedule).has_value());
   change(schedule);
-  return disprove(schedule).value_or("no error was found");
+  return verify(schedule).value_or("no error was found");
 }
 
 std::string ring_error(const std::function<void(StoredSchedule&)>& change) {
@@ -265,7 +265,7 @@ TEST_CASE("the prover finds results at the wrong place, and programs that do not
   ScheduleShape shape = scatter.shape();
   shape.root = RankId(1);
   StoredSchedule copy = four_ranks(&kDirect, Operation::Scatter);
-  REQUIRE(disprove(StoredSchedule(shape, copy.lanes(), copy.connections())) ==
+  REQUIRE(verify(StoredSchedule(shape, copy.lanes(), copy.connections())) ==
           "rank 0, lane 0, step 0: sends chunk 1, which it does not hold");
 }
 
@@ -290,7 +290,7 @@ TEST_CASE("the prover finds two lanes of a rank that race for a chunk") {
        {.rank = RankId(0), .steps = {reduce_from_1}},
        {.rank = RankId(1), .steps = {send_to_0, reduce_from_0}}},
       {{.source = RankId(0), .target = RankId(1)}, {.source = RankId(1), .target = RankId(0)}});
-  REQUIRE(disprove(race) ==
+  REQUIRE(verify(race) ==
           "rank 1, lane 2, step 1: adds contributions {1} to chunk 0 a second time");
 }
 

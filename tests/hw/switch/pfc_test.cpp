@@ -110,15 +110,15 @@ TEST_CASE("the watchdog declares a storm after its detection time and ends it af
   const PauseWatchdog::Sample stuck{.has_packets = true, .sent = false, .paused = 200_ms};
   const PauseWatchdog::Sample moving{.has_packets = true, .sent = true, .paused = 190_ms};
   const PauseWatchdog::Sample quiet{};
-  using Verdict = PauseWatchdog::Verdict;
+  using Event = PauseWatchdog::Event;
   PauseWatchdog watchdog;
-  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Nothing);
-  REQUIRE(watchdog.poll(settings, moving) == Verdict::Nothing);  // Begins anew.
-  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Nothing);
-  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Storm);
+  REQUIRE(watchdog.poll(settings, stuck) == Event::Nothing);
+  REQUIRE(watchdog.poll(settings, moving) == Event::Nothing);  // Begins anew.
+  REQUIRE(watchdog.poll(settings, stuck) == Event::Nothing);
+  REQUIRE(watchdog.poll(settings, stuck) == Event::Storm);
   REQUIRE(watchdog.in_storm());
-  REQUIRE(watchdog.poll(settings, stuck) == Verdict::Nothing);
-  REQUIRE(watchdog.poll(settings, quiet) == Verdict::Restored);
+  REQUIRE(watchdog.poll(settings, stuck) == Event::Nothing);
+  REQUIRE(watchdog.poll(settings, quiet) == Event::Restored);
   REQUIRE(!watchdog.in_storm());
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("a queue that was never paused is no storm, whatever it waits for", "[
   REQUIRE(settings.detection == 400_ms);
   const PauseWatchdog::Sample waiting{.has_packets = true, .sent = false, .paused = SimTime()};
   for (int i = 0; i < 10; ++i) {
-    REQUIRE(watchdog.poll(settings, waiting) == PauseWatchdog::Verdict::Nothing);
+    REQUIRE(watchdog.poll(settings, waiting) == PauseWatchdog::Event::Nothing);
   }
   REQUIRE(WatchdogSettings::for_ports(256).poll == 1_s);
 }

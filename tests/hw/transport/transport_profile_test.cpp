@@ -52,7 +52,7 @@ TEST_CASE("the shipped transport is DCQCN of NICs over PFC and ECN by speed", "[
   REQUIRE(profile.buffer.lossless_alpha == -3);
   REQUIRE(profile.rdma.path_mtu == Bytes(4096));
   REQUIRE(!profile.rdma.is_what_if);
-  REQUIRE(profile.rdma.recovery == Recovery::GoBackN);
+  REQUIRE(profile.rdma.recovery == Retransmission::GoBackN);
   REQUIRE(profile.rdma.retry.timeout == retransmission_timeout(20));
 }
 
@@ -101,7 +101,8 @@ TEST_CASE("what --set says is taken", "[transport]") {
   REQUIRE(shipped({{"control", "none"}}).control.name == "none");
   REQUIRE(shipped({{"pfc.priorities.value", "[]"}}).pfc.priorities.empty());
   REQUIRE(shipped({{"pfc.watchdog.value", "on"}}).pfc.watchdog->detection == 200_ms);
-  REQUIRE(shipped({{"rdma.recovery.value", "selective"}}).rdma.recovery == Recovery::Selective);
+  REQUIRE(shipped({{"rdma.recovery.value", "selective"}}).rdma.recovery ==
+          Retransmission::SelectiveRepeat);
   const TransportProfile jumbo =
       shipped({{"rdma.path_mtu.value", "9000 B"}, {"rdma.path_mtu.what_if", "true"}});
   REQUIRE(jumbo.rdma.is_what_if);

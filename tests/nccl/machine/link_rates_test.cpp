@@ -19,15 +19,6 @@ NcclCpu cpu(const std::string& arch, const std::string& vendor, int family, int 
   return result;
 }
 
-TEST_CASE("an NVLink has the rate of the generation of its GPU", "[nccl]") {
-  const std::vector<std::pair<int, float>> rates{{60, 18.0F},  {70, 20.0F}, {80, 20.0F},
-                                                 {86, 12.0F},  {90, 20.6F}, {100, 40.1F},
-                                                 {103, 40.1F}, {120, 40.1F}};
-  for (const auto& [sm, rate] : rates) {
-    REQUIRE(nvlink_bandwidth(sm) == rate);
-  }
-}
-
 TEST_CASE("a PCIe link has generation times width, in either spelling", "[nccl]") {
   REQUIRE(pcie_bandwidth("8.0 GT/s PCIe", 16) == 12.0F);
   REQUIRE(pcie_bandwidth("8 GT/s", 16) == 12.0F);

@@ -74,7 +74,7 @@ TEST_CASE("shipped clusters have graphs", "[nccl]") {
         REQUIRE(graphs.ring.bw_intra > 0.1);
         REQUIRE(graphs.tree.bw_intra > 0.1);
         REQUIRE(graphs.nvls.has_value() ==
-                (part.machine.system().nvswitch && part.machine.system().least_sm() >= 90));
+                (part.machine.system().nvswitch && part.machine.system().oldest().has_nvls));
       }
     }
   }

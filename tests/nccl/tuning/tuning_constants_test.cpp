@@ -8,16 +8,6 @@
 namespace trainyard::nccl {
 namespace {
 
-TEST_CASE("generations begin at compute capabilities 80, 90 and 100", "[nccl][tuning]") {
-  REQUIRE(generation_of(70) == Generation::Volta);
-  REQUIRE(generation_of(75) == Generation::Volta);
-  REQUIRE(generation_of(80) == Generation::Ampere);
-  REQUIRE(generation_of(89) == Generation::Ampere);
-  REQUIRE(generation_of(90) == Generation::Hopper);
-  REQUIRE(generation_of(100) == Generation::Blackwell);
-  REQUIRE(generation_of(120) == Generation::Blackwell);
-}
-
 TEST_CASE("releases differ in Blackwell, PAT and NVLSTree alone", "[nccl][tuning]") {
   const TuningConstants& newest = tuning_constants(Version::V2_30);
   const TuningConstants& middle = tuning_constants(Version::V2_28);

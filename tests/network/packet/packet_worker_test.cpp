@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "network/packet/packet_engine.h"
-#include "network/packet_parts/packet_handover.h"
+#include "network/packet_parts/spsc_queue.h"
 #include "sim/random.h"
 #include "support/fabrics.h"
 #include "support/packet_runs.h"
@@ -55,7 +55,7 @@ TEST_CASE("windows that become shorter in the middle of a run change nothing") {
 
 TEST_CASE("what is handed over comes out in order, however far behind the taking end is") {
   RandomStream random(1, "handover");
-  Handover<std::uint64_t> fifo;
+  SpscQueue<std::uint64_t> fifo;
   std::uint64_t pushed = 0;
   std::uint64_t popped = 0;
   for (int round = 0; round < 1000; ++round) {
@@ -66,7 +66,7 @@ TEST_CASE("what is handed over comes out in order, however far behind the taking
       REQUIRE(fifo.pop() == popped++);
     }
   }
-  Handover<std::uint64_t> moved = std::move(fifo);
+  SpscQueue<std::uint64_t> moved = std::move(fifo);
   moved.push(pushed++);
   while (popped < pushed) {
     REQUIRE(moved.pop() == popped++);

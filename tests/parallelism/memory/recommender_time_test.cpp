@@ -126,8 +126,8 @@ TEST_CASE("TF32 has the rate of its peak and twice the bytes", "[recommender]") 
   const ComputeRates tf32 = recommender_rates(gpu, shipped_rates(), software, Precision::Tf32);
   REQUIRE(tf32.peak == 156e12);
   REQUIRE(tf32.linear_rate == Approx(half.linear_rate / 2.0));
-  REQUIRE(element_bytes(Precision::Tf32) == 4);
-  REQUIRE(element_bytes(Precision::Bf16) == 2);
+  REQUIRE(row_of(Precision::Tf32).element_bytes == 4);
+  REQUIRE(row_of(Precision::Bf16).element_bytes == 2);
 }
 
 }  // namespace trainyard

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A FIFO from one worker to another one: what is pushed in a window is taken in a later one. Both
-// ends may be used at the same time, because neither writes what the other reads before the window
-// is over. A FIFO that was never used owns no memory.
+// Queue with a single producer and a single consumer, from one worker to another one: what is pushed
+// in a window is taken in a later one. Both ends may be used at the same time, because neither
+// writes what the other reads before the window is over. A queue that was never used owns no memory.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 namespace trainyard {
 
 template <typename T>
-class Handover {
+class SpscQueue {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  Handover() = default;
-  Handover(Handover&&) noexcept = default;
-  Handover& operator=(Handover&&) noexcept = default;
-  Handover(const Handover&) = delete;
-  Handover& operator=(const Handover&) = delete;
-  ~Handover() {
+  SpscQueue() = default;
+  SpscQueue(SpscQueue&&) noexcept = default;
+  SpscQueue& operator=(SpscQueue&&) noexcept = default;
+  SpscQueue(const SpscQueue&) = delete;
+  SpscQueue& operator=(const SpscQueue&) = delete;
+  ~SpscQueue() {
     while (first_) {  // One after the other: a chain would be taken down by recursion.
       first_ = std::move(first_->next);
     }

@@ -2,7 +2,7 @@
 // Threads change no bit of a run, whatever is on: they are made to share even the smallest windows.
 #include "support/catch.h"
 
-#include "network/packet_parts/packet_crew.h"
+#include "network/packet_parts/thread_pool.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace literals;
 
-TEST_CASE("a crew does every task of a round before the round is over", "[threads]") {
+TEST_CASE("a pool does every task of a round before the round is over", "[threads]") {
   constexpr std::uint32_t kMembers = 4;
   constexpr std::uint64_t kRounds = 300;
   struct Board {
@@ -31,17 +31,17 @@ TEST_CASE("a crew does every task of a round before the round is over", "[thread
     std::array<std::uint64_t, kMembers> seen{};
   };
   Board board;
-  PacketCrew crew(kMembers);
-  REQUIRE(crew.members() == kMembers);
+  ThreadPool pool(kMembers);
+  REQUIRE(pool.members() == kMembers);
   for (std::uint64_t round = 1; round <= kRounds; ++round) {
-    crew.do_all(
+    pool.do_all(
         [](void* context, std::uint32_t number) {
           Board& all = *static_cast<Board*>(context);
           ++all.mine.at(number);
         },
         &board);
     // What one has written the next one sees in the next round.
-    crew.do_all(
+    pool.do_all(
         [](void* context, std::uint32_t number) {
           Board& all = *static_cast<Board*>(context);
           all.seen.at(number) += all.mine.at((number + 1) % kMembers);
@@ -53,7 +53,7 @@ TEST_CASE("a crew does every task of a round before the round is over", "[thread
     }
   }
   REQUIRE(board.seen.at(0) == kRounds * (kRounds + 1) / 2);
-  PacketCrew alone(1);
+  ThreadPool alone(1);
   alone.do_all([](void* context, std::uint32_t) { ++*static_cast<int*>(context); },
                &board.mine.front());
 }

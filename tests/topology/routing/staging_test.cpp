@@ -17,7 +17,7 @@ using namespace literals;
 
 constexpr Bandwidth kPcie = gigabits_per_second(200);
 
-LinkSpec link_waypoints(LinkKind kind) {
+LinkSpec staging_link(LinkKind kind) {
   return {.kind = kind, .bandwidth = kPcie, .latency = 10_ns};
 }
 
@@ -40,7 +40,7 @@ class Graph {
   }
   void join(LinkKind kind, const std::string& hub, const std::vector<std::string>& others) {
     for (const std::string& other : others) {
-      builder_.add_duplex_link(nodes_.at(hub), nodes_.at(other), link_waypoints(kind));
+      builder_.add_duplex_link(nodes_.at(hub), nodes_.at(other), staging_link(kind));
     }
   }
   void build() { topology_.emplace(std::move(builder_).build()); }

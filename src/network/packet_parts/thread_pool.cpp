@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/packet_parts/packet_crew.h"
+#include "network/packet_parts/thread_pool.h"
 
 #include "sim/check.h"
 
@@ -33,14 +33,14 @@ bool looks_changed(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 
 }  // namespace
 
-PacketCrew::PacketCrew(std::uint32_t members) : claims_(members) {
-  CHECK(members > 0, "a crew of nobody");
+ThreadPool::ThreadPool(std::uint32_t members) : claims_(members) {
+  CHECK(members > 0, "a pool without threads");
   for (std::uint32_t number = 1; number < members; ++number) {
-    threads_.emplace_back(&PacketCrew::stand_by, this, number);
+    threads_.emplace_back(&ThreadPool::stand_by, this, number);
   }
 }
 
-PacketCrew::~PacketCrew() {
+ThreadPool::~ThreadPool() {
   is_over_ = true;
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
@@ -49,7 +49,7 @@ PacketCrew::~PacketCrew() {
   }
 }
 
-void PacketCrew::do_all(Task task, void* context) {
+void ThreadPool::do_all(Task task, void* context) {
   task_ = task;
   context_ = context;
   done_.store(0, std::memory_order_relaxed);
@@ -69,7 +69,7 @@ void PacketCrew::do_all(Task task, void* context) {
   }
 }
 
-void PacketCrew::stand_by(std::uint32_t number) {
+void ThreadPool::stand_by(std::uint32_t number) {
   std::uint32_t seen = 0;
   while (true) {
     if (!looks_changed(round_, seen)) {
@@ -87,7 +87,7 @@ void PacketCrew::stand_by(std::uint32_t number) {
   }
 }
 
-bool PacketCrew::take(std::uint32_t number, std::uint32_t round) {
+bool ThreadPool::take(std::uint32_t number, std::uint32_t round) {
   std::uint32_t before = round - 1;
   return claims_[number].round.compare_exchange_strong(before, round, std::memory_order_acq_rel);
 }

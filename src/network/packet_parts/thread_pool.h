@@ -13,15 +13,15 @@
 
 namespace trainyard {
 
-class PacketCrew {
+class ThreadPool {
  public:
   using Task = void (*)(void* context, std::uint32_t number);
 
   // With the thread that calls do_all() there are `members`, at least one.
-  explicit PacketCrew(std::uint32_t members);
-  ~PacketCrew();
-  PacketCrew(const PacketCrew&) = delete;
-  PacketCrew& operator=(const PacketCrew&) = delete;
+  explicit ThreadPool(std::uint32_t members);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] std::uint32_t members() const {
     return static_cast<std::uint32_t>(threads_.size()) + 1;

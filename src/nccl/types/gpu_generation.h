@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of the GPUs whose rules in NCCL are known: one row for each compute capability. NCCL
+// compares compute capabilities all over its source (2.27 to 2.30); here a row has the answers, and
+// nobody else asks. A GPU without a row is an error: what NCCL does with it is not known.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "nccl/types/types.h"
+
+namespace trainyard::nccl {
+
+// Rates in GB/s of a channel that the search tries, falling (search.cc: speedArrayIntra and others).
+struct SearchSpeeds {
+  std::span<const float> intra;  // On one node.
+  std::span<const float> inter;
+};
+
+struct GpuGeneration {
+  int compute_capability = 0;        // 90 is 9.0.
+  std::string_view name;             // As in `gpus` of configs/nccl/profile.yaml.
+  std::size_t tuning_row = 0;        // Of TuningConstants.
+  float nvlink_bandwidth = 20.0F;    // GB/s of one NVLink (topo.h: ncclTopoNVLinkBw).
+  SearchSpeeds speeds;               // From 2.30 on.
+  SearchSpeeds speeds_before_2_30;   // Releases 2.27 and 2.28.
+  double ring_latency_factor = 1.4;  // Of Ring with Simple on several nodes (tuning.cc).
+
+  // topo.h, search.cc and paths.cc. Data from outside takes an eighth of the way back.
+  bool takes_way_back = false;
+  bool needs_nvlink_to_send = false;   // GPUDirect RDMA reads only GPUs with NVLink to a peer.
+  bool reads_from_peers = false;       // The receiver pulls over NVLink.
+  bool needs_flush = true;             // Data may arrive after its flag.
+  bool doubles_many_channels = true;   // More than four channels below 50 GB/s are doubled too.
+  bool searches_all_nic_paths = true;  // Otherwise no further than the furthest NIC of a GPU.
+  bool tries_tree_after_balanced = false;
+
+  // tuning.cc, connect.cc, nvls.cc and p2p.cc.
+  bool has_nvls = false;
+  bool mixes_ll128 = false;         // LL128 with other generations, and over PXN if that is set.
+  bool slows_collnet = false;       // CollNetDirect gets 85 % of the bus.
+  bool doubles_fast_rings = false;  // Fast rings on several nodes have twice the channels.
+  bool corrects_nvls_tree = false;
+  bool has_more_nvls_channels = false;
+  bool has_large_network_chunks = false;  // Of sends and receives on ARM from 2.30 on.
+};
+
+// Returns the row of a compute capability such as 90. Throws ConfigError, which begins with `place`
+// ("the server: line 7: "), if there is none.
+[[nodiscard]] const GpuGeneration& gpu_generation(int compute_capability,
+                                                  std::string_view place = "NCCL: ");
+
+}  // namespace trainyard::nccl

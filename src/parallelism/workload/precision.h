@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of the precisions that the linear layers of a job can have, one row each.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace trainyard {
+
+struct GenerationRates;
+
+// Precision of the linear layers; everything else runs in 16 bits. With the last two nothing does:
+// TF32 rounds what tensor cores read and keeps 32 bits, FP32 does without tensor cores. The order
+// is that of the rows.
+enum class Precision : std::uint8_t { Bf16, Fp16, Fp8, Mxfp8, Nvfp4, Tf32, Fp32 };
+inline constexpr std::size_t kPrecisionCount = 7;
+
+struct PrecisionRow {
+  std::string_view name;  // As workload files, measured rows and reports have it.
+  int element_bytes = 2;  // ParallelPlan::element_bytes: of activations and of weights in use.
+  std::string_view peak;  // Type of the catalogue whose peak products have.
+  // Linear layers in fewer bits have a share of another peak, and casts beside them.
+  std::optional<double> GenerationRates::*linear_share = nullptr;
+  std::string_view linear_peak = {};  // Empty: `linear_factor` times the peak of `peak`.
+  double linear_factor = 1.0;
+  std::optional<double> GenerationRates::*cast = nullptr;  // Includes the overhead of scales.
+  std::string_view harness = {};  // The measurement of `trainyard calibrate` that fits its rate.
+};
+
+[[nodiscard]] const PrecisionRow& row_of(Precision precision);
+[[nodiscard]] std::string_view to_string(Precision precision);
+// Returns the names of all rows, in their order.
+[[nodiscard]] std::array<std::string_view, kPrecisionCount> precision_names();
+
+}  // namespace trainyard
