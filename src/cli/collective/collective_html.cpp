@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/common/html_output.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "sim/trace.h"
 
@@ -66,31 +65,6 @@ std::vector<HtmlCurve> curves_of(const CollectiveReport& report) {
   return curves;
 }
 
-HtmlTable rows_of(const CollectiveReport& report) {
-  Table table({{.name = "size", .key = "size"},
-               {.name = "algorithm", .key = "algorithm", .align = Align::Left},
-               {.name = "protocol", .key = "protocol", .align = Align::Left},
-               {.name = "channels", .key = "channels"},
-               {.name = "time", .key = "time"},
-               {.name = "low", .key = "low"},
-               {.name = "high", .key = "high"},
-               {.name = "algbw", .key = "algbw", .unit = "(GB/s)"},
-               {.name = "busbw", .key = "busbw", .unit = "(GB/s)"},
-               {.name = "measured", .key = "measured"}});
-  for (const CollectiveRow& row : report.rows) {
-    table.add_row({Cell::of(to_string(row.size)), Cell::of(row.algorithm), Cell::of(row.protocol),
-                   Cell::of(std::int64_t{row.channels}), Cell::of(short_time(row.time)),
-                   row.interval ? Cell::of(short_time(row.interval->low)) : Cell::none(),
-                   row.interval ? Cell::of(short_time(row.interval->high)) : Cell::none(),
-                   Cell::of(fmt::format("{:.2f}", row.algbw_gbps)),
-                   Cell::of(fmt::format("{:.2f}", row.busbw_gbps)),
-                   row.measured ? Cell::of(short_time(row.measured->time)) : Cell::none()});
-  }
-  return {.title = "Results",
-          .note = "Low to high: where nine measured times in ten would be.",
-          .table = std::move(table)};
-}
-
 void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
   TraceRecorder recorder;
   job.trace = &recorder;
@@ -123,25 +97,7 @@ void add_run(const Cluster& cluster, CollectiveJob job, HtmlReport& html) {
 
 HtmlReport collective_html(const CollectiveReport& report, const Cluster& cluster,
                            const std::optional<CollectiveJob>& job) {
-  HtmlReport html{
-      .title = fmt::format("{} on {}", to_string(report.operation), report.cluster),
-      .subtitle = fmt::format("Predicted by Trainyard: {} ranks, runtime {}, fidelity {}",
-                              report.ranks, report.runtime, report.fidelity),
-      .summary = {{"ranks", std::to_string(report.ranks)},
-                  {"nodes", std::to_string(report.node_gpus.size())}}};
-  if (!report.rows.empty()) {
-    const auto most = std::max_element(
-        report.rows.begin(), report.rows.end(),
-        [](const CollectiveRow& a, const CollectiveRow& b) { return a.busbw_gbps < b.busbw_gbps; });
-    html.summary.emplace_back("most bus bandwidth", fmt::format("{:.1f} GB/s", most->busbw_gbps));
-    html.summary.emplace_back("at", fmt::format("{}, {}", to_string(most->size), most->algorithm));
-    const CollectiveRow& last = report.rows.back();
-    html.summary.emplace_back(
-        "time of " + to_string(last.size),
-        last.interval ? fmt::format("{} ({} to {})", short_time(last.time),
-                                    short_time(last.interval->low), short_time(last.interval->high))
-                      : short_time(last.time));
-  }
+  HtmlReport html = html_page(document_of(report));
   html.curves = curves_of(report);
   if (job) {
     add_run(cluster, *job, html);
@@ -151,10 +107,6 @@ HtmlReport collective_html(const CollectiveReport& report, const Cluster& cluste
         "None: the event model of NCCL counts no links. --runtime plain does, and "
         "trainyard explain.";
   }
-  html.tables.push_back(rows_of(report));
-  html.tables.push_back(html_inputs(report.inputs));
-  html.tables.push_back(html_estimates(cluster.estimates));
-  html.notes = report.notes;
   return html;
 }
 

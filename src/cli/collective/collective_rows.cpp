@@ -15,6 +15,7 @@ CollectiveReport empty_report(const CollectiveRequest& request, const Collective
   report.node_gpus = inputs.cluster.server_gpus;
   report.root = request.root;
   report.inputs = run_inputs(inputs.cluster, request.overrides.settings);
+  report.estimates = inputs.cluster.estimates;
   report.inputs.options = machine_options(inputs.cluster, request.overrides);
   if (inputs.measured) {
     report.measured_name = inputs.measured->name;

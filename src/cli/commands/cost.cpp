@@ -79,12 +79,11 @@ Table parts_table(const CostReport& report) {
                {.name = "all", .key = "all_price", .unit = currency}});
   for (const CountedPart& part : report.costs.parts) {
     const auto watts = times_count(part.cost.watts, part.count);
-    table.add_row({Cell::of(std::string(to_string(part.kind))), Cell::of(part.part),
-                   Cell::of(static_cast<std::int64_t>(part.count)), cost_figure(part.cost.watts, 1),
-                   cost_figure(part.cost.idle_watts, 1),
-                   cost_figure(watts ? std::optional(*watts / kKilo) : std::nullopt, 2),
-                   cost_figure(part.cost.price, 2),
-                   cost_figure(times_count(part.cost.price, part.count), 2)});
+    table.add_row({Cell::of(to_string(part.kind)), Cell::of(part.part), Cell::count(part.count),
+                   Cell::number(part.cost.watts, 1), Cell::number(part.cost.idle_watts, 1),
+                   Cell::number(watts ? std::optional(*watts / kKilo) : std::nullopt, 2),
+                   Cell::number(part.cost.price, 2),
+                   Cell::number(times_count(part.cost.price, part.count), 2)});
   }
   return table;
 }
@@ -118,9 +117,9 @@ Document document_of(const CostReport& report) {
     figure.label = report.step ? figure.label : "";
     document.add(std::move(figure));
   }
-  add({.key = "step_time_s", .cell = cost_figure(report.seconds, 4)});
+  add({.key = "step_time_s", .cell = Cell::number(report.seconds, 4)});
   add({.key = "compute_share",
-       .cell = cost_figure(report.step ? std::optional(report.step->busy) : std::nullopt, 4)});
+       .cell = Cell::number(report.step ? std::optional(report.step->busy) : std::nullopt, 4)});
   return document;
 }
 

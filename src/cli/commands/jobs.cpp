@@ -133,10 +133,10 @@ Table table_of(const JobsRequest& request, const JobMix& mix) {
                {.name = "steps", .key = "steps"}});
   for (std::size_t index = 0; index < mix.jobs.size(); ++index) {
     const MixedJobTimes& job = mix.jobs[index];
-    table.add_row({Cell::of(request.jobs[index].text), Cell::of(std::int64_t{job.gpus}),
+    table.add_row({Cell::of(request.jobs[index].text), Cell::count(job.gpus),
                    Cell::number(job.alone.seconds(), 6), Cell::number(job.mean_seconds(), 6),
                    Cell::number(job.longest().seconds(), 6), Cell::number(job.slowdown(), 4),
-                   Cell::of(static_cast<std::int64_t>(job.together.size()))});
+                   Cell::count(job.together.size())});
   }
   return table;
 }

@@ -18,7 +18,6 @@
 #include "nccl/tuning/init.h"
 #include "nccl/tuning/tuner_csv.h"
 #include "report/formats/output.h"
-#include "report/results/plan_json.h"
 #include "report/results/plan_report.h"
 #include "sim/check.h"
 #include "sim/printable.h"
@@ -103,9 +102,9 @@ std::vector<PlannedCall> plan_calls(const PlanRequest& request,
 std::string render(const PlanReport& report, PlanFormat format) {
   switch (format) {
     case PlanFormat::Table:
-      return render_plan_table(report);
+      return render(document_of(report), Format::Table);
     case PlanFormat::Json:
-      return render_plan_json(report);
+      return render(document_of(report), Format::Json);
     case PlanFormat::Info:
       return render_plan_info(report);
   }

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/common/common.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "sim/check.h"
 #include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
@@ -71,44 +71,29 @@ Output output_of(const OptionReader& reader) {
   CHECK(false, "unknown format");
 }
 
-std::string to_table(const std::vector<SummaryRow>& rows) {
+Document document_of(const Cluster& cluster) {
+  const std::vector<SummaryRow> rows = summarise(cluster);
   std::size_t width = 0;
   for (const SummaryRow& row : rows) {
     width = std::max(width, row.item.size());
   }
-  std::string text;
-  std::string_view section;
+  Document document;
+  Table table({column("section", "section"), column("item", "item"), column("value", "value")});
+  Lines lines;
   for (const SummaryRow& row : rows) {
-    if (row.section != section) {
-      text += fmt::format("{}{}\n", section.empty() ? "" : "\n", row.section);
-      section = row.section;
+    if (row.section != lines.title && !lines.lines.empty()) {
+      document.add(std::exchange(lines, {}));
     }
-    text += fmt::format("  {:<{}}  {}\n", row.item, width, row.value);
-  }
-  return text;
-}
-
-std::string to_csv(const std::vector<SummaryRow>& rows) {
-  const auto column = [](const char* name, const char* key) {
-    Column result;
-    result.name = name;
-    result.key = key;
-    return result;
-  };
-  Table table({column("Section", "section"), column("Item", "item"), column("Value", "value")});
-  for (const SummaryRow& row : rows) {
+    lines.title = row.section;
+    lines.lines.push_back(fmt::format("{:<{}}  {}", row.item, width, row.value));
     table.add_row({Cell::of(row.section), Cell::of(row.item), Cell::of(row.value)});
+    document.add(Figure{
+        .key = row.item, .cell = Cell::of(row.value), .group = row.section, .shown = Shown::Json});
   }
-  return render_csv(table);
-}
-
-std::string to_json(const std::vector<SummaryRow>& rows, const Cluster& cluster) {
-  nlohmann::ordered_json root;
-  for (const SummaryRow& row : rows) {
-    root[row.section][row.item] = row.value;
-  }
-  root["estimates"] = cluster.estimates;
-  return root.dump(2) + "\n";
+  document.add(std::move(lines));
+  document.add(NamedTable{.key = "", .table = std::move(table), .shown = Shown::Csv});
+  document.add_detail("estimates", cluster.estimates);
+  return document;
 }
 
 ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) {
@@ -129,11 +114,11 @@ std::string render(const Cluster& cluster, const Catalogue& catalogue, const Opt
     case Output::GraphJson:
       return to_json(cluster.topology);
     case Output::Table:
-      return to_table(summarise(cluster));
+      return render(document_of(cluster), Format::Table);
     case Output::Csv:
-      return to_csv(summarise(cluster));
+      return render(document_of(cluster), Format::Csv);
     case Output::Json:
-      return to_json(summarise(cluster), cluster);
+      return render(document_of(cluster), Format::Json);
   }
   CHECK(false, "unknown output");
 }

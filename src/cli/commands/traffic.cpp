@@ -209,17 +209,16 @@ int run_traffic_command(const OptionReader& reader, std::ostream& out) {
                        .seed_of_routing = cluster.routing.seed,
                        .fingerprint = run.fingerprint,
                        .summary = summarise(cluster.topology, spec, run, request.links),
-                       .notes = {}};
+                       .notes = {},
+                       .inputs = traffic_inputs(request, cluster),
+                       .estimates = cluster.estimates};
   add_notes(request, cluster, spec, run, report.notes);
   add_estimate_note(cluster, report.notes);
   write_files(request, cluster.topology, spec, run, *network);
   if (request.report) {
-    HtmlReport page = traffic_html(report, cluster, spec, run, network->samples());
-    page.tables.push_back(html_inputs(traffic_inputs(request, cluster)));
-    page.tables.push_back(html_estimates(cluster.estimates));
-    write_html(*request.report, page);
+    write_html(*request.report, traffic_html(report, cluster, spec, run, network->samples()));
   }
-  write_output(request.output, render(report, cluster.topology, request.format), out);
+  write_output(request.output, render(document_of(report, cluster.topology), request.format), out);
   std::vector<std::string> broken = broken_promises(cluster.topology, spec, run, kMostPromiseLines);
   if (const auto complaint = network->complaint()) {
     broken.push_back(*complaint);

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/common/html_output.h"
 #include "parallelism/traffic/link_traffic.h"
 
 namespace trainyard {
@@ -220,46 +219,18 @@ void add_links(const Topology& topology, const TrafficReport& report, const Traf
       "full rate; the busiest link of each pair and kind.";
 }
 
-std::string short_us(double microseconds) {
-  return fmt::format("{:.4g} us", microseconds);
-}
-
 }  // namespace
 
 HtmlReport traffic_html(const TrafficReport& report, const Cluster& cluster,
                         const TrafficSpec& spec, const TrafficRun& run,
                         const std::optional<PacketSamples>& samples) {
-  const TrafficStats& all = report.summary.all;
-  HtmlReport html{
-      .title = fmt::format("{} on {}", report.traffic, report.cluster),
-      .subtitle = fmt::format("Flows, predicted by Trainyard: fidelity {}, routing {}",
-                              report.fidelity, report.routing),
-      .summary = {{"flows", std::to_string(all.flows)},
-                  {"from the first start to the last end", short_time(report.summary.makespan)}}};
-  if (all.unfinished > 0) {
-    html.summary.emplace_back("never complete", std::to_string(all.unfinished));
-  }
-  if (all.fct_us) {
-    html.summary.emplace_back("median completion time", short_us(all.fct_us->p50));
-    html.summary.emplace_back("99 % completion time", short_us(all.fct_us->p99));
-  }
-  if (all.slowdown) {
-    html.summary.emplace_back("median slowdown", fmt::format("{:.3g}", all.slowdown->p50));
-    html.summary.emplace_back("99 % slowdown", fmt::format("{:.3g}", all.slowdown->p99));
-  }
-  if (all.fairness) {
-    html.summary.emplace_back("Jain's fairness", fmt::format("{:.4f}", *all.fairness));
-  }
+  HtmlReport html = html_page(document_of(report, cluster.topology));
   add_flows(spec, run, html);
   add_sizes(report.summary, html);
   if (samples) {
     add_samples(cluster.topology, *samples, html);
   }
   add_links(cluster.topology, report, run, html);
-  for (auto& [title, table] : traffic_tables(report, cluster.topology)) {
-    html.tables.push_back({.title = title, .note = "", .table = std::move(table)});
-  }
-  html.notes = report.notes;
   return html;
 }
 

@@ -62,9 +62,9 @@ HtmlTable calls_of(const StepGraphRun& graph) {
                {.name = "longest", .key = "longest"}});
   for (const auto& [key, sum] : sums) {
     const auto& [part, what, ranks, size] = key;
-    table.add_row({Cell::of(part), Cell::of(what), Cell::of(static_cast<std::int64_t>(ranks)),
+    table.add_row({Cell::of(part), Cell::of(what), Cell::count(ranks),
                    Cell::of(fmt::format("{:.4g} MB", static_cast<double>(size.count()) / 1e6)),
-                   Cell::of(static_cast<std::int64_t>(sum.count)),
+                   Cell::count(sum.count),
                    Cell::of(short_time(
                        SimTime(sum.total.picoseconds() / static_cast<std::int64_t>(sum.count)))),
                    Cell::of(short_time(sum.longest))});

@@ -22,7 +22,7 @@ constexpr std::size_t kMostRows = 2'000;
 HtmlTable inputs_of(const SweepSpec& spec) {
   Table table({{.name = "option", .key = "option", .align = Align::Left},
                {.name = "value", .key = "value", .align = Align::Left}});
-  table.add_row({Cell::of(std::string("command")), Cell::of("trainyard " + spec.command)});
+  table.add_row({Cell::of("command"), Cell::of("trainyard " + spec.command)});
   for (const auto& [name, values] : spec.options) {
     table.add_row({Cell::of(name), Cell::of(fmt::format("{}", fmt::join(values, ", ")))});
   }

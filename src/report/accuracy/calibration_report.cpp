@@ -5,90 +5,82 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <utility>
 
-#include "report/accuracy/rate_report.h"
 #include "report/formats/json.h"
 #include "report/formats/log_percent.h"
 
 namespace trainyard {
 namespace {
 
-Cell value_cell(const CalibratedConstant& one, double value) {
-  return {constant_text(one.constant.kind, value), value};
+constexpr std::array kUses{"fitted", "kept out", "outlier"};
+constexpr std::array kShownUses{std::pair{"fitted to", RowUse::Fitted},
+                                std::pair{"kept out", RowUse::KeptOut}};
+
+// CalibrationError and RateCalibration::Error have the same figures.
+template <typename Error>
+std::vector<Cell> error_cells(const char* use, const Error& error) {
+  return {Cell::of(use),
+          Cell::count(error.rows),
+          error_cell(true, error.median_shipped),
+          error_cell(true, error.p90_shipped),
+          error_cell(true, error.median_fitted),
+          error_cell(true, error.p90_fitted)};
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  return fmt::format("{}", fmt::join(texts, " "));
+std::vector<Column> error_columns(const char* key) {
+  return {column("rows", key, Align::Left),    column("count", "count"),
+          column("shipped", "median_shipped"), column("p90", "p90_shipped"),
+          column("fitted", "median_fitted"),   column("p90", "p90_fitted")};
 }
 
 Table error_table(const ProfileCalibration& calibration) {
-  Table table({column("rows", "rows", Align::Left), column("count", "count"),
-               column("shipped", "median_shipped"), column("p90", "p90_shipped"),
-               column("fitted", "median_fitted"), column("p90", "p90_fitted")});
-  for (const auto& [name, use] :
-       {std::pair{"fitted to", RowUse::Fitted}, std::pair{"kept out", RowUse::KeptOut}}) {
+  Table table(error_columns("rows"));
+  for (const auto& [name, use] : kShownUses) {
     const CalibrationError error = error_of(calibration.tables, use);
-    if (error.rows == 0) {
-      continue;
-    }
-    table.add_row({Cell::of(std::string(name)), Cell::count(error.rows),
-                   Cell{percent_of_log(error.median_shipped), error.median_shipped},
-                   Cell{percent_of_log(error.p90_shipped), error.p90_shipped},
-                   Cell{percent_of_log(error.median_fitted), error.median_fitted},
-                   Cell{percent_of_log(error.p90_fitted), error.p90_fitted}});
-  }
-  return table;
-}
-
-Table measured_table(const ProfileCalibration& calibration) {
-  Table table({column("constant", "constant", Align::Left), column("shipped", "shipped"),
-               column("fitted", "fitted"), column("90 % within", "interval", Align::Left),
-               column("rows", "rows"), column("files", "files"),
-               column("with", "rests_on", Align::Left)});
-  for (const CalibratedConstant& one : calibration.constants) {
-    if (one.mark == ConstantMark::Measured) {
-      table.add_row({Cell::of(one.constant.name), value_cell(one, one.constant.in_file),
-                     value_cell(one, one.value),
-                     Cell::of(fmt::format("{} to {}", constant_text(one.constant.kind, one.low),
-                                          constant_text(one.constant.kind, one.high))),
-                     Cell::count(one.rows), Cell::count(one.files.size()),
-                     one.rests_on.empty() ? Cell::none() : Cell::of(one.rests_on)});
+    if (error.rows > 0) {
+      table.add_row(error_cells(name, error));
     }
   }
   return table;
 }
 
-Table kept_table(const ProfileCalibration& calibration) {
-  Table table({column("constant", "constant", Align::Left), column("stays", "value"),
-               column("mark", "mark", Align::Left), column("rows", "rows"),
+// Values in seconds, bits per second, or shares. People see those that rows move with.
+Table constant_table(const ProfileCalibration& calibration, bool has_all) {
+  static constexpr std::array kUnits{"s", "bit/s", "share"};
+  Table table({column("constant", "constant", Align::Left),
+               {.name = "", .key = "unit", .shown = Shown::Programs},
+               column("mark", "mark", Align::Left),
+               column("shipped", "shipped"),
+               column("fitted", "value"),
+               column("low", "low"),
+               column("high", "high"),
+               column("rows", "rows"),
+               column("files", "files"),
+               column("with", "rests_on", Align::Left),
                column("why", "reason", Align::Left)});
   for (const CalibratedConstant& one : calibration.constants) {
-    if (one.mark != ConstantMark::Measured && one.rows > 0) {
-      table.add_row({Cell::of(one.constant.name), value_cell(one, one.value),
-                     Cell::of(std::string(to_string(one.mark))), Cell::count(one.rows),
-                     Cell::of(one.reason)});
+    const bool is_measured = one.mark == ConstantMark::Measured;
+    if (!has_all && !is_measured && one.rows == 0) {
+      continue;
     }
-  }
-  return table;
-}
-
-// Values in seconds, bits per second, or shares.
-Table calibrated_table(const ProfileCalibration& calibration) {
-  static constexpr std::array kUnits{"s", "bit/s", "share"};
-  Table table({column("", "constant"), column("", "unit"), column("", "mark"),
-               column("", "shipped"), column("", "value"), column("", "low"), column("", "high"),
-               column("", "rows"), column("", "files"), column("", "rests_on"),
-               column("", "reason")});
-  for (const CalibratedConstant& one : calibration.constants) {
-    const bool measured = one.mark == ConstantMark::Measured;
+    const auto value = [&](double number) {
+      return Cell{constant_text(one.constant.kind, number), number};
+    };
+    const auto text = [](const std::string& of) { return Cell{of.empty() ? "-" : of, of}; };
     table.add_row({Cell::of(one.constant.name),
-                   Cell::of(std::string(kUnits[static_cast<std::size_t>(one.constant.kind)])),
-                   Cell::of(std::string(to_string(one.mark))),
-                   value_cell(one, one.constant.in_file), value_cell(one, one.value),
-                   measured ? value_cell(one, one.low) : Cell::none(),
-                   measured ? value_cell(one, one.high) : Cell::none(), Cell::count(one.rows),
-                   Cell::of(joined(one.files)), Cell::of(one.rests_on), Cell::of(one.reason)});
+                   Cell::of(kUnits[static_cast<std::size_t>(one.constant.kind)]),
+                   Cell::of(to_string(one.mark)),
+                   value(one.constant.in_file),
+                   value(one.value),
+                   is_measured ? value(one.low) : Cell::none(),
+                   is_measured ? value(one.high) : Cell::none(),
+                   Cell::count(one.rows),
+                   {std::to_string(one.files.size()), fmt::format("{}", fmt::join(one.files, " "))},
+                   text(one.rests_on),
+                   text(one.reason)});
   }
   return table;
 }
@@ -99,15 +91,15 @@ Table link_table(const std::vector<LinkComparison>& links) {
                column("measured", "measured"), column("least", "least"), column("most", "most"),
                column("unit", "unit", Align::Left), column("simulated", "simulated"),
                column("ratio", "ratio"), column("remark", "remark", Align::Left)});
-  const auto number = [](double value) { return Cell{fmt::format("{:.2f}", value), value}; };
+  const auto number = [](double value) { return Cell::number(value, 2); };
   for (const LinkComparison& one : links) {
     table.add_row({Cell::of(one.file), Cell::of(one.test),
                    one.size == Bytes() ? Cell::none() : Cell{to_string(one.size), one.size.count()},
                    Cell::count(one.values), number(one.measured), number(one.least),
-                   number(one.most), Cell::of(std::string(one.is_latency ? "us" : "GB/s")),
+                   number(one.most), Cell::of(one.is_latency ? "us" : "GB/s"),
                    one.simulated ? number(*one.simulated) : Cell::none(),
                    one.simulated ? number(one.measured / *one.simulated) : Cell::none(),
-                   one.remark.empty() ? Cell::none() : Cell::of(one.remark)});
+                   Cell::any(one.remark)});
   }
   return table;
 }
@@ -122,125 +114,170 @@ std::size_t count_rows(const ProfileCalibration& calibration, RowUse use) {
   return rows;
 }
 
-std::string basis_text(const nccl::ProfileBasis& basis) {
-  std::string text;
-  for (const nccl::ProfileBasis::Rows& rows : basis.rows) {
-    text += fmt::format("# rests on {} rows of {} with {} ranks, {} to {}\n", rows.count,
-                        to_string(rows.operation), rows.ranks, to_string(rows.least),
-                        to_string(rows.most));
+Json tables_json(const ProfileCalibration& calibration) {
+  Json tables = Json::array();
+  for (const CalibratedTable& table : calibration.tables) {
+    Json rows = Json::array();
+    for (const CalibratedRow& row : table.rows) {
+      rows.push_back({{"size_bytes", row.size.count()},
+                      {"line", row.line == 0 ? Json() : Json(row.line)},
+                      {"use", kUses[static_cast<std::size_t>(row.use)]},
+                      {"measured_us", row.measured.microseconds()},
+                      {"shipped_us", row.shipped.microseconds()},
+                      {"fitted_us", row.fitted.microseconds()}});
+    }
+    tables.push_back({{"file", table.file},
+                      {"part", table.part},
+                      {"operation", to_string(table.operation)},
+                      {"ranks", table.ranks},
+                      {"rows", std::move(rows)}});
   }
-  return text;
+  return tables;
 }
 
-std::string kept_out_text(const ProfileCalibration& calibration) {
-  for (const CalibratedTable& table : calibration.tables) {
-    if (table.kept_out) {
-      return fmt::format(", all of {} among them", to_string(table.operation));
+void add_profile(const std::string& cluster, const ProfileCalibration& calibration,
+                 Document& document) {
+  const ConstantFit& fit = calibration.fit;
+  const auto kept_out = std::find_if(calibration.tables.begin(), calibration.tables.end(),
+                                     [](const CalibratedTable& table) { return table.kept_out; });
+  document.heading = {
+      fmt::format("Calibrated by Trainyard: cluster {} ({}), {} tables", cluster,
+                  to_string(calibration.basis.machine), calibration.tables.size()),
+      fmt::format(
+          "{} rows fitted to, {} kept out{}, {} outliers; noise {}, {:.1f} rows say as much as one",
+          count_rows(calibration, RowUse::Fitted), count_rows(calibration, RowUse::KeptOut),
+          kept_out == calibration.tables.end()
+              ? ""
+              : fmt::format(", all of {} among them", to_string(kept_out->operation)),
+          count_rows(calibration, RowUse::Outlier), percent_of_log(fit.noise), fit.design)};
+  for (const nccl::ProfileBasis::Rows& rows : calibration.basis.rows) {
+    document.heading.push_back(fmt::format("rests on {} rows of {} with {} ranks, {} to {}",
+                                           rows.count, to_string(rows.operation), rows.ranks,
+                                           to_string(rows.least), to_string(rows.most)));
+  }
+  document.add("machine", to_string(calibration.basis.machine));
+  document.add("noise", fit.noise);
+  document.add("design_effect", fit.design);
+  document.add_detail("moving", fit.moving);
+  document.add_detail("rank", fit.rank);
+  document.add("converged", fit.converged);
+  document.add_table("|predicted / measured - 1|, median and 90th percentile",
+                     error_table(calibration), Shown::People | Shown::Json, "errors");
+  const Table moving = constant_table(calibration, false);
+  document.add_table(
+      fmt::format("Constants that rows move with: {}, which show {} combinations{}; one that they "
+                  "do not determine stays as shipped; low to high: 90 %",
+                  fit.moving, fit.rank, fit.converged ? "" : "; the fit has not converged"),
+      moving);
+  document.notes.push_back(fmt::format("{} others, which no row moves with, are as shipped",
+                                       calibration.constants.size() - moving.rows().size()));
+  document.add_table("", constant_table(calibration, true), Shown::Programs, "constants");
+  document.add_detail("tables", tables_json(calibration));
+  document.add_detail("warnings", calibration.warnings);
+}
+
+// --- Rates of kernels --------------------------------------------------------------------------
+
+Table rate_errors(const RateCalibration& calibration) {
+  std::vector<Column> columns = error_columns("use");
+  columns.insert(columns.begin(), column("measurement", "measurement", Align::Left));
+  Table table(std::move(columns));
+  const auto add = [&](const std::string& name, std::optional<std::size_t> number) {
+    for (const auto& [use_name, use] : kShownUses) {
+      const RateCalibration::Error error = calibration.error(use, number);
+      if (error.rows > 0) {
+        std::vector<Cell> cells = error_cells(use_name, error);
+        cells.insert(cells.begin(), Cell::of(name));
+        table.add_row(std::move(cells));
+      }
+    }
+  };
+  for (std::size_t t = 0; t < calibration.tables.size(); ++t) {
+    add(calibration.tables[t].id, t);
+  }
+  add("all", std::nullopt);
+  return table;
+}
+
+// All rates, fitted or not; times in seconds.
+Table rate_table(const RateCalibration& calibration) {
+  Table table({column("rate", "rate", Align::Left), column("shipped", "shipped"),
+               column("value", "value"), column("low", "low"), column("high", "high"),
+               column("rows", "rows"), column("stays because", "reason", Align::Left)});
+  for (const CalibratedRate& rate : calibration.rates) {
+    const auto cell = [&](double value) {
+      return rate.is_time ? Cell{fmt::format("{:.2f} us", value * 1e6), value}
+                          : Cell::number(value, value >= 2.0 ? 0 : 3);
+    };
+    table.add_row({Cell::of(rate.name), cell(rate.shipped), cell(rate.value),
+                   rate.is_fitted ? cell(rate.low) : Cell::none(),
+                   rate.is_fitted ? cell(rate.high) : Cell::none(), Cell::count(rate.rows),
+                   rate.is_fitted ? Cell::none() : Cell::of(rate.reason)});
+  }
+  return table;
+}
+
+Json rates_json(const RateCalibration& calibration) {
+  Json root{{"gpu", calibration.gpu},
+            {"noise", calibration.fit.noise},
+            {"errors", to_json(rate_errors(calibration))},
+            {"rates", to_json(rate_table(calibration))},
+            {"tables", Json::array()}};
+  for (std::size_t t = 0; t < calibration.tables.size(); ++t) {
+    const RateTable& table = calibration.tables[t];
+    Json rows = Json::array();
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      const EstimatedRow& estimate = calibration.fit.tables.at(t).at(r);
+      const double measured = table.rows[r].measured.microseconds();
+      rows.push_back({{"what", table.rows[r].text},
+                      {"use", kUses.at(static_cast<std::size_t>(estimate.use))},
+                      {"measured_us", measured},
+                      {"shipped_us", measured * std::exp(estimate.shipped)},
+                      {"fitted_us", measured * std::exp(estimate.fitted)}});
+    }
+    root["tables"].push_back(
+        {{"measurement", table.id}, {"warm", table.warm}, {"rows", std::move(rows)}});
+  }
+  return root;
+}
+
+void add_rates(const RateCalibration& calibration, Document& document) {
+  document.add_table(
+      fmt::format("Rates of kernels of {}, shares of its peaks; noise {}. |predicted / measured - "
+                  "1|, median and 90th percentile",
+                  calibration.gpu, percent_of_log(calibration.fit.noise)),
+      rate_errors(calibration));
+  document.add_table("Rates, within which they are with 90 %", rate_table(calibration),
+                     Shown::People | Shown::Csv);
+  document.add_detail("gpu_rates", rates_json(calibration));
+  for (const RateTable& table : calibration.tables) {
+    if (table.warm < 1.0) {
+      document.notes.push_back(
+          fmt::format("{}: times are those of bursts divided by {:.3f}, as a product of 8192 keeps "
+                      "that share of its rate for seconds",
+                      table.id, table.warm));
     }
   }
-  return "";
-}
-
-std::string links_text(const CalibrationReport& report) {
-  if (report.links.empty()) {
-    return "";
-  }
-  return fmt::format(
-             "# Links of cluster {}: what tools measured, and the same transfers simulated\n",
-             report.cluster) +
-         render_text(link_table(report.links));
-}
-
-std::string profile_text(const std::string& cluster, const ProfileCalibration& calibration) {
-  const ConstantFit& fit = calibration.fit;
-  const auto unseen = std::count_if(calibration.constants.begin(), calibration.constants.end(),
-                                    [](const CalibratedConstant& one) {
-                                      return one.rows == 0 && one.mark != ConstantMark::Measured;
-                                    });
-  std::string text = fmt::format(
-      "# Calibrated by Trainyard: cluster {} ({}), {} tables\n"
-      "# {} rows fitted to, {} kept out{}, {} outliers; noise {}, {:.1f} rows say as much as one\n"
-      "{}#\n# |predicted / measured - 1|, median and 90th percentile\n",
-      cluster, to_string(calibration.basis.machine), calibration.tables.size(),
-      count_rows(calibration, RowUse::Fitted), count_rows(calibration, RowUse::KeptOut),
-      kept_out_text(calibration), count_rows(calibration, RowUse::Outlier),
-      percent_of_log(fit.noise), fit.design, basis_text(calibration.basis));
-  text += render_text(error_table(calibration));
-  text += fmt::format(
-      "#\n# Constants that the rows determine ({} move with rows, which show {} combinations{})\n",
-      fit.moving, fit.rank, fit.converged ? "" : "; the fit has not converged");
-  text += render_text(measured_table(calibration));
-  text += "#\n# Constants that rows move with and do not determine: as shipped\n";
-  text += render_text(kept_table(calibration));
-  return text + fmt::format("# {} others, which no row moves with, are as shipped\n", unseen);
-}
-
-Json rows_json(const CalibratedTable& table) {
-  static constexpr std::array kUses{"fitted", "kept out", "outlier"};
-  Json rows = Json::array();
-  for (const CalibratedRow& row : table.rows) {
-    Json json;
-    json["size_bytes"] = row.size.count();
-    json["line"] = row.line == 0 ? Json(nullptr) : Json(row.line);
-    json["use"] = kUses[static_cast<std::size_t>(row.use)];
-    json["measured_us"] = row.measured.microseconds();
-    json["shipped_us"] = row.shipped.microseconds();
-    json["fitted_us"] = row.fitted.microseconds();
-    rows.push_back(std::move(json));
-  }
-  return rows;
-}
-
-void add_profile(const ProfileCalibration& calibration, Json& root) {
-  root["machine"] = to_string(calibration.basis.machine);
-  root["noise"] = calibration.fit.noise;
-  root["design_effect"] = calibration.fit.design;
-  root["moving"] = calibration.fit.moving;
-  root["rank"] = calibration.fit.rank;
-  root["converged"] = calibration.fit.converged;
-  root["errors"] = to_json(error_table(calibration));
-  root["constants"] = to_json(calibrated_table(calibration));
-  root["tables"] = Json::array();
-  for (const CalibratedTable& table : calibration.tables) {
-    Json json;
-    json["file"] = table.file;
-    json["part"] = table.part;
-    json["operation"] = to_string(table.operation);
-    json["ranks"] = table.ranks;
-    json["rows"] = rows_json(table);
-    root["tables"].push_back(std::move(json));
-  }
-  root["warnings"] = calibration.warnings;
-}
-
-Json calibration_json(const CalibrationReport& report) {
-  Json root;
-  root["cluster"] = report.cluster;
-  if (report.calibration) {
-    add_profile(*report.calibration, root);
-  }
-  if (report.rates) {
-    root["gpu_rates"] = rate_json(*report.rates);
-  }
-  root["links"] = to_json(link_table(report.links));
-  return root;
+  document.notes.emplace_back(
+      "kernels that ran alone; other kernels beside them and a late host are not in it");
 }
 
 }  // namespace
 
-std::string render(const CalibrationReport& report, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return render_csv(report.calibration ? calibrated_table(*report.calibration)
-                        : report.rates     ? rate_table(*report.rates)
-                                           : link_table(report.links));
-    case Format::Json:
-      return to_text(calibration_json(report));
-    case Format::Table:
-      break;
+Document document_of(const CalibrationReport& report) {
+  Document document;
+  document.add("cluster", report.cluster);
+  if (report.calibration) {
+    add_profile(report.cluster, *report.calibration, document);
   }
-  return (report.calibration ? profile_text(report.cluster, *report.calibration) : "") +
-         (report.rates ? rate_text(*report.rates) : "") + links_text(report);
+  if (report.rates) {
+    add_rates(*report.rates, document);
+  }
+  document.add_table(
+      fmt::format("Links of cluster {}: what tools measured, and the same transfers simulated",
+                  report.cluster),
+      link_table(report.links), Shown::All, "links");
+  return document;
 }
 
 }  // namespace trainyard

@@ -11,7 +11,7 @@
 #include "calibration/machine/profile_calibration.h"
 #include "calibration/machine/rate_calibration.h"
 #include "calibration/measured/link_comparison.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 
 namespace trainyard {
 
@@ -25,6 +25,6 @@ struct CalibrationReport {
 // The text form leaves constants out that no row moves with, but for their number. CSV has the
 // constants alone, all of them, or, without any, the rates of kernels, or else the links; JSON has
 // everything.
-[[nodiscard]] std::string render(const CalibrationReport& report, Format format);
+[[nodiscard]] Document document_of(const CalibrationReport& report);
 
 }  // namespace trainyard

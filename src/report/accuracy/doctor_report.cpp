@@ -15,13 +15,10 @@ namespace {
 // Limits of the explanations that a reader should see.
 constexpr double kLeastShown = 0.001;
 constexpr std::size_t kMostShown = 8;
+constexpr std::size_t kAlwaysShown = 2;
 
 Cell microseconds(SimTime time) {
   return {fmt::format("{:.2f}", time.microseconds()), time.microseconds()};
-}
-
-Cell ratio_cell(double log_ratio) {
-  return {signed_percent_of_log(log_ratio), log_ratio};
 }
 
 Cell percent_cell(double share) {
@@ -41,13 +38,13 @@ Table rows_of(const DoctorReport& report) {
   for (const DoctorRow& row : report.result.rows) {
     const HealthyRow& healthy = row.healthy;
     table.add_row({Cell::of(healthy.size.count()),
-                   Cell::of(std::string(to_string(report.operations.at(healthy.run)))),
+                   Cell::of(to_string(report.operations.at(healthy.run))),
                    microseconds(row.measured),
                    microseconds(healthy.time),
                    microseconds(row.expected.low),
                    microseconds(row.expected.high),
-                   Cell::of(std::string(to_string(row.verdict))),
-                   Cell::of(std::string(to_string(healthy.limit.limit))),
+                   Cell::of(to_string(row.verdict)),
+                   Cell::of(to_string(healthy.limit.limit)),
                    {fmt::format("{:.0f} %", 100.0 * healthy.limit.share), healthy.limit.share},
                    Cell::of(healthy.how)});
   }
@@ -68,91 +65,22 @@ std::vector<std::string> codes_of(const DoctorResult& result, const std::vector<
   return codes;
 }
 
-Table explanations_of(const DoctorResult& result, bool all) {
+// Those that a reader should see.
+Table explanation_table(const DoctorResult& result) {
   Table table({column("explanation", "explanation", Align::Left),
                column("probability", "probability"), column("measured over it", "mean_log_ratio"),
                column("as far off", "tail"), column("simulated as", "simulated_as", Align::Left)});
-  std::size_t shown = 0;
   for (const Explanation& explanation : result.diagnosis.explanations) {
-    const bool is_shown = explanation.probability >= kLeastShown || shown < 2;
-    if (!all && (!is_shown || shown == kMostShown)) {
-      continue;
+    if (table.rows().size() == kMostShown ||
+        (table.rows().size() >= kAlwaysShown && explanation.probability < kLeastShown)) {
+      break;
     }
-    ++shown;
     table.add_row(
         {Cell::of(fmt::format("{}", fmt::join(codes_of(result, explanation.faults), ", "))),
-         percent_cell(explanation.probability), ratio_cell(explanation.mean_residual),
+         percent_cell(explanation.probability), bias_cell(true, explanation.mean_residual),
          percent_cell(explanation.tail), Cell::of(variant_of(result, explanation).change)});
   }
   return table;
-}
-
-// "NAME (WHY), NAME (WHY)".
-std::string left_out_text(const DoctorResult& result) {
-  std::vector<std::string> parts;
-  for (const MachineFault& fault : result.hypotheses.faults) {
-    if (!fault.left_out.empty()) {
-      parts.push_back(fmt::format("{} ({})", fault.code, fault.left_out));
-    }
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string text_of(const DoctorReport& report) {
-  const DoctorResult& result = report.result;
-  std::string text = fmt::format("# {} on {}: {} ranks, {} {}\n", report.log, report.cluster,
-                                 report.ranks, report.nodes, report.nodes == 1 ? "node" : "nodes");
-  for (const std::string& wrong : result.wrong_results) {
-    text += fmt::format("# Wrong results, data is corrupted: {}\n", wrong);
-  }
-  text += render_text(rows_of(report), HeaderMark::Hash);
-  text += fmt::format("\n# {}\n", verdict_text(result));
-  text += render_text(explanations_of(result, false));
-  const auto unseen = codes_of(result, result.diagnosis.unseen);
-  if (!unseen.empty()) {
-    text += fmt::format("# Would not show in this log: {}\n", fmt::join(unseen, ", "));
-  }
-  const std::string left_out = left_out_text(result);
-  if (!left_out.empty()) {
-    text += fmt::format("# Not tried: {}\n", left_out);
-  }
-  for (const std::string& note : report.notes) {
-    text += fmt::format("# Note: {}\n", note);
-  }
-  return text;
-}
-
-std::string doctor_json(const DoctorReport& report) {
-  const DoctorResult& result = report.result;
-  Json root;
-  root["log"] = report.log;
-  root["cluster"] = report.cluster;
-  root["ranks"] = report.ranks;
-  root["nodes"] = report.nodes;
-  root["normal"] = result.is_normal();
-  root["wrong_results"] = result.wrong_results;
-  root["rows_outside"] = result.outside;
-  root["fits"] = result.diagnosis.fits;
-  root["sure"] = result.diagnosis.is_sure;
-  root["verdict"] = verdict_text(result);
-  root["rows"] = to_json(rows_of(report));
-  root["explanations"] = Json::array();
-  for (const Explanation& explanation : result.diagnosis.explanations) {
-    root["explanations"].push_back({{"faults", codes_of(result, explanation.faults)},
-                                    {"probability", explanation.probability},
-                                    {"mean_log_ratio", explanation.mean_residual},
-                                    {"tail", explanation.tail},
-                                    {"simulated_as", variant_of(result, explanation).change}});
-  }
-  root["would_not_show"] = codes_of(result, result.diagnosis.unseen);
-  root["not_tried"] = Json::array();
-  for (const MachineFault& fault : result.hypotheses.faults) {
-    if (!fault.left_out.empty()) {
-      root["not_tried"].push_back({{"fault", fault.code}, {"reason", fault.left_out}});
-    }
-  }
-  root["notes"] = report.notes;
-  return to_text(root);
 }
 
 }  // namespace
@@ -205,16 +133,59 @@ std::string verdict_text(const DoctorResult& result) {
          times_text(result);
 }
 
-std::string render(const DoctorReport& report, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return render_csv(rows_of(report));
-    case Format::Json:
-      return doctor_json(report);
-    case Format::Table:
-      break;
+Document document_of(const DoctorReport& report) {
+  const DoctorResult& result = report.result;
+  Document document{
+      .heading = {fmt::format("{} on {}: {} ranks, {} {}", report.log, report.cluster, report.ranks,
+                              report.nodes, report.nodes == 1 ? "node" : "nodes")},
+      .notes = report.notes};
+  for (const std::string& wrong : result.wrong_results) {
+    document.heading.push_back("Wrong results, data is corrupted: " + wrong);
   }
-  return text_of(report);
+  document.add("log", report.log);
+  document.add("cluster", report.cluster);
+  document.add("ranks", std::int64_t{report.ranks});
+  document.add("nodes", std::int64_t{report.nodes});
+  document.add("normal", result.is_normal());
+  document.add_detail("wrong_results", result.wrong_results);
+  document.add_detail("rows_outside", result.outside);
+  document.add("fits", result.diagnosis.fits);
+  document.add("sure", result.diagnosis.is_sure);
+  document.add("verdict", verdict_text(result));
+  document.add(NamedTable{.key = "rows", .table = rows_of(report), .mark = HeaderMark::Hash});
+  Json explanations = Json::array();
+  for (const Explanation& explanation : result.diagnosis.explanations) {
+    explanations.push_back({{"faults", codes_of(result, explanation.faults)},
+                            {"probability", explanation.probability},
+                            {"mean_log_ratio", explanation.mean_residual},
+                            {"tail", explanation.tail},
+                            {"simulated_as", variant_of(result, explanation).change}});
+  }
+  document.add_detail("explanations", std::move(explanations));
+  NamedTable shown{.key = "",
+                   .table = explanation_table(result),
+                   .title = verdict_text(result),
+                   .is_apart = true,
+                   .shown = Shown::People};
+  const std::vector<std::string> unseen = codes_of(result, result.diagnosis.unseen);
+  if (!unseen.empty()) {
+    shown.remarks.push_back(fmt::format("Would not show in this log: {}", fmt::join(unseen, ", ")));
+  }
+  document.add_detail("would_not_show", unseen);
+  Json not_tried = Json::array();
+  std::vector<std::string> left_out;
+  for (const MachineFault& fault : result.hypotheses.faults) {
+    if (!fault.left_out.empty()) {
+      left_out.push_back(fmt::format("{} ({})", fault.code, fault.left_out));
+      not_tried.push_back({{"fault", fault.code}, {"reason", fault.left_out}});
+    }
+  }
+  if (!left_out.empty()) {
+    shown.remarks.push_back(fmt::format("Not tried: {}", fmt::join(left_out, ", ")));
+  }
+  document.add_detail("not_tried", std::move(not_tried));
+  document.add(std::move(shown));
+  return document;
 }
 
 }  // namespace trainyard

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibration/doctor/doctor.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 
 namespace trainyard {
 
@@ -26,6 +26,6 @@ struct DoctorReport {
 [[nodiscard]] std::string verdict_text(const DoctorResult& result);
 
 // CSV has the rows of the log alone.
-[[nodiscard]] std::string render(const DoctorReport& report, Format format);
+[[nodiscard]] Document document_of(const DoctorReport& report);
 
 }  // namespace trainyard

@@ -13,7 +13,6 @@
 #include "calibration/fit/intervals.h"
 #include "calibration/measured/comparison.h"
 #include "report/formats/log_percent.h"
-#include "report/formats/table.h"
 
 namespace trainyard {
 namespace {
@@ -22,10 +21,6 @@ namespace {
 Cell rounded_microseconds(SimTime time) {
   const std::string text = fmt::format("{:.2f}", time.microseconds());
   return {text, std::stod(text)};
-}
-
-Cell yes_or_no(bool value) {
-  return {value ? "yes" : "no", value};
 }
 
 struct ClassErrors {
@@ -40,7 +35,7 @@ std::string ledger_csv(std::span<const LedgerRow> ledger) {
   for (const char* const key :
        {"case", "class", "system", "gpu", "scale_up", "network", "operation", "size_bytes",
         "measured_us", "predicted_us", "foreseen_us", "low_us", "high_us", "inside", "alone"}) {
-    columns.push_back({.name = key, .key = key, .unit = ""});
+    columns.push_back(column(key, key));
   }
   Table table(std::move(columns));
   const IntervalsOfOthers intervals(ledger);
@@ -48,16 +43,16 @@ std::string ledger_csv(std::span<const LedgerRow> ledger) {
     const TimeInterval interval = intervals.of(row);
     table.add_row({Cell::of(row.name), Cell::of(row.system_class), Cell::of(row.system),
                    Cell::of(row.machine.gpu), Cell::of(row.machine.scale_up),
-                   Cell::of(row.machine.network), Cell::of(std::string(to_string(row.operation))),
+                   Cell::of(row.machine.network), Cell::of(to_string(row.operation)),
                    Cell::of(row.size.count()), rounded_microseconds(row.measured),
                    rounded_microseconds(row.predicted), rounded_microseconds(row.foreseen),
                    rounded_microseconds(interval.low), rounded_microseconds(interval.high),
-                   yes_or_no(interval.holds(row.measured)), yes_or_no(row.is_alone)});
+                   Cell::yes_no(interval.holds(row.measured)), Cell::yes_no(row.is_alone)});
   }
   return render_csv(table);
 }
 
-std::string ledger_summary(std::span<const LedgerRow> ledger) {
+Table coverage_table(std::span<const LedgerRow> ledger) {
   std::map<std::string, ClassErrors> classes;
   for (const LedgerRow& row : ledger) {
     for (const std::string& group : {row.system_class, std::string("all")}) {
@@ -67,19 +62,21 @@ std::string ledger_summary(std::span<const LedgerRow> ledger) {
     }
   }
   const std::map<std::string, Coverage> coverage = coverage_of(ledger);
-  std::string text =
-      "| class | systems | rows | below 64 KiB | below 16 MiB | above | in the interval |\n"
-      "|---|---|---|---|---|---|---|\n";
+  Table table({column("class", "class", Align::Left), column("systems", "systems"),
+               column("rows", "rows"), column("below 64 KiB", "below_64_kib"),
+               column("below 16 MiB", "below_16_mib"), column("above", "above"),
+               column("in the interval", "in_interval")});
   for (auto& [name, of] : classes) {
     const Coverage& covered = coverage.at(name);
-    text += fmt::format("| {} | {} | {} |", name, of.systems.size(), covered.rows);
-    for (std::vector<double>& errors : of.errors) {
-      text += errors.empty() ? " - |"
-                             : fmt::format(" {} |", percent_of_log(regime_error(errors).median));
+    std::vector<Cell> cells{Cell::of(name), Cell::count(of.systems.size()),
+                            Cell::count(covered.rows)};
+    for (const std::vector<double>& errors : of.errors) {
+      cells.push_back(error_cell(!errors.empty(), regime_error(errors).median));
     }
-    text += fmt::format(" {:.0f} % |\n", 100.0 * covered.share());
+    cells.push_back({fmt::format("{:.0f} %", 100.0 * covered.share()), covered.share()});
+    table.add_row(std::move(cells));
   }
-  return text;
+  return table;
 }
 
 }  // namespace trainyard

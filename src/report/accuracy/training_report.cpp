@@ -31,85 +31,71 @@ std::size_t count_of(const std::map<TrainingRowStatus, std::size_t>& status,
   return found == status.end() ? 0 : found->second;
 }
 
-// |ln ratio| as what it means for a time.
-// StepErrors and ErrorMeans have the same figures.
+// Errors as what they mean for a time; StepErrors and ErrorMeans have the same figures.
 template <typename Errors>
-void add_errors(const Errors& errors, std::vector<Cell>& cells) {
-  cells.push_back(Cell::count(errors.rows));
-  cells.push_back(error_cell(errors.rows > 0, errors.median));
-  cells.push_back(error_cell(errors.rows > 0, errors.p90));
-  cells.push_back(bias_cell(errors.rows > 0, errors.bias));
-  cells.push_back(error_cell(errors.rows > 0, errors.scatter));
+void add_errors(const Errors& errors, const std::string& name, const std::string& key,
+                std::vector<Field>& fields) {
+  const bool is_known = errors.rows > 0;
+  fields.push_back({column(name, "rows_" + key), Cell::count(errors.rows)});
+  fields.push_back({column("median", "median_error_" + key), error_cell(is_known, errors.median)});
+  fields.push_back({column("p90", "p90_error_" + key), error_cell(is_known, errors.p90)});
+  fields.push_back({column("bias", "bias_" + key), bias_cell(is_known, errors.bias)});
+  fields.push_back({column("scatter", "scatter_" + key), error_cell(is_known, errors.scatter)});
 }
 
-void add_error_columns(const std::string& name, const std::string& key,
-                       std::vector<Column>& columns) {
-  columns.push_back(column(name, "rows_" + key));
-  columns.push_back(column("median", "median_error_" + key));
-  columns.push_back(column("p90", "p90_error_" + key));
-  columns.push_back(column("bias", "bias_" + key));
-  columns.push_back(column("scatter", "scatter_" + key));
-}
-
-Table source_table(std::span<const SourceScore> sources) {
-  std::vector<Column> columns{column("source", "source", Align::Left),
-                              column("GPUs", "generation", Align::Left)};
-  for (const TrainingRowStatus status : kStatuses) {
-    columns.push_back(column(std::string(to_string(status)), key_of(status)));
-  }
-  add_error_columns("dense", "dense", columns);
-  add_error_columns("MoE", "moe", columns);
-  Table table(std::move(columns));
-  for (const SourceScore& source : sources) {
-    std::vector<Cell> cells{Cell::of(source.name), Cell::of(source.generation)};
+Table source_table(const std::vector<SourceScore>& sources) {
+  return table_of(sources, [](const SourceScore& source) {
+    std::vector<Field> fields{
+        {column("source", "source", Align::Left), Cell::of(source.name)},
+        {column("GPUs", "generation", Align::Left), Cell::of(source.generation)}};
     for (const TrainingRowStatus status : kStatuses) {
-      cells.push_back(Cell::count(count_of(source.status, status)));
+      fields.push_back({column(std::string(to_string(status)), key_of(status)),
+                        Cell::count(count_of(source.status, status))});
     }
-    add_errors(source.dense, cells);
-    add_errors(source.experts, cells);
-    table.add_row(std::move(cells));
-  }
-  return table;
+    add_errors(source.dense, "dense", "dense", fields);
+    add_errors(source.experts, "MoE", "moe", fields);
+    return fields;
+  });
 }
+
+// Means of a generation, or of all.
+struct MeanRow {
+  std::string name;
+  ErrorMeans dense;
+  ErrorMeans experts;
+};
 
 Table mean_table(const TrainingScore& score) {
-  std::vector<Column> columns{column("GPUs", "generation", Align::Left),
-                              column("sources", "sources_dense")};
-  add_error_columns("dense", "dense", columns);
-  columns.push_back(column("sources", "sources_moe"));
-  add_error_columns("MoE", "moe", columns);
-  Table table(std::move(columns));
-  const auto add = [&](const std::string& name, const ErrorMeans& dense,
-                       const ErrorMeans& experts) {
-    std::vector<Cell> cells{Cell::of(name), Cell::count(dense.sources)};
-    add_errors(dense, cells);
-    cells.push_back(Cell::count(experts.sources));
-    add_errors(experts, cells);
-    table.add_row(std::move(cells));
-  };
+  std::vector<MeanRow> rows;
   for (const auto& [generation, dense] : score.dense_by_generation) {
     const ErrorMeans& experts = score.experts_by_generation.at(generation);
     if (dense.rows + experts.rows > 0) {
-      add(generation, dense, experts);
+      rows.push_back({generation, dense, experts});
     }
   }
-  add("all", score.dense, score.experts);
-  return table;
+  rows.push_back({"all", score.dense, score.experts});
+  return table_of(rows, [](const MeanRow& row) {
+    std::vector<Field> fields{{column("GPUs", "generation", Align::Left), Cell::of(row.name)},
+                              {column("sources", "sources_dense"), Cell::count(row.dense.sources)}};
+    add_errors(row.dense, "dense", "dense", fields);
+    fields.push_back({column("sources", "sources_moe"), Cell::count(row.experts.sources)});
+    add_errors(row.experts, "MoE", "moe", fields);
+    return fields;
+  });
 }
 
 Table memory_table(const TrainingScore& score) {
-  std::vector<Column> columns{column("source", "source", Align::Left)};
-  add_error_columns("memory", "memory", columns);
-  Table table(std::move(columns));
+  std::vector<MeanRow> rows;
   for (const MemoryScore& source : score.memory_sources) {
-    std::vector<Cell> cells{Cell::of(source.name)};
-    add_errors(source.errors, cells);
-    table.add_row(std::move(cells));
+    const StepErrors& of = source.errors;
+    rows.push_back({source.name, {0, of.rows, of.median, of.p90, of.bias, of.scatter}, {}});
   }
-  std::vector<Cell> cells{Cell::of("all")};
-  add_errors(score.memory, cells);
-  table.add_row(std::move(cells));
-  return table;
+  rows.push_back({"all", score.memory, {}});
+  return table_of(rows, [](const MeanRow& row) {
+    std::vector<Field> fields{{column("source", "source", Align::Left), Cell::of(row.name)}};
+    add_errors(row.dense, "memory", "memory", fields);
+    return fields;
+  });
 }
 
 Table rate_constant_table(const GenerationFit& fit) {
@@ -125,19 +111,8 @@ Table rate_constant_table(const GenerationFit& fit) {
   return table;
 }
 
-std::string fit_text(const TrainingReport& report) {
-  std::string text = "#\n# With the constants of the files instead, means over sources.\n";
-  text += render_text(mean_table(*report.with_files));
-  for (const GenerationFit& fit : report.fits) {
-    text += fmt::format("#\n# {}, fitted to {}: cost {:.2f} from {:.2f}.\n", fit.generation,
-                        fmt::join(fit.sources, ", "), fit.cost, fit.cost_before);
-    text += render_text(rate_constant_table(fit));
-  }
-  return text;
-}
-
 // Reasons of rows that are not scored, each once in a source, with the number of its rows.
-std::string unscored_lines(const SourceScore& source) {
+void add_unscored(const SourceScore& source, std::vector<std::string>& notes) {
   std::map<std::pair<TrainingRowStatus, std::string>, std::pair<std::size_t, std::string>> reasons;
   for (const UnscoredRow& row : source.unscored) {
     if (!row.reason.empty()) {
@@ -146,73 +121,38 @@ std::string unscored_lines(const SourceScore& source) {
       ++count;
     }
   }
-  std::string text;
   for (const auto& [key, rows] : reasons) {
-    text += fmt::format("# {}: {}, {} row{} ({}{}): {}\n", to_string(key.first), source.name,
-                        rows.first, rows.first == 1 ? "" : "s", rows.second,
-                        rows.first == 1 ? "" : ", ...", key.second);
+    notes.push_back(fmt::format("{}: {}, {} row{} ({}{}): {}", to_string(key.first), source.name,
+                                rows.first, rows.first == 1 ? "" : "s", rows.second,
+                                rows.first == 1 ? "" : ", ...", key.second));
   }
-  return text;
 }
 
-std::string training_text(const TrainingReport& report) {
-  const TrainingScore& score = report.score;
-  std::string text = fmt::format(
-      "# Simulated by Trainyard against {} measured rows: {} have a plan, {} are predicted.\n"
-      "# Errors of step times are exp(|ln(predicted / measured)|) - 1; bias: the median, positive\n"
-      "# where predictions are too slow; scatter: the median distance from the bias.\n",
-      score.rows(), score.with_plan(), score.predicted());
-  text += render_text(source_table(score.sources));
-  text += "#\n# Means over sources.\n";
-  text += render_text(mean_table(score));
-  if (score.memory.rows > 0) {
-    text += "#\n# Memory of the fullest rank.\n";
-    text += render_text(memory_table(score));
+Json sources_json(const TrainingScore& score) {
+  Json sources = to_json(source_table(score.sources));
+  for (std::size_t index = 0; index < score.sources.size(); ++index) {
+    Json rows = Json::array();
+    for (const ScoredStep& step : score.sources[index].steps) {
+      rows.push_back({{"id", step.id},
+                      {"moe", step.has_experts},
+                      {"measured_s", step.measured_s},
+                      {"predicted_s", step.predicted_s},
+                      {"log_ratio", step.log_error()}});
+    }
+    Json unscored = Json::array();
+    for (const UnscoredRow& row : score.sources[index].unscored) {
+      unscored.push_back({{"id", row.id}, {"status", key_of(row.status)}, {"reason", row.reason}});
+    }
+    sources[index]["rows"] = std::move(rows);
+    sources[index]["unscored"] = std::move(unscored);
   }
-  if (report.with_files) {
-    text += fit_text(report);
-  }
-  text += "#\n# Rows that lack a field:";
-  for (const auto& [field, count] : score.missing) {
-    text += fmt::format(" {} {};", field, count);
-  }
-  text.back() = '.';
-  text += "\n";
-  for (const SourceScore& source : score.sources) {
-    text += unscored_lines(source);
-  }
-  for (const std::string& note : report.notes) {
-    text += "# note: " + note + "\n";
-  }
-  for (const std::string& line : report.exceeded) {
-    text += "# budget exceeded: " + line + "\n";
-  }
-  return text;
+  return sources;
 }
 
-Json row_list(const SourceScore& source) {
-  Json rows = Json::array();
-  for (const ScoredStep& step : source.steps) {
-    Json row;
-    row["id"] = step.id;
-    row["moe"] = step.has_experts;
-    row["measured_s"] = step.measured_s;
-    row["predicted_s"] = step.predicted_s;
-    row["log_ratio"] = step.log_error();
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-Json unscored_of(const SourceScore& source) {
-  Json rows = Json::array();
-  for (const UnscoredRow& unscored : source.unscored) {
-    Json row;
-    row["id"] = unscored.id;
-    row["status"] = key_of(unscored.status);
-    row["reason"] = unscored.reason;
-    rows.push_back(std::move(row));
-  }
+// All but the last row, which is of all.
+Json without_all(const Table& table) {
+  Json rows = to_json(table);
+  rows.erase(rows.size() - 1);
   return rows;
 }
 
@@ -230,24 +170,27 @@ Json summary_of(const TrainingScore& score) {
   return summary;
 }
 
-Json fits_of(const TrainingReport& report) {
+void add_fits(const TrainingReport& report, Document& document) {
+  document.add_table("With the constants of the files instead, means over sources.",
+                     mean_table(*report.with_files));
   Json fits = Json::array();
   for (const GenerationFit& fit : report.fits) {
-    Json one;
-    one["generation"] = fit.generation;
-    one["sources"] = fit.sources;
-    one["cost_before"] = fit.cost_before;
-    one["cost"] = fit.cost;
-    one["constants"] = to_json(rate_constant_table(fit));
-    fits.push_back(std::move(one));
+    const Table constants = rate_constant_table(fit);
+    document.add_table(fmt::format("{}, fitted to {}: cost {:.2f} from {:.2f}.", fit.generation,
+                                   fmt::join(fit.sources, ", "), fit.cost, fit.cost_before),
+                       constants);
+    fits.push_back({{"generation", fit.generation},
+                    {"sources", fit.sources},
+                    {"cost_before", fit.cost_before},
+                    {"cost", fit.cost},
+                    {"constants", to_json(constants)}});
   }
-  return fits;
+  document.add_detail("with_files", summary_of(*report.with_files));
+  document.add_detail("fits", std::move(fits));
 }
 
-std::string training_json(const TrainingReport& report) {
+void add_summary(const TrainingReport& report, Document& document) {
   const TrainingScore& score = report.score;
-  Json generations = to_json(mean_table(score));
-  generations.erase(generations.size() - 1);
   Json summary = summary_of(score);
   summary["row_count"] = score.rows();
   summary["with_plan"] = score.with_plan();
@@ -256,43 +199,52 @@ std::string training_json(const TrainingReport& report) {
     summary[key_of(status)] = count_of(score.status, status);
   }
   summary["missing_fields"] = Json::object();
+  std::vector<std::string> lacking;
   for (const auto& [field, count] : score.missing) {
     summary["missing_fields"][field] = count;
+    lacking.push_back(fmt::format("{} {}", field, count));
   }
   summary["notes"] = report.notes;
   summary["exceeded"] = report.exceeded;
-  Json sources = to_json(source_table(score.sources));
-  for (std::size_t index = 0; index < score.sources.size(); ++index) {
-    sources[index]["rows"] = row_list(score.sources[index]);
-    sources[index]["unscored"] = unscored_of(score.sources[index]);
+  document.add_detail("summary", std::move(summary));
+  if (!lacking.empty()) {
+    document.notes.push_back(fmt::format("rows that lack a field: {}", fmt::join(lacking, "; ")));
   }
-  Json root;
-  root["summary"] = std::move(summary);
-  root["generations"] = std::move(generations);
-  root["sources"] = std::move(sources);
-  if (score.memory.rows > 0) {
-    root["memory"] = to_json(memory_table(score));
-    root["memory"].erase(root["memory"].size() - 1);
-  }
-  if (report.with_files) {
-    root["with_files"] = summary_of(*report.with_files);
-    root["fits"] = fits_of(report);
-  }
-  return to_text(root);
 }
 
 }  // namespace
 
-std::string render(const TrainingReport& report, Format format) {
-  switch (format) {
-    case Format::Table:
-      return training_text(report);
-    case Format::Csv:
-      return render_csv(source_table(report.score.sources));
-    case Format::Json:
-      break;
+Document document_of(const TrainingReport& report) {
+  const TrainingScore& score = report.score;
+  Document document{
+      .heading = {
+          fmt::format("Simulated by Trainyard against {} measured rows: {} have a plan, {} are "
+                      "predicted.",
+                      score.rows(), score.with_plan(), score.predicted()),
+          "Errors of step times are exp(|ln(predicted / measured)|) - 1; bias: the median, "
+          "positive",
+          "where predictions are too slow; scatter: the median distance from the bias."}};
+  add_summary(report, document);
+  document.add_detail("generations", without_all(mean_table(score)));
+  document.add(NamedTable{
+      .key = "", .table = source_table(score.sources), .shown = Shown::People | Shown::Csv});
+  document.add_detail("sources", sources_json(score));
+  document.add_table("Means over sources.", mean_table(score));
+  if (score.memory.rows > 0) {
+    document.add_table("Memory of the fullest rank.", memory_table(score));
+    document.add_detail("memory", without_all(memory_table(score)));
   }
-  return training_json(report);
+  if (report.with_files) {
+    add_fits(report, document);
+  }
+  for (const SourceScore& source : score.sources) {
+    add_unscored(source, document.notes);
+  }
+  document.notes.insert(document.notes.end(), report.notes.begin(), report.notes.end());
+  for (const std::string& line : report.exceeded) {
+    document.notes.push_back("budget exceeded: " + line);
+  }
+  return document;
 }
 
 }  // namespace trainyard

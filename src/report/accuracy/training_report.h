@@ -8,7 +8,7 @@
 
 #include "calibration/training/step_fit.h"
 #include "calibration/training/training_score.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 
 namespace trainyard {
 
@@ -25,6 +25,6 @@ struct TrainingReport {
 // why rows are not scored. CSV: one line for each source and generation. JSON: `summary`,
 // `generations`, `sources` with every row; errors there are |ln ratio|. Where constants were
 // fitted, all that is of the score with them, beside `with_files` and `fits`.
-[[nodiscard]] std::string render(const TrainingReport& report, Format format);
+[[nodiscard]] Document document_of(const TrainingReport& report);
 
 }  // namespace trainyard

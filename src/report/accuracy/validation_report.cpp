@@ -3,23 +3,111 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
-#include <concepts>
-#include <cstdint>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "calibration/fit/intervals.h"
 #include "report/accuracy/ledger_report.h"
-#include "report/accuracy/refit_report.h"
 #include "report/formats/json.h"
 #include "report/formats/log_percent.h"
 
 namespace trainyard {
 namespace {
 
-Cell text_cell(std::string text) {
-  return text.empty() ? Cell::none() : Cell::of(std::move(text));
+// --- Sets of constants that predicted the same cases -------------------------------------------
+
+struct ConstantSet {
+  std::string name;  // For people.
+  std::string key;
+  const Validation* validation = nullptr;
+};
+
+// The profile, the fit to all tables, and the fits without the system that is predicted.
+std::vector<ConstantSet> sets_of(const ValidationReport& report) {
+  std::vector<ConstantSet> sets{{"profile", "profile", &report.validation}};
+  if (report.refit) {
+    sets.push_back({"fitted", "refit", &report.refit->fitted});
+    if (report.refit->left_out) {
+      sets.push_back({"left out", "leave_one_out", &*report.refit->left_out});
+    }
+  }
+  return sets;
+}
+
+// A group with one of the sets.
+struct GroupRow {
+  std::string constants;
+  GroupResult group;
+};
+
+GroupResult of_case(const CaseResult& one) {
+  const std::array<const CaseResult*, 1> alone{&one};
+  return group_of("", alone);
+}
+
+// The cases of each system together, by name.
+std::map<std::string, GroupResult> by_system(const Validation& validation) {
+  std::map<std::string, std::vector<const CaseResult*>> members;
+  for (const CaseResult& one : validation.cases) {
+    members[one.item.system].push_back(&one);
+  }
+  std::map<std::string, GroupResult> groups;
+  for (const auto& [name, cases] : members) {
+    groups.emplace(name, group_of(name, cases));
+  }
+  return groups;
+}
+
+// All together without the tables that stand alone with one of their constants.
+GroupResult without_alone(const Refit& refit) {
+  std::set<std::string> alone;
+  for (const LeftOut& one : refit.systems) {
+    alone.insert(one.alone.begin(), one.alone.end());
+  }
+  std::vector<const CaseResult*> cases;
+  for (const CaseResult& one : refit.left_out->cases) {
+    if (!alone.contains(one.item.name)) {
+      cases.push_back(&one);
+    }
+  }
+  return group_of("sharing all constants", cases);
+}
+
+// --- Errors ------------------------------------------------------------------------------------
+
+// Median, 90th percentile and bias of large rows or of small ones.
+struct Figures {
+  bool is_known = false;
+  double median = 0.0;
+  double p90 = 0.0;
+  double bias = 0.0;
+};
+
+Figures figures_of(const TableFigures& tables) {
+  return {tables.tables > 0, tables.median, tables.p90, tables.bias};
+}
+
+Figures figures_of(const ErrorFigures& rows, bool is_large) {
+  const RegimeError& regime = is_large ? rows.large : rows.small;
+  return {regime.rows > 0, regime.median, regime.p90, is_large ? rows.bias_large : rows.bias_small};
+}
+
+// `key`: "large"; `prefix` stands before its keys.
+void add_figures(const Figures& figures, const std::string& name, const std::string& prefix,
+                 const std::string& key, std::vector<Field>& fields) {
+  fields.push_back(
+      {column(name, prefix + "median_error_" + key), error_cell(figures.is_known, figures.median)});
+  fields.push_back(
+      {column("p90", prefix + "p90_error_" + key), error_cell(figures.is_known, figures.p90)});
+  fields.push_back(
+      {column("bias", prefix + "bias_" + key), bias_cell(figures.is_known, figures.bias)});
 }
 
 std::string worst_text(const CaseResult& one) {
@@ -27,172 +115,87 @@ std::string worst_text(const CaseResult& one) {
   return fmt::format("{} {}", to_string(row.size), signed_percent_of_log(row.log_ratio()));
 }
 
-std::size_t excluded_rows(const CaseResult& one) {
-  std::size_t count = 0;
-  for (const ValidationRow& row : one.rows) {
-    count += row.excluded.empty() ? 0U : 1U;
-  }
-  return count;
-}
-
-// `for_people`: without columns that only programs want.
-Table case_table(const std::vector<CaseResult>& cases, bool for_people,
-                 const Refit* refit = nullptr) {
-  std::vector<Column> columns{
-      column("case", "case", Align::Left),   column("class", "class", Align::Left),
-      column("rows", "row_count"),           column("excluded", "excluded_rows"),
-      column("large", "median_error_large"), column("p90", "p90_error_large"),
-      column("bias", "bias_large"),          column("small", "median_error_small"),
-      column("p90", "p90_error_small"),      column("bias", "bias_small"),
-      column("noise", "noise_large"),        column("worst row", "worst_bytes")};
-  if (!for_people) {
-    columns.push_back(column("worst", "worst_log_ratio"));
-    columns.push_back(column("covered", "covered"));
-    columns.push_back(column("scored", "scored"));
-    columns.push_back(column("not covered", "not_covered", Align::Left));
-  }
-  if (refit != nullptr) {
-    add_refit_columns(*refit, columns);
-  }
-  Table table(std::move(columns));
-  for (std::size_t index = 0; index < cases.size(); ++index) {
-    const CaseResult& one = cases[index];
-    const bool covered = one.not_covered.empty();
-    const bool scored = one.worst.has_value();
-    const bool large = scored && one.errors.large.rows > 0;
-    const bool small = scored && one.errors.small.rows > 0;
-    std::vector<Cell> cells{Cell::of(one.item.name),
-                            Cell::of(one.item.system_class),
-                            Cell::count(one.rows.size()),
-                            Cell::count(excluded_rows(one)),
-                            error_cell(large, one.errors.large.median),
-                            error_cell(large, one.errors.large.p90),
-                            bias_cell(large, one.errors.bias_large),
-                            error_cell(small, one.errors.small.median),
-                            error_cell(small, one.errors.small.p90),
-                            bias_cell(small, one.errors.bias_small),
-                            error_cell(one.noise.has_value(), one.noise.value_or(0.0))};
-    cells.push_back(scored ? Cell{worst_text(one), one.rows[*one.worst].size.count()}
-                           : Cell{covered ? "not scored" : "not covered", std::monostate()});
-    if (!for_people) {
-      cells.push_back(scored ? Cell{"", one.rows[*one.worst].log_ratio()} : Cell::none());
-      cells.push_back({"", covered});
-      cells.push_back({"", scored});
-      cells.push_back(text_cell(one.not_covered));
-    }
-    if (refit != nullptr) {
-      add_refit_cells(*refit, index, cells);
-    }
-    table.add_row(std::move(cells));
-  }
-  return table;
-}
-
-// The figures of a group: over tables, over the rows that count, over every row.
-enum class Over { Tables, Rows, EveryRow };
-
-struct Figures {
-  bool known = false;
-  double median = 0.0;
-  double p90 = 0.0;
-  double bias = 0.0;
-};
-
-Figures figures_of(const GroupResult& group, Over over, bool large) {
-  if (over == Over::Tables) {
-    const TableFigures& tables = large ? group.large : group.small;
-    return {.known = tables.tables > 0,
-            .median = tables.median,
-            .p90 = tables.p90,
-            .bias = tables.bias};
-  }
-  const ErrorFigures& rows = over == Over::Rows ? group.rows : group.every_row;
-  const RegimeError& regime = large ? rows.large : rows.small;
-  return {.known = regime.rows > 0,
-          .median = regime.median,
-          .p90 = regime.p90,
-          .bias = large ? rows.bias_large : rows.bias_small};
-}
-
-struct FiguresColumns {
-  Over over;
-  bool large;
-  const char* name;
-  std::array<const char*, 3> keys;  // Median, 90th percentile, bias.
-  bool for_people;                  // The first two are; bias only over tables.
-};
-
-constexpr std::array kFiguresColumns{
-    FiguresColumns{
-        Over::Tables, true, "large", {"median_error_large", "p90_error_large", "bias_large"}, true},
-    FiguresColumns{Over::Tables,
-                   false,
-                   "small",
-                   {"median_error_small", "p90_error_small", "bias_small"},
-                   true},
-    FiguresColumns{Over::Rows,
-                   true,
-                   "rows: large",
-                   {"rows_median_error_large", "rows_p90_error_large", "rows_bias_large"},
-                   true},
-    FiguresColumns{Over::Rows,
-                   false,
-                   "small",
-                   {"rows_median_error_small", "rows_p90_error_small", "rows_bias_small"},
-                   true},
-    FiguresColumns{
-        Over::EveryRow,
-        true,
-        "every row: large",
-        {"every_row_median_error_large", "every_row_p90_error_large", "every_row_bias_large"},
-        true},
-    FiguresColumns{
-        Over::EveryRow,
-        false,
-        "small",
-        {"every_row_median_error_small", "every_row_p90_error_small", "every_row_bias_small"},
-        false},
-};
-
-Table group_table(std::span<const GroupResult> groups, bool for_people) {
-  std::vector<Column> columns{
-      column("class", "class", Align::Left), column("cases", "cases"),
-      column("covered", "covered"),          column("scored", "scored"),
-      column("rows", "row_count"),           column("excluded", "excluded_rows")};
-  const auto shown = [&](const FiguresColumns& one) { return one.for_people || !for_people; };
-  const auto with_bias = [&](const FiguresColumns& one) {
-    return one.over == Over::Tables || !for_people;
+std::vector<Field> fields_of(const CaseResult& one) {
+  const bool is_covered = one.not_covered.empty();
+  const bool is_scored = one.worst.has_value();
+  const auto excluded = std::count_if(one.rows.begin(), one.rows.end(),
+                                      [](const auto& row) { return !row.excluded.empty(); });
+  const ErrorFigures errors = is_scored ? one.errors : ErrorFigures();
+  std::vector<Field> fields{
+      {column("case", "case", Align::Left), Cell::of(one.item.name)},
+      {column("class", "class", Align::Left), Cell::of(one.item.system_class)},
+      {column("rows", "row_count"), Cell::count(one.rows.size())},
+      {column("excluded", "excluded_rows"), Cell::count(excluded)}};
+  add_figures(figures_of(errors, true), "large", "", "large", fields);
+  add_figures(figures_of(errors, false), "small", "", "small", fields);
+  fields.push_back(
+      {column("noise", "noise_large"), error_cell(one.noise.has_value(), one.noise.value_or(0.0))});
+  fields.push_back({column("worst row", "worst_bytes"),
+                    is_scored ? Cell{worst_text(one), one.rows[*one.worst].size.count()}
+                              : Cell{is_covered ? "not scored" : "not covered", std::monostate()}});
+  const auto add = [&](const char* key, Cell cell) {
+    fields.push_back({{.name = "", .key = key, .shown = Shown::Programs}, std::move(cell)});
   };
-  for (const FiguresColumns& one : kFiguresColumns) {
-    if (shown(one)) {
-      columns.push_back(column(one.name, one.keys[0]));
-      columns.push_back(column("p90", one.keys[1]));
+  add("worst_log_ratio", is_scored ? Cell{"", one.rows[*one.worst].log_ratio()} : Cell::none());
+  add("covered", Cell::yes_no(is_covered));
+  add("scored", Cell::yes_no(is_scored));
+  add("not_covered", Cell::any(one.not_covered));
+  return fields;
+}
+
+// The sets after the first have columns for programs.
+Table case_table(const std::vector<ConstantSet>& sets) {
+  std::vector<std::size_t> indices(sets.front().validation->cases.size());
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  return table_of(indices, [&](std::size_t index) {
+    std::vector<Field> fields = fields_of(sets.front().validation->cases.at(index));
+    for (const ConstantSet& set : std::span(sets).subspan(1)) {
+      const GroupResult group = of_case(set.validation->cases[index]);
+      const auto add = [&](const char* what, Cell cell) {
+        fields.push_back({{.name = "", .key = set.key + what, .shown = Shown::Csv}, cell});
+      };
+      add("_median_error_large", error_cell(group.large.tables > 0, group.large.median));
+      add("_bias_large", bias_cell(group.large.tables > 0, group.large.bias));
+      add("_median_error_small", error_cell(group.small.tables > 0, group.small.median));
     }
-    if (shown(one) && with_bias(one)) {
-      columns.push_back(column("bias", one.keys[2]));
-    }
-  }
-  Table table(std::move(columns));
-  for (const GroupResult& group : groups) {
-    std::vector<Cell> cells{Cell::of(group.name),
-                            Cell::count(group.cases),
-                            Cell::count(group.covered),
-                            Cell::count(group.scored),
-                            Cell::count(group.rows.large.rows + group.rows.small.rows),
-                            Cell::count(group.excluded)};
-    for (const FiguresColumns& one : kFiguresColumns) {
-      const Figures figures = figures_of(group, one.over, one.large);
-      if (shown(one)) {
-        cells.push_back(error_cell(figures.known, figures.median));
-        cells.push_back(error_cell(figures.known, figures.p90));
+    return fields;
+  });
+}
+
+Table group_table(const std::vector<GroupRow>& rows) {
+  const bool has_sets = std::any_of(rows.begin(), rows.end(), [&](const GroupRow& row) {
+    return row.constants != rows.front().constants;
+  });
+  return table_of(rows, [&](const GroupRow& row) {
+    const GroupResult& group = row.group;
+    std::vector<Field> fields{
+        {column("class", "class", Align::Left), Cell::of(group.name)},
+        {{.name = "constants",
+          .key = "",
+          .align = Align::Left,
+          .shown = has_sets ? Shown::Text : Shown::Page},
+         Cell::of(row.constants)},
+        {column("cases", "cases"), Cell::count(group.cases)},
+        {column("covered", "covered"), Cell::count(group.covered)},
+        {column("scored", "scored"), Cell::count(group.scored)},
+        {column("rows", "row_count"), Cell::count(group.rows.large.rows + group.rows.small.rows)},
+        {column("excluded", "excluded_rows"), Cell::count(group.excluded)}};
+    add_figures(figures_of(group.large), "large", "", "large", fields);
+    add_figures(figures_of(group.small), "small", "", "small", fields);
+    const auto add = [&](const ErrorFigures& errors, const std::string& name,
+                         const std::string& prefix, Shown of_small) {
+      add_figures(figures_of(errors, true), name, prefix, "large", fields);
+      fields.back().column.shown = Shown::Programs;
+      add_figures(figures_of(errors, false), "small", prefix, "small", fields);
+      fields.back().column.shown = Shown::Programs;
+      for (Field& field : std::span(fields).last(3).first(2)) {
+        field.column.shown = of_small;
       }
-      if (shown(one) && with_bias(one)) {
-        cells.push_back(bias_cell(figures.known, figures.bias));
-      }
-    }
-    table.add_row(std::move(cells));
-  }
-  return table;
+    };
+    add(group.rows, "rows: large", "rows_", Shown::All);
+    add(group.every_row, "every row: large", "every_row_", Shown::Programs);
+    return fields;
+  });
 }
 
 // "< 1KiB", "1KiB to 64KiB", ..., "256MiB and up".
@@ -209,7 +212,7 @@ std::string range_name(std::size_t range) {
 Table size_table(std::span<const GroupResult> groups) {
   std::vector<Column> columns{column("class", "class", Align::Left)};
   for (std::size_t range = 0; range < kSizeRanges.size(); ++range) {
-    columns.push_back({.name = range_name(range), .key = "", .unit = "", .min_width = 0});
+    columns.push_back(column(range_name(range), ""));
   }
   Table table(std::move(columns));
   for (const GroupResult& group : groups) {
@@ -225,147 +228,260 @@ Table size_table(std::span<const GroupResult> groups) {
   return table;
 }
 
-// Reasons, each once, in the order of the rows.
-std::string exclusions(const CaseResult& one) {
-  std::string text;
-  for (const ExcludedRows& rows : one.item.excluded) {
-    text += fmt::format("# excluded: {}, {}: {}\n", one.item.name, rows.sizes(), rows.reason);
-  }
-  return text;
+// --- Fitted constants --------------------------------------------------------------------------
+
+// Quantile of a normal distribution: 90 % are within so many standard deviations.
+constexpr double k90Percent = 1.645;
+
+// Returns its 90 % interval, within the limits that it is given.
+std::array<double, 2> interval(const ProfileConstant& constant, const FittedParameter& fitted) {
+  const double half = k90Percent * fitted.standard_error;
+  return {std::max(constant.least, std::exp(fitted.value - half)),
+          std::min(constant.most, std::exp(fitted.value + half))};
 }
 
-std::string validation_text(const ValidationReport& report) {
-  const Validation& validation = report.validation;
-  std::string text = fmt::format(
-      "# Simulated by Trainyard ({} runtime) against {} measured tables: {} covered, {} scored.\n"
-      "# Errors are exp(|ln(predicted / measured)|) - 1; large: rows of 64 KiB and up; small: the\n"
-      "# rest; bias: positive where predictions are too slow; noise: in-place against "
-      "out-of-place.\n",
-      report.runtime, validation.all.cases, validation.all.covered, validation.all.scored);
-  text += render_text(case_table(validation.cases, true));
-  text +=
-      "#\n# Classes. First over tables: medians of the tables' medians and 90th percentiles, mean\n"
-      "# of their biases; then over rows; then over every row, those that do not count included.\n";
-  std::vector<GroupResult> groups = validation.classes;
-  groups.push_back(validation.all);
-  text += render_text(group_table(groups, true));
-  text += "#\n# By size, over rows: median error and, in brackets, bias, in per cent.\n";
-  text += render_text(size_table(groups));
-  if (report.refit) {
-    text += refit_text(validation, *report.refit);
+Table fitted_table(const Refit& refit) {
+  static constexpr std::array kUnits{"s", "bit/s", "share"};
+  const auto for_programs = [](const char* key) {
+    return Column{.name = "", .key = key, .shown = Shown::Programs};
+  };
+  Table table({column("constant", "name", Align::Left), for_programs("unit"),
+               column("profile", "in_profile"), column("assumed", "assumed"),
+               column("fitted", "fitted"), for_programs("standard_error_log"),
+               column("90 % within", "interval_90", Align::Left), for_programs("at_limit"),
+               column("rows", "rows"), column("systems", "systems")});
+  for (std::size_t k = 0; k < refit.constants.size(); ++k) {
+    const ProfileConstant& constant = refit.constants[k];
+    const FittedParameter& fitted = refit.fit.parameters[k];
+    const auto text = [&](double value) { return constant_text(constant.kind, value); };
+    const double value = std::exp(fitted.value);
+    const bool at_limit = value > 0.999 * constant.most || value < 1.001 * constant.least;
+    const auto [low, high] = interval(constant, fitted);
+    table.add_row({Cell::of(constant.name),
+                   Cell::of(kUnits[static_cast<std::size_t>(constant.kind)]),
+                   {text(constant.in_file), constant.in_file},
+                   {text(constant.start), constant.start},
+                   {text(value) + (at_limit ? "!" : ""), value},
+                   {"", fitted.standard_error},
+                   Cell::of(fmt::format("{} to {}", text(low), text(high))),
+                   Cell::yes_no(at_limit),
+                   Cell::count(fitted.rows),
+                   Cell::count(fitted.systems.size())});
   }
-  if (!report.ledger.empty()) {
-    text += "#\n# Intervals of 90 % that other systems give, and how many rows lie in them.\n";
-    text += ledger_summary(report.ledger);
+  return table;
+}
+
+std::vector<std::string> unseen_by_others(const Refit& refit, const LeftOut& system) {
+  std::vector<std::string> names;
+  for (const std::size_t k : system.unseen) {
+    names.push_back(refit.constants[k].name);
   }
-  for (const CaseResult& one : validation.cases) {
-    if (!one.not_covered.empty()) {
-      text += fmt::format("# not covered: {}: {}\n", one.item.name, one.not_covered);
+  return names;
+}
+
+// --- JSON --------------------------------------------------------------------------------------
+
+Json validation_json(const GroupResult& group) {
+  Json json = to_json(group_table({{.constants = "", .group = group}}))[0];
+  json["by_size"] = Json::array();
+  for (const SizeRange& range : group.by_size) {
+    const auto known = [&](double value) { return range.error.rows > 0 ? Json(value) : Json(); };
+    json["by_size"].push_back({{"from_bytes", range.from.count()},
+                               {"row_count", range.error.rows},
+                               {"median_error", known(range.error.median)},
+                               {"p90_error", known(range.error.p90)},
+                               {"bias", known(range.bias)}});
+  }
+  return json;
+}
+
+Json validation_json(const ValidationRow& row) {
+  const auto& predicted = row.predicted;
+  return {{"bytes", row.size.count()},
+          {"measured_us", row.measured.microseconds()},
+          {"predicted_us", predicted ? Json(predicted->time.microseconds()) : Json()},
+          {"log_ratio", predicted ? Json(row.log_ratio()) : Json()},
+          {"how", predicted ? predicted->how : ""},
+          {"excluded", !row.excluded.empty()},
+          {"reason", row.excluded.empty() ? Json() : Json(row.excluded)},
+          {"in_place", row.in_place},
+          {"columns_apart", row.columns_apart},
+          {"stands_for", row.stands_for}};
+}
+
+Json cases_json(const std::vector<ConstantSet>& sets) {
+  Json cases = to_json(case_table(sets));
+  for (std::size_t index = 0; index < cases.size(); ++index) {
+    const CaseResult& one = sets.front().validation->cases[index];
+    cases[index].update(Json{{"system", one.item.system},
+                             {"operation", to_string(one.operation)},
+                             {"ranks", one.item.ranks},
+                             {"nodes", one.item.nodes},
+                             {"gpus_per_node", one.item.gpus_per_node},
+                             {"gpus_per_process", one.item.gpus_per_process},
+                             {"cuda_graph", one.item.cuda_graph},
+                             {"reference", one.item.reference.string()},
+                             {"cluster", one.item.cluster.string()},
+                             {"rows", Json::array()}});
+    for (const ValidationRow& row : one.rows) {
+      cases[index]["rows"].push_back(validation_json(row));
+    }
+    for (const ConstantSet& set : std::span(sets).subspan(1)) {
+      cases[index][set.key] = validation_json(of_case(set.validation->cases[index]));
     }
   }
-  for (const CaseResult& one : validation.cases) {
-    text += exclusions(one);
-  }
-  for (const std::string& note : report.notes) {
-    text += "# note: " + note + "\n";
-  }
-  for (const std::string& line : report.exceeded) {
-    text += "# budget exceeded: " + line + "\n";
-  }
-  return text;
+  return cases;
 }
 
-Json json_of(const GroupResult& group) {
-  Json json = to_json(group_table(std::span(&group, 1), false))[0];
-  Json ranges = Json::array();
-  for (const SizeRange& range : group.by_size) {
-    Json one;
-    one["from_bytes"] = range.from.count();
-    one["row_count"] = range.error.rows;
-    one["median_error"] = range.error.rows > 0 ? Json(range.error.median) : Json(nullptr);
-    one["p90_error"] = range.error.rows > 0 ? Json(range.error.p90) : Json(nullptr);
-    one["bias"] = range.error.rows > 0 ? Json(range.bias) : Json(nullptr);
-    ranges.push_back(std::move(one));
-  }
-  json["by_size"] = std::move(ranges);
-  return json;
-}
-
-Json json_of(const ValidationRow& row) {
-  Json json;
-  json["bytes"] = row.size.count();
-  json["measured_us"] = row.measured.microseconds();
-  json["predicted_us"] = row.predicted ? Json(row.predicted->time.microseconds()) : Json(nullptr);
-  json["log_ratio"] = row.predicted ? Json(row.log_ratio()) : Json(nullptr);
-  json["how"] = row.predicted ? row.predicted->how : "";
-  json["excluded"] = !row.excluded.empty();
-  json["reason"] = row.excluded.empty() ? Json(nullptr) : Json(row.excluded);
-  json["in_place"] = row.in_place;
-  json["columns_apart"] = row.columns_apart;
-  json["stands_for"] = row.stands_for;
-  return json;
-}
-
-Json json_of(const CaseResult& one, Json json) {
-  json["system"] = one.item.system;
-  json["operation"] = to_string(one.operation);
-  json["ranks"] = one.item.ranks;
-  json["nodes"] = one.item.nodes;
-  json["gpus_per_node"] = one.item.gpus_per_node;
-  json["gpus_per_process"] = one.item.gpus_per_process;
-  json["cuda_graph"] = one.item.cuda_graph;
-  json["reference"] = one.item.reference.string();
-  json["cluster"] = one.item.cluster.string();
-  Json rows = Json::array();
-  for (const ValidationRow& row : one.rows) {
-    rows.push_back(json_of(row));
-  }
-  json["rows"] = std::move(rows);
-  return json;
-}
-
-std::string validation_json(const ValidationReport& report) {
-  const Validation& validation = report.validation;
-  Json summary = json_of(validation.all);
+Json summary_json(const ValidationReport& report, const std::vector<ConstantSet>& sets) {
+  Json summary = validation_json(report.validation.all);
   summary.erase("class");
-  summary["runtime"] = report.runtime;
-  summary["budgets_exceeded"] = report.exceeded;
-  summary["notes"] = report.notes;
-  Json cases = to_json(case_table(validation.cases, false));
-  for (std::size_t index = 0; index < validation.cases.size(); ++index) {
-    cases[index] = json_of(validation.cases[index], cases[index]);
+  summary.update(Json{
+      {"runtime", report.runtime}, {"budgets_exceeded", report.exceeded}, {"notes", report.notes}});
+  for (const ConstantSet& set : std::span(sets).subspan(1)) {
+    summary[set.key] = validation_json(set.validation->all);
   }
-  Json root;
-  root["summary"] = std::move(summary);
-  root["classes"] = Json::array();
-  for (const GroupResult& group : validation.classes) {
-    root["classes"].push_back(json_of(group));
-  }
-  root["cases"] = std::move(cases);
   if (report.refit) {
-    add_refit(validation, *report.refit, root);
+    summary["refit"]["converged"] = report.refit->fit.converged;
+  }
+  if (report.refit && report.refit->left_out) {
+    summary["leave_one_out"]["systems"] = report.refit->systems.size();
+    summary["leave_one_out"]["of_shared_constants"] = validation_json(without_alone(*report.refit));
   }
   if (!report.ledger.empty()) {
     for (const auto& [name, coverage] : coverage_of(report.ledger)) {
-      root["summary"]["interval_coverage"][name] = coverage.share();
+      summary["interval_coverage"][name] = coverage.share();
     }
   }
-  return to_text(root);
+  return summary;
+}
+
+// --- The document ------------------------------------------------------------------------------
+
+void add_groups(const ValidationReport& report, const std::vector<ConstantSet>& sets,
+                Document& document) {
+  const Validation& validation = report.validation;
+  std::vector<GroupRow> rows;
+  Json classes = Json::array();
+  for (std::size_t index = 0; index < validation.classes.size(); ++index) {
+    classes.push_back(validation_json(validation.classes[index]));
+    for (const ConstantSet& set : sets) {
+      const GroupResult& group = set.validation->classes[index];
+      rows.push_back({set.name, group});
+      if (set.validation != &validation) {
+        classes.back()[set.key] = validation_json(group);
+      }
+    }
+  }
+  for (const ConstantSet& set : sets) {
+    rows.push_back({set.name, set.validation->all});
+  }
+  if (report.refit && report.refit->left_out) {
+    rows.push_back({"left out", without_alone(*report.refit)});
+  }
+  document.add_detail("classes", std::move(classes));
+  document.add_table(
+      "Classes. First over tables: medians of the tables' medians and 90th percentiles, mean of "
+      "their biases; then over rows; then over every row, those that do not count included.",
+      group_table(rows));
+  std::vector<GroupResult> groups = validation.classes;
+  groups.push_back(validation.all);
+  document.add_table("By size, over rows: median error and, in brackets, bias, in per cent.",
+                     size_table(groups));
+}
+
+void add_systems(const Refit& refit, const std::vector<ConstantSet>& sets, Document& document) {
+  std::vector<GroupRow> rows;
+  Json systems = Json::array();
+  std::vector<std::map<std::string, GroupResult>> groups;
+  for (const ConstantSet& set : sets) {
+    groups.push_back(by_system(*set.validation));
+  }
+  for (const LeftOut& one : refit.systems) {
+    Json json{{"system", one.system}};
+    for (std::size_t index = 0; index < sets.size(); ++index) {
+      rows.push_back({sets[index].name, groups[index].at(one.system)});
+      json[sets[index].key] = validation_json(rows.back().group);
+    }
+    const std::vector<std::string> unseen = unseen_by_others(refit, one);
+    json.update(Json{{"converged", one.fit.converged}, {"unseen", unseen}, {"alone", one.alone}});
+    systems.push_back(std::move(json));
+    if (!unseen.empty()) {
+      document.notes.push_back(
+          fmt::format("only {} shows: {}", one.system, fmt::join(unseen, ", ")));
+    }
+    if (!one.fit.converged) {
+      document.notes.push_back(fmt::format("the fit without {} has not converged", one.system));
+    }
+  }
+  document.add_detail("systems", std::move(systems));
+  document.add_table("Systems, each left out in turn.", group_table(rows));
+}
+
+void add_constants(const Refit& refit, Document& document) {
+  const Table table = fitted_table(refit);
+  Json constants = to_json(table);
+  for (std::size_t k = 0; k < refit.constants.size(); ++k) {
+    constants[k]["interval_90"] = interval(refit.constants[k], refit.fit.parameters[k]);
+    constants[k]["systems"] = refit.fit.parameters[k].systems;
+  }
+  document.add_detail("constants", std::move(constants));
+  const std::string title = fmt::format(
+      "Constants fitted to all tables ({} rounds{}). rows, systems: those that move by a twentieth "
+      "or more of what the constant does; \"!\": at its limit.",
+      refit.fit.rounds, refit.fit.converged ? "" : ", not converged");
+  document.add_table(title, table);
+}
+
+void add_notes(const ValidationReport& report, Document& document) {
+  for (const CaseResult& one : report.validation.cases) {
+    if (!one.not_covered.empty()) {
+      document.notes.push_back(fmt::format("not covered: {}: {}", one.item.name, one.not_covered));
+    }
+  }
+  for (const CaseResult& one : report.validation.cases) {
+    for (const ExcludedRows& rows : one.item.excluded) {
+      document.notes.push_back(
+          fmt::format("excluded: {}, {}: {}", one.item.name, rows.sizes(), rows.reason));
+    }
+  }
+  document.notes.insert(document.notes.end(), report.notes.begin(), report.notes.end());
+  for (const std::string& line : report.exceeded) {
+    document.notes.push_back("budget exceeded: " + line);
+  }
 }
 
 }  // namespace
 
-std::string render(const ValidationReport& report, Format format) {
-  switch (format) {
-    case Format::Table:
-      return validation_text(report);
-    case Format::Csv:
-      return render_csv(
-          case_table(report.validation.cases, false, report.refit ? &*report.refit : nullptr));
-    case Format::Json:
-      break;
+Document document_of(const ValidationReport& report) {
+  const GroupResult& all = report.validation.all;
+  const std::vector<ConstantSet> sets = sets_of(report);
+  Document document{
+      .heading = {
+          fmt::format("Simulated by Trainyard ({} runtime) against {} measured tables: {} covered, "
+                      "{} scored.",
+                      report.runtime, all.cases, all.covered, all.scored),
+          "Errors are exp(|ln(predicted / measured)|) - 1; large: rows of 64 KiB and up; small: "
+          "the",
+          "rest; bias: positive where predictions are too slow; noise: in-place against "
+          "out-of-place."}};
+  document.add_detail("summary", summary_json(report, sets));
+  document.add(
+      NamedTable{.key = "", .table = case_table(sets), .shown = Shown::People | Shown::Csv});
+  add_groups(report, sets, document);
+  document.add_detail("cases", cases_json(sets));
+  if (report.refit && report.refit->left_out) {
+    add_systems(*report.refit, sets, document);
   }
-  return validation_json(report);
+  if (report.refit) {
+    add_constants(*report.refit, document);
+  }
+  if (!report.ledger.empty()) {
+    document.add_table("Intervals of 90 % that other systems give, and how many rows lie in them.",
+                       coverage_table(report.ledger));
+  }
+  add_notes(report, document);
+  return document;
 }
 
 }  // namespace trainyard

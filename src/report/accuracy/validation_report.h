@@ -9,7 +9,7 @@
 #include "calibration/fit/ledger.h"
 #include "calibration/fit/refit.h"
 #include "calibration/predict/validation.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 
 namespace trainyard {
 
@@ -22,10 +22,10 @@ struct ValidationReport {
   std::vector<LedgerRow> ledger = {};  // With systems left out: coverage of intervals is shown.
 };
 
-// Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, then what is
-// not covered or does not count. CSV: one line for each case. JSON: `summary`, `classes`, `cases`
-// with every row; errors there are |ln ratio|. refit_report.h adds what a refit has; in CSV the
-// columns refit_... and leave_one_out_... .
-[[nodiscard]] std::string render(const ValidationReport& report, Format format);
+// Text: cases, classes and all together with errors in per cent, exp(|ln ratio|) - 1, each with
+// every set of constants; then systems, constants, and what is not covered or does not count. CSV:
+// one line for each case. JSON: `summary`, `classes`, `cases` with every row, where errors are
+// |ln ratio|; with a refit `refit` and `leave_one_out` in each of them, `systems` and `constants`.
+[[nodiscard]] Document document_of(const ValidationReport& report);
 
 }  // namespace trainyard

@@ -34,18 +34,24 @@ double time_in(SimTime time, TimeUnit unit) {
   CHECK(false, "unknown unit of time");
 }
 
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
 class TextForm {
  public:
   explicit TextForm(const Document& document) : value_end_(document.value_end) {
     for (const std::string& line : document.heading) {
-      text_ += line.empty() ? "#\n" : "# " + line + "\n";
+      text_ += line.empty() ? "#\n" : "# " + one_line(line) + "\n";
     }
     for (const auto& entry : document.entries) {
       std::visit(*this, entry);
     }
     text_ += parts_;
     for (const std::string& note : document.notes) {
-      text_ += "# Note: " + note + "\n";
+      text_ += "# Note: " + one_line(note) + "\n";
     }
   }
   [[nodiscard]] std::string text() && { return std::move(text_); }
@@ -62,7 +68,8 @@ class TextForm {
   template <typename Other>
   void operator()(const Other& /*other*/) {}
   void operator()(const Lines& lines) {
-    text_ += lines.title.empty() ? "" : "\n" + lines.title + "\n";
+    text_ += text_.empty() || lines.title.empty() ? "" : "\n";
+    text_ += lines.title.empty() ? "" : lines.title + "\n";
     for (const std::string& line : lines.lines) {
       text_ += "  " + line + "\n";
     }
@@ -84,12 +91,12 @@ class TextForm {
     parts_ += "\n" + render_text(table);
   }
   void operator()(const NamedTable& named) {
-    if (!appears_in(named.shown, Shown::Text)) {
+    if (!named.appears(Shown::Text)) {
       return;
     }
     text_ += named.is_apart ? "\n" : "";
     text_ += named.title.empty() ? "" : "# " + named.title + "\n";
-    text_ += render_text(named.table);
+    text_ += render_text(named.table, named.mark);
     for (const std::string& remark : named.remarks) {
       text_ += "# " + remark + "\n";
     }
@@ -211,6 +218,18 @@ void Document::add(std::string key, CellValue value, Shown in) {
 
 void Document::add_detail(std::string key, Json value) {
   entries.emplace_back(Detail{.key = std::move(key), .value = std::move(value)});
+}
+
+void Document::add_table(std::string above, Table table, Shown shown, std::string key) {
+  add(NamedTable{.key = std::move(key),
+                 .table = std::move(table),
+                 .title = std::move(above),
+                 .is_apart = true,
+                 .shown = shown});
+}
+
+void Document::add_card(std::string label, std::string_view text) {
+  add(Figure{.cell = Cell::of(text), .label = std::move(label), .shown = Shown::Page});
 }
 
 std::string render(const Document& document, Format format) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -63,6 +64,12 @@ struct NamedTable {
   bool is_apart = false;                  // A blank line stands above it in the text.
   std::vector<std::string> remarks = {};  // Lines below it in the text.
   Shown shown = Shown::All;
+  HeaderMark mark = HeaderMark::None;
+
+  // Whether people see it in that form: a table with a title needs rows as well.
+  [[nodiscard]] bool appears(Shown form) const {
+    return appears_in(shown, form) && (title.empty() || !table.rows().empty());
+  }
 };
 
 // Lines below a title, for what is no table. Only the text has them.
@@ -90,9 +97,20 @@ struct Document {
   void add(RunInputs inputs) { entries.emplace_back(std::move(inputs)); }
   void add(NamedTable table) { entries.emplace_back(std::move(table)); }
   void add(Lines lines) { entries.emplace_back(std::move(lines)); }
+  // Adds a table, whose title is `above`, apart from what it follows.
+  void add_table(std::string above, Table table, Shown shown = Shown::People, std::string key = "");
+  // Adds a figure that the page alone shows, large.
+  void add_card(std::string label, std::string_view text);
 };
 
 [[nodiscard]] std::string render(const Document& document, Format format);
+
+// Renders what has a document.
+template <typename Report>
+[[nodiscard]] auto render(const Report& report, Format format)
+    -> decltype(render(document_of(report), format)) {
+  return render(document_of(report), format);
+}
 
 // "48.0 GB/s, of 50": text, unit and remark of a figure.
 [[nodiscard]] std::string value_text(const Figure& figure);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -61,13 +62,25 @@ struct Cell {
   CellValue value;
 
   // A cell whose text is its value.
-  static Cell of(std::string text) { return {text, text}; }
+  static Cell of(std::string_view text) { return {std::string(text), std::string(text)}; }
   static Cell of(std::int64_t value) { return {std::to_string(value), value}; }
   static Cell count(std::integral auto value) { return of(static_cast<std::int64_t>(value)); }
   // "12.3", with all digits for programs.
   static Cell number(double value, int decimals);
   // "-" in the text form: never blank, so that every line has as many words as columns.
   static Cell none() { return {"-", std::monostate()}; }
+  // Cells of what may be missing.
+  static Cell number(const std::optional<double>& value, int decimals) {
+    return value ? number(*value, decimals) : none();
+  }
+  static Cell any(std::string_view text) { return text.empty() ? none() : of(text); }
+  static Cell yes_no(bool value) { return {value ? "yes" : "no", value}; }
+};
+
+// A column and its cell of one row.
+struct Field {
+  Column column;
+  Cell cell;
 };
 
 // "12.94 s", "1.888 ms", "52.1 us".
@@ -92,6 +105,25 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
+
+// A table of `items` whose columns stand beside their cells: `fields_of(item)` lists them, the same
+// columns for each item, and for one that is made by default.
+template <typename Items, typename FieldsOf>
+[[nodiscard]] Table table_of(const Items& items, const FieldsOf& fields_of) {
+  std::vector<Column> columns;
+  for (Field& field : fields_of(typename Items::value_type())) {
+    columns.push_back(std::move(field.column));
+  }
+  Table table(std::move(columns));
+  for (const auto& item : items) {
+    std::vector<Cell> cells;
+    for (Field& field : fields_of(item)) {
+      cells.push_back(std::move(field.cell));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
 
 // Tells whether the text form's header lines begin with '#', as those of nccl-tests do.
 enum class HeaderMark { None, Hash };

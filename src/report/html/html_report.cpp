@@ -200,8 +200,10 @@ struct PageForm {
   }
   void operator()(const RunInputs& inputs) const { page.tables.push_back(html_inputs(inputs)); }
   void operator()(const NamedTable& named) const {
-    if (appears_in(named.shown, Shown::Page)) {
-      page.tables.push_back({.title = named.title, .note = "", .table = named.table});
+    if (named.appears(Shown::Page)) {
+      page.tables.push_back({.title = named.title.empty() ? "Results" : named.title,
+                             .note = "",
+                             .table = named.table});
     }
   }
   template <typename Other>

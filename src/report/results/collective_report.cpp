@@ -69,150 +69,102 @@ Cell number(double value, int width) {
   return {nccl_number(value, width), value};
 }
 
-class Layout {
- public:
-  Layout(const CollectiveReport& report, Format format)
-      : report_(report),
-        nccl_(!report.rows.empty() && report.rows.front().nccl),
-        nccl_details_(nccl_ && format != Format::Table),
-        interval_(!report.rows.empty() && report.rows.front().interval),
-        several_(has_several_per_size(report.rows)),
-        measured_(report.measured_name.has_value()) {}
+// Says which columns rows have beside size, time and way.
+struct Layout {
+  explicit Layout(const CollectiveReport& report)
+      : has_nccl(!report.rows.empty() && report.rows.front().nccl),
+        has_interval(!report.rows.empty() && report.rows.front().interval),
+        has_several(has_several_per_size(report.rows)) {}
 
-  [[nodiscard]] Table table() const {
-    Table table(columns());
-    for (const CollectiveRow& row : report_.rows) {
-      table.add_row(cells(row));
-    }
-    return table;
-  }
-
-  [[nodiscard]] bool several() const { return several_; }
-
- private:
-  [[nodiscard]] std::vector<Column> columns() const {
-    // The widths up to busbw are nccl-tests'.
-    std::vector<Column> columns = {
-        {.name = "size", .key = "size_bytes", .unit = "(B)", .min_width = 12},
-        {.name = "count", .key = "count_elements", .unit = "(elements)", .min_width = 12},
-        {.name = "type", .key = "type", .unit = "", .min_width = 8},
-        {.name = "redop", .key = "reduction", .unit = "", .min_width = 6},
-        {.name = "root", .key = "root", .unit = "", .min_width = 6},
-        {.name = "time", .key = "time_us", .unit = "(us)", .min_width = 7},
-        {.name = "algbw", .key = "algbw_gb_per_s", .unit = "(GB/s)", .min_width = 6},
-        {.name = "busbw", .key = "busbw_gb_per_s", .unit = "(GB/s)", .min_width = 6},
-        {.name = "algorithm", .key = "algorithm", .unit = ""},
-        {.name = "protocol", .key = "protocol", .unit = ""},
-        {.name = "channels", .key = "channels", .unit = ""}};
-    if (!nccl_) {
-      columns.push_back({.name = "transfers", .key = "transfers", .unit = ""});
-    }
-    if (interval_) {
-      columns.push_back({.name = "low", .key = "time_low_us", .unit = "(us)"});
-      columns.push_back({.name = "high", .key = "time_high_us", .unit = "(us)"});
-    }
-    if (nccl_details_) {
-      columns.push_back({.name = "threads", .key = "threads", .unit = ""});
-      columns.push_back({.name = "chunk", .key = "chunk_bytes", .unit = "(B)"});
-      columns.push_back({.name = "device", .key = "device_us", .unit = "(us)"});
-      columns.push_back({.name = "host", .key = "host_us", .unit = "(us)"});
-      columns.push_back({.name = "estimate", .key = "nccl_estimate_us", .unit = "(us)"});
-      columns.push_back({.name = "reason", .key = "reason", .unit = ""});
-    }
-    if (several_) {
-      columns.push_back({.name = "best", .key = "best", .unit = ""});
-    }
-    if (measured_) {
-      // One word each, and not "time" or "busbw": a reader would take those for in-place columns.
-      columns.push_back({.name = "measured_time", .key = "measured_time_us", .unit = "(us)"});
-      columns.push_back(
-          {.name = "measured_busbw", .key = "measured_busbw_gb_per_s", .unit = "(GB/s)"});
-      columns.push_back({.name = "error", .key = "error_percent", .unit = "(%)"});
-    }
-    if (report_.show_bounds) {
-      columns.push_back({.name = "bound", .key = "bound_us", .unit = "(us)"});
-      columns.push_back({.name = "efficiency", .key = "efficiency", .unit = ""});
-    }
-    if (report_.show_fingerprint) {
-      columns.push_back({.name = "fingerprint", .key = "fingerprint", .unit = ""});
-    }
-    return columns;
-  }
-
-  [[nodiscard]] std::vector<Cell> cells(const CollectiveRow& row) const {
-    std::vector<Cell> cells = {Cell::of(row.size.count()),
-                               Cell::of(element_count(report_, row.size)),
-                               Cell::of(std::string(kElementType)),
-                               Cell::of(std::string(reduces(report_.operation) ? "sum" : "none")),
-                               Cell::of(std::int64_t{root_column(report_)}),
-                               number(row.time.microseconds(), 7),
-                               number(row.algbw_gbps, 6),
-                               number(row.busbw_gbps, 6),
-                               word(row.algorithm),
-                               word(row.protocol),
-                               Cell::of(std::int64_t{row.channels})};
-    if (!nccl_) {
-      cells.push_back(Cell::of(static_cast<std::int64_t>(row.transfers)));
-    }
-    if (interval_) {
-      cells.push_back(number(row.interval->low.microseconds(), 7));
-      cells.push_back(number(row.interval->high.microseconds(), 7));
-    }
-    if (nccl_details_) {
-      add_nccl(*row.nccl, cells);
-    }
-    if (several_) {
-      cells.push_back({row.best ? "*" : "-", row.best});
-    }
-    if (measured_) {
-      add_measured(row, cells);
-    }
-    if (report_.show_bounds) {
-      add_bound(row, cells);
-    }
-    if (report_.show_fingerprint) {
-      cells.push_back(Cell::of(fmt::format("{:016x}", row.fingerprint)));
-    }
-    return cells;
-  }
-
-  static void add_bound(const CollectiveRow& row, std::vector<Cell>& cells) {
-    if (!row.bound || row.time <= SimTime()) {
-      cells.insert(cells.end(), 2, Cell::none());
-      return;
-    }
-    const double efficiency = *row.bound / row.time;
-    cells.push_back(number(row.bound->microseconds(), 7));
-    cells.push_back({fmt::format("{:.3f}", efficiency), efficiency});
-  }
-
-  static void add_nccl(const NcclCall& call, std::vector<Cell>& cells) {
-    cells.push_back(call.threads ? Cell::of(std::int64_t{*call.threads}) : Cell::none());
-    cells.push_back(Cell::of(call.chunk.count()));
-    cells.push_back(number(call.device.microseconds(), 7));
-    cells.push_back(number(call.host.microseconds(), 7));
-    cells.push_back(call.estimate_us ? number(*call.estimate_us, 7) : Cell::none());
-    cells.push_back(Cell::of(call.reason));
-  }
-
-  static void add_measured(const CollectiveRow& row, std::vector<Cell>& cells) {
-    if (!row.measured) {
-      cells.insert(cells.end(), 3, Cell::none());
-      return;
-    }
-    const double error_percent = (row.time / row.measured->time - 1.0) * 100.0;
-    cells.push_back(number(row.measured->time.microseconds(), 7));
-    cells.push_back(number(row.measured->busbw_gbps, 6));
-    cells.push_back({fmt::format("{:+.1f}", error_percent), error_percent});
-  }
-
-  const CollectiveReport& report_;
-  bool nccl_;
-  bool nccl_details_;
-  bool interval_;  // Rows have intervals.
-  bool several_;
-  bool measured_;
+  bool has_nccl;
+  bool has_interval;
+  bool has_several;
 };
+
+Cell time_cell(const std::optional<SimTime>& time) {
+  return time ? number(time->microseconds(), 7) : Cell::none();
+}
+
+void add_nccl(const NcclCall& call, std::vector<Field>& fields) {
+  const auto add = [&](const char* key, Cell cell) {
+    fields.push_back({{.name = key, .key = key, .shown = Shown::Programs}, std::move(cell)});
+  };
+  add("threads", call.threads ? Cell::count(*call.threads) : Cell::none());
+  add("chunk_bytes", Cell::count(call.chunk.count()));
+  add("device_us", time_cell(call.device));
+  add("host_us", time_cell(call.host));
+  add("nccl_estimate_us", call.estimate_us ? number(*call.estimate_us, 7) : Cell::none());
+  add("reason", Cell::of(call.reason));
+}
+
+void add_measured(const CollectiveRow& row, std::vector<Field>& fields) {
+  const std::optional<MeasuredRow>& measured = row.measured;
+  const double error = measured ? (row.time / measured->time - 1.0) * 100.0 : 0.0;
+  // One word each, and not "time" or "busbw": a reader would take those for in-place columns.
+  fields.push_back({{.name = "measured_time", .key = "measured_time_us", .unit = "(us)"},
+                    measured ? time_cell(measured->time) : Cell::none()});
+  fields.push_back({{.name = "measured_busbw", .key = "measured_busbw_gb_per_s", .unit = "(GB/s)"},
+                    measured ? number(measured->busbw_gbps, 6) : Cell::none()});
+  fields.push_back({{.name = "error", .key = "error_percent", .unit = "(%)"},
+                    measured ? Cell{fmt::format("{:+.1f}", error), error} : Cell::none()});
+}
+
+void add_bound(const CollectiveRow& row, std::vector<Field>& fields) {
+  const bool is_known = row.bound && row.time > SimTime();
+  fields.push_back({{.name = "bound", .key = "bound_us", .unit = "(us)"},
+                    is_known ? time_cell(row.bound) : Cell::none()});
+  fields.push_back({{.name = "efficiency", .key = "efficiency"},
+                    is_known ? Cell::number(*row.bound / row.time, 3) : Cell::none()});
+}
+
+std::vector<Field> fields_of(const CollectiveReport& report, const Layout& layout,
+                             const CollectiveRow& row) {
+  // The widths up to busbw are nccl-tests'.
+  std::vector<Field> fields{
+      {{.name = "size", .key = "size_bytes", .unit = "(B)", .min_width = 12},
+       Cell::count(row.size.count())},
+      {{.name = "count", .key = "count_elements", .unit = "(elements)", .min_width = 12},
+       Cell::count(element_count(report, row.size))},
+      {{.name = "type", .key = "type", .min_width = 8}, Cell::of(kElementType)},
+      {{.name = "redop", .key = "reduction", .min_width = 6},
+       Cell::of(reduces(report.operation) ? "sum" : "none")},
+      {{.name = "root", .key = "root", .min_width = 6}, Cell::count(root_column(report))},
+      {{.name = "time", .key = "time_us", .unit = "(us)", .min_width = 7}, time_cell(row.time)},
+      {{.name = "algbw", .key = "algbw_gb_per_s", .unit = "(GB/s)", .min_width = 6},
+       number(row.algbw_gbps, 6)},
+      {{.name = "busbw", .key = "busbw_gb_per_s", .unit = "(GB/s)", .min_width = 6},
+       number(row.busbw_gbps, 6)},
+      {column("algorithm", "algorithm"), word(row.algorithm)},
+      {column("protocol", "protocol"), word(row.protocol)},
+      {column("channels", "channels"), Cell::count(row.channels)}};
+  if (!layout.has_nccl) {
+    fields.push_back({column("transfers", "transfers"), Cell::count(row.transfers)});
+  }
+  if (layout.has_interval) {
+    const TimeInterval interval = row.interval.value_or(TimeInterval());
+    fields.push_back(
+        {{.name = "low", .key = "time_low_us", .unit = "(us)"}, time_cell(interval.low)});
+    fields.push_back(
+        {{.name = "high", .key = "time_high_us", .unit = "(us)"}, time_cell(interval.high)});
+  }
+  if (layout.has_nccl) {
+    add_nccl(row.nccl.value_or(NcclCall()), fields);
+  }
+  if (layout.has_several) {
+    fields.push_back({column("best", "best"), {row.best ? "*" : "-", row.best}});
+  }
+  if (report.measured_name) {
+    add_measured(row, fields);
+  }
+  if (report.show_bounds) {
+    add_bound(row, fields);
+  }
+  if (report.show_fingerprint) {
+    fields.push_back(
+        {column("fingerprint", "fingerprint"), Cell::of(fmt::format("{:016x}", row.fingerprint))});
+  }
+  return fields;
+}
 
 // The rows that answer "how long does it take": the best of each size.
 std::vector<const CollectiveRow*> answers(const CollectiveReport& report, bool several) {
@@ -237,29 +189,24 @@ ComparisonSummary error_summary(const std::vector<const CollectiveRow*>& rows) {
 }
 
 std::string regime_text(std::string_view name, const RegimeError& error) {
-  return fmt::format("#   {}: median {:.1f} %, 90th percentile {:.1f} % ({} rows)\n", name,
+  return fmt::format("  {}: median {:.1f} %, 90th percentile {:.1f} % ({} rows)", name,
                      log_percent(error.median), log_percent(error.p90), error.rows);
 }
 
-std::string summary_text(const ComparisonSummary& summary) {
+void add_summary(const ComparisonSummary& summary, std::vector<std::string>& lines) {
   if (!summary.largest) {
-    return "# Error: no size of the measured table was simulated\n";
+    lines.emplace_back("Error: no size of the measured table was simulated");
+    return;
   }
-  std::string text = "# Error of the predicted time against the measured:\n";
+  lines.emplace_back("Error of the predicted time against the measured:");
   if (summary.small.rows > 0) {
-    text += regime_text("below 64 KiB", summary.small);
+    lines.push_back(regime_text("below 64 KiB", summary.small));
   }
   if (summary.large.rows > 0) {
-    text += regime_text("64 KiB and more", summary.large);
+    lines.push_back(regime_text("64 KiB and more", summary.large));
   }
-  return text + fmt::format("#   largest size, {}: {:+.1f} %\n", to_string(summary.largest->size),
-                            summary.largest->relative_error() * 100.0);
-}
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
+  lines.push_back(fmt::format("  largest size, {}: {:+.1f} %", to_string(summary.largest->size),
+                              summary.largest->relative_error() * 100.0));
 }
 
 Json node_gpus_json(const std::vector<int>& node_gpus) {
@@ -274,35 +221,6 @@ Json node_gpus_json(const std::vector<int>& node_gpus) {
   return list;
 }
 
-std::string render_report_text(const CollectiveReport& report) {
-  const Layout layout(report, Format::Table);
-  std::string text =
-      fmt::format("# Collective test starting: {}_perf\n", to_string(report.operation));
-  text += fmt::format("# Simulated by Trainyard: cluster {}, runtime {}, fidelity {}\n",
-                      one_line(report.cluster), report.runtime, report.fidelity);
-  text += fmt::format("# ranks {} nodes {} gpus_per_node {}\n", report.ranks,
-                      report.node_gpus.size(), server_runs_text(report.node_gpus));
-  if (report.measured_name) {
-    text += fmt::format("# Measured: {} ({})\n", one_line(*report.measured_name),
-                        one_line(report.measured_source.value_or("source unknown")));
-  }
-  text += "#\n" + render_text(layout.table(), HeaderMark::Hash);
-
-  const std::vector<const CollectiveRow*> rows = answers(report, layout.several());
-  double busbw = 0.0;
-  for (const CollectiveRow* const row : rows) {
-    busbw += row->busbw_gbps / static_cast<double>(rows.size());
-  }
-  text += fmt::format("# Avg bus bandwidth    : {:g}\n", busbw);
-  if (report.measured_name) {
-    text += summary_text(error_summary(rows));
-  }
-  for (const std::string& note : report.notes) {
-    text += fmt::format("# Note: {}\n", one_line(note));
-  }
-  return text;
-}
-
 Json regime_json(const RegimeError& error) {
   if (error.rows == 0) {
     return {{"rows", 0}, {"median_error_percent", nullptr}, {"p90_error_percent", nullptr}};
@@ -312,46 +230,37 @@ Json regime_json(const RegimeError& error) {
           {"p90_error_percent", log_percent(error.p90)}};
 }
 
-std::string render_report_json(const CollectiveReport& report) {
-  const Layout layout(report, Format::Json);
-  Json json;
-  json["operation"] = to_string(report.operation);
-  json["cluster"] = report.cluster;
-  json["runtime"] = report.runtime;
-  json["fidelity"] = report.fidelity;
-  json["ranks"] = report.ranks;
-  json["nodes"] = report.node_gpus.size();
-  json["gpus_per_node"] = node_gpus_json(report.node_gpus);
-  json["settings"] = report.inputs.settings;
-  for (const auto& [option, value] : report.inputs.options) {
-    json["options"][option] = value;
+Json measured_json(const CollectiveReport& report, const ComparisonSummary& summary) {
+  Json measured{{"name", *report.measured_name},
+                {"source", report.measured_source ? Json(*report.measured_source) : Json(nullptr)},
+                {"below_64_kib", regime_json(summary.small)},
+                {"from_64_kib", regime_json(summary.large)},
+                {"largest_size", nullptr}};
+  if (summary.largest) {
+    measured["largest_size"] = {{"size_bytes", summary.largest->size.count()},
+                                {"error_percent", summary.largest->relative_error() * 100.0}};
   }
-  for (const auto& [resource, value] : report.inputs.resources) {
-    json["resources"][resource] = value;
+  return measured;
+}
+
+// The figures that the page shows large.
+void add_cards(const CollectiveReport& report, Document& document) {
+  document.add_card("ranks", std::to_string(report.ranks));
+  document.add_card("nodes", std::to_string(report.node_gpus.size()));
+  if (report.rows.empty()) {
+    return;
   }
-  json["rows"] = to_json(layout.table());
-  if (report.measured_name) {
-    const ComparisonSummary summary = error_summary(answers(report, layout.several()));
-    Json& measured = json["measured"];
-    measured["name"] = *report.measured_name;
-    measured["source"] = report.measured_source ? Json(*report.measured_source) : Json(nullptr);
-    measured["below_64_kib"] = regime_json(summary.small);
-    measured["from_64_kib"] = regime_json(summary.large);
-    Json& largest = measured["largest_size"];
-    if (summary.largest) {
-      largest = {{"size_bytes", summary.largest->size.count()},
-                 {"error_percent", summary.largest->relative_error() * 100.0}};
-    }
-  }
-  if (layout.several()) {
-    json["crossovers"] = Json::array();
-    for (const Crossover& each : crossovers(report.rows)) {
-      json["crossovers"].push_back(
-          {{"from_bytes", each.size.count()}, {"algorithm", each.algorithm}});
-    }
-  }
-  json["notes"] = report.notes;
-  return to_text(json);
+  const CollectiveRow& most = *std::max_element(
+      report.rows.begin(), report.rows.end(),
+      [](const CollectiveRow& a, const CollectiveRow& b) { return a.busbw_gbps < b.busbw_gbps; });
+  document.add_card("most bus bandwidth", fmt::format("{:.1f} GB/s", most.busbw_gbps));
+  document.add_card("at", fmt::format("{}, {}", to_string(most.size), most.algorithm));
+  const CollectiveRow& last = report.rows.back();
+  const std::string interval = last.interval
+                                   ? fmt::format(" ({} to {})", short_time(last.interval->low),
+                                                 short_time(last.interval->high))
+                                   : "";
+  document.add_card("time of " + to_string(last.size), short_time(last.time) + interval);
 }
 
 }  // namespace
@@ -386,16 +295,60 @@ std::vector<Crossover> crossovers(const std::vector<CollectiveRow>& rows) {
   return found;
 }
 
-std::string render(const CollectiveReport& report, Format format) {
-  switch (format) {
-    case Format::Table:
-      return render_report_text(report);
-    case Format::Csv:
-      return render_csv(Layout(report, Format::Csv).table());
-    case Format::Json:
-      return render_report_json(report);
+Document document_of(const CollectiveReport& report) {
+  const std::string operation(to_string(report.operation));
+  Document document{
+      .title = fmt::format("{} on {}", operation, report.cluster),
+      .subtitle = fmt::format("Predicted by Trainyard: {} ranks, runtime {}, fidelity {}",
+                              report.ranks, report.runtime, report.fidelity),
+      .heading = {fmt::format("Collective test starting: {}_perf", operation),
+                  fmt::format("Simulated by Trainyard: cluster {}, runtime {}, fidelity {}",
+                              report.cluster, report.runtime, report.fidelity),
+                  fmt::format("ranks {} nodes {} gpus_per_node {}", report.ranks,
+                              report.node_gpus.size(), server_runs_text(report.node_gpus))},
+      .estimates = report.estimates,
+      .notes = report.notes};
+  if (report.measured_name) {
+    document.heading.push_back(fmt::format("Measured: {} ({})", *report.measured_name,
+                                           report.measured_source.value_or("source unknown")));
   }
-  CHECK(false, "unknown format");
+  document.heading.emplace_back();
+  document.add("operation", operation);
+  document.add("cluster", report.cluster);
+  document.add("runtime", report.runtime);
+  document.add("fidelity", report.fidelity);
+  document.add("ranks", std::int64_t{report.ranks});
+  document.add("nodes", static_cast<std::int64_t>(report.node_gpus.size()));
+  document.add_detail("gpus_per_node", node_gpus_json(report.node_gpus));
+  const Layout layout(report);
+  const std::vector<const CollectiveRow*> rows = answers(report, layout.has_several);
+  double busbw = 0.0;
+  for (const CollectiveRow* const row : rows) {
+    busbw += row->busbw_gbps / static_cast<double>(rows.size());
+  }
+  document.add("average_busbw_gb_per_s", busbw);
+  NamedTable table{
+      .key = "rows",
+      .table =
+          table_of(report.rows, [&](const auto& row) { return fields_of(report, layout, row); }),
+      .remarks = {fmt::format("Avg bus bandwidth    : {:g}", busbw)},
+      .mark = HeaderMark::Hash};
+  if (report.measured_name) {
+    const ComparisonSummary summary = error_summary(rows);
+    document.add_detail("measured", measured_json(report, summary));
+    add_summary(summary, table.remarks);
+  }
+  if (layout.has_several) {
+    Json list = Json::array();
+    for (const Crossover& each : crossovers(report.rows)) {
+      list.push_back({{"from_bytes", each.size.count()}, {"algorithm", each.algorithm}});
+    }
+    document.add_detail("crossovers", std::move(list));
+  }
+  document.add(std::move(table));
+  document.add(report.inputs);
+  add_cards(report, document);
+  return document;
 }
 
 // Formats as nccl-tests since 2.13 does: by the number of digits before the point.

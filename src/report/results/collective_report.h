@@ -15,8 +15,7 @@
 #include "calibration/fit/intervals.h"
 #include "calibration/measured/measurement.h"
 #include "collectives/schedule/operation.h"
-#include "report/formats/run_inputs.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -67,6 +66,7 @@ struct CollectiveReport {
   bool show_fingerprint = false;
   RunInputs inputs = {};     // In JSON.
   bool show_bounds = false;  // Rows have bounds: adds them, and how close each row comes.
+  std::vector<std::string> estimates = {};  // See Document::estimates.
 };
 
 // The size from which on, up to the next one, the algorithm is the fastest.
@@ -81,7 +81,7 @@ struct Crossover {
 // Marks the fastest row of each size (the first of equals) as best, and no other.
 void mark_best(std::vector<CollectiveRow>& rows);
 
-[[nodiscard]] std::string render(const CollectiveReport& report, Format format);
+[[nodiscard]] Document document_of(const CollectiveReport& report);
 
 // A number as nccl-tests prints it in `width` characters: two decimals, fewer if it would be wider.
 [[nodiscard]] std::string nccl_number(double value, int width);

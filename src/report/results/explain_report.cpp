@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "parallelism/run/resources.h"
@@ -59,79 +60,96 @@ std::string share_text(double value) {
   return text == "-0.000" ? "0.000" : text;
 }
 
-Table effect_table(const ExplainedTime& of, double factor) {
-  Table table({{.name = "resource", .key = "resource", .align = Align::Left, .min_width = 28},
+// Adds up resources, one at a time; `of_effect` is gain or loss.
+template <typename OfEffect>
+double sum_of(const ExplainedTime& of, OfEffect of_effect, double factor) {
+  double sum = 0.0;
+  for (const ResourceEffect& effect : of.effects) {
+    sum += of_effect(effect, of.time, factor);
+  }
+  return sum;
+}
+
+// A row for each resource of each time, and one for all of them at once.
+Table effect_table(std::span<const ExplainedTime> times, double factor) {
+  Table table({{.name = "", .key = "label", .shown = Shown::Csv},
+               {.name = "", .key = "time_s", .shown = Shown::Csv},
+               {.name = "", .key = "resource", .shown = Shown::Programs},
+               {.name = "resource", .key = "title", .align = Align::Left, .min_width = 28},
                {.name = "now", .key = "value", .align = Align::Left, .min_width = 10},
                {.name = "elasticity", .key = "elasticity", .unit = "faster"},
                {.name = "elasticity", .key = "elasticity_slower", .unit = "slower"},
-               {.name = "", .key = "verdict", .align = Align::Left}});
-  const auto add = [&](const ResourceEffect& effect) {
-    const double faster = gain(effect, of.time, factor);
-    const double slower = loss(effect, of.time, factor);
-    table.add_row({Cell::of(effect.title),
-                   effect.value.empty() ? Cell::none() : Cell::of(effect.value),
-                   {share_text(faster), faster},
-                   {share_text(slower), slower},
-                   Cell::of(verdict(effect, of.time, factor))});
-  };
-  double faster = 0.0;
-  double slower = 0.0;
-  for (const ResourceEffect& effect : of.effects) {
-    add(effect);
-    faster += gain(effect, of.time, factor);
-    slower += loss(effect, of.time, factor);
+               {.name = "", .key = "verdict", .align = Align::Left},
+               {.name = "", .key = "time_faster_s", .shown = Shown::Csv},
+               {.name = "", .key = "time_slower_s", .shown = Shown::Csv},
+               {.name = "", .key = "time_faster_ps", .shown = Shown::Json},
+               {.name = "", .key = "time_slower_ps", .shown = Shown::Json}});
+  for (const ExplainedTime& of : times) {
+    std::vector<ResourceEffect> effects = of.effects;
+    effects.push_back(of.all);
+    for (const ResourceEffect& effect : effects) {
+      const double faster = gain(effect, of.time, factor);
+      const double slower = loss(effect, of.time, factor);
+      table.add_row({Cell::of(of.label),
+                     {"", of.time.seconds()},
+                     Cell::of(effect.key),
+                     Cell::of(effect.title),
+                     Cell::any(effect.value),
+                     {share_text(faster), faster},
+                     {share_text(slower), slower},
+                     Cell::of(verdict(effect, of.time, factor)),
+                     {"", effect.faster.seconds()},
+                     {"", effect.slower.seconds()},
+                     {"", effect.faster.picoseconds()},
+                     {"", effect.slower.picoseconds()}});
+    }
   }
-  table.add_row({Cell::of("sum"),
-                 Cell::none(),
-                 {share_text(faster), faster},
-                 {share_text(slower), slower},
-                 Cell::of("of one at a time")});
-  add(of.all);
   return table;
 }
 
-std::string link_lines(const ExplainedTime& of) {
-  std::string text;
+Table contention_table(const ExplainedTime& of) {
+  Table table({column("share", "utilisation"),
+               column("of", "resource", Align::Left),
+               column("rate", "rate_gb_per_s", Align::Right, "(GB/s)"),
+               column("links", "example", Align::Left),
+               {.name = "", .key = "count", .shown = Shown::Json},
+               {.name = "bytes", .key = "", .align = Align::Left, .shown = Shown::Text}});
   for (const ContendedLinks& links : of.links) {
     std::vector<std::string> parts;
     for (const ContendedLinks::Part& part : links.parts) {
       parts.push_back(fmt::format("{} {}", part.operation, bytes_text(part.bytes)));
     }
-    text += fmt::format("  {:>5.1f} %  {} at {:.4g} GB/s: {}{}: {}\n", 100.0 * links.utilisation,
-                        links.resource, links.rate_gbps, links.example,
-                        links.count > 1 ? fmt::format(" and {} more", links.count - 1) : "",
-                        fmt::join(parts, ", "));
+    const std::string others = links.count > 1 ? fmt::format(" and {} more", links.count - 1) : "";
+    table.add_row({{fmt::format("{:.1f} %", 100.0 * links.utilisation), links.utilisation},
+                   Cell::of(links.resource),
+                   {fmt::format("{:.4g}", links.rate_gbps), links.rate_gbps},
+                   {links.example + others, links.example},
+                   Cell::count(links.count),
+                   Cell::of(fmt::format("{}", fmt::join(parts, ", ")))});
   }
-  return text;
+  return table;
 }
 
-std::string improvement_lines(const ExplainedTime& of) {
-  std::string text;
+// All that help, or for people the best few.
+Table improvement_table(const ExplainedTime& of, bool is_for_people) {
   constexpr std::size_t kShown = 3;
-  for (std::size_t index = 0; index < std::min(kShown, of.improvements.size()); ++index) {
-    const Improvement& each = of.improvements[index];
-    if (each.time / of.time > 1.0 - kLeastGain) {
+  Table table({column("change", "change"), column("what", "what", Align::Left),
+               column("of", "kind", Align::Left), column("time", "time_ps")});
+  for (const Improvement& each : of.improvements) {
+    const double change = each.time / of.time - 1.0;
+    if (is_for_people && (change > -kLeastGain || table.rows().size() == kShown)) {
       break;  // They are in order.
     }
-    text += fmt::format("  {:+6.2f} %  {} ({}): {}\n", 100.0 * (each.time / of.time - 1.0),
-                        each.what, each.kind, microseconds_text(each.time));
+    table.add_row({{fmt::format("{:+.2f} %", 100.0 * change), change},
+                   Cell::of(each.what),
+                   Cell::of(each.kind),
+                   {microseconds_text(each.time), each.time.picoseconds()}});
   }
-  return text.empty() ? "  none of what was tried\n" : text;
-}
-
-std::string text_of_time(const ExplainedTime& of, double factor) {
-  std::string text = fmt::format("{}: {}{}\n", of.label, microseconds_text(of.time),
-                                 of.how.empty() ? "" : ", " + of.how);
-  text += summary_of(of, factor) + "\n\n" + render_text(effect_table(of, factor));
-  if (!of.links.empty()) {
-    text += "\nBusiest links, share of the time:\n" + link_lines(of);
-  }
-  text += "\nWhat would help most:\n" + improvement_lines(of);
-  return text;
+  return table;
 }
 
 // Resources over times, where there are several.
-std::string matrix_text(const RunExplanation& explanation) {
+Table matrix(const RunExplanation& explanation) {
   std::vector<Column> columns{
       {.name = "elasticity", .key = "resource", .align = Align::Left, .min_width = 28}};
   for (const ExplainedTime& time : explanation.times) {
@@ -141,8 +159,7 @@ std::string matrix_text(const RunExplanation& explanation) {
   const auto add = [&](const std::string& title, auto value) {
     std::vector<Cell> cells{Cell::of(title)};
     for (const ExplainedTime& time : explanation.times) {
-      const double number = value(time);
-      cells.push_back({share_text(number), number});
+      cells.push_back(Cell::of(share_text(value(time))));
     }
     table.add_row(std::move(cells));
   };
@@ -151,132 +168,30 @@ std::string matrix_text(const RunExplanation& explanation) {
     add(explanation.times.front().effects[index].title,
         [&](const ExplainedTime& time) { return gain(time.effects[index], time.time, factor); });
   }
-  add("sum", [&](const ExplainedTime& time) {
-    double sum = 0.0;
-    for (const ResourceEffect& effect : time.effects) {
-      sum += gain(effect, time.time, factor);
-    }
-    return sum;
-  });
-  return render_text(table);
-}
-
-std::string explanation_text(const RunExplanation& explanation) {
-  std::string text;
-  for (const std::string& line : explanation.header) {
-    text += "# " + line + "\n";
-  }
-  text += fmt::format(
-      "# elasticity: by how many per cent the time falls for one per cent of the resource, from "
-      "runs\n# with each {:.3g} % better and worse; 1 is all of the time, 0 nothing\n#\n",
-      100.0 * (explanation.factor - 1.0));
-  if (explanation.times.size() > 1) {
-    text += matrix_text(explanation) + "\n";
-    for (const ExplainedTime& time : explanation.times) {
-      text += fmt::format("{}: {}, {}: {}\n", time.label, microseconds_text(time.time), time.how,
-                          summary_of(time, explanation.factor));
-    }
-    text += "\n";
-  }
-  // In full the last, which is the largest.
-  text += text_of_time(explanation.times.back(), explanation.factor);
-  text += "\nNot in this model:\n";
-  for (const std::string& limit : explanation.limits) {
-    text += "  - " + limit + "\n";
-  }
-  for (const std::string& note : explanation.notes) {
-    text += "# Note: " + note + "\n";
-  }
-  return text;
-}
-
-Json explanation_json(const ResourceEffect& effect, SimTime base, double factor) {
-  Json json;
-  json["resource"] = effect.key;
-  json["title"] = effect.title;
-  if (!effect.value.empty()) {
-    json["value"] = effect.value;
-  }
-  json["time_faster_ps"] = effect.faster.picoseconds();
-  json["time_slower_ps"] = effect.slower.picoseconds();
-  json["elasticity"] = gain(effect, base, factor);
-  json["elasticity_slower"] = loss(effect, base, factor);
-  json["verdict"] = verdict(effect, base, factor);
-  return json;
+  add("sum", [&](const ExplainedTime& time) { return sum_of(time, gain, factor); });
+  return table;
 }
 
 Json explanation_json(const ExplainedTime& of, double factor) {
-  Json json;
-  json["label"] = of.label;
-  json["how"] = of.how;
-  json["time_ps"] = of.time.picoseconds();
-  json["time_s"] = of.time.seconds();
-  json["summary"] = summary_of(of, factor);
-  json["resources"] = Json::array();
-  double sum = 0.0;
-  for (const ResourceEffect& effect : of.effects) {
-    json["resources"].push_back(explanation_json(effect, of.time, factor));
-    sum += gain(effect, of.time, factor);
-  }
-  json["sum_of_elasticities"] = sum;
-  json["all_at_once"] = explanation_json(of.all, of.time, factor);
-  json["links"] = Json::array();
-  for (const ContendedLinks& links : of.links) {
-    Json one{{"resource", links.resource},
-             {"example", links.example},
-             {"count", links.count},
-             {"rate_gb_per_s", links.rate_gbps},
-             {"utilisation", links.utilisation}};
-    for (const ContendedLinks::Part& part : links.parts) {
-      one["bytes"][part.operation] = part.bytes.count();
-    }
-    json["links"].push_back(std::move(one));
-  }
-  json["improvements"] = Json::array();
-  for (const Improvement& each : of.improvements) {
-    json["improvements"].push_back({{"what", each.what},
-                                    {"kind", each.kind},
-                                    {"time_ps", each.time.picoseconds()},
-                                    {"change", each.time / of.time - 1.0}});
-  }
-  return json;
-}
-
-std::string explanation_json_text(const RunExplanation& explanation) {
-  Json root;
-  root["header"] = explanation.header;
-  root["factor"] = explanation.factor;
-  root["times"] = Json::array();
-  for (const ExplainedTime& time : explanation.times) {
-    root["times"].push_back(explanation_json(time, explanation.factor));
-  }
-  root["not_modelled"] = explanation.limits;
-  root["notes"] = explanation.notes;
-  return to_text(root);
-}
-
-std::string explanation_csv(const RunExplanation& explanation) {
-  Table table({{.name = "label", .key = "label"},
-               {.name = "time_s", .key = "time_s"},
-               {.name = "resource", .key = "resource"},
-               {.name = "elasticity", .key = "elasticity"},
-               {.name = "elasticity_slower", .key = "elasticity_slower"},
-               {.name = "time_faster_s", .key = "time_faster_s"},
-               {.name = "time_slower_s", .key = "time_slower_s"}});
-  for (const ExplainedTime& time : explanation.times) {
-    std::vector<ResourceEffect> effects = time.effects;
-    effects.push_back(time.all);
-    for (const ResourceEffect& effect : effects) {
-      table.add_row({Cell::of(time.label),
-                     {"", time.time.seconds()},
-                     Cell::of(effect.key),
-                     {"", gain(effect, time.time, explanation.factor)},
-                     {"", loss(effect, time.time, explanation.factor)},
-                     {"", effect.faster.seconds()},
-                     {"", effect.slower.seconds()}});
+  Json effects = to_json(effect_table(std::span(&of, 1), factor));
+  const Json all = effects.back();
+  effects.erase(effects.size() - 1);
+  Json links = to_json(contention_table(of));
+  for (std::size_t index = 0; index < of.links.size(); ++index) {
+    for (const ContendedLinks::Part& part : of.links[index].parts) {
+      links[index]["bytes"][part.operation] = part.bytes.count();
     }
   }
-  return render_csv(table);
+  return {{"label", of.label},
+          {"how", of.how},
+          {"time_ps", of.time.picoseconds()},
+          {"time_s", of.time.seconds()},
+          {"summary", summary_of(of, factor)},
+          {"resources", std::move(effects)},
+          {"sum_of_elasticities", sum_of(of, gain, factor)},
+          {"all_at_once", all},
+          {"links", std::move(links)},
+          {"improvements", to_json(improvement_table(of, false))}};
 }
 
 }  // namespace
@@ -322,16 +237,44 @@ std::string summary_of(const ExplainedTime& time, double factor) {
   return text;
 }
 
-std::string render(const RunExplanation& explanation, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return explanation_csv(explanation);
-    case Format::Json:
-      return explanation_json_text(explanation);
-    case Format::Table:
-      break;
+Document document_of(const RunExplanation& explanation) {
+  const double factor = explanation.factor;
+  const ExplainedTime& last = explanation.times.back();  // In full, as it is the largest.
+  Document document{.heading = explanation.header, .notes = explanation.notes};
+  document.heading.insert(
+      document.heading.end(),
+      {"elasticity: by how many per cent the time falls for one per cent of the resource, from "
+       "runs",
+       fmt::format("with each {:.3g} % better and worse; 1 is all of the time, 0 nothing",
+                   100.0 * (factor - 1.0))});
+  document.add_detail("header", explanation.header);
+  document.add("factor", factor);
+  Json times = Json::array();
+  for (const ExplainedTime& time : explanation.times) {
+    times.push_back(explanation_json(time, factor));
+    document.add(Lines{.title = fmt::format("{}: {}{}", time.label, microseconds_text(time.time),
+                                            time.how.empty() ? "" : ", " + time.how),
+                       .lines = {summary_of(time, factor)}});
   }
-  return explanation_text(explanation);
+  document.add_detail("times", std::move(times));
+  if (explanation.times.size() > 1) {
+    document.add_table("", matrix(explanation), Shown::Text);
+  }
+  document.add_table("", effect_table(std::span(&last, 1), factor), Shown::Text);
+  std::get<NamedTable>(document.entries.back())
+      .remarks.push_back(fmt::format("sum of one at a time: {} faster, {} slower",
+                                     share_text(sum_of(last, gain, factor)),
+                                     share_text(sum_of(last, loss, factor))));
+  document.add_table("", effect_table(explanation.times, factor), Shown::Csv);
+  document.add_table("Busiest links, by share of the time", contention_table(last), Shown::Text);
+  const Table improvements = improvement_table(last, true);
+  document.add_table("What would help most", improvements, Shown::Text);
+  if (improvements.rows().empty()) {
+    document.add(Lines{.title = "Nothing that was tried would help.", .lines = {}});
+  }
+  document.add(Lines{.title = "Not in this model:", .lines = explanation.limits});
+  document.add_detail("not_modelled", explanation.limits);
+  return document;
 }
 
 }  // namespace trainyard

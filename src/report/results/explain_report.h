@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -72,6 +72,6 @@ enum class EffectKind {
 // One line: which resources the time follows, by their share.
 [[nodiscard]] std::string summary_of(const ExplainedTime& time, double factor);
 
-[[nodiscard]] std::string render(const RunExplanation& explanation, Format format);
+[[nodiscard]] Document document_of(const RunExplanation& explanation);
 
 }  // namespace trainyard

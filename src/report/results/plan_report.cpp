@@ -4,10 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
+#include <utility>
 
-#include "report/formats/table.h"
+#include "report/formats/json.h"
 #include "report/results/plan_info.h"
 
 namespace trainyard {
@@ -23,13 +25,8 @@ using nccl::Protocol;
 // Limit for an order of GPUs or ranks.
 constexpr std::size_t kMostNames = 16;
 
-Column column(const char* name, Align align = Align::Right, const char* unit = "") {
-  Column result;
-  result.name = name;
-  result.key = name;
-  result.align = align;
-  result.unit = unit;
-  return result;
+Column left(const char* name) {
+  return column(name, "", Align::Left);
 }
 
 std::string joined(const std::vector<int>& numbers) {
@@ -76,14 +73,13 @@ std::string_view pattern_name(nccl::GraphPattern pattern) {
 void add_graphs(Table& table, const std::string& nodes, const GraphSet& graphs) {
   for_each_graph(graphs, [&](const char* name, const Graph& graph) {
     table.add_row(
-        {Cell::of(std::string(name)), Cell::of(nodes),
+        {Cell::of(name), Cell::of(nodes),
          Cell::of(
              fmt::format("{} ({})", static_cast<int>(graph.pattern), pattern_name(graph.pattern))),
-         Cell::of(std::int64_t{graph.channel_count}), Cell::of(fmt::format("{:g}", graph.bw_intra)),
+         Cell::count(graph.channel_count), Cell::of(fmt::format("{:g}", graph.bw_intra)),
          Cell::of(fmt::format("{:g}", graph.bw_inter)),
          Cell::of(fmt::format("{}/{}", to_string(graph.type_intra), to_string(graph.type_inter))),
-         Cell::of(std::int64_t{graph.cross_nic}),
-         Cell::of(std::string(graph.same_channels ? "yes" : "no"))});
+         Cell::count(graph.cross_nic), Cell::yes_no(graph.same_channels)});
   });
 }
 
@@ -92,11 +88,11 @@ bool same_search(const GraphSet& a, const GraphSet& b) {
          a.collnet_chain == b.collnet_chain && a.collnet_direct == b.collnet_direct;
 }
 
-std::string search_text(const Communicator& made) {
-  Table table({column("graph", Align::Left), column("nodes", Align::Left),
-               column("pattern", Align::Left), column("channels"),
-               column("intra", Align::Right, "(GB/s)"), column("inter", Align::Right, "(GB/s)"),
-               column("paths", Align::Left), column("crossNic"), column("same", Align::Left)});
+Table search_table(const Communicator& made) {
+  Table table({left("graph"), left("nodes"), left("pattern"), column("channels", ""),
+               column("intra", "", Align::Right, "(GB/s)"),
+               column("inter", "", Align::Right, "(GB/s)"), left("paths"), column("crossNic", ""),
+               left("same")});
   add_graphs(table, "all", made.aligned);
   // Kinds of nodes, each by its first node, where they differ.
   std::vector<std::size_t> different;
@@ -120,7 +116,7 @@ std::string search_text(const Communicator& made) {
                  made.graphs[kind]);
     }
   }
-  return "Search: channels of one node, bandwidth of each\n" + render_text(table);
+  return table;
 }
 
 // --- Channels ----------------------------------------------------------------------------------
@@ -187,35 +183,32 @@ std::vector<ChannelView> views_of(const Communicator& made) {
   return views;
 }
 
-std::string channels_text(const Communicator& made) {
-  Table table({column("channels", Align::Left), column("ring from rank 0", Align::Left),
-               column("NIC in/out", Align::Left), column("tree in node 0", Align::Left),
-               column("NIC", Align::Left), column("root ranks", Align::Left)});
+void add_channels(const Communicator& made, Document& document) {
+  Table table({left("channels"), left("ring from rank 0"), left("NIC in/out"),
+               left("tree in node 0"), left("NIC"), left("root ranks")});
   for (const ChannelView& view : views_of(made)) {
     table.add_row({Cell::of(joined(view.channels)), Cell::of(view.ring), Cell::of(view.nics),
                    Cell::of(view.chain), Cell::of(view.tree_nic), Cell::of(joined(view.roots))});
   }
-  std::string text = fmt::format(
-      "Channels: {} of collectives, {} of NVLS, {} of sends and "
-      "receives ({} for each peer)\n",
+  std::string title = fmt::format(
+      "Channels: {} of collectives, {} of NVLS, {} of sends and receives ({} for each peer)",
       made.channels, made.nvls_channels, made.p2p_channels, made.p2p_channels_per_peer);
   if (made.nvls_heads > 0) {
-    text += fmt::format("NVLS heads of a node: {}", made.nvls_heads);
     const std::vector<int>& nics = made.nics[static_cast<std::size_t>(made.node_kind[0])].nvls;
-    text += nics.empty() ? "\n" : fmt::format(", of node 0 on NICs {}\n", joined(nics));
+    title += fmt::format("; NVLS heads of a node: {}{}", made.nvls_heads,
+                         nics.empty() ? "" : ", of node 0 on NICs " + joined(nics));
   }
-  return text + render_text(table);
+  document.add_table(std::move(title), std::move(table));
 }
 
 // --- Cost model --------------------------------------------------------------------------------
 
-std::string tuning_text(const nccl::TuningTable& tuning) {
-  Table table({column("function", Align::Left), column("algorithm", Align::Left), column("LL"),
-               column("LL128"), column("Simple")});
+Table tuning_table(const nccl::TuningTable& tuning) {
+  Table table({left("function"), left("algorithm"), column("LL", ""), column("LL128", ""),
+               column("Simple", "")});
   for (const nccl::Function function : nccl::kFunctions) {
     for (const Algorithm algorithm : nccl::kAlgorithms) {
-      std::vector<Cell> cells{Cell::of(std::string(to_string(function))),
-                              Cell::of(std::string(to_string(algorithm)))};
+      std::vector<Cell> cells{Cell::of(to_string(function)), Cell::of(to_string(algorithm))};
       bool available = false;
       for (const Protocol protocol : kProtocols) {
         const nccl::TuningCell& cell = tuning.cell(function, algorithm, protocol);
@@ -229,8 +222,7 @@ std::string tuning_text(const nccl::TuningTable& tuning) {
       }
     }
   }
-  return "NCCL's cost model: latency in us / bandwidth in GB/s; for choosing, not a prediction\n" +
-         render_text(table);
+  return table;
 }
 
 // --- Calls -------------------------------------------------------------------------------------
@@ -274,42 +266,31 @@ Cell cost_cell(const nccl::CallPlan& plan, const nccl::CostRow& wanted) {
   return Cell::of(fmt::format("{}{:.1f}", chosen ? "*" : "", *found->time_us));
 }
 
-std::string calls_text(const std::vector<PlannedCall>& calls, Operation operation) {
-  std::vector<Column> columns{column("size"),
-                              column("algorithm", Align::Left),
-                              column("protocol", Align::Left),
-                              column("channels"),
-                              column("threads"),
-                              column("chunk")};
+Table call_table(const std::vector<PlannedCall>& calls, Operation operation) {
+  std::vector<Column> columns{column("size", ""),     left("algorithm"),     left("protocol"),
+                              column("channels", ""), column("threads", ""), column("chunk", "")};
   const std::vector<nccl::CostRow> rows = compared(calls, operation);
   for (const nccl::CostRow& row : rows) {
-    Column cost = column("");
-    cost.name = to_string(row.algorithm);
-    cost.key = cost.name;
-    cost.unit = to_string(row.protocol);
-    columns.push_back(cost);
+    columns.push_back(column(std::string(to_string(row.algorithm)), "", Align::Right,
+                             std::string(to_string(row.protocol))));
   }
-  columns.push_back(column("reason", Align::Left));
+  columns.push_back(left("reason"));
   Table table(std::move(columns));
   for (const PlannedCall& call : calls) {
     if (call.operation != operation) {
       continue;
     }
-    std::vector<Cell> cells{Cell::of(to_string(call.size)),
-                            Cell::of(std::string(to_string(call.plan.algorithm))),
-                            Cell::of(std::string(to_string(call.plan.protocol))),
-                            Cell::of(std::int64_t{call.plan.channels}),
-                            Cell::of(std::int64_t{call.plan.threads}),
-                            Cell::of(chunk_text(call.plan))};
+    std::vector<Cell> cells{
+        Cell::of(to_string(call.size)),          Cell::of(to_string(call.plan.algorithm)),
+        Cell::of(to_string(call.plan.protocol)), Cell::count(call.plan.channels),
+        Cell::count(call.plan.threads),          Cell::of(chunk_text(call.plan))};
     for (const nccl::CostRow& row : rows) {
       cells.push_back(cost_cell(call.plan, row));
     }
     cells.push_back(Cell::of(call.plan.reason));
     table.add_row(std::move(cells));
   }
-  return fmt::format("{}: choice by size, then NCCL's estimate of every way in us\n",
-                     to_string(operation)) +
-         render_text(table);
+  return table;
 }
 
 std::vector<Operation> operations_of(const std::vector<PlannedCall>& calls) {
@@ -322,22 +303,168 @@ std::vector<Operation> operations_of(const std::vector<PlannedCall>& calls) {
   return operations;
 }
 
+// --- JSON --------------------------------------------------------------------------------------
+
+Json plan_json(std::optional<int> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json plan_json(const nccl::Graph& graph) {
+  Json channels = Json::array();
+  for (const nccl::GraphChannel& channel : graph.channels) {
+    channels.push_back({{"net_in", plan_json(channel.net_in)},
+                        {"gpus", channel.gpus},
+                        {"net_out", plan_json(channel.net_out)}});
+  }
+  return {
+      {"pattern", static_cast<int>(graph.pattern)}, {"cross_nic", graph.cross_nic},
+      {"channel_count", graph.channel_count},       {"bandwidth_intra_gb_per_s", graph.bw_intra},
+      {"bandwidth_inter_gb_per_s", graph.bw_inter}, {"latency_inter_us", graph.latency_inter},
+      {"type_intra", to_string(graph.type_intra)},  {"type_inter", to_string(graph.type_inter)},
+      {"same_channels", graph.same_channels},       {"channels", std::move(channels)}};
+}
+
+Json plan_json(const nccl::GraphSet& graphs) {
+  Json json = {{"ring", plan_json(graphs.ring)}, {"tree", plan_json(graphs.tree)}};
+  const auto add = [&json](const char* key, const std::optional<nccl::Graph>& graph) {
+    if (graph) {
+      json[key] = plan_json(*graph);
+    }
+  };
+  add("nvls", graphs.nvls);
+  add("collnet_chain", graphs.collnet_chain);
+  add("collnet_direct", graphs.collnet_direct);
+  return json;
+}
+
+Json plan_json(const nccl::NodeNics& nics) {
+  return {{"ring_in", nics.ring_in},
+          {"ring_out", nics.ring_out},
+          {"tree", nics.tree},
+          {"nvls", nics.nvls}};
+}
+
+Json kinds_json(const nccl::Communicator& communicator) {
+  Json kinds = Json::array();
+  for (std::size_t kind = 0; kind < communicator.graphs.size(); ++kind) {
+    kinds.push_back({{"graphs", plan_json(communicator.graphs[kind])},
+                     {"nics", plan_json(communicator.nics[kind])}});
+  }
+  return kinds;
+}
+
+Json channels_json(const nccl::Communicator& communicator) {
+  Json rings = Json::array();
+  for (const nccl::RingChannel& ring : communicator.rings) {
+    rings.push_back(ring.order);
+  }
+  Json trees = Json::array();
+  for (const nccl::TreeChannel& tree : communicator.trees) {
+    trees.push_back({{"up", tree.up}, {"down", tree.down}});
+  }
+  return {{"rings", std::move(rings)}, {"trees", std::move(trees)}};
+}
+
+Json tuning_json(const nccl::TuningTable& table) {
+  Json rows = Json::array();
+  for (const nccl::Function function : nccl::kFunctions) {
+    for (const nccl::Algorithm algorithm : nccl::kAlgorithms) {
+      for (const nccl::Protocol protocol : nccl::kProtocols) {
+        const nccl::TuningCell& cell = table.cell(function, algorithm, protocol);
+        const auto a = static_cast<std::size_t>(algorithm);
+        const auto p = static_cast<std::size_t>(protocol);
+        rows.push_back({{"function", to_string(function)},
+                        {"algorithm", to_string(algorithm)},
+                        {"protocol", to_string(protocol)},
+                        {"available", cell.bandwidth > 0.0},
+                        {"latency_us", cell.latency},
+                        {"bandwidth_gb_per_s", cell.bandwidth},
+                        {"max_threads", table.max_threads[a][p]},
+                        {"thread_threshold_bytes", table.thread_thresholds[a][p]}});
+      }
+    }
+  }
+  return rows;
+}
+
+Json plan_json(const PlannedCall& call) {
+  const nccl::CallPlan& plan = call.plan;
+  Json parts = Json::array();
+  for (const nccl::ChannelPart& part : plan.parts) {
+    parts.push_back({{"channels", part.channels},
+                     {"bytes", part.bytes.count()},
+                     {"chunk_bytes", part.chunk.count()}});
+  }
+  Json costs = Json::array();
+  for (const nccl::CostRow& row : plan.costs) {
+    costs.push_back({{"algorithm", to_string(row.algorithm)},
+                     {"protocol", to_string(row.protocol)},
+                     {"time_us", row.time_us ? Json(*row.time_us) : Json(nullptr)}});
+  }
+  return {{"operation", to_string(call.operation)},
+          {"size_bytes", call.size.count()},
+          {"bytes", plan.bytes.count()},
+          {"algorithm", to_string(plan.algorithm)},
+          {"protocol", to_string(plan.protocol)},
+          {"nccl_estimate_us", plan.time_us},
+          {"channels", plan.channels},
+          {"threads", plan.threads},
+          {"slices", plan.slices},
+          {"step_bytes", plan.step.count()},
+          {"chunk_steps", plan.chunk_steps},
+          {"parts", std::move(parts)},
+          {"costs", std::move(costs)},
+          {"reason", plan.reason}};
+}
+
 }  // namespace
 
-std::string render_plan_table(const PlanReport& report) {
+Document document_of(const PlanReport& report) {
   const Communicator& made = report.communicator;
-  std::string text =
-      fmt::format("# Planned by Trainyard as NCCL {} does: {}, {} rank{} on {} node{}\n\n",
-                  to_string(made.version), report.source, made.ranks, made.ranks == 1 ? "" : "s",
-                  made.nodes, made.nodes == 1 ? "" : "s");
-  text += search_text(made) + '\n' + channels_text(made) + '\n' + tuning_text(made.tuning);
+  Document document{
+      .heading = {fmt::format("Planned by Trainyard as NCCL {} does: {}, {} rank{} on {} node{}",
+                              to_string(made.version), report.source, made.ranks,
+                              made.ranks == 1 ? "" : "s", made.nodes, made.nodes == 1 ? "" : "s")},
+      .notes = report.notes};
+  const std::initializer_list<std::pair<const char*, Json>> details{
+      {"source", report.source},
+      {"nccl_version", to_string(made.version)},
+      {"ranks", made.ranks},
+      {"nodes", made.nodes},
+      {"first_rank", made.first_rank},
+      {"node_kind", made.node_kind},
+      {"least_compute_capability", made.least_compute_capability},
+      {"channels", made.channels},
+      {"nvls_channels", made.nvls_channels},
+      {"nvls_heads", made.nvls_heads},
+      {"p2p_channels", made.p2p_channels},
+      {"p2p_channels_per_peer", made.p2p_channels_per_peer},
+      {"aligned", plan_json(made.aligned)},
+      {"kinds", kinds_json(made)}};
+  for (const auto& [key, value] : details) {
+    document.add_detail(key, value);
+  }
+  const Json channels = channels_json(made);
+  for (const auto& [key, value] : channels.items()) {
+    document.add_detail(key, value);
+  }
+  document.add_detail("tuning", tuning_json(made.tuning));
+  document.add_table("Search: channels of one node, bandwidth of each", search_table(made));
+  add_channels(made, document);
+  document.add_table(
+      "NCCL's cost model: latency in us / bandwidth in GB/s; for choosing, not a prediction",
+      tuning_table(made.tuning));
+  Json calls = Json::array();
+  for (const PlannedCall& call : report.calls) {
+    calls.push_back(plan_json(call));
+  }
+  document.add_detail("calls", std::move(calls));
   for (const Operation operation : operations_of(report.calls)) {
-    text += '\n' + calls_text(report.calls, operation);
+    document.add_table(fmt::format("{}: choice by size, then NCCL's estimate of every way in us",
+                                   to_string(operation)),
+                       call_table(report.calls, operation));
   }
-  for (const std::string& note : report.notes) {
-    text += fmt::format("# {}\n", note);
-  }
-  return text;
+  return document;
 }
 
 std::string render_plan_info(const PlanReport& report) {

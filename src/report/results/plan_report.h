@@ -9,6 +9,7 @@
 #include "collectives/schedule/operation.h"
 #include "nccl/tuning/call_plan.h"
 #include "nccl/tuning/communicator.h"
+#include "report/formats/document.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -26,9 +27,9 @@ struct PlanReport {
   std::vector<std::string> notes = {};  // One line each; what the twin is not sure about.
 };
 
-// Renders for people what the search found, channels, NCCL's cost model, and for each size what is
-// chosen and what everything else would have cost.
-[[nodiscard]] std::string render_plan_table(const PlanReport& report);
+// Shows what the search found, channels, NCCL's cost model, and for each size what is chosen and what
+// everything else would have cost.
+[[nodiscard]] Document document_of(const PlanReport& report);
 
 // The lines that NCCL prints at NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING, without
 // what stands before a message ("host:pid:tid [0] NCCL INFO "): graphs, rings, trees of rank 0, the

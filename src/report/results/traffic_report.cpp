@@ -4,16 +4,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
-#include "report/formats/json.h"
 #include "sim/check.h"
 
 namespace trainyard {
 namespace {
-
-enum class Part { Times, Shares, Everything };
 
 Column column(const char* name, const char* key, const char* unit, Align align = Align::Right) {
   return {.name = name, .key = key, .align = align, .unit = unit, .min_width = 0};
@@ -26,108 +22,80 @@ Cell link_name(const Topology& topology, LinkId id) {
 }
 
 // The six columns of a distribution.
-void add_columns(std::vector<Column>& columns, const std::string& key, const std::string& key_unit,
-                 const char* unit) {
-  constexpr std::array<std::array<const char*, 2>, 6> kNames{{{"mean", "mean"},
-                                                              {"p50", "p50"},
-                                                              {"p90", "p90"},
-                                                              {"p99", "p99"},
-                                                              {"p99.9", "p99_9"},
-                                                              {"max", "max"}}};
-  for (const auto& [name, name_in_key] : kNames) {
-    columns.push_back(column(name, "", unit));
-    columns.back().key = fmt::format("{}_{}{}", key, name_in_key, key_unit);
-  }
+void add_fields(const std::optional<Distribution>& values, const std::string& key,
+                const std::string& key_unit, const char* unit, std::vector<Field>& fields) {
+  const Distribution all = values.value_or(Distribution());
+  const auto add = [&](const char* name, const char* name_in_key, double value) {
+    fields.push_back({{.name = name, .key = key + "_" + name_in_key + key_unit, .unit = unit},
+                      values ? Cell::number(value, 3) : Cell::none()});
+  };
+  add("mean", "mean", all.mean);
+  add("p50", "p50", all.p50);
+  add("p90", "p90", all.p90);
+  add("p99", "p99", all.p99);
+  add("p99.9", "p99_9", all.p999);
+  add("max", "max", all.most);
 }
 
-void add_cells(std::vector<Cell>& cells, const std::optional<Distribution>& values, int decimals) {
-  if (!values) {
-    cells.insert(cells.end(), 6, Cell::none());
-    return;
-  }
-  for (const double value :
-       {values->mean, values->p50, values->p90, values->p99, values->p999, values->most}) {
-    cells.push_back(Cell::number(value, decimals));
-  }
-}
+// Times, then slowdowns and goodput, which people see as a table each: with `part` the columns of
+// the other one are for programs.
+enum class Part { Times, Shares };
 
 Table stats_table(const TrafficSummary& summary, Part part) {
-  const bool has_times = part != Part::Shares;
-  const bool has_shares = part != Part::Times;
-  const bool has_unfinished = part == Part::Everything || summary.all.unfinished > 0;
-  std::vector<Column> columns{column("group", "group", "", Align::Left)};
-  if (has_times) {
-    columns.push_back(column("flows", "flows", ""));
-    if (has_unfinished) {
-      columns.push_back(column("unfinished", "unfinished", ""));
-    }
-    columns.push_back(column("size", "bytes", "(B)"));
-    columns.push_back(column("makespan", "makespan_us", "(us)"));
-    add_columns(columns, "fct", "_us", "(us)");
-  }
-  if (has_shares) {
-    add_columns(columns, "slowdown", "", "");
-    columns.push_back(column("least", "goodput_least_gbit_per_s", "(Gb/s)"));
-    columns.push_back(column("mean", "goodput_mean_gbit_per_s", "(Gb/s)"));
-    columns.push_back(column("most", "goodput_most_gbit_per_s", "(Gb/s)"));
-    columns.push_back(column("fairness", "jain_fairness", ""));
-  }
-  Table table(std::move(columns));
-  const auto add = [&](const TrafficStats& stats) {
-    std::vector<Cell> cells{Cell::of(stats.name)};
-    if (has_times) {
-      cells.push_back(Cell::count(stats.flows));
-      if (has_unfinished) {
-        cells.push_back(Cell::count(stats.unfinished));
+  std::vector<TrafficStats> groups = summary.groups;
+  groups.push_back(summary.all);
+  return table_of(groups, [&](const TrafficStats& stats) {
+    std::vector<Field> fields{
+        {column("group", "group", "", Align::Left), Cell::of(stats.name)},
+        {column("flows", "flows", ""), Cell::count(stats.flows)},
+        {column("unfinished", "unfinished", ""), Cell::count(stats.unfinished)},
+        {column("size", "bytes", "(B)"), Cell::count(stats.bytes.count())}};
+    const auto add = [&](const char* name, const char* key, const char* unit, double value) {
+      fields.push_back(
+          {column(name, key, unit), stats.fct_us ? Cell::number(value, 3) : Cell::none()});
+    };
+    add("makespan", "makespan_us", "(us)", stats.makespan.microseconds());
+    add_fields(stats.fct_us, "fct", "_us", "(us)", fields);
+    const std::size_t times = fields.size();
+    add_fields(stats.slowdown, "slowdown", "", "", fields);
+    add("least", "goodput_least_gbit_per_s", "(Gb/s)", stats.goodput_least_gbps);
+    add("mean", "goodput_mean_gbit_per_s", "(Gb/s)", stats.goodput_mean_gbps);
+    add("most", "goodput_most_gbit_per_s", "(Gb/s)", stats.goodput_most_gbps);
+    fields.push_back({column("fairness", "jain_fairness", ""), Cell::number(stats.fairness, 4)});
+    for (std::size_t index = 1; index < fields.size(); ++index) {
+      if ((index < times) != (part == Part::Times)) {
+        fields[index].column.shown = Shown::Programs;
       }
-      cells.push_back(Cell::of(stats.bytes.count()));
-      cells.push_back(stats.fct_us ? Cell::number(stats.makespan.microseconds(), 3) : Cell::none());
-      add_cells(cells, stats.fct_us, 3);
     }
-    if (has_shares) {
-      add_cells(cells, stats.slowdown, 3);
-      for (const double rate :
-           {stats.goodput_least_gbps, stats.goodput_mean_gbps, stats.goodput_most_gbps}) {
-        cells.push_back(stats.fct_us ? Cell::number(rate, 3) : Cell::none());
-      }
-      cells.push_back(stats.fairness ? Cell::number(*stats.fairness, 4) : Cell::none());
+    if (summary.all.unfinished == 0) {
+      fields[2].column.shown = Shown::Programs;
     }
-    table.add_row(std::move(cells));
-  };
-  for (const TrafficStats& group : summary.groups) {
-    add(group);
-  }
-  // The forms for programs always have it, so that they find it without counting groups.
-  if (summary.groups.size() > 1 || part == Part::Everything) {
-    add(summary.all);
-  }
-  return table;
+    return fields;
+  });
 }
 
 Table size_table(const TrafficSummary& summary) {
-  std::vector<Column> columns{column("group", "group", "", Align::Left),
-                              column("from", "from_bytes", ""), column("below", "below_bytes", ""),
-                              column("flows", "flows", "")};
-  add_columns(columns, "slowdown", "", "");
-  Table table(std::move(columns));
+  std::vector<std::pair<std::string, SizeBin>> bins;
   const auto add = [&](const TrafficStats& stats) {
     for (const SizeBin& bin : stats.bins) {
-      std::vector<Cell> cells{
-          Cell::of(stats.name),
-          {to_string(bin.least), bin.least.count()},
-          bin.below ? Cell{to_string(*bin.below), bin.below->count()} : Cell::none(),
-          Cell::count(bin.flows)};
-      add_cells(cells, bin.slowdown, 3);
-      table.add_row(std::move(cells));
+      bins.emplace_back(stats.name, bin);
     }
   };
-  for (const TrafficStats& group : summary.groups) {
-    add(group);
-  }
+  std::for_each(summary.groups.begin(), summary.groups.end(), add);
   if (summary.groups.size() > 1) {
     add(summary.all);
   }
-  return table;
+  return table_of(bins, [](const std::pair<std::string, SizeBin>& each) {
+    const auto& [group, bin] = each;
+    std::vector<Field> fields{
+        {column("group", "group", "", Align::Left), Cell::of(group)},
+        {column("from", "from_bytes", ""), {to_string(bin.least), bin.least.count()}},
+        {column("below", "below_bytes", ""),
+         bin.below ? Cell{to_string(*bin.below), bin.below->count()} : Cell::none()},
+        {column("flows", "flows", ""), Cell::count(bin.flows)}};
+    add_fields(bin.slowdown, "slowdown", "", "", fields);
+    return fields;
+  });
 }
 
 Table link_table(const TrafficSummary& summary, const Topology& topology) {
@@ -136,55 +104,32 @@ Table link_table(const TrafficSummary& summary, const Topology& topology) {
                column("utilisation", "utilisation", "")});
   for (const LinkLoad& load : summary.links) {
     const LinkSpec& spec = topology.link(load.link).spec;
-    table.add_row({link_name(topology, load.link), Cell::of(std::string(to_string(spec.kind))),
+    table.add_row({link_name(topology, load.link), Cell::of(to_string(spec.kind)),
                    Cell::number(static_cast<double>(spec.bandwidth.bits_per_second()) / 1e9, 2),
                    Cell::of(load.bytes.count()), Cell::number(load.utilisation, 4)});
   }
   return table;
 }
 
-bool has_several_sizes(const TrafficSummary& summary) {
-  return summary.all.bins.size() > 1;
-}
-
-std::string render_json(const TrafficReport& report, const Topology& topology) {
-  Json root;
-  root["traffic"] = report.traffic;
-  root["cluster"] = report.cluster;
-  root["fidelity"] = report.fidelity;
-  root["routing"] = report.routing;
-  root["routing_seed"] = report.seed_of_routing;
-  root["makespan_us"] = report.summary.makespan.microseconds();
-  root["groups"] = to_json(stats_table(report.summary, Part::Everything));
-  root["sizes"] = to_json(size_table(report.summary));
-  root["links"] = to_json(link_table(report.summary, topology));
-  root["notes"] = report.notes;
-  root["fingerprint"] = fmt::format("{:016x}", report.fingerprint);
-  return to_text(root);
-}
-
-std::string render_tables(const TrafficReport& report, const Topology& topology) {
-  const TrafficSummary& summary = report.summary;
-  std::string text = fmt::format(
-      "# Simulated by Trainyard: traffic {}; cluster {}, fidelity {}\n"
-      "# {} flows, {} bytes, makespan {:.3f} us\n#\n# Flow completion times\n",
-      report.traffic, report.cluster, report.fidelity, summary.all.flows, summary.all.bytes.count(),
-      summary.makespan.microseconds());
-  text += render_text(stats_table(summary, Part::Times));
-  text += "#\n# Slowdown against running alone; goodput of a source; fairness of equal flows\n";
-  text += render_text(stats_table(summary, Part::Shares));
-  if (has_several_sizes(summary)) {
-    text += "#\n# Slowdown by size of flows\n";
-    text += render_text(size_table(summary));
+// The figures that the page shows large.
+void add_cards(const TrafficSummary& summary, Document& document) {
+  const TrafficStats& all = summary.all;
+  document.add_card("flows", std::to_string(all.flows));
+  document.add_card("from the first start to the last end", short_time(summary.makespan));
+  if (all.unfinished > 0) {
+    document.add_card("never complete", std::to_string(all.unfinished));
   }
-  if (!summary.links.empty()) {
-    text += "#\n# Fullest links\n";
-    text += render_text(link_table(summary, topology));
+  if (all.fct_us) {
+    document.add_card("median completion time", fmt::format("{:.4g} us", all.fct_us->p50));
+    document.add_card("99 % completion time", fmt::format("{:.4g} us", all.fct_us->p99));
   }
-  for (const std::string& note : report.notes) {
-    text += fmt::format("# Note: {}\n", note);
+  if (all.slowdown) {
+    document.add_card("median slowdown", fmt::format("{:.3g}", all.slowdown->p50));
+    document.add_card("99 % slowdown", fmt::format("{:.3g}", all.slowdown->p99));
   }
-  return text;
+  if (all.fairness) {
+    document.add_card("Jain's fairness", fmt::format("{:.4f}", *all.fairness));
+  }
 }
 
 std::vector<Column> flow_columns(bool has_counters) {
@@ -268,12 +213,12 @@ class LongCsv {
 std::vector<Cell> queue_cells(const Topology& topology, const QueueSample& sample) {
   const Link& link = topology.link(sample.link);
   return {Cell::number(sample.time.microseconds(), 6),
-          Cell::of(std::string("queue")),
+          Cell::of("queue"),
           Cell::of(topology.node(link.source).name),
           Cell::of(topology.node(link.target).name),
           Cell::none(),
           Cell::of(sample.bytes.count()),
-          {sample.is_paused ? "yes" : "no", sample.is_paused},
+          Cell::yes_no(sample.is_paused),
           Cell::none(),
           Cell::none()};
 }
@@ -283,7 +228,7 @@ std::vector<Cell> rate_cells(const Topology& topology, const RateSample& sample)
     return Cell::number(static_cast<double>(rate.bits_per_second()) / 1e9, 3);
   };
   return {Cell::number(sample.time.microseconds(), 6),
-          Cell::of(std::string("rate")),
+          Cell::of("rate"),
           Cell::of(topology.node(sample.source).name),
           Cell::of(topology.node(sample.target).name),
           Cell::count(sample.connection.value()),
@@ -295,31 +240,37 @@ std::vector<Cell> rate_cells(const Topology& topology, const RateSample& sample)
 
 }  // namespace
 
-std::string render(const TrafficReport& report, const Topology& topology, Format format) {
-  switch (format) {
-    case Format::Csv:
-      return render_csv(stats_table(report.summary, Part::Everything));
-    case Format::Json:
-      return render_json(report, topology);
-    case Format::Table:
-      return render_tables(report, topology);
-  }
-  CHECK(false, "unknown format");
-}
-
-std::vector<std::pair<std::string, Table>> traffic_tables(const TrafficReport& report,
-                                                          const Topology& topology) {
+Document document_of(const TrafficReport& report, const Topology& topology) {
   const TrafficSummary& summary = report.summary;
-  std::vector<std::pair<std::string, Table>> tables{
-      {"Times by group", stats_table(summary, Part::Times)},
-      {"Slowdown and goodput by group", stats_table(summary, Part::Shares)}};
-  if (has_several_sizes(summary)) {
-    tables.emplace_back("Slowdown by group and size", size_table(summary));
-  }
-  if (!summary.links.empty()) {
-    tables.emplace_back("Fullest links", link_table(summary, topology));
-  }
-  return tables;
+  Document document{
+      .title = fmt::format("{} on {}", report.traffic, report.cluster),
+      .subtitle = fmt::format("Flows, predicted by Trainyard: fidelity {}, routing {}",
+                              report.fidelity, report.routing),
+      .heading = {fmt::format("Simulated by Trainyard: traffic {}; cluster {}, fidelity {}",
+                              report.traffic, report.cluster, report.fidelity),
+                  fmt::format("{} flows, {} bytes, makespan {:.3f} us", summary.all.flows,
+                              summary.all.bytes.count(), summary.makespan.microseconds()),
+                  ""},
+      .estimates = report.estimates,
+      .notes = report.notes};
+  document.add("traffic", report.traffic);
+  document.add("cluster", report.cluster);
+  document.add("fidelity", report.fidelity);
+  document.add("routing", report.routing);
+  document.add_detail("routing_seed", report.seed_of_routing);
+  document.add("makespan_us", summary.makespan.microseconds());
+  add_cards(summary, document);
+  document.add(NamedTable{.key = "groups",
+                          .table = stats_table(summary, Part::Times),
+                          .title = "Flow completion times"});
+  document.add_table("Slowdown against running alone; goodput of a source; fairness of equal flows",
+                     stats_table(summary, Part::Shares));
+  document.add_table("Slowdown by size of flows", size_table(summary),
+                     summary.all.bins.size() > 1 ? Shown::All : Shown::Programs, "sizes");
+  document.add_table("Fullest links", link_table(summary, topology), Shown::All, "links");
+  document.add(report.inputs);
+  document.add("fingerprint", fmt::format("{:016x}", report.fingerprint));
+  return document;
 }
 
 std::string flows_csv(const Topology& topology, const TrafficSpec& spec,

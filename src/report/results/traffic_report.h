@@ -5,11 +5,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "network/traffic/traffic_summary.h"
-#include "report/formats/table.h"
+#include "report/formats/document.h"
 #include "topology/graph/topology.h"
 
 namespace trainyard {
@@ -23,16 +22,13 @@ struct TrafficReport {
   std::uint64_t fingerprint = 0;
   TrafficSummary summary;
   std::vector<std::string> notes;  // One line each.
+  RunInputs inputs = {};
+  std::vector<std::string> estimates = {};  // See Document::estimates.
 };
 
-// Text: tables of times, of slowdowns and goodput, of slowdowns by size where there are several,
-// and of links. CSV: one line for each group, and one for all. JSON: everything.
-[[nodiscard]] std::string render(const TrafficReport& report, const Topology& topology,
-                                 Format format);
-
-// The tables of the text form, each with its title.
-[[nodiscard]] std::vector<std::pair<std::string, Table>> traffic_tables(const TrafficReport& report,
-                                                                        const Topology& topology);
+// Tables of times, of slowdowns and goodput, of slowdowns by size where there are several, and of
+// links. CSV has a line for each group, and one for all.
+[[nodiscard]] Document document_of(const TrafficReport& report, const Topology& topology);
 
 // One line for each flow, in the order in which they began. With `counters`, those of their
 // connections: as many as there are flows.

@@ -18,10 +18,6 @@ bool has_prices(const PartCosts& costs) {
 
 }  // namespace
 
-Cell cost_figure(const std::optional<double>& value, int decimals) {
-  return value ? Cell{fmt::format("{:.{}f}", *value, decimals), *value} : Cell::none();
-}
-
 std::string joined_names(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, " "));
 }
@@ -54,10 +50,12 @@ std::vector<Figure> cost_figures(const PricedStep& priced, const std::string& gr
       {.key = "without_watts", .cell = Cell::of(joined_names(totals.without_watts))},
       {.key = "without_price", .cell = Cell::of(joined_names(totals.without_price))},
       std::move(energy),
-      {.key = "energy_of_token_j", .cell = cost_figure(step.joules_of_token(), 4)},
-      {.key = "energy_of_million_tokens_kwh", .cell = cost_figure(step.kwh_of_tokens(kMillion), 4)},
+      {.key = "energy_of_token_j", .cell = Cell::number(step.joules_of_token(), 4)},
+      {.key = "energy_of_million_tokens_kwh",
+       .cell = Cell::number(step.kwh_of_tokens(kMillion), 4)},
       std::move(price),
-      {.key = "price_of_trillion_tokens", .cell = cost_figure(step.price_of_tokens(kTrillion), 0)}};
+      {.key = "price_of_trillion_tokens",
+       .cell = Cell::number(step.price_of_tokens(kTrillion), 0)}};
   for (Figure& figure : figures) {
     figure.group = group;
     figure.shown = Shown::NotPage;

@@ -3,7 +3,6 @@
 // words for what is not known.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +18,6 @@ struct PricedStep {
   StepCost step;
 };
 
-// "84.09", or no value.
-[[nodiscard]] Cell cost_figure(const std::optional<double>& value, int decimals);
 // "A B", for a cell of a line.
 [[nodiscard]] std::string joined_names(const std::vector<std::string>& names);
 

@@ -32,8 +32,7 @@ std::string memory_profile_csv(const StepMemory& memory) {
   Table table(std::move(columns));
   for (const RankMemory& rank : memory.ranks) {
     for (const MemoryMoment& moment : rank.profile) {
-      std::vector<Cell> cells{Cell::of(std::int64_t{rank.rank}),
-                              Cell::of(static_cast<std::int64_t>(moment.position)),
+      std::vector<Cell> cells{Cell::count(rank.rank), Cell::count(moment.position),
                               Cell::of(moment.where())};
       for (const MemoryClass each : kMemoryClasses) {
         const double size = static_cast<double>(moment.use[each].count()) / kBytesPerGib;

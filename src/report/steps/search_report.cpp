@@ -42,9 +42,6 @@ bool has_experts(const SearchReport& report) {
   });
 }
 
-// A column with its cell in one row.
-using Field = std::pair<Column, Cell>;
-
 struct Place {
   std::string text;
   CellValue value;
@@ -63,7 +60,7 @@ void add_plan_fields(const SearchReport& report, const FoundPlan& found, const P
   add("GPUs", "gpus", Cell::count(plan.ranks()));
   add("#", "place", {place.text, place.value});
   add("TP", "tp", Cell::count(plan.tensor));
-  add("SP", "sp", {plan.has_sequence_parallelism ? "yes" : "no", plan.has_sequence_parallelism});
+  add("SP", "sp", Cell::yes_no(plan.has_sequence_parallelism));
   add("CP", "cp", Cell::count(plan.context));
   add("PP", "pp", Cell::count(plan.pipeline));
   add("VPP", "vpp", Cell::count(plan.chunks));
@@ -74,7 +71,7 @@ void add_plan_fields(const SearchReport& report, const FoundPlan& found, const P
   add("recompute", "recompute", Cell::of(std::string(name_of(plan.recompute))));
   add("ZeRO", "zero_stage", Cell::count(plan.zero_stage));
   add("order", "order", Cell::of(order_letters(plan.order)));
-  add("schedule", "schedule", Cell::of(std::string(to_string(plan.schedule))), Shown::Programs);
+  add("schedule", "schedule", Cell::of(to_string(plan.schedule)), Shown::Programs);
 }
 
 void add_result_fields(const SearchReport& report, const FoundPlan& found,
@@ -97,7 +94,7 @@ void add_result_fields(const SearchReport& report, const FoundPlan& found,
       Shown::Programs);
   add("tokens", "tokens_per_s", "(/s)", Cell::number(tokens_per_second(found), 1), Shown::Programs);
   add("bound", "bound_s", "(s)", Cell::number(found.timed.bound.seconds(), 4), Shown::Programs);
-  add("trade", "is_trade", "", {found.is_trade ? "yes" : "no", found.is_trade}, Shown::Programs);
+  add("trade", "is_trade", "", Cell::yes_no(found.is_trade), Shown::Programs);
 }
 
 // All keys for programs; for people the energy of a step, and the price of a million tokens where
@@ -114,12 +111,12 @@ void add_cost_fields(const ClusterCosts& costs, const FoundPlan& found,
   }
   const std::optional<double>& joules = priced.step.joules;
   fields.push_back({{.name = "energy", .key = "", .unit = "(kJ)", .shown = Shown::People},
-                    cost_figure(joules ? std::optional(*joules / 1e3) : std::nullopt, 2)});
+                    Cell::number(joules ? std::optional(*joules / 1e3) : std::nullopt, 2)});
   const std::string& currency = costs.costs.currency;
   if (!currency.empty()) {
     fields.push_back(
         {{.name = "Mtoken", .key = "", .unit = "(" + currency + ")", .shown = Shown::People},
-         cost_figure(priced.step.price_of_tokens(1e6), 4)});
+         Cell::number(priced.step.price_of_tokens(1e6), 4)});
   }
 }
 
@@ -194,7 +191,7 @@ Table blame_of(const SearchOfSize& size, const std::vector<Rival>& rivals) {
   Table table(std::move(columns));
   const StepTime& first = size.plans.front().step();
   for (std::size_t index = 0; index < kStepParts; ++index) {
-    std::vector<Cell> row{Cell::of(std::string(to_string(static_cast<StepPart>(index)))),
+    std::vector<Cell> row{Cell::of(to_string(static_cast<StepPart>(index))),
                           Cell::number(first.parts.times[index].seconds(), 4)};
     bool has_any = first.parts.times[index] > SimTime();
     for (const Rival& rival : rivals) {

@@ -178,28 +178,27 @@ void add_step_figures(const StepReport& report, Document& document) {
 
 // The figures that the page shows large.
 void add_cards(const StepReport& report, Document& document) {
-  const auto add = [&](std::string label, std::string text) {
-    document.add(
-        Figure{.cell = Cell::of(std::move(text)), .label = std::move(label), .shown = Shown::Page});
-  };
-  add("step", short_time(report.step.time));
-  add("tokens/s", fmt::format("{:.0f}", report.tokens_per_second()));
-  add("model FLOP/s of a GPU", fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12));
-  add(fmt::format("MFU of {:.1f} T", report.peak / 1e12),
-      fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak));
-  add("memory at its peak",
+  document.add_card("step", short_time(report.step.time));
+  document.add_card("tokens/s", fmt::format("{:.0f}", report.tokens_per_second()));
+  document.add_card("model FLOP/s of a GPU",
+                    fmt::format("{:.1f} T", report.flops_per_gpu() / 1e12));
+  document.add_card(fmt::format("MFU of {:.1f} T", report.peak / 1e12),
+                    fmt::format("{:.2f} %", 100.0 * report.flops_per_gpu() / report.peak));
+  document.add_card(
+      "memory at its peak",
       fmt::format("{:.1f} of {:.1f} GiB{}", gibibytes(report.memory.device()),
                   gibibytes(report.memory_size), report.fits() ? "" : ": does not fit"));
-  add("GPUs", std::to_string(report.plan.ranks()));
+  document.add_card("GPUs", std::to_string(report.plan.ranks()));
   if (report.has_images) {
-    add("images/s", fmt::format("{:.0f}", report.samples_per_second()));
+    document.add_card("images/s", fmt::format("{:.0f}", report.samples_per_second()));
   }
   if (report.priced) {
     const StepCost& cost = report.priced->step;
     const auto million = cost.price_of_tokens(1e6);
-    add("energy of a token",
-        cost.joules ? fmt::format("{:.3g} J", *cost.joules_of_token()) : "unknown");
-    add("a million tokens",
+    document.add_card("energy of a token",
+                      cost.joules ? fmt::format("{:.3g} J", *cost.joules_of_token()) : "unknown");
+    document.add_card(
+        "a million tokens",
         million ? fmt::format("{:.4g} {}", *million, report.priced->cluster.costs.currency)
                 : "cost unknown");
   }

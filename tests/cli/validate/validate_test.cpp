@@ -80,7 +80,7 @@ TEST_CASE("budgets beside the folder are recorded, held and only lowered") {
   (void)folder.add("second", "class: b\nnot_covered: later\n");
   const Ran worse = run(folder, {"--record-budgets"});
   REQUIRE(worse.status == 1);
-  REQUIRE(worse.output.find("# budget exceeded: b: covered: expected at least 1, found 0") !=
+  REQUIRE(worse.output.find("# Note: budget exceeded: b: covered: expected at least 1, found 0") !=
           std::string::npos);
   REQUIRE(read_text_file(file) == recorded);
 }

@@ -34,9 +34,9 @@ TEST_CASE("the report on training steps says how many rows it is about", "[train
   REQUIRE(has(text, "against 3 measured rows: 1 have a plan, 1 are predicted"));
   REQUIRE(has(text, "10.0 %"));
   REQUIRE(has(text, "+10.0 %"));
-  REQUIRE(has(text, "# Rows that lack a field: parallel.tp 2."));
-  REQUIRE(has(text, "# missing: lab, 2 rows (b, ...): parallel.tp\n"));
-  REQUIRE(has(text, "# note: a note\n"));
+  REQUIRE(has(text, "# Note: rows that lack a field: parallel.tp 2\n"));
+  REQUIRE(has(text, "# Note: missing: lab, 2 rows (b, ...): parallel.tp\n"));
+  REQUIRE(has(text, "# Note: a note\n"));
 }
 
 TEST_CASE("errors of training steps are logarithms for programs", "[training]") {

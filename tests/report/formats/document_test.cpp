@@ -5,6 +5,7 @@
 #include "report/formats/document.h"
 
 #include <string>
+#include <vector>
 
 #include "report/formats/json.h"
 
@@ -91,6 +92,25 @@ TEST_CASE("a table of a document is its CSV, and columns appear where they are s
           "# Two\n\n# Rows\nfrom  mark\n   1  *\n# below\n\n"
           "total                           3.0\n");
   REQUIRE(Json::parse(render(document, Format::Json))["rows"].dump() == R"([{"from":1,"to":2}])");
+}
+
+TEST_CASE("people see a table with a title only if it has rows", "[document]") {
+  Document document;
+  document.add_table("Nothing", Table({column("x", "x")}), Shown::All, "nothing");
+  document.add_card("most", "7 GB/s");
+  document.add(Lines{.title = "Parts", .lines = {"one"}});
+  document.notes = {"two\nlines"};
+  REQUIRE(render(document, Format::Table) == "Parts\n  one\n# Note: two lines\n");
+  REQUIRE(Json::parse(render(document, Format::Json))["nothing"].empty());
+}
+
+TEST_CASE("a table has the columns of the fields of its items", "[document]") {
+  const auto fields_of = [](int value) {
+    return std::vector<Field>{{column("n", "n"), Cell::count(value)},
+                              {column("odd", "odd"), Cell::yes_no(value % 2 == 1)}};
+  };
+  REQUIRE(render_text(table_of(std::vector<int>{1, 2}, fields_of)) == "n  odd\n1  yes\n2   no\n");
+  REQUIRE(render_csv(table_of(std::vector<int>(), fields_of)) == "n,odd\n");
 }
 
 TEST_CASE("a value that fills its line stays apart from its label", "[document]") {

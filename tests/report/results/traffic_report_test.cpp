@@ -55,14 +55,14 @@ std::size_t lines(const std::string& text) {
 
 TEST_CASE("the report of traffic has a line for each group and all, in each form", "[traffic]") {
   const TrafficReport report = report_of(run());
-  const std::string text = render(report, three().topology, Format::Table);
+  const std::string text = render(document_of(report, three().topology), Format::Table);
   REQUIRE(text.rfind("# Simulated by Trainyard: traffic two groups; cluster three hosts, fidelity "
                      "flow\n# 8 flows, 2006000 bytes, makespan ",
                      0) == 0);
   REQUIRE(text.find("# Slowdown by size of flows\n") != std::string::npos);
   REQUIRE(text.find("\n# Note: a note\n") != std::string::npos);
   REQUIRE(text.find("unfinished") == std::string::npos);
-  const std::string csv = render(report, three().topology, Format::Csv);
+  const std::string csv = render(document_of(report, three().topology), Format::Csv);
   REQUIRE(csv.rfind("group,flows,unfinished,bytes,makespan_us,fct_mean_us,fct_p50_us,fct_p90_us,"
                     "fct_p99_us,fct_p99_9_us,fct_max_us,slowdown_mean,slowdown_p50,slowdown_p90,"
                     "slowdown_p99,slowdown_p99_9,slowdown_max,goodput_least_gbit_per_s,"
@@ -70,7 +70,8 @@ TEST_CASE("the report of traffic has a line for each group and all, in each form
                     0) == 0);
   REQUIRE(lines(csv) == 4);
   REQUIRE(csv.find("\n\"b,c\",2,0,2000000,") != std::string::npos);
-  const auto json = nlohmann::json::parse(render(report, three().topology, Format::Json));
+  const auto json =
+      nlohmann::json::parse(render(document_of(report, three().topology), Format::Json));
   REQUIRE(json["groups"].size() == 3);
   REQUIRE(json["groups"][2]["group"] == "all");
   REQUIRE(json["groups"][1]["jain_fairness"] == Approx(1.0));
@@ -90,8 +91,10 @@ TEST_CASE("flows that were never complete have a column and no times", "[traffic
     }
   }
   const TrafficReport report = report_of(result);
-  REQUIRE(render(report, three().topology, Format::Table).find("unfinished") != std::string::npos);
-  const auto json = nlohmann::json::parse(render(report, three().topology, Format::Json));
+  REQUIRE(render(document_of(report, three().topology), Format::Table).find("unfinished") !=
+          std::string::npos);
+  const auto json =
+      nlohmann::json::parse(render(document_of(report, three().topology), Format::Json));
   REQUIRE(json["groups"][1]["unfinished"] == 2);
   REQUIRE(json["groups"][1]["makespan_us"].is_null());
   REQUIRE(json["groups"][1]["fct_mean_us"].is_null());
