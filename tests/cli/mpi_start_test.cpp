@@ -49,6 +49,7 @@ TEST_CASE("processes of mpirun write what one process writes", "[sweep]") {
 command: collective
 options:
   operation: all_reduce
+  runtime: plain
   cluster: dgx-h100
   algo: ring
   minbytes: 1M
@@ -65,10 +66,11 @@ vary:
     return;
   }
   const std::string trainyard = mpirun + "'" + program_path() + "' ";
-  const ProgramResult one = run_program({"sweep", "sweep.yaml", "--output", "one"}, folder.path());
+  const ProgramResult one =
+      run_program({"sweep", "sweep.yaml", "--format", "csv", "--output", "one"}, folder.path());
   REQUIRE(one.status == 1);
   const ProgramResult several =
-      run_shell(trainyard + "sweep sweep.yaml --output several", folder.path());
+      run_shell(trainyard + "sweep sweep.yaml --format csv --output several", folder.path());
   INFO(several.error);
   REQUIRE(several.status == 1);
   REQUIRE(read_text_file(folder.path() / "several") == read_text_file(folder.path() / "one"));

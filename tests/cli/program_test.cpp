@@ -78,7 +78,8 @@ void require_file_mistake(const std::string& text, const std::string& line) {
 
 // `all_reduce` on DGX H100 with more arguments.
 void require_collective_mistake(const std::vector<std::string>& more, const std::string& line) {
-  std::vector<std::string> arguments{"collective", "all_reduce", "--cluster", "dgx-h100"};
+  std::vector<std::string> arguments{"collective", "all_reduce", "--cluster",
+                                     "dgx-h100",   "--runtime",  "plain"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   require_mistake(arguments, line, source_dir());
 }
@@ -381,9 +382,9 @@ TEST_CASE("a run over packets that loses some for good is no result, and says so
 }
 
 TEST_CASE("log lines go to standard error and change no result") {
-  const std::vector<std::string> arguments{"collective", "all_reduce", "--cluster", "dgx-h100",
-                                           "--nodes",    "1",          "-b",        "1M",
-                                           "-e",         "1M",         "--algo",    "ring"};
+  const std::vector<std::string> arguments{
+      "collective", "all_reduce", "--cluster", "dgx-h100", "--runtime", "plain",  "--nodes",
+      "1",          "-b",         "1M",        "-e",       "1M",        "--algo", "ring"};
   std::vector<std::string> loud = arguments;
   loud.insert(loud.end(), {"--log-level", "debug"});
   const ProgramResult quiet = run(arguments);

@@ -78,7 +78,7 @@ def parsed(words, text):
     """What is in an output as JSON or CSV; nothing for other text."""
     with contextlib.suppress(ValueError):
         return json.loads(text, parse_float=Figure, parse_int=Figure, parse_constant=Figure)
-    if "csv" not in words and (words[0] != "sweep" or "--format" in words):
+    if "csv" not in words:
         return None
     columns = {}
     for name, *cells in itertools.zip_longest(*csv.reader(io.StringIO(text)), fillvalue=""):
@@ -135,7 +135,9 @@ def main():
         if not (root / PROGRAM).is_file():
             sys.exit(f"{root / PROGRAM}: expected a release build, found nothing")
     lines = re.findall(r"^[^#\s].*", options.lines.read_text(), re.MULTILINE)
-    jobs = [(root, shlex.split(line)) for line in lines for root in roots]
+    # "OLD => NEW" is a line whose options have other names in this checkout.
+    jobs = [(root, shlex.split(line.split(" => ")[side])) for line in lines
+            for side, root in zip((0, -1), roots)]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         done = pool.map(run, *zip(*jobs))
         verdicts = [report(line, compare_runs(shlex.split(line), next(done), next(done)))

@@ -24,6 +24,10 @@ void use_gpus(Cluster& cluster, const TrainingRun& run) {
   cluster.gpus.resize(gpus);
 }
 
+// Measured steps are of years before NCCL 2.30, from which on a GPU that is the only one of its
+// group below a PCIe switch takes the first of two NICs there (nccl/machine/machine.cpp).
+constexpr nccl::Version kMeasuredVersion = nccl::Version::V2_28;
+
 }  // namespace
 
 StepConstants::StepConstants(const std::filesystem::path& configs, const Catalogue& gpus_and_links)
@@ -38,6 +42,7 @@ StepPrediction::Machine::Machine(Cluster built, const StepConstants& constants)
       times(cluster,
             ClusterTimes::Nccl{.catalogue = constants.catalogue,
                                .profile = constants.profile,
+                               .version = kMeasuredVersion,
                                .searches = constants.searches.get()},
             Fidelity::Flow) {}
 

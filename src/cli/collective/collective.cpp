@@ -35,9 +35,9 @@ scatter, gather or barrier; sizes and columns are those of nccl-tests. With seve
 fastest of each size has a *. The status is 1 if a run never was complete, such as for lost packets.
 
 Examples:
-  trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G --algo ring,tree,halving-doubling
-  trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --runtime nccl --against my.log
-  trainyard collective alltoall --cluster hgx-h100-clos --nodes 16 --format csv --output a2a.csv
+  trainyard collective all_reduce --cluster dgx-h100 -b 8 -e 8G --algo ring,tree
+  trainyard collective all_reduce --cluster dgx-h100 --nodes 4 --against my.log
+  trainyard collective alltoall --cluster hgx-h100-clos --nodes 16 --runtime plain --format csv
 )";
 
 // Size by size, the algorithms in the order asked for, then that of a file.
@@ -53,7 +53,7 @@ std::vector<CollectiveJob> jobs_of(const CollectiveRequest& request,
                       .root = RankId(static_cast<std::uint32_t>(request.root)),
                       .channels = request.channels,
                       .piece = request.piece,
-                      .fidelity = request.fidelity,
+                      .fidelity = request.runtime.fidelity(),
                       .packet = unobserved,
                       .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
     for (const Algorithm algorithm : inputs.algorithms) {
@@ -134,10 +134,10 @@ void add_request_notes(const CollectiveRequest& request, const CollectiveInputs&
       in_nccl ? ", which --runtime nccl adds for NVIDIA GPUs," : "",
       has_nvls ? "; nvls does at any size, as nothing but its bytes is charged"
                : "; NCCL prefers NVLS (--algo nvls) on NVSwitch nodes from Hopper on"));
-  if (request.fidelity == Fidelity::Analytical) {
+  if (request.runtime.fidelity() == Fidelity::Analytical) {
     notes.push_back("analytical: a lower bound; transfers do not see each other");
   }
-  if (request.fidelity == Fidelity::Packet) {
+  if (request.runtime.fidelity() == Fidelity::Packet) {
     notes.push_back("packets: " + describe(request.packet));
     if (const auto note = note_on_channels(request.packet, inputs.cluster.routing)) {
       notes.push_back(*note);
@@ -181,8 +181,8 @@ CollectiveReport report_of(const CollectiveRequest& request, CollectiveInputs& i
                            const std::vector<CollectiveJob>& jobs,
                            const std::vector<CollectiveResult>& results) {
   CollectiveReport report = empty_report(request, inputs);
-  report.runtime = "plain";
-  report.fidelity = to_string(request.fidelity);
+  report.runtime = request.runtime.name();
+  report.fidelity = to_string(request.runtime.fidelity());
   report.show_fingerprint = request.fingerprint;
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     report.rows.push_back(row_of(jobs[index], results[index], inputs));
@@ -235,37 +235,47 @@ void write_files(const CollectiveRequest& request, const Cluster& cluster, const
   write_packet_files(request.packet, cluster.topology, result.port_counters, result.samples);
 }
 
-int run_collective_command(const OptionReader& reader, std::ostream& out) {
-  const CollectiveRequest request = read_collective_request(reader);
-  spdlog::logger log = make_logger(reader);
-  CollectiveInputs inputs = load_collective_inputs(request);
-  log_warnings(log, inputs.cluster.warnings);
-  if (request.nccl) {
-    const NcclRun run = run_nccl(request, inputs, log);
-    if (request.report) {
-      write_html(*request.report, collective_html(run.report, inputs.cluster, std::nullopt));
-    }
-    write_output(request.output, render(run.report, request.format), out);
-    return run.complete ? 0 : 1;
-  }
+// The report of a run, what of it a page shows beside, and whether every run was complete.
+struct CollectiveRun {
+  CollectiveReport report;
+  std::optional<CollectiveJob> shown = {};
+  bool complete = true;
+};
+
+CollectiveRun run_plain(const CollectiveRequest& request, CollectiveInputs& inputs,
+                        spdlog::logger& log) {
   std::vector<CollectiveJob> jobs = jobs_of(request, inputs);
   std::vector<CollectiveResult> results = run_jobs(inputs.cluster, jobs, request.threads, log);
   const std::size_t largest_of_first = jobs.size() - inputs.runs();
   write_files(request, inputs.cluster, jobs[largest_of_first], results[largest_of_first]);
-  const CollectiveJob observed = jobs[largest_of_first];
+  CollectiveJob shown = jobs[largest_of_first];
+  shown.keeps_counters = true;
   const std::size_t asked = jobs.size();
   leave_out_broken(jobs, results, log);
-  const CollectiveReport report = report_of(request, inputs, jobs, results);
+  return {.report = report_of(request, inputs, jobs, results),
+          .shown = shown,
+          .complete = jobs.size() == asked};
+}
+
+int run_collective_command(const OptionReader& reader, std::ostream& out) {
+  const CollectiveRequest request = read_collective_request(reader);
+  spdlog::logger log = make_logger(reader);
+  CollectiveInputs inputs = load_collective_inputs(request, log);
+  CollectiveRun run;
+  if (request.nccl) {
+    NcclRun timed = run_nccl(request, inputs, log);
+    run = {.report = std::move(timed.report), .complete = timed.complete};
+  } else {
+    run = run_plain(request, inputs, log);
+  }
   if (request.report) {
-    CollectiveJob shown = observed;
-    shown.keeps_counters = true;
-    write_html(*request.report, collective_html(report, inputs.cluster, shown));
+    write_html(*request.report, collective_html(run.report, inputs.cluster, run.shown));
   }
-  if (request.plot && !report.rows.empty()) {
-    write_plot(*request.plot, render(report, Format::Json));
+  if (request.plot && !run.report.rows.empty()) {
+    write_plot(*request.plot, render(run.report, Format::Json));
   }
-  write_output(request.output, render(report, request.format), out);
-  return jobs.size() == asked ? 0 : 1;
+  write_output(request.output, render(run.report, request.format), out);
+  return run.complete ? 0 : 1;
 }
 
 }  // namespace
@@ -275,10 +285,11 @@ Command collective_command() {
           .form = "collective OP",
           .summary = "time and bandwidth over message sizes, in nccl-tests' columns",
           .usage = "collective OP --cluster NAME|FILE [options]",
-          .arguments = {{.name = "operation"}},
+          .arguments = collective_arguments(),
           .options = collective_options(),
           .example = kExample,
-          .run = run_collective_command};
+          .run = run_collective_command,
+          .is_swept = true};
 }
 
 }  // namespace trainyard

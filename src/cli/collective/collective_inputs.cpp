@@ -17,13 +17,13 @@
 namespace trainyard {
 namespace {
 
-Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes) {
-  Cluster cluster = load_cluster(find_config("clusters", request.cluster), load_default_catalogue(),
-                                 request.overrides);
+Cluster load_ranks(const CollectiveRequest& request, std::vector<std::string>& notes,
+                   spdlog::logger& log) {
+  Cluster cluster = load_cluster_inputs(request.inputs, log).cluster;
   if (request.seed) {
     cluster.routing.seed = *request.seed;
   }
-  for (const std::string& setting : request.overrides.settings) {
+  for (const std::string& setting : request.inputs.overrides.settings) {
     notes.push_back("changed in the cluster: " + escaped(setting));
   }
   if (request.ranks) {
@@ -283,9 +283,9 @@ std::vector<Algorithm> runnable_algorithms(const CollectiveRequest& request,
   return runnable;
 }
 
-CollectiveInputs load_collective_inputs(const CollectiveRequest& request) {
+CollectiveInputs load_collective_inputs(const CollectiveRequest& request, spdlog::logger& log) {
   std::vector<std::string> notes;
-  Cluster cluster = load_ranks(request, notes);
+  Cluster cluster = load_ranks(request, notes, log);
   std::vector<Algorithm> algorithms = runnable_algorithms(request, cluster);
   const std::optional<MeasuredTable> measured = load_table(request, cluster, notes);
   const auto ranks = static_cast<int>(cluster.gpus.size());

@@ -2,6 +2,8 @@
 // The inputs of a request of `trainyard collective`: the ranks, the measured table, the sizes.
 #pragma once
 
+#include <spdlog/logger.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +30,10 @@ struct CollectiveInputs {
   [[nodiscard]] std::size_t runs() const { return algorithms.size() + (imported ? 1 : 0); }
 };
 
-// Reads and checks the files that the request names. Throws ConfigError.
-[[nodiscard]] CollectiveInputs load_collective_inputs(const CollectiveRequest& request);
+// Reads and checks the files that the request names, and logs the warnings of the cluster. Throws
+// ConfigError.
+[[nodiscard]] CollectiveInputs load_collective_inputs(const CollectiveRequest& request,
+                                                      spdlog::logger& log);
 
 // The parts of it. Leaves the first `ranks` GPUs, node by node: of the last node perhaps a part.
 void keep_first_ranks(Cluster& cluster, int ranks);

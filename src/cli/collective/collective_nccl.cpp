@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -163,10 +162,10 @@ TimedRow exchange_row(const CollectiveRequest& request, const CollectiveInputs& 
 
 // Between nodes, if the request has one. Files are of the first choice at the largest size.
 std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, bool observed) {
-  if (!request.nccl->fidelity) {
+  if (!request.runtime.engine) {
     return std::nullopt;
   }
-  nccl::EngineSettings engine{.fidelity = *request.nccl->fidelity,
+  nccl::EngineSettings engine{.fidelity = *request.runtime.engine,
                               .packet = request.packet.options,
                               .keeps_counters = observed && request.packet.has_files()};
   if (!observed) {
@@ -178,8 +177,8 @@ std::optional<nccl::EngineSettings> engine_of(const CollectiveRequest& request, 
 
 // Returns the measured errors. They are known only for calls back to back on fabrics without other
 // traffic, predicted with the shipped profile.
-std::optional<Intervals> intervals_of(const NcclRequest& request) {
-  if (request.fidelity || !request.mode.back_to_back || request.profile) {
+std::optional<Intervals> intervals_of(const CollectiveRequest& request) {
+  if (request.runtime.engine || !request.nccl->mode.back_to_back || request.inputs.profile) {
     return std::nullopt;
   }
   return Intervals::load(intervals_file());
@@ -190,29 +189,24 @@ unsigned workers_of(unsigned threads, std::size_t sizes) {
   return static_cast<unsigned>(std::min<std::size_t>(all, sizes));
 }
 
-std::filesystem::path profile_file(const NcclRequest& request) {
-  return request.profile ? std::filesystem::path(*request.profile)
-                         : configs_folder() / "nccl" / "profile.yaml";
-}
-
 // A timer is of one thread and keeps what sizes share, so each works through every so many sizes.
 // Sends and receives on ports are a formula, of which all but the sizes is worked out once.
 std::size_t timers_of(const CollectiveRequest& request, std::size_t sizes) {
-  const bool is_formula = !nccl::function_of(request.operation) && !request.nccl->fidelity;
+  const bool is_formula = !nccl::function_of(request.operation) && !request.runtime.engine;
   return is_formula ? 1 : workers_of(request.threads, sizes);
 }
 
 // Size by size, the choices in their order.
 std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const CollectiveInputs& inputs,
                                 const std::vector<Prepared>& prepared, spdlog::logger& log) {
-  const nccl::Profile profile = nccl::Profile::load(profile_file(*request.nccl));
+  const nccl::Profile profile = load_profile(request.inputs.profile);
   const NcclOptions& options = request.nccl->choices.front().options;
   std::optional<nccl::TunerTable> tuner;
   if (options.tuner_file) {
     tuner = nccl::TunerTable::load(*options.tuner_file);
   }
   const std::size_t workers = timers_of(request, inputs.sizes.size());
-  const std::optional<Intervals> intervals = intervals_of(*request.nccl);
+  const std::optional<Intervals> intervals = intervals_of(request);
   std::vector<TimedRow> rows(inputs.sizes.size() * prepared.size());
   run_tasks(workers * prepared.size(), request.threads, "collective", [&](std::size_t task) {
     const std::size_t choice = task % prepared.size();
@@ -248,13 +242,13 @@ std::vector<TimedRow> run_sizes(const CollectiveRequest& request, const Collecti
   return rows;
 }
 
-void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& notes) {
-  const NcclOptions& options = request.choices.front().options;
-  notes.push_back(fmt::format(
-      "nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in {}",
-      to_string(options.version), request.profile.value_or("configs/nccl/profile.yaml")));
-  notes.insert(notes.end(), options.notes.begin(), options.notes.end());
-  const nccl::LaunchMode& mode = request.mode;
+void add_runtime_notes(const CollectiveRequest& request, std::vector<std::string>& notes) {
+  notes.push_back(
+      fmt::format("nccl runtime: NCCL {} with the speeds of kernels, transports and hosts in {}",
+                  to_string(*request.runtime.nccl),
+                  request.inputs.profile.value_or("configs/nccl/profile.yaml")));
+  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
+  const nccl::LaunchMode& mode = request.nccl->mode;
   const std::string launch =
       mode.cuda_graph ? "replayed from CUDA graphs"
       : mode.gpus_per_process == 1
@@ -268,10 +262,10 @@ void add_runtime_notes(const NcclRequest& request, std::vector<std::string>& not
 
 void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, bool several_nodes,
                       std::vector<std::string>& notes) {
-  if (!request.nccl->fidelity) {
+  if (!request.runtime.engine) {
     return;
   }
-  const std::string_view fidelity = to_string(*request.nccl->fidelity);
+  const std::string_view fidelity = to_string(*request.runtime.engine);
   if (!several_nodes) {
     notes.push_back(fmt::format(
         "--fidelity {} did not influence the result: one node does not use the fabric", fidelity));
@@ -280,10 +274,10 @@ void add_engine_notes(const CollectiveRequest& request, const Cluster& cluster, 
   notes.push_back(fmt::format(
       "{}: messages between nodes are carried by this engine, all else is as with ports",
       fidelity));
-  if (request.fidelity == Fidelity::Analytical) {
+  if (request.runtime.engine == Fidelity::Analytical) {
     notes.push_back("analytical: messages do not see each other in the fabric");
   }
-  if (request.fidelity == Fidelity::Packet) {
+  if (request.runtime.engine == Fidelity::Packet) {
     notes.push_back("packets: " + describe(request.packet));
     if (const auto note = note_on_channels(request.packet, cluster.routing)) {
       notes.push_back(*note);
@@ -303,7 +297,7 @@ NcclRun collected(const CollectiveRequest& request, std::vector<TimedRow>& rows,
       run.complete = false;
       continue;
     }
-    if (timed.engine && request.fidelity == Fidelity::Packet && timed.row.size == largest) {
+    if (timed.engine && request.runtime.engine == Fidelity::Packet && timed.row.size == largest) {
       run.report.notes.push_back(
           fmt::format("{}: packets: {}", what, describe(timed.engine->network.packets)));
     }
@@ -373,10 +367,10 @@ NcclRun run_nccl(const CollectiveRequest& request, CollectiveInputs& inputs, spd
   CHECK(request.nccl.has_value(), "the runtime is another one");
   check_gpus_per_process(request.nccl->mode.gpus_per_process, inputs.cluster);
   CollectiveReport report = empty_report(request, inputs);
-  report.runtime = "nccl";
-  report.fidelity = fidelity_name(*request.nccl);
+  report.runtime = request.runtime.name();
+  report.fidelity = request.runtime.engine ? to_string(*request.runtime.engine) : "ports";
   report.notes = std::move(inputs.notes);
-  add_runtime_notes(*request.nccl, report.notes);
+  add_runtime_notes(request, report.notes);
   const std::vector<Prepared> prepared = prepare(request, inputs.cluster, report.notes);
   const bool several_nodes = prepared.front().communicator.nodes > 1;
   add_engine_notes(request, inputs.cluster, several_nodes, report.notes);

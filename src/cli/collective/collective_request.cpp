@@ -2,7 +2,6 @@
 #include "cli/collective/collective_request.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <array>
 
 #include <algorithm>
 #include <string_view>
@@ -13,6 +12,11 @@
 
 namespace trainyard {
 namespace {
+
+// Operations whose sizes are asked for: a barrier has none, and of alltoallv --matrix says all.
+constexpr std::string_view kSized =
+    "operation=all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|scatter|"
+    "gather";
 
 template <typename Values>
 std::vector<std::string> names_of(const Values& values) {
@@ -75,37 +79,6 @@ void read_algorithms(const OptionReader& reader, CollectiveRequest& request) {
   }
 }
 
-void read_runtime(const OptionReader& reader, CollectiveRequest& request) {
-  if (reader.choice("runtime", {"plain", "nccl"}) == 1) {
-    request.nccl = read_nccl_request(reader, request.operation);
-  } else {
-    read_algorithms(reader, request);
-  }
-}
-
-// Sizes of what has none, or others.
-void check_sizes(const OptionReader& reader, const CollectiveRequest& request) {
-  const bool has_matrix = request.operation == Operation::AllToAllV;
-  for (const char* option : {"minbytes", "maxbytes", "stepfactor", "against"}) {
-    if (request.operation == Operation::Barrier && reader.given(option)) {
-      throw ConfigError(
-          fmt::format("--{}: expected an operation that has sizes, found barrier", option));
-    }
-    if (has_matrix && reader.given(option)) {
-      throw ConfigError(fmt::format(
-          "--{}: expected an operation that has sizes, found alltoallv, of which --matrix says all",
-          option));
-    }
-  }
-  if (has_matrix && !request.matrix) {
-    throw ConfigError("alltoallv: expected --matrix FILE, found none");
-  }
-  if (!has_matrix && request.matrix) {
-    throw ConfigError(
-        fmt::format("--matrix: expected alltoallv, found {}", to_string(request.operation)));
-  }
-}
-
 std::string_view algorithm_help() {
   static const std::string text = fmt::format(
       "plain: auto (all that can do OP on the cluster; the default), or some of {}; nccl: auto "
@@ -115,15 +88,12 @@ std::string_view algorithm_help() {
   return text;
 }
 
-int read_root(const OptionReader& reader, Operation operation) {
-  const std::optional<int> root = reader.integer("root", 0, 999'999);
-  const std::vector<Operation> rooted{Operation::Broadcast, Operation::Reduce, Operation::Scatter,
-                                      Operation::Gather};
-  if (root && std::ranges::find(rooted, operation) == rooted.end()) {
-    throw ConfigError(fmt::format("--root: expected an operation that has one ({}), found {}",
-                                  alternatives(names_of(rooted)), to_string(operation)));
-  }
-  return root.value_or(0);
+// NCCL has neither barriers nor exchanges of any matrix, so that these are plain.
+Options collective_runtime() {
+  Options rows = runtime_options();
+  rows.front().traits.other_if = "operation=barrier|alltoallv";
+  rows.front().traits.other_choices = "plain";
+  return rows;
 }
 
 void check_files(const CollectiveRequest& request) {
@@ -138,88 +108,88 @@ void check_files(const CollectiveRequest& request) {
 
 }  // namespace
 
+Options collective_arguments() {
+  static const std::string names = fmt::format("{}", fmt::join(names_of(kOperations), "|"));
+  return {{.name = "operation", .traits = {.choices = names}}};
+}
+
 Options collective_options() {
   return joined(
       {cluster_options(),
+       Options{{"ranks", "N", "GPUs that take part: the first ones (default: all)"}},
+       size_options(kSized),
        Options{
-           {"ranks", "N", "GPUs that take part: the first ones (default: all)"},
-           {"minbytes",
-            "SIZE",
-            "least message size (default 8, or that of --against)",
-            {.letter = 'b'}},
-           {"maxbytes",
-            "SIZE",
-            "greatest message size (default 1G, or that of --against)",
-            {.letter = 'e'}},
-           {"stepfactor",
-            "N",
-            "factor between sizes (default 2); without -b, -e and -f, --against gives the sizes",
-            {.letter = 'f'}},
-           {"matrix", "FILE",
-            "of alltoallv: a line for each source, a number of bytes for each target", kInput},
-           {"runtime",
-            "NAME",
-            "plain (the default): links and latencies only; nccl: as NCCL chooses and runs it",
-            {.choices = "plain|nccl"}},
-           {"algo", "LIST", algorithm_help()},
-           {"algo-file", "FILE",
-            "an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, if "
-            "given",
-            kInput},
+           {"matrix",
+            "FILE",
+            "of alltoallv: a line for each source, a number of bytes for each target",
+            {.role = Role::Input, .needs = "operation=alltoallv"}},
+           {"algo", "LIST", algorithm_help(), {.synonyms = "algorithm algorithms"}},
+           {"algo-file",
+            "FILE",
+            "plain: an algorithm as MSCCL's XML, proved before it runs; beside it those of --algo, "
+            "if given",
+            {.role = Role::Input, .needs = "runtime=plain"}},
            {"channels", "N", "parallel rings or trees (default: what the cluster suggests)"},
-           {"chunk", "SIZE", "pipeline piece (default: by size and depth)"},
-           {"root", "RANK", "of broadcast, reduce, scatter and gather (default 0)"},
-           {"fidelity",
-            "NAME",
-            "plain: flow (the default), analytical (a lower bound) or packet; nccl: ports (the "
-            "default), or one of these between nodes",
-            {.choices = "flow|analytical|packet",
-             .other_if = "runtime=nccl",
-             .other_choices = "ports|flow|analytical|packet"}},
-           {"against", "FILE",
-            "an nccl-tests log or a measured YAML table: adds measured time and error to every row",
-            kInput},
+           {"chunk",
+            "SIZE",
+            "plain: pipeline piece (default: by size and depth)",
+            {.needs = "runtime=plain"}},
+           {"root",
+            "RANK",
+            "of broadcast, reduce, scatter and gather (default 0)",
+            {.needs = "operation=broadcast|reduce|scatter|gather"}},
+           {"against",
+            "FILE",
+            "an nccl-tests log or a measured YAML table: adds measured time and error to every "
+            "row; its sizes are simulated unless -b, -e or -f is given",
+            {.role = Role::Input, .needs = kSized, .synonyms = "measured"}},
            {"against-other-ranks",
             "",
             "compare bus bandwidth with a table of another number of ranks",
             {.needs = "against"}},
-           {"trace", "FILE", "a Chrome/Perfetto timeline: first algorithm, largest size", kResult},
+           {"trace",
+            "FILE",
+            "plain: a Chrome/Perfetto timeline: first algorithm, largest size",
+            {.role = Role::Result, .needs = "runtime=plain"}},
            {"plot", "FILE",
             "a picture (.svg, .png, .pdf) of bus bandwidth over size; needs python3-matplotlib",
             kResult},
-           {"seed", "N", "of ECMP hashing (default: fabric.routing_seed of the cluster)"},
-           {"threads", "N", "sizes simulated at once (default: all cores); never changes a result"},
-           {"compare", "",
-            "columns with the lower bound of any algorithm and how close each comes; which is "
-            "fastest from which size"},
+           seed_option("of ECMP hashing (default: fabric.routing_seed of the cluster)"),
+           threads_option(),
+           {"compare",
+            "",
+            "plain: columns with the lower bound of any algorithm and how close each comes; which "
+            "is fastest from which size",
+            {.needs = "runtime=plain"}},
            {"fingerprint",
             "",
             "a column with a hash of every run",
             {.needs = "fidelity=flow|analytical|packet"}}},
-       report_options(), nccl_run_options(), packet_options(), output_options(), log_options()});
+       collective_runtime(), nccl_run_options(), report_options(), packet_options(),
+       output_options(), log_options()});
 }
 
 CollectiveRequest read_collective_request(const OptionReader& reader) {
   CollectiveRequest request;
   request.operation = read_operation(reader);
-  request.cluster = reader.required_text("cluster");
-  request.overrides = cluster_overrides(reader);
+  request.inputs = read_input_names(reader);
   request.ranks = reader.integer("ranks", 1, 1'000'000);
   request.matrix = reader.text("matrix");
-  check_sizes(reader, request);
+  if (request.operation == Operation::AllToAllV && !request.matrix) {
+    throw ConfigError("alltoallv: expected --matrix FILE, found none");
+  }
   request.least_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
-  read_runtime(reader, request);
+  request.runtime = read_runtime(reader);
+  if (request.runtime.nccl) {
+    request.nccl = read_nccl_request(reader, request.operation, *request.runtime.nccl);
+  } else {
+    read_algorithms(reader, request);
+  }
   request.channels = reader.integer("channels", 1, 64);
   request.piece = reader.message_size("chunk");
-  request.root = read_root(reader, request.operation);
-  if (request.nccl) {
-    request.fidelity = request.nccl->fidelity.value_or(Fidelity::Flow);
-  } else {
-    constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
-  }
+  request.root = reader.integer("root", 0, 999'999).value_or(0);
   request.packet = read_packet_options(reader);
   request.against = reader.text("against");
   request.against_other_ranks = reader.given("against-other-ranks");
@@ -229,10 +199,8 @@ CollectiveRequest read_collective_request(const OptionReader& reader) {
     check_plot(*request.plot);
   }
   request.report = html_target(reader);
-  if (const auto seed = reader.integer("seed", 0, 2'147'483'647)) {
-    request.seed = static_cast<std::uint64_t>(*seed);
-  }
-  request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  request.seed = read_seed(reader);
+  request.threads = read_threads(reader);
   request.fingerprint = reader.given("fingerprint");
   request.compare = reader.given("compare");
   request.format = output_format(reader);

@@ -9,30 +9,30 @@
 #include <vector>
 
 #include "cli/common/html_output.h"
+#include "cli/common/inputs.h"
 #include "cli/common/nccl_request.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
+#include "cli/common/runtime.h"
 #include "collectives/algorithms/algorithms.h"
-#include "network/contract/network.h"
 
 namespace trainyard {
 
 struct CollectiveRequest {
   Operation operation = Operation::AllReduce;
-  std::string cluster;
-  ClusterOverrides overrides;
+  InputNames inputs;
   std::optional<int> ranks;  // The first ones of the cluster; otherwise all.
   std::optional<Bytes> least_size;
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
-  std::optional<NcclRequest> nccl;  // The runtime nccl; without it plain, with the following.
+  Runtime runtime = {};
+  std::optional<NcclRequest> nccl;  // Of the runtime nccl; plain has the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.
   std::optional<int> channels;
   std::optional<Bytes> piece;
   int root = 0;
-  Fidelity fidelity = Fidelity::Flow;
   PacketRequest packet;
   std::optional<std::string> matrix;  // The matrix file of alltoallv, which needs one.
   std::optional<std::string> against;
@@ -48,6 +48,8 @@ struct CollectiveRequest {
   std::optional<std::string> output;
 };
 
+// The operation, and all else.
+[[nodiscard]] Options collective_arguments();
 [[nodiscard]] Options collective_options();
 
 // `values` are those of collective_options and "operation". Throws ConfigError.

@@ -14,9 +14,9 @@ CollectiveReport empty_report(const CollectiveRequest& request, const Collective
   report.ranks = inputs.ranks();
   report.node_gpus = inputs.cluster.server_gpus;
   report.root = request.root;
-  report.inputs = run_inputs(inputs.cluster, request.overrides.settings);
+  report.inputs = run_inputs(inputs.cluster, request.inputs.settings());
   report.estimates = inputs.cluster.estimates;
-  report.inputs.options = machine_options(inputs.cluster, request.overrides);
+  report.inputs.options = machine_options(inputs.cluster, request.inputs.overrides);
   if (inputs.measured) {
     report.measured_name = inputs.measured->name;
     report.measured_source = inputs.measured->source;

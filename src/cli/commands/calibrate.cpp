@@ -22,8 +22,8 @@
 #include "cli/common/log.h"
 #include "cli/common/option_checks.h"
 #include "cli/common/options.h"
+#include "cli/common/runtime.h"
 #include "nccl/types/environment.h"
-#include "nccl/types/types.h"
 #include "parallelism/run/step_run.h"
 #include "report/accuracy/calibration_report.h"
 #include "report/formats/output.h"
@@ -43,7 +43,7 @@ what the profile is worth. Kernels of a measurement set (gpu.*) give the rates o
 the same way, for step --gpu-rates.
 
 Examples:
-  trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 -o mine.yaml
+  trainyard calibrate all_reduce.log all_gather.log --cluster dgx-h100 --profile-out mine.yaml
   trainyard collective all_reduce --cluster dgx-h100 --runtime nccl --profile mine.yaml
 )";
 
@@ -70,10 +70,8 @@ CalibrationRequest read_calibrate_request(const OptionReader& reader) {
   request.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024);
   request.environment = read_environment(reader);
   request.nccl_version = reader.text("nccl-version");
-  if (request.nccl_version && !nccl::parse_version(*request.nccl_version)) {
-    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7",
-                *request.nccl_version);
-  }
+  std::vector<std::string> notes;
+  (void)read_nccl_version(reader, notes);  // Refuses what is none.
   if (const std::optional<std::string> name = reader.text("op")) {
     request.operation = parse_operation(*name);
     if (!request.operation) {
@@ -169,11 +167,15 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
   }
   CalibrationRequest request = read_calibrate_request(reader);
   const Format format = output_format(reader);
-  const std::optional<std::string> profile = output_file(reader, "profile");
+  const std::optional<std::string> profile = output_file(reader, "profile-out");
   const std::optional<std::string> output = output_file(reader, "output");
-  const std::optional<std::string> gpu_rates = output_file(reader, "gpu-rates");
-  check_distinct_files({{"profile", profile}, {"gpu-rates", gpu_rates}, {"output", output}});
-  const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  if (output && output->ends_with(".yaml")) {  // As -o wrote the profile once.
+    fail_option("output", "a file for the report (--profile-out FILE writes the profile)", *output);
+  }
+  const std::optional<std::string> gpu_rates = output_file(reader, "gpu-rates-out");
+  check_distinct_files(
+      {{"profile-out", profile}, {"gpu-rates-out", gpu_rates}, {"output", output}});
+  const auto threads = read_threads(reader);
   spdlog::logger log = make_logger(reader);
   const std::vector<MeasurementFile> files = read_files(names);
   for (const MeasurementFile& file : files) {
@@ -198,14 +200,14 @@ int run_calibrate(const OptionReader& reader, std::ostream& out) {
   report.rates = fit_rates(files, request, catalogue, tasks, log);
   if (profile) {
     if (!report.calibration) {
-      throw ConfigError("--profile: expected a table of a collective to fit to, found none");
+      throw ConfigError("--profile-out: expected a table of a collective to fit to, found none");
     }
     write_file(*profile, report.calibration->profile);
   }
   if (gpu_rates) {
     if (!report.rates) {
       throw ConfigError(
-          "--gpu-rates: expected a measurement set with kernels of a GPU (gpu.*), found none");
+          "--gpu-rates-out: expected a measurement set with kernels of a GPU (gpu.*), found none");
     }
     write_file(*gpu_rates, report.rates->document);
   }
@@ -220,30 +222,32 @@ Command calibrate_command() {
       .name = "calibrate",
       .form = "calibrate FILE...",
       .summary = "a profile of NCCL fitted to measurements of one machine",
-      .usage = "calibrate MEASUREMENT... --cluster NAME|FILE [-o FILE] [options]",
+      .usage = "calibrate MEASUREMENT... --cluster NAME|FILE [--profile-out FILE] [options]",
       .arguments = {{.name = "file", .traits = kRepeatedInput}},
       .options = joined(
           {Options{{"cluster", "NAME|FILE", "the machine that was measured", kInput},
-                   {"profile",
+                   {"profile-out",
                     "FILE",
                     "write the profile there, whole or not at all",
-                    {.letter = 'o', .role = Role::Result}},
-                   {"gpu-rates", "FILE", "write the rates of kernels there, whole or not at all",
-                    kResult},
+                    {.role = Role::Result, .synonyms = "profile"}},
+                   {"gpu-rates-out",
+                    "FILE",
+                    "write the rates of kernels there, whole or not at all",
+                    {.role = Role::Result, .synonyms = "gpu-rates"}},
                    {"set", "KEY=VALUE", "a value of the cluster file; may be given again",
                     kRepeatedInput},
                    {"nodes", "N", "servers of runs whose output does not say it"},
                    {"op", "OP", "operation of runs whose output does not say it"},
                    {"gpus-per-process", "N",
                     "GPUs of a process of runs whose output does not say it (default: 1)"},
-                   {"nccl-version", "V", "release of NCCL (default: the newest that is known)"},
+                   nccl_version_option(),
                    {"env", "NAME=VALUE", "a variable of NCCL that was set; may be given again",
                     kRepeatedInput},
                    {"widest", "RATIO",
                     "widest interval of 90 %, greatest over least, of a constant that is fitted, "
                     "with those that are not as shipped (default: 2)"},
                    {"all-rows", "", "keep no rows out of the fit"},
-                   {"threads", "N", "tables at once (default: all cores); never changes a result"}},
+                   threads_option()},
            output_options(), log_options()}),
       .example = kCalibrateExample,
       .run = run_calibrate};

@@ -10,15 +10,12 @@
 
 #include "cli/common/common.h"
 #include "cli/common/cost_options.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
-#include "cli/step/step_request.h"
-#include "nccl/timing/profile.h"
+#include "cli/common/runtime.h"
 #include "parallelism/run/step_cost.h"
 #include "parallelism/run/step_run.h"
-#include "parallelism/workload/gpu_rates.h"
-#include "parallelism/workload/software_profile.h"
-#include "parallelism/workload/workload.h"
 #include "report/formats/document.h"
 #include "report/steps/cost_report.h"
 #include "sim/config_error.h"
@@ -49,17 +46,14 @@ struct CostReport {
   std::optional<StepCost> step = {};
 };
 
-StepRun run_step_of(const std::string& name, const std::vector<std::string>& settings,
-                    const Cluster& cluster, const Catalogue& catalogue) {
-  const std::filesystem::path configs = configs_folder();
-  const Workload workload =
-      load_workload(find_config("workloads", name), configs / "workloads" / "models", settings);
-  const SoftwareProfile software =
-      SoftwareProfile::load(find_config("software", workload.software));
-  const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
-  const nccl::Profile profile = nccl::Profile::load(configs / "nccl" / "profile.yaml");
-  return run_workload(cluster, workload, software,
-                      {.catalogue = catalogue, .rates = rates, .nccl = &profile});
+// Runs a step as `trainyard step` does without options.
+StepRun run_step_of(const InputNames& inputs, const Cluster& cluster, const Catalogue& catalogue) {
+  const JobInputs job = load_job(inputs.workload, inputs.workload_settings);
+  const GpuRates rates = load_gpu_rates(std::nullopt);
+  const nccl::Profile profile = load_profile(std::nullopt);
+  StepTables tables{.catalogue = catalogue, .rates = rates};
+  Runtime().apply(profile, tables);
+  return run_workload(cluster, job.workload, job.software, tables);
 }
 
 std::optional<double> times_count(const std::optional<double>& value, std::size_t count) {
@@ -124,23 +118,15 @@ Document document_of(const CostReport& report) {
 }
 
 int run_cost(const OptionReader& reader, std::ostream& out) {
-  const std::string name = reader.required_text("cluster");
-  ClusterOverrides overrides = cluster_overrides(reader);
-  const std::optional<std::string> workload = reader.text("workload");
-  std::vector<std::string> settings;
-  if (workload) {
-    settings = take_workload_settings(overrides);
-  }
+  const InputNames inputs = read_input_names(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
   spdlog::logger log = make_logger(reader);
-  const Catalogue catalogue = load_default_catalogue();
-  const Cluster cluster = load_cluster(find_config("clusters", name), catalogue, overrides);
-  log_warnings(log, cluster.warnings);
+  const auto [catalogue, cluster] = load_cluster_inputs(inputs, log);
   CostReport report{.cluster = cluster.name,
                     .costs = load_costs({.prices = reader.text("prices")}, cluster, catalogue)};
-  if (workload) {
-    const StepRun run = run_step_of(*workload, settings, cluster, catalogue);
+  if (!inputs.workload.empty()) {
+    const StepRun run = run_step_of(inputs, cluster, catalogue);
     report.seconds = run.step.time.seconds();
     report.step = step_cost(report.costs, run.plan, run.step);
   }
@@ -162,7 +148,8 @@ Command cost_command() {
                                       "prices and watts of parts, of a kWh, years of use", kInput}},
                              output_options(), log_options()}),
           .example = kCostExample,
-          .run = run_cost};
+          .run = run_cost,
+          .is_swept = true};
 }
 
 }  // namespace trainyard

@@ -15,6 +15,7 @@
 #include "calibration/doctor/doctor_log.h"
 #include "calibration/predict/validation.h"
 #include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/nccl_options.h"
 #include "cli/common/option_checks.h"
@@ -37,7 +38,7 @@ it is not (docs/commands/doctor.md).
 
 Examples:
   trainyard doctor all_reduce.log --cluster dgx-h100
-  trainyard doctor sweep.log --nccl-xml topo.xml --gpus-per-process 8
+  trainyard doctor sweep.log --topo-file topo.xml --gpus-per-process 8
   trainyard doctor old.log --cluster dgx-a100 --nodes 2 --op all_gather --env NCCL_ALGO=Ring
   trainyard doctor --case validation/cases/nccl/h100-1x8-nvswitch-alltoall.yaml
 )";
@@ -73,11 +74,11 @@ void agree(std::optional<int>& option, const std::optional<int>& found, std::str
 
 ConfigDocument machine_document(const OptionReader& reader, const Catalogue& catalogue,
                                 std::vector<std::string>& notes) {
-  const std::optional<std::string> xml = reader.text("nccl-xml");
-  if (xml.has_value() == reader.given("cluster")) {
+  const std::optional<std::string> xml = reader.text("topo-file");
+  if (!xml && !reader.given("cluster")) {
     throw ConfigError(
-        fmt::format("doctor: expected --cluster NAME|FILE or --nccl-xml FILE, found {}",
-                    xml ? "both" : "neither; see trainyard doctor --help"));
+        "doctor: expected --cluster NAME|FILE or --topo-file FILE, found neither; see trainyard "
+        "doctor --help");
   }
   if (!xml) {
     return ConfigDocument::load(find_config("clusters", reader.required_text("cluster")));
@@ -95,9 +96,9 @@ ConfigDocument machine_document(const OptionReader& reader, const Catalogue& cat
 
 Cluster build_machine(const OptionReader& reader, const Catalogue& catalogue,
                       const ClusterOverrides& overrides, std::vector<std::string>& notes) {
-  if (reader.given("nccl-xml") && overrides.nodes.value_or(1) > 1) {
+  if (reader.given("topo-file") && overrides.nodes.value_or(1) > 1) {
     throw ConfigError(fmt::format(
-        "--nccl-xml: expected a log of one node, found {}: trainyard import makes a cluster file "
+        "--topo-file: expected a log of one node, found {}: trainyard import makes a cluster file "
         "to which a fabric can be added",
         *overrides.nodes));
   }
@@ -140,7 +141,7 @@ Cluster machine_of(const OptionReader& reader, const Catalogue& catalogue, const
 
 // Reads the run from the options, and checks it.
 ValidationCase read_item(const OptionReader& reader, std::vector<std::string>& notes) {
-  const NcclOptions read = read_nccl_options(reader, "--cluster or --nccl-xml");
+  const NcclOptions read = read_nccl_options(reader, "--cluster or --topo-file");
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());
   ValidationCase item;
   for (const std::string& assignment : reader.texts("env")) {
@@ -245,7 +246,7 @@ void check_operations(const std::vector<DoctorRun>& runs, const std::string& log
 int run_doctor(const OptionReader& reader, std::ostream& out) {
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
-  const auto threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  const auto threads = read_threads(reader);
   if (!reader.given("file") && !reader.given("case")) {
     throw ConfigError("doctor: expected a log to read, found none; see trainyard doctor --help");
   }
@@ -255,7 +256,7 @@ int run_doctor(const OptionReader& reader, std::ostream& out) {
       reader.given("case") ? read_case(reader, catalogue) : read_log(reader, catalogue);
   check_operations(patient.runs, patient.log);
   log_warnings(log, patient.cluster->warnings);
-  const nccl::Profile profile = nccl::Profile::load(configs_folder() / "nccl" / "profile.yaml");
+  const nccl::Profile profile = load_profile(std::nullopt);
   Hypotheses hypotheses =
       predict_hypotheses(*patient.cluster, catalogue, profile, patient.runs,
                          [&](std::size_t count, const std::function<void(std::size_t)>& task) {
@@ -292,13 +293,15 @@ Command doctor_command() {
       .options = joined(
           {cluster_options(),
            Options{
-               {"nccl-xml", "FILE", "instead of --cluster: NCCL's topology file of a single node",
-                kInput},
+               {"topo-file",
+                "FILE.xml",
+                "instead of --cluster: NCCL's topology file (NCCL_TOPO_FILE) of a single node",
+                {.role = Role::Input, .excludes = "cluster", .synonyms = kTopologyWords}},
                {"case",
                 "FILE",
                 "instead of LOG and --cluster: a validation case, which says how the log was made",
                 {.role = Role::Input,
-                 .excludes = "file cluster nccl-xml op nodes gpus-per-node set pull env "
+                 .excludes = "file cluster topo-file op nodes gpus-per-node set pull env "
                              "nccl-version graph-file tuner-csv gpus-per-process cuda-graph"}},
                {"op", "NAME", "the operation, where the log does not say it"}},
            nccl_options(),
@@ -306,8 +309,7 @@ Command doctor_command() {
                     "GPUs that one process drives, where the log does not say it (default: 1)"},
                    {"cuda-graph", "",
                     "calls were replayed from CUDA graphs (default: as the log says)"},
-                   {"threads", "N",
-                    "simulations at once (default: all cores); never changes a result"}},
+                   threads_option()},
            output_options(), log_options()}),
       .example = kDoctorExample,
       .run = run_doctor};

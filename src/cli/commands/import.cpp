@@ -87,13 +87,13 @@ Command import_command() {
           .summary = "a cluster file from NCCL's topology file or nvidia-smi topo -m",
           .usage = "import FILE [options]",
           .arguments = {{.name = "file", .traits = kInput}},
-          .options = joined(
-              {Options{{"gpu", "PART", "part of the GPUs, where the file leaves it open"},
-                       {"nic", "PART", "part of the NICs, likewise"},
-                       {"cpu", "PART", "part of the CPUs, likewise"},
-                       {"name", "TEXT", "name of the cluster; without it that of the file"},
-                       {"output", "FILE", "write to FILE instead of standard output", kResult}},
-               log_options()}),
+          .options =
+              joined({Options{{"gpu", "PART", "part of the GPUs, where the file leaves it open"},
+                              {"nic", "PART", "part of the NICs, likewise"},
+                              {"cpu", "PART", "part of the CPUs, likewise"},
+                              {"name", "TEXT", "name of the cluster; without it that of the file"},
+                              output_file_option()},
+                      log_options()}),
           .example = kImportExample,
           .run = run_import};
 }

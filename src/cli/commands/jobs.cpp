@@ -10,14 +10,14 @@
 
 #include "cli/common/commands.h"
 #include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
+#include "cli/common/runtime.h"
 #include "parallelism/run/job_mix.h"
-#include "parallelism/workload/gpu_rates.h"
 #include "report/formats/document.h"
 #include "report/formats/output.h"
 #include "sim/config_error.h"
-#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {
@@ -44,8 +44,7 @@ struct JobRequest {
 };
 
 struct JobsRequest {
-  std::string cluster;
-  ClusterOverrides overrides;
+  InputNames inputs;
   std::vector<JobRequest> jobs;
   int steps = 3;
   Fidelity fidelity = Fidelity::Flow;
@@ -77,12 +76,10 @@ JobRequest job_of(const std::string& text) {
 
 JobsRequest read_jobs_request(const OptionReader& reader) {
   JobsRequest request{
-      .cluster = reader.required_text("cluster"),
-      .overrides = cluster_overrides(reader),
+      .inputs = read_input_names(reader),
       .jobs = {},
       .steps = reader.integer("steps", 1, kMostSteps).value_or(3),
-      .fidelity =
-          reader.choice("fidelity", {"flow", "packet"}) == 1 ? Fidelity::Packet : Fidelity::Flow,
+      .fidelity = *read_engine(reader),
       .links = static_cast<std::size_t>(reader.integer("links", 0, kMostShownLinks).value_or(5)),
       .format = output_format(reader),
       .output = output_file(reader, "output")};
@@ -95,21 +92,11 @@ JobsRequest read_jobs_request(const OptionReader& reader) {
   return request;
 }
 
-// The contents of the files of a job.
-struct LoadedJob {
-  Workload workload;
-  SoftwareProfile software;
-};
-
 JobMix simulate(const JobsRequest& request, const Cluster& cluster, const Catalogue& catalogue) {
-  const std::filesystem::path configs = configs_folder();
-  const GpuRates rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml");
-  std::vector<LoadedJob> loaded;
+  const GpuRates rates = load_gpu_rates(std::nullopt);
+  std::vector<JobInputs> loaded;
   for (const JobRequest& job : request.jobs) {
-    Workload workload =
-        load_workload(find_config("workloads", job.workload), configs / "workloads" / "models");
-    SoftwareProfile software = SoftwareProfile::load(find_config("software", workload.software));
-    loaded.push_back({.workload = std::move(workload), .software = std::move(software)});
+    loaded.push_back(load_job(job.workload));
   }
   std::vector<MixedJob> jobs;
   for (std::size_t index = 0; index < loaded.size(); ++index) {
@@ -193,10 +180,7 @@ Document document_of(const JobsRequest& request, const Cluster& cluster, const J
 int run_jobs(const OptionReader& reader, std::ostream& out) {
   const JobsRequest request = read_jobs_request(reader);
   spdlog::logger log = make_logger(reader);
-  const Catalogue catalogue = load_default_catalogue();
-  const Cluster cluster =
-      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
-  log_warnings(log, cluster.warnings);
+  const auto [catalogue, cluster] = load_cluster_inputs(request.inputs, log);
   const JobMix mix = simulate(request, cluster, catalogue);
   write_output(request.output, render(document_of(request, cluster, mix), request.format), out);
   return 0;
@@ -222,21 +206,23 @@ std::vector<int> parse_servers(std::string_view text) {
 }
 
 Command jobs_command() {
-  return {.name = "jobs",
-          .form = "jobs",
-          .summary = "what training jobs on one fabric take from each other",
-          .usage = "jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]",
-          .options = joined(
-              {cluster_options(),
-               Options{{"job", "WORKLOAD@SERVERS",
-                        "a job and its servers; given again for each job", kRepeatedInput},
-                       {"steps", "N", "that every job does at least (default: 3)"},
-                       {"fidelity", "NAME", "flow (the default) or packet"},
-                       {"links", "N",
-                        "how many of the fullest links of the fabric are shown (default: 5)"}},
-               output_options(), log_options()}),
-          .example = kJobsExample,
-          .run = run_jobs};
+  return {
+      .name = "jobs",
+      .form = "jobs",
+      .summary = "what training jobs on one fabric take from each other",
+      .usage = "jobs --cluster NAME|FILE --job WORKLOAD@SERVERS... [options]",
+      .options = joined(
+          {cluster_options(),
+           Options{{"job", "WORKLOAD@SERVERS", "a job and its servers; given again for each job",
+                    kRepeatedInput},
+                   {"steps", "N", "that every job does at least (default: 3)"},
+                   {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}},
+                   {"links", "N",
+                    "how many of the fullest links of the fabric are shown (default: 5)"}},
+           output_options(), log_options()}),
+      .example = kJobsExample,
+      .run = run_jobs,
+      .is_swept = true};
 }
 
 }  // namespace trainyard

@@ -26,7 +26,7 @@
 namespace trainyard {
 namespace {
 
-// The size limit of a topology or graph file.
+// The size limit of a topology file.
 constexpr std::size_t kMostPlanBytes = std::size_t{4} << 20;
 
 constexpr std::string_view kPlanExample = R"(
@@ -35,7 +35,7 @@ estimates are for choosing between algorithms, no predictions of time (docs/comm
 
 Examples:
   trainyard plan --cluster dgx-h100 --nodes 4
-  trainyard plan all_reduce --topo machine.xml --nodes 2 --env NCCL_ALGO=Ring
+  trainyard plan all_reduce --topo-file machine.xml --nodes 2 --env NCCL_ALGO=Ring
   trainyard plan all_reduce --cluster dgx-h100 --nodes 4 --format info
   trainyard plan --cluster dgx-h100 --nodes 4 --graph-out graph.xml
 )";

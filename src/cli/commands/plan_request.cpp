@@ -46,20 +46,13 @@ std::vector<Operation> read_operations(const OptionReader& reader) {
 
 void read_machine(const OptionReader& reader, PlanRequest& request) {
   request.cluster = reader.text("cluster");
-  request.topology_file = reader.text("topo");
+  request.topology_file = reader.text("topo-file");
   if (!request.cluster && !request.topology_file) {
     throw ConfigError(
-        "plan: expected --cluster NAME|FILE or --topo FILE, found neither; see trainyard plan "
+        "plan: expected --cluster NAME|FILE or --topo-file FILE, found neither; see trainyard plan "
         "--help");
   }
   request.overrides = cluster_overrides(reader);
-  if (request.topology_file) {
-    for (const std::string_view option : {"set", "pull"}) {
-      if (reader.given(option)) {
-        throw ConfigError(fmt::format("--{}: expected with --cluster, found with --topo", option));
-      }
-    }
-  }
   request.ranks = reader.integer("ranks", 2, 1'000'000);
 }
 
@@ -69,31 +62,33 @@ Options plan_options() {
   return joined(
       {cluster_options(), nccl_options(),
        Options{
-           {"topo",
+           {"topo-file",
             "FILE.xml",
-            "instead of --cluster: NCCL's topology file of a server, and --nodes of them (default "
-            "1)",
-            {.role = Role::Input, .excludes = "cluster"}},
+            "instead of --cluster: NCCL's topology file (NCCL_TOPO_FILE) of a server, and --nodes "
+            "of them (default 1)",
+            {.role = Role::Input, .excludes = "cluster set pull", .synonyms = kTopologyWords}},
            {"ranks", "N", "GPUs that take part: the first ones (default: all)"},
-           {"graph-out", "FILE.xml", "write what was searched there, for NCCL_GRAPH_FILE", kResult},
-           {"minbytes", "SIZE", "least message size (default 8)", {.letter = 'b'}},
-           {"maxbytes", "SIZE", "greatest message size (default 1G)", {.letter = 'e'}},
-           {"stepfactor", "N", "factor between sizes (default 2)", {.letter = 'f'}},
-           {"format", "FORMAT", "table (the default), json, or info: the lines of NCCL_DEBUG=INFO",
-            kResult},
-           {"output", "FILE", "write there, whole or not at all, instead of to standard output",
-            kResult}}});
+           {"graph-out", "FILE.xml", "write what was searched there, for NCCL_GRAPH_FILE",
+            kResult}},
+       size_options(),
+       Options{{"format",
+                "FORMAT",
+                "table (the default), json, or info: the lines of NCCL_DEBUG=INFO",
+                {.role = Role::Result,
+                 .choices = "table|json|info",
+                 .synonyms = "json=json info=info"}},
+               output_file_option()}});
 }
 
 PlanRequest read_plan_request(const OptionReader& reader) {
   PlanRequest request;
   request.operations = read_operations(reader);
   read_machine(reader, request);
-  request.nccl = read_nccl_options(reader, "--topo FILE");
+  request.nccl = read_nccl_options(reader, "--topo-file FILE");
   request.least_size = reader.message_size("minbytes");
   request.greatest_size = reader.message_size("maxbytes");
   request.factor = reader.integer("stepfactor", 2, 1'024);
-  request.format = static_cast<PlanFormat>(reader.choice("format", {"table", "json", "info"}));
+  request.format = static_cast<PlanFormat>(reader.choice("format"));
   request.output = output_file(reader, "output");
   request.graph_output = output_file(reader, "graph-out");
   check_distinct_files({{"output", request.output}, {"graph-out", request.graph_output}});

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "report/formats/document.h"
-#include "sim/check.h"
-#include "sim/config_error.h"
 #include "topology/cluster/cluster.h"
 #include "topology/exchange/server_export.h"
 #include "topology/graph/export.h"
@@ -27,49 +26,15 @@ namespace {
 constexpr std::string_view kTopologyExample = R"(
 A cluster is a file or the name of one in configs/clusters (docs/inputs/clusters.md says how to
 write one).
-The default is a summary in the chosen format; --dot and --json give the whole graph instead,
---nccl-xml and --smi one server in the forms of NCCL and nvidia-smi (docs/commands/import.md).
+The default is a summary; --format json has the whole graph too, nccl-xml and smi are one server in
+the forms of NCCL and nvidia-smi (docs/commands/import.md).
 
 Examples:
   trainyard topology --cluster dgx-h100 --nodes 64
   trainyard topology --cluster dgx-a100 --set fabric.routing=ecmp --format csv
-  trainyard topology --cluster dgx-1 --nodes 1 --dot | dot -Tsvg > dgx-1.svg
-  trainyard topology --cluster dgx-a100 --nccl-xml --output dgx-a100.xml
+  trainyard topology --cluster dgx-1 --nodes 1 --format dot | dot -Tsvg > dgx-1.svg
+  trainyard topology --cluster dgx-a100 --format nccl-xml --output dgx-a100.xml
 )";
-
-enum class Output { Table, Csv, Json, GraphDot, GraphJson, ServerXml, ServerMatrix };
-
-// Outputs that have one form, each an option of its own.
-struct SingleForm {
-  const char* option;
-  Output output;
-};
-constexpr std::array kSingleForms{
-    SingleForm{"dot", Output::GraphDot}, SingleForm{"json", Output::GraphJson},
-    SingleForm{"nccl-xml", Output::ServerXml}, SingleForm{"smi", Output::ServerMatrix}};
-
-Output output_of(const OptionReader& reader) {
-  const SingleForm* chosen = nullptr;
-  for (const SingleForm& form : kSingleForms) {
-    chosen = reader.given(form.option) ? &form : chosen;
-  }
-  if (chosen != nullptr && reader.given("format")) {
-    throw ConfigError(fmt::format("--format: expected without --{}, which has one form, found both",
-                                  chosen->option));
-  }
-  if (chosen != nullptr) {
-    return chosen->output;
-  }
-  switch (output_format(reader)) {
-    case Format::Table:
-      return Output::Table;
-    case Format::Csv:
-      return Output::Csv;
-    case Format::Json:
-      return Output::Json;
-  }
-  CHECK(false, "unknown format");
-}
 
 Document document_of(const Cluster& cluster) {
   const std::vector<SummaryRow> rows = summarise(cluster);
@@ -102,37 +67,38 @@ ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) 
   return server_outline(cluster.topology, ServerId(static_cast<std::uint32_t>(server)));
 }
 
-std::string render(const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader,
-                   Output output) {
-  switch (output) {
-    case Output::ServerXml:
-      return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
-    case Output::ServerMatrix:
-      return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
-    case Output::GraphDot:
-      return to_dot(cluster.topology);
-    case Output::GraphJson:
-      return to_json(cluster.topology);
-    case Output::Table:
-      return render(document_of(cluster), Format::Table);
-    case Output::Csv:
-      return render(document_of(cluster), Format::Csv);
-    case Output::Json:
-      return render(document_of(cluster), Format::Json);
-  }
-  CHECK(false, "unknown output");
-}
+using Writer = std::string (*)(const Cluster& cluster, const Catalogue& catalogue,
+                               const OptionReader& reader);
+
+// By the name of --format.
+constexpr std::array<std::pair<std::string_view, Writer>, 6> kForms{
+    {{"table", [](const Cluster& cluster, const Catalogue&,
+                  const OptionReader&) { return render(document_of(cluster), Format::Table); }},
+     {"csv", [](const Cluster& cluster, const Catalogue&,
+                const OptionReader&) { return render(document_of(cluster), Format::Csv); }},
+     {"json",
+      [](const Cluster& cluster, const Catalogue&, const OptionReader&) {
+        Document document = document_of(cluster);
+        document.add_detail("graph", graph_json(cluster.topology));
+        return render(document, Format::Json);
+      }},
+     {"dot", [](const Cluster& cluster, const Catalogue&,
+                const OptionReader&) { return to_dot(cluster.topology); }},
+     {"nccl-xml",
+      [](const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader) {
+        return write_nccl_xml(to_nccl_xml(chosen_server(cluster, reader), catalogue));
+      }},
+     {"smi", [](const Cluster& cluster, const Catalogue& catalogue, const OptionReader& reader) {
+        return write_smi_matrix(to_smi_matrix(chosen_server(cluster, reader), catalogue));
+      }}}};
 
 int run_topology(const OptionReader& reader, std::ostream& out) {
   spdlog::logger log = make_logger(reader);
-  const std::string name = reader.required_text("cluster");
-  const ClusterOverrides overrides = cluster_overrides(reader);
-  const Output output = output_of(reader);
+  const InputNames inputs = read_input_names(reader);
+  const Writer write = kForms.at(reader.choice("format")).second;
   const std::optional<std::string> file = output_file(reader, "output");
-  const Catalogue catalogue = load_default_catalogue();
-  const Cluster cluster = load_cluster(find_config("clusters", name), catalogue, overrides);
-  log_warnings(log, cluster.warnings);
-  write_output(file, render(cluster, catalogue, reader, output), out);
+  const auto [catalogue, cluster] = load_cluster_inputs(inputs, log);
+  write_output(file, write(cluster, catalogue, reader), out);
   return 0;
 }
 
@@ -147,21 +113,20 @@ Command topology_command() {
       .options = joined(
           {cluster_options(),
            Options{
-               {"dot",
-                "",
-                "the graph for Graphviz instead of a summary",
-                {.excludes = "json nccl-xml smi"}},
-               {"json", "", "the graph as JSON instead of a summary", {.excludes = "nccl-xml smi"}},
-               {"nccl-xml",
-                "",
-                "one server as a topology file of NCCL (NCCL_TOPO_FILE)",
-                {.excludes = "smi"}},
-               {"smi", "", "one server as the matrix of nvidia-smi topo -m"},
+               {"format",
+                "FORMAT",
+                "table (the default) or csv: a summary; json: summary and graph; dot: the graph "
+                "for Graphviz; nccl-xml, smi: one server as NCCL's topology file (NCCL_TOPO_FILE), "
+                "as the matrix of nvidia-smi topo -m",
+                {.role = Role::Result,
+                 .choices = "table|csv|json|dot|nccl-xml|smi",
+                 .synonyms = "json=json dot=dot nccl-xml=nccl-xml smi=smi csv=csv"}},
                {"server",
                 "N",
-                "which server, for --nccl-xml and --smi; default 0",
-                {.needs = "nccl-xml|smi"}}},
-           output_options(), log_options()}),
+                "which server, for nccl-xml and smi (default: 0)",
+                {.needs = "format=nccl-xml|smi"}},
+               output_file_option()},
+           log_options()}),
       .example = kTopologyExample,
       .run = run_topology};
 }

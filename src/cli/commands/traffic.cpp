@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -18,10 +17,12 @@
 #include "cli/commands/traffic_html.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/option_checks.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
+#include "cli/common/runtime.h"
 #include "network/engines/make_network.h"
 #include "network/traffic/traffic_run.h"
 #include "network/traffic/traffic_spec.h"
@@ -52,9 +53,8 @@ Examples:
 constexpr std::size_t kMostPromiseLines = 10;
 
 struct TrafficRequest {
-  std::string cluster;
+  InputNames inputs;
   std::filesystem::path traffic;
-  ClusterOverrides overrides;
   std::vector<std::string> settings;  // Settings of the traffic file: "key.path=value".
   std::optional<std::uint64_t> seed;
   Fidelity fidelity = Fidelity::Flow;
@@ -68,20 +68,16 @@ struct TrafficRequest {
 
 TrafficRequest read_traffic_request(const OptionReader& reader) {
   TrafficRequest request;
-  request.cluster = reader.required_text("cluster");
+  request.inputs = read_input_names(reader);
   if (!reader.given("file")) {
     throw ConfigError(
         "traffic: expected a file of flows, found none; see trainyard traffic --help");
   }
   request.traffic = find_config("traffic", reader.required_text("file"));
-  request.overrides = cluster_overrides(reader);
   request.settings = reader.texts("set-traffic");
   check_keys("set-traffic", request.settings);
-  if (const auto seed = reader.integer("seed", 0, kMostTrafficSeed)) {
-    request.seed = static_cast<std::uint64_t>(*seed);
-  }
-  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  request.fidelity = kFidelities.at(reader.choice("fidelity", {"flow", "analytical", "packet"}));
+  request.seed = read_seed(reader);
+  request.fidelity = *read_engine(reader);
   request.packet = read_packet_options(reader);
   read_failure_options(reader, request.packet);
   request.packet.options.threads = reader.integer("threads", 1, kMostPacketThreads).value_or(1);
@@ -173,7 +169,7 @@ void write_files(const TrafficRequest& request, const Topology& topology, const 
 
 // Returns the settings of the cluster and of the traffic.
 RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) {
-  std::vector<std::string> settings = request.overrides.settings;
+  std::vector<std::string> settings = request.inputs.settings();
   for (const std::string& setting : request.settings) {
     settings.push_back(setting + " (traffic)");
   }
@@ -183,9 +179,7 @@ RunInputs traffic_inputs(const TrafficRequest& request, const Cluster& cluster) 
 int run_traffic_command(const OptionReader& reader, std::ostream& out) {
   TrafficRequest request = read_traffic_request(reader);
   spdlog::logger log = make_logger(reader);
-  const Cluster cluster = load_cluster(find_config("clusters", request.cluster),
-                                       load_default_catalogue(), request.overrides);
-  log_warnings(log, cluster.warnings);
+  const Cluster cluster = load_cluster_inputs(request.inputs, log).cluster;
   find_failures(request.packet, cluster.topology);
   const TrafficSpec spec = load_traffic(request, cluster);
   if (!spec.slow_receivers.empty() && request.fidelity != Fidelity::Packet) {
@@ -247,7 +241,7 @@ Command traffic_command() {
                 {.choices = "flow|analytical|packet"}},
                {"set-traffic", "KEY=VALUE",
                 "change a value of FILE, such as groups.0.load=0.8; may be given again", kRepeated},
-               {"seed", "N", "of all random choices, instead of those of the file"},
+               seed_option("of all random choices (default: those of FILE)"),
                {"links", "N", "how many of the fullest links are shown (default: 5)"},
                {"flows-out", "FILE", "write one line for each flow there, as CSV", kResult},
                {"threads",
@@ -257,7 +251,8 @@ Command traffic_command() {
                 {.needs = "fidelity=packet"}}},
            report_options(), packet_options(), failure_options(), output_options(), log_options()}),
       .example = kTrafficExample,
-      .run = run_traffic_command};
+      .run = run_traffic_command,
+      .is_swept = true};
 }
 
 }  // namespace trainyard

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
 #include "cli/common/packet_options.h"
+#include "cli/common/runtime.h"
 #include "network/traffic/transfers.h"
 #include "report/formats/document.h"
 #include "sim/check.h"
@@ -26,7 +28,7 @@ namespace {
 using namespace literals;
 
 constexpr std::string_view kTransferExample = R"(
-Devices have the names that trainyard topology --json prints: server0/gpu0, server0/memory1,
+Devices have the names that trainyard topology --format json prints: server0/gpu0, server0/memory1,
 server1/nic2. A rate is that of one transfer of --size, or of both with --both-ways; a latency is
 the time of 8 bytes one way. Neither has what a driver or library adds. The status is 1 if a
 transfer never was complete, such as for lost packets.
@@ -84,14 +86,11 @@ std::vector<Transfer> transfers_of(const OptionReader& reader, const Cluster& cl
     }
     return {one};
   }
-  switch (reader.choice("matrix", {"p2p", "h2d", "d2h"})) {
-    case 0:
-      return peer_transfers(cluster, both_ways ? Pairs::Unordered : Pairs::Ordered);
-    case 1:
-      return host_transfers(cluster, HostDirection::ToGpu);
-    default:
-      return host_transfers(cluster, HostDirection::FromGpu);
+  const std::string kind = reader.word("matrix");
+  if (kind == "p2p") {
+    return peer_transfers(cluster, both_ways ? Pairs::Unordered : Pairs::Ordered);
   }
+  return host_transfers(cluster, kind == "h2d" ? HostDirection::ToGpu : HostDirection::FromGpu);
 }
 
 std::string_view way_of(const Cluster& cluster, Routing& routing, const Transfer& transfer) {
@@ -233,9 +232,7 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
   TransferRequest request{.size = reader.message_size("size").value_or(256_MiB),
                           .both_ways = reader.given("both-ways"),
                           .all_at_once = reader.given("all-at-once"),
-                          .fidelity = reader.choice("fidelity", {"flow", "packet"}) == 1
-                                          ? Fidelity::Packet
-                                          : Fidelity::Flow,
+                          .fidelity = *read_engine(reader),
                           .packet = {}};
   request.packet = read_packet_options(reader);
   if (request.packet.has_files() && reader.given("matrix") && !request.all_at_once) {
@@ -247,7 +244,7 @@ TransferRequest read_transfer_request(const OptionReader& reader) {
 }
 
 int run_transfer(const OptionReader& reader, std::ostream& out) {
-  const std::string name = reader.required_text("cluster");
+  const InputNames inputs = read_input_names(reader);
   const TransferRequest request = read_transfer_request(reader);
   const Format format = output_format(reader);
   const std::optional<std::string> file = output_file(reader, "output");
@@ -255,8 +252,7 @@ int run_transfer(const OptionReader& reader, std::ostream& out) {
                         {"counters", request.packet.counters_file},
                         {"samples", request.packet.samples_file}});
   spdlog::logger log = make_logger(reader);
-  const Cluster cluster = load_cluster(find_config("clusters", name), load_default_catalogue(),
-                                       cluster_overrides(reader));
+  const Cluster cluster = load_cluster_inputs(inputs, log).cluster;
   const std::vector<Transfer> transfers = transfers_of(reader, cluster, request.both_ways);
   const Result result = run_all(cluster, transfers, request);
   write_packet_files(request.packet, cluster.topology, result.last.port_counters,
@@ -285,14 +281,15 @@ Command transfer_command() {
                 "KIND",
                 "instead of --from and --to: p2p, every pair of GPUs; h2d, to each GPU from the "
                 "host memory nearest to it; d2h, back",
-                {.excludes = "from to"}},
+                {.choices = "p2p|h2d|d2h", .excludes = "from to"}},
                {"size", "SIZE", "of a transfer (default: 256M)"},
                {"both-ways", "", "each pair in both directions at once"},
                {"all-at-once", "", "all pairs at once instead of one after the other"},
                {"fidelity", "NAME", "flow (the default) or packet", {.choices = "flow|packet"}}},
            packet_options(), output_options(), log_options()}),
       .example = kTransferExample,
-      .run = run_transfer};
+      .run = run_transfer,
+      .is_swept = true};
 }
 
 }  // namespace trainyard

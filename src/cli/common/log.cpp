@@ -9,15 +9,17 @@
 namespace trainyard {
 
 Options log_options() {
-  return {
-      {"log-level", "LEVEL", "warn (the default), off, info or debug: lines on standard error"}};
+  return {{"log-level",
+           "LEVEL",
+           "warn (the default), off, info or debug: lines on standard error",
+           {.choices = "warn|off|info|debug", .synonyms = "verbose=info quiet=off debug=debug"}}};
 }
 
 spdlog::logger make_logger(const OptionReader& reader) {
   // In the order of the choices; the first is the default.
   constexpr std::array kLevels{spdlog::level::warn, spdlog::level::off, spdlog::level::info,
                                spdlog::level::debug};
-  const std::size_t index = reader.choice("log-level", {"warn", "off", "info", "debug"});
+  const std::size_t index = reader.choice("log-level");
   spdlog::logger logger("trainyard", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger.set_level(kLevels.at(index));
   logger.set_pattern("trainyard: %l: %v");

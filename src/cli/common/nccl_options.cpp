@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/common/common.h"
+#include "cli/common/runtime.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -37,35 +38,31 @@ nccl::InitOptions NcclOptions::init_options() const {
   return init;
 }
 
-void read_nccl_version(const OptionReader& reader, NcclOptions& read) {
-  const std::optional<std::string> text = reader.text("nccl-version");
-  if (!text) {
-    return;
-  }
-  const std::optional<nccl::ParsedVersion> version = nccl::parse_version(*text);
-  if (!version) {
-    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7", *text);
-  }
-  read.version = version->known;
-  if (!version->exact) {
-    read.notes.push_back(
-        fmt::format("NCCL {} is planned as {}, the nearest release whose rules are known", *text,
-                    to_string(version->known)));
-  }
+Options nccl_variables() {
+  return {{"env",
+           "NAME=VALUE",
+           "an environment variable of NCCL; may be given again",
+           {.repeats = true, .role = Role::Input, .synonyms = "environment x"}},
+          {"graph-file",
+           "FILE.xml",
+           "channels from NCCL's graph file (NCCL_GRAPH_FILE) instead of the search",
+           {.role = Role::Input, .synonyms = "graph graphs"}},
+          {"tuner-csv", "FILE.csv", "rows of NCCL's example tuner plugin, which override", kInput}};
 }
 
 Options nccl_options() {
-  return {
-      {"nccl-version", "V", "2.30.7 (the default), 2.28.9 or 2.27.7"},
-      {"env", "NAME=VALUE", "an environment variable of NCCL; may be given again", kRepeatedInput},
-      {"graph-file", "FILE.xml", "channels from NCCL's graph file instead of the search", kInput},
-      {"tuner-csv", "FILE.csv", "rows of NCCL's example tuner plugin, which override", kInput}};
+  return joined({{nccl_version_option()}, nccl_variables()});
 }
 
-NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology,
-                              std::span<const std::string> more) {
+NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology) {
+  NcclOptions read = read_nccl_variables(reader, topology);
+  read.version = read_nccl_version(reader, read.notes);
+  return read;
+}
+
+NcclOptions read_nccl_variables(const OptionReader& reader, std::string_view topology,
+                                std::span<const std::string> more) {
   NcclOptions read;
-  read_nccl_version(reader, read);
   std::vector<std::string> assignments = reader.texts("env");
   assignments.insert(assignments.end(), more.begin(), more.end());
   read.environment = nccl::Environment::parse(assignments);

@@ -25,15 +25,17 @@ struct NcclOptions {
   [[nodiscard]] nccl::InitOptions init_options() const;
 };
 
-// --nccl-version, --env, --graph-file, --tuner-csv.
-[[nodiscard]] Options nccl_options();
+// Words that people say for --topo-file.
+inline constexpr std::string_view kTopologyWords = "topo topology nccl-xml xml";
 
-// --nccl-version alone: the nearest release that is known, and a note where it is another one.
-void read_nccl_version(const OptionReader& reader, NcclOptions& read);
+// --env, --graph-file, --tuner-csv; with --nccl-version in front for commands without a runtime.
+[[nodiscard]] Options nccl_variables();
+[[nodiscard]] Options nccl_options();
 
 // `more` are assignments NAME=VALUE that other options stand for. Throws ConfigError; `topology`
 // says what to give instead of NCCL_TOPO_FILE, which is refused.
-[[nodiscard]] NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology,
-                                            std::span<const std::string> more = {});
+[[nodiscard]] NcclOptions read_nccl_variables(const OptionReader& reader, std::string_view topology,
+                                              std::span<const std::string> more = {});
+[[nodiscard]] NcclOptions read_nccl_options(const OptionReader& reader, std::string_view topology);
 
 }  // namespace trainyard

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 
@@ -13,23 +12,7 @@
 namespace trainyard {
 namespace {
 
-// Options without a counterpart in the other runtime.
-constexpr std::array<const char*, 4> kPlainAlone{"algo-file", "chunk", "matrix", "trace"};
-
 void check_operation(const OptionReader& reader, Operation operation) {
-  if (operation == Operation::AllToAllV || operation == Operation::Barrier) {
-    throw ConfigError(
-        fmt::format("--runtime: expected plain for {}, which the other one does not have, found "
-                    "\"nccl\"",
-                    to_string(operation)));
-  }
-  const auto refuse = [&](const char* option) {
-    if (reader.given(option)) {
-      throw ConfigError(fmt::format(
-          "--{}: expected with --runtime plain alone, found with --runtime nccl", option));
-    }
-  };
-  std::ranges::for_each(kPlainAlone, refuse);
   if (reader.integer("root", 0, 999'999).value_or(0) != 0) {
     fail_option("root", "0 with --runtime nccl, whose event model starts or ends at rank 0 alone",
                 *reader.text("root"));
@@ -42,12 +25,6 @@ void check_operation(const OptionReader& reader, Operation operation) {
           option, to_string(operation)));
     }
   }
-}
-
-std::optional<Fidelity> read_engine(const OptionReader& reader) {
-  constexpr std::array kEngines{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
-  return chosen > 0 ? std::optional(kEngines[chosen - 1]) : std::nullopt;
 }
 
 // The values of a list of names, or one empty one for "auto".
@@ -90,25 +67,21 @@ Options nccl_run_options() {
       "runtime=nccl",
       joined({Options{{"proto", "LIST",
                        "nccl: auto (NCCL's own choice; the default), or some of ll,ll128,simple"}},
-              nccl_options(),
+              nccl_variables(),
               Options{{"gpus-per-process", "N", "nccl: GPUs that one process drives (default 1)"},
                       {"cuda-graph", "", "nccl: calls are replayed from CUDA graphs"},
-                      {"profile", "FILE",
-                       "nccl: constants of the event model, as trainyard calibrate writes them",
-                       kInput},
                       {"isolated", "",
                        "nccl: one call by itself (default: between calls back to back, as "
                        "nccl-tests)"}}}));
 }
 
-NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
+NcclRequest read_nccl_request(const OptionReader& reader, Operation operation,
+                              nccl::Version version) {
   check_operation(reader, operation);
   NcclRequest request;
-  request.fidelity = read_engine(reader);
   request.mode.gpus_per_process = reader.integer("gpus-per-process", 1, 1'024).value_or(1);
   request.mode.cuda_graph = reader.given("cuda-graph");
   request.mode.back_to_back = !reader.given("isolated");
-  request.profile = reader.text("profile");
   const std::vector<std::string> channels = channel_settings(reader);
   const std::vector<std::string> algorithm_names{"ring", "tree",          "nvls",        "nvlstree",
                                                  "pat",  "collnetdirect", "collnetchain"};
@@ -127,15 +100,12 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation) {
       request.choices.push_back(
           {.algorithm = algorithm,
            .protocol = protocol,
-           .options = read_nccl_options(reader, "a cluster (trainyard import makes one of a file)",
-                                        forced)});
+           .options = read_nccl_variables(
+               reader, "a cluster (trainyard import makes one of a file)", forced)});
+      request.choices.back().options.version = version;
     }
   }
   return request;
-}
-
-std::string_view fidelity_name(const NcclRequest& request) {
-  return request.fidelity ? to_string(*request.fidelity) : "ports";
 }
 
 }  // namespace trainyard

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/common/nccl_options.h"
@@ -12,7 +10,6 @@
 #include "collectives/schedule/operation.h"
 #include "nccl/timing/timing.h"
 #include "nccl/types/types.h"
-#include "network/contract/network.h"
 
 namespace trainyard {
 
@@ -26,19 +23,13 @@ struct NcclChoice {
 struct NcclRequest {
   std::vector<NcclChoice> choices;  // At least one. They differ in what they force alone.
   nccl::LaunchMode mode = {};
-  // Which engine stands between nodes; none: "ports", those of the event model alone.
-  std::optional<Fidelity> fidelity = {};
-  std::optional<std::string> profile = {};  // A file instead of configs/nccl/profile.yaml.
 };
 
-// "ports", "flow", ...
-[[nodiscard]] std::string_view fidelity_name(const NcclRequest& request);
-
-// Those of add_nccl_options, and of how NCCL is called.
+// Those of nccl_variables(), and of how NCCL is called.
 [[nodiscard]] Options nccl_run_options();
 
-// Throws ConfigError for operations that NCCL or the event model does not have and for options of
-// the other runtime.
-[[nodiscard]] NcclRequest read_nccl_request(const OptionReader& reader, Operation operation);
+// Throws ConfigError for what NCCL or the event model does not have for an operation.
+[[nodiscard]] NcclRequest read_nccl_request(const OptionReader& reader, Operation operation,
+                                            nccl::Version version);
 
 }  // namespace trainyard

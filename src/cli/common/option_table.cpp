@@ -58,15 +58,36 @@ options::options_description described_options(const Command& command) {
   return described;
 }
 
+// Returns the options that people mean by a word, as they are written: "--format json".
+std::vector<std::string> meant_by(const Command& command, std::string_view word) {
+  std::vector<std::string> meant;
+  for (const Option& row : command.options) {
+    for (const std::string& synonym : split_words(row.traits.synonyms, ' ')) {
+      const std::size_t sign = std::min(synonym.find('='), synonym.size());
+      if (word == std::string_view(synonym).substr(0, sign)) {
+        const std::string value = synonym.substr(std::min(sign + 1, synonym.size()));
+        meant.push_back(fmt::format("--{}{}{}", row.name, value.empty() ? "" : " ", value));
+      }
+    }
+  }
+  return meant;
+}
+
 [[noreturn]] void fail_unknown(const Command& command, const std::string& option) {
   std::vector<std::string> known{"--help"};
   for (const Option& row : command.options) {
     known.push_back(fmt::format("--{}", row.name));
   }
-  const std::optional<std::string> nearest = nearest_word(option, known);
+  std::vector<std::string> meant =
+      meant_by(command, std::string_view(option).substr(option.find_first_not_of('-')));
+  if (const auto nearest = nearest_word(option, known); meant.empty() && nearest) {
+    meant.push_back(*nearest);
+  }
+  std::ranges::for_each(meant, [](std::string& word) { word = in_quotes(word); });
   throw ConfigError(fmt::format("{0}: unknown option {1}{2}", command.name, in_quotes(option),
-                                nearest ? fmt::format("; did you mean \"{}\"?", *nearest)
-                                        : fmt::format("; see trainyard {} --help", command.name)));
+                                meant.empty()
+                                    ? fmt::format("; see trainyard {} --help", command.name)
+                                    : fmt::format("; did you mean {}?", alternatives(meant))));
 }
 
 [[noreturn]] void fail_parse(std::string_view command, const options::error& error) {
@@ -158,12 +179,7 @@ bool holds(const OptionReader& reader, std::string_view condition);
 // Returns the value of an option, given or default; nothing if that is none of its choices, which
 // its reader will refuse.
 std::optional<std::string> standing(const OptionReader& reader, std::string_view name) {
-  const Option* const row = reader.command().find(name);
-  CHECK(row != nullptr, "conditions name options of the command");
-  const bool is_other = !row->traits.other_if.empty() && holds(reader, row->traits.other_if);
-  const std::vector<std::string> words =
-      split_words(is_other ? row->traits.other_choices : row->traits.choices, '|');
-  CHECK(!words.empty(), "options of conditions have choices");
+  const std::vector<std::string> words = choices_of(reader, name);
   const std::string value = reader.text(name).value_or(words.front());
   return std::ranges::find(words, value) != words.end() ? std::optional(value) : std::nullopt;
 }
@@ -195,7 +211,8 @@ bool holds(const OptionReader& reader, std::string_view condition) {
 [[noreturn]] void fail_need(const OptionReader& reader, std::string_view option,
                             std::string_view condition) {
   if (const auto wanted = value_condition(condition)) {
-    throw ConfigError(fmt::format("--{}: expected --{} {} beside it, found {}", option,
+    throw ConfigError(fmt::format("--{}: expected {}{} {} beside it, found {}", option,
+                                  reader.command().is_argument(wanted->name) ? "" : "--",
                                   wanted->name, alternatives(wanted->values),
                                   standing(reader, wanted->name).value_or("")));
   }
@@ -275,6 +292,23 @@ Options with_needs(std::string_view needs, Options rows) {
     }
   }
   return rows;
+}
+
+Options without(std::string_view names, Options rows) {
+  for (const std::string& name : split_words(names, ' ')) {
+    std::erase_if(rows, [&](const Option& row) { return row.name == name; });
+  }
+  return rows;
+}
+
+std::vector<std::string> choices_of(const OptionReader& reader, std::string_view name) {
+  const Option* const row = reader.command().find(name);
+  CHECK(row != nullptr, "conditions and readers name options of the command");
+  const bool is_other = !row->traits.other_if.empty() && holds(reader, row->traits.other_if);
+  std::vector<std::string> words =
+      split_words(is_other ? row->traits.other_choices : row->traits.choices, '|');
+  CHECK(!words.empty(), "options of conditions and words have choices");
+  return words;
 }
 
 const Option* Command::find(std::string_view option) const {

@@ -27,12 +27,15 @@ struct OptionTraits {
   char letter = '\0';  // The short form.
   bool repeats = false;
   Role role = Role::Setting;
-  std::string_view choices = {};  // "flow|packet": words that conditions name, the default first.
+  std::string_view choices = {};  // "flow|packet": all values, the default first.
   // Instead of `choices`, where the condition `other_if` holds.
   std::string_view other_if = {};
   std::string_view other_choices = {};
   std::string_view needs = {};     // Conditions that all hold beside the option.
   std::string_view excludes = {};  // Options that are not given beside it.
+  // "nodes json=json": words that people say for the option, or for it with a value; errors about
+  // such a word name the option.
+  std::string_view synonyms = {};
 };
 
 inline constexpr OptionTraits kInput{.role = Role::Input};
@@ -55,6 +58,8 @@ using Options = std::vector<Option>;
 
 // Rows without needs get these.
 [[nodiscard]] Options with_needs(std::string_view needs, Options rows);
+// Without those of these names, separated by spaces.
+[[nodiscard]] Options without(std::string_view names, Options rows);
 
 struct Command {
   std::string_view name = {};     // In errors, too.
@@ -66,6 +71,7 @@ struct Command {
   std::string_view example = {};  // The help after the options.
   // Returns the exit status. Throws ConfigError.
   int (*run)(const OptionReader& reader, std::ostream& out) = nullptr;
+  bool is_swept = false;  // `sweep` runs it: its CSV is the rows of a point.
   // Instead of `run`: the first argument is the last word of one of their forms.
   std::vector<Command> parts = {};
 
@@ -78,6 +84,11 @@ struct Command {
 // --help, refuses options whose needs are missing or that exclude each other. Throws ConfigError.
 [[nodiscard]] OptionReader parse_options(const Command& command,
                                          std::span<const std::string> arguments);
+
+// The values that the option of that name can have beside the others, the default first. It must
+// have choices.
+[[nodiscard]] std::vector<std::string> choices_of(const OptionReader& reader,
+                                                  std::string_view name);
 
 [[nodiscard]] std::string help_of(const Command& command);
 

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 
@@ -76,18 +77,18 @@ std::optional<Bytes> OptionReader::message_size(std::string_view name) const {
   fail_option(name, "a size from 1 to 4096G, such as 8, 64K, 1G or 25MiB", *value);
 }
 
-std::size_t OptionReader::choice(std::string_view name, std::vector<std::string> choices,
-                                 std::string_view remark) const {
-  const std::optional<std::string> value = text(name);
-  if (!value) {
-    return 0;
-  }
-  const auto found = std::ranges::find(choices, *value);
+std::size_t OptionReader::choice(std::string_view name) const {
+  const std::vector<std::string> choices = choices_of(*this, name);
+  const std::string value = text(name).value_or(choices.front());
+  const auto found = std::ranges::find(choices, value);
   if (found == choices.end()) {
-    const std::string reason = remark.empty() ? "" : fmt::format(" ({})", remark);
-    fail_option(name, alternatives(choices) + reason, *value, choices);
+    fail_option(name, alternatives(choices), value, choices);
   }
   return static_cast<std::size_t>(found - choices.begin());
+}
+
+std::string OptionReader::word(std::string_view name) const {
+  return choices_of(*this, name).at(choice(name));
 }
 
 std::vector<std::string> OptionReader::texts(std::string_view name) const {
@@ -117,17 +118,34 @@ std::string alternatives(std::span<const std::string> words) {
 }
 
 Options cluster_options() {
-  return joined(
-      {{{"cluster", "NAME|FILE", "the cluster: a file, or a name in configs/clusters", kInput}},
-       override_options()});
+  return joined({{{"cluster",
+                   "NAME|FILE",
+                   "the cluster: a file, or a name in configs/clusters",
+                   {.role = Role::Input, .synonyms = "machine system topology"}}},
+                 override_options()});
 }
+
+// Settings that people take for options.
+constexpr std::string_view kSettingWords =
+    "tp=plan.tensor=N tensor=plan.tensor=N pp=plan.pipeline=N pipeline=plan.pipeline=N "
+    "cp=plan.context=N ep=plan.expert=N zero=plan.zero_stage=N micro-batch=batch.micro=N "
+    "global-batch=batch.global=N routing=fabric.routing=NAME "
+    "oversubscription=fabric.oversubscription=N";
 
 Options override_options() {
   return {
-      {"nodes", "N", "servers, instead of the file's number"},
-      {"gpus-per-node", "N", "GPUs used in each server (default: all)"},
-      {"set", "KEY=VALUE", "change a value of the cluster file; may be given again",
-       kRepeatedInput},
+      {"nodes",
+       "N",
+       "servers, instead of the file's number",
+       {.synonyms = "servers hosts num-nodes gpus"}},
+      {"gpus-per-node",
+       "N",
+       "GPUs used in each server (default: all)",
+       {.synonyms = "gpus gpus-per-server"}},
+      {"set",
+       "KEY=VALUE",
+       "change a value of the cluster file; may be given again",
+       {.repeats = true, .role = Role::Input, .synonyms = kSettingWords}},
       {"pull", "A,B", "pull the cables between nodes A and B, or all of node A; may be given again",
        kRepeated}};
 }
@@ -140,14 +158,55 @@ ClusterOverrides cluster_overrides(const OptionReader& reader) {
           .pulls = reader.texts("pull")};
 }
 
+Option seed_option(std::string_view help) {
+  return {"seed", "N", help, {.synonyms = "random-seed"}};
+}
+
+std::optional<std::uint64_t> read_seed(const OptionReader& reader) {
+  const std::optional<int> seed = reader.integer("seed", 0, 2'147'483'647);
+  return seed ? std::optional(static_cast<std::uint64_t>(*seed)) : std::nullopt;
+}
+
+Option threads_option() {
+  return {"threads",
+          "N",
+          "how much runs at once (default: all cores); never changes a result",
+          {.synonyms = "jobs cores"}};
+}
+
+unsigned read_threads(const OptionReader& reader) {
+  return static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+}
+
+Options size_options(std::string_view needs) {
+  constexpr std::string_view kWords = "size sizes bytes";
+  return with_needs(
+      needs,
+      {{"minbytes", "SIZE", "least message size (default 8)", {.letter = 'b', .synonyms = kWords}},
+       {"maxbytes", "SIZE", "greatest size (default 1G)", {.letter = 'e', .synonyms = kWords}},
+       {"stepfactor",
+        "N",
+        "factor between sizes (default 2)",
+        {.letter = 'f', .synonyms = "factor"}}});
+}
+
 Options output_options() {
-  return {{"format", "FORMAT", "table (the default), csv or json", kResult},
-          {"output", "FILE", "write there, whole or not at all, instead of to standard output",
-           kResult}};
+  return {{"format",
+           "FORMAT",
+           "table (the default), csv or json",
+           {.role = Role::Result, .choices = "table|csv|json", .synonyms = kFormatWords}},
+          output_file_option()};
+}
+
+Option output_file_option() {
+  return {"output",
+          "FILE",
+          "write there, whole or not at all, instead of to standard output",
+          {.letter = 'o', .role = Role::Result, .synonyms = "out outfile output-file"}};
 }
 
 Format output_format(const OptionReader& reader) {
-  return static_cast<Format>(reader.choice("format", {kFormats.begin(), kFormats.end()}));
+  return static_cast<Format>(reader.choice("format"));
 }
 
 std::optional<std::string> output_file(const OptionReader& reader, std::string_view name) {

@@ -45,9 +45,10 @@ class OptionReader {
   [[nodiscard]] std::optional<int> integer(std::string_view name, int least, int most) const;
   // At least one byte.
   [[nodiscard]] std::optional<Bytes> message_size(std::string_view name) const;
-  // Index of the choice; 0 where absent. The error adds `remark`, such as why there is no other.
-  [[nodiscard]] std::size_t choice(std::string_view name, std::vector<std::string> choices,
-                                   std::string_view remark = "") const;
+  // One of the choices that the row of the option has, or the first where it is absent: its index,
+  // and the word itself.
+  [[nodiscard]] std::size_t choice(std::string_view name) const;
+  [[nodiscard]] std::string word(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
 
  private:
@@ -66,8 +67,22 @@ class OptionReader {
 [[nodiscard]] Options override_options();
 [[nodiscard]] ClusterOverrides cluster_overrides(const OptionReader& reader);
 
-// --format, --output.
+// --seed, and of what.
+[[nodiscard]] Option seed_option(std::string_view help);
+[[nodiscard]] std::optional<std::uint64_t> read_seed(const OptionReader& reader);
+
+// --threads: how much runs at once, which never changes a result. 0: as many as the machine has.
+[[nodiscard]] Option threads_option();
+[[nodiscard]] unsigned read_threads(const OptionReader& reader);
+
+// --minbytes, --maxbytes, --stepfactor.
+[[nodiscard]] Options size_options(std::string_view needs = "");
+
+// --format and --output, or the latter alone.
 [[nodiscard]] Options output_options();
+[[nodiscard]] Option output_file_option();
+// Words that people say for --format.
+inline constexpr std::string_view kFormatWords = "json=json csv=csv table=table";
 [[nodiscard]] Format output_format(const OptionReader& reader);
 // The file of --NAME, if it is given. Refuses at once what could not be written at the end.
 [[nodiscard]] std::optional<std::string> output_file(const OptionReader& reader,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/common/common.h"
+#include "hw/transport/retransmission.h"
 #include "network/packet/packet_profile.h"
 #include "report/formats/output.h"
 #include "report/results/traffic_report.h"
@@ -25,15 +26,6 @@ namespace {
 constexpr std::array<std::string_view, 2> kSwitch{"off", "on"};
 constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
 constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
-// InfiniBand Architecture Specification 1.4, path MTU.
-constexpr std::array<std::string_view, 5> kMtus{"256", "512", "1024", "2048", "4096"};
-
-template <std::size_t count>
-std::size_t index_of(const OptionReader& reader, std::string_view name,
-                     const std::array<std::string_view, count>& words) {
-  return reader.choice(name, std::vector<std::string>(words.begin(), words.end()));
-}
-
 template <typename Value, std::size_t count>
 std::string_view word_of(Value value, const std::array<std::string_view, count>& words) {
   return words.at(static_cast<std::size_t>(value));
@@ -109,6 +101,9 @@ Options packet_options() {
   static const std::string markings =
       fmt::format("with packets: thresholds of marking: {}; hpcc is the default of DCQCN",
                   fmt::join(ecn_names(), ", "));
+  static const std::string marking_choices = fmt::format("{}", fmt::join(ecn_names(), "|"));
+  static const std::string retransmissions =
+      fmt::format("{}", fmt::join(retransmission_names(), "|"));
   return with_needs(
       "fidelity=packet",
       {{"transport", "NAME|FILE",
@@ -117,17 +112,22 @@ Options packet_options() {
        {"control", "NAME",
         "with packets: dcqcn-nic (the default), none, another name of configs/transport/control, "
         "such as hpcc, swift, timely or dctcp, or a file"},
-       {"ecn", "NAME", markings},
-       {"pfc", "NAME", "with packets: on (the default) or off"},
-       {"mtu", "BYTES", "with packets: payload of a full one, 256 to 4096 (the default)"},
+       {"ecn", "NAME", markings, {.choices = marking_choices}},
+       {"pfc", "NAME", "with packets: on (the default) or off", {.choices = "on|off"}},
+       {"mtu",  // InfiniBand Architecture Specification 1.4, path MTU.
+        "BYTES",
+        "with packets: payload of a full one, 256 to 4096 (the default)",
+        {.choices = "4096|2048|1024|512|256"}},
        {"credits", "SIZE",
         "with packets: InfiniBand: buffer at the far end of each link of the fabric, such as 128K; "
         "no PFC, and neither marking nor control unless given"},
        {"server-credits", "SIZE",
         "with packets: what links inside servers hold beyond a round trip; adapters and PCIe "
         "switches take everything unless given"},
-       {"retransmission", "NAME",
-        "with packets: what becomes of lost ones: none (the default), go-back-n or selective"},
+       {"retransmission",
+        "NAME",
+        "with packets: what becomes of lost ones: none (the default), go-back-n or selective",
+        {.choices = retransmissions}},
        {"bit-errors", "RATE",
         "with packets: bit error rate of the links of the fabric, such as 1e-12"},
        {"counters", "FILE", "with packets: write the counters of all ports there, as CSV", kResult},
@@ -175,8 +175,7 @@ PacketRequest read_packet_options(const OptionReader& reader) {
     read_control(reader.required_text("control"), packet);
   }
   if (reader.given("ecn")) {
-    const std::vector<std::string_view> names = ecn_names();
-    packet.ecn = static_cast<EcnPreset>(reader.choice("ecn", {names.begin(), names.end()}));
+    packet.ecn = static_cast<EcnPreset>(reader.choice("ecn"));
     packet.marking.reset();
     if (packet.ecn != EcnPreset::Off && !uses_marks(packet)) {
       throw ConfigError(
@@ -186,14 +185,13 @@ PacketRequest read_packet_options(const OptionReader& reader) {
   }
   check_marks(reader, packet);
   if (reader.given("pfc")) {
-    packet.pfc = index_of(reader, "pfc", kSwitch) == 1;
+    packet.pfc = reader.word("pfc") == "on";
   }
   if (reader.given("mtu")) {
-    packet.mtu = Bytes(std::int64_t{256} << index_of(reader, "mtu", kMtus));
+    packet.mtu = Bytes(std::int64_t{4096} >> reader.choice("mtu"));
   }
   if (reader.given("retransmission")) {
-    packet.retransmission =
-        static_cast<Retransmission>(index_of(reader, "retransmission", retransmission_names()));
+    packet.retransmission = static_cast<Retransmission>(reader.choice("retransmission"));
   }
   if (reader.given("bit-errors")) {
     packet.bit_error_rate = error_rate(reader);

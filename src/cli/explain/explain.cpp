@@ -17,8 +17,8 @@ of the resource alone. Sizes of a collective: the largest of those asked for in 
 
 Examples:
   trainyard explain step --cluster dgx-h100 --nodes 8 --workload mixtral-8x7b
-  trainyard explain collective all_reduce --cluster dgx-h100 --nodes 4 --runtime nccl
-  trainyard explain collective all_gather --cluster dgx-a100 --nodes 2 --algo ring -b 8K -e 8G -f 32
+  trainyard explain collective all_reduce --cluster dgx-h100 --nodes 4
+  trainyard explain collective all_gather --cluster dgx-a100 --nodes 2 --runtime plain --algo bruck
 )";
 
 }  // namespace

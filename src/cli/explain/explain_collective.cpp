@@ -4,9 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -48,7 +46,7 @@ CollectiveJob job_of(const CollectiveRequest& request, const CollectiveInputs& i
                     .root = RankId(static_cast<std::uint32_t>(request.root)),
                     .channels = request.channels,
                     .piece = request.piece,
-                    .fidelity = request.fidelity,
+                    .fidelity = request.runtime.fidelity(),
                     .packet = request.packet.options,
                     .matrix = inputs.matrix ? &*inputs.matrix : nullptr};
   if (inputs.imported) {
@@ -89,8 +87,8 @@ class ChosenCalls {
   [[nodiscard]] std::vector<SimTime> times(const MachineModel& machine,
                                            const std::vector<Bytes>& sizes) const {
     std::optional<nccl::EngineSettings> engine;
-    if (request_.nccl->fidelity) {
-      engine = nccl::EngineSettings{.fidelity = *request_.nccl->fidelity,
+    if (request_.runtime.engine) {
+      engine = nccl::EngineSettings{.fidelity = *request_.runtime.engine,
                                     .packet = request_.packet.options};
     }
     nccl::Timer timer(machine.cluster, communicator_, machine.nccl, choice_.options.environment,
@@ -185,7 +183,7 @@ std::vector<std::string> limits_of(const CollectiveRequest& request, bool severa
         "another choice of NCCL that a real change of the hardware might bring: choices are kept");
     limits.emplace_back("computation beside the collective, which takes SMs and memory bandwidth");
   }
-  if (several_nodes && request.fidelity != Fidelity::Packet) {
+  if (several_nodes && request.runtime.engine != Fidelity::Packet) {
     limits.emplace_back("queues, ECN and PFC in the fabric: --fidelity packet has them");
   }
   limits.emplace_back("traffic of other jobs, and ranks that come late");
@@ -264,7 +262,7 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
                       .how = job.schedule != nullptr
                                  ? std::string(job.schedule->shape().algorithm)
                                  : fmt::format("{}, {}", to_string(job.algorithm),
-                                               to_string(request.fidelity))});
+                                               to_string(request.runtime.fidelity()))});
   }
   made.times =
       explain_times({.machine = machine,
@@ -303,20 +301,15 @@ void explain_plain(const CollectiveRequest& request, const CollectiveInputs& inp
 }
 
 RunExplanation explain(const CollectiveRequest& request, const CollectiveInputs& inputs) {
-  const std::filesystem::path shipped = configs_folder() / "nccl" / "profile.yaml";
-  const MachineModel machine{
-      .cluster = inputs.cluster,
-      .nccl = nccl::Profile::load(request.nccl && request.nccl->profile
-                                      ? std::filesystem::path(*request.nccl->profile)
-                                      : shipped),
-      .rates = {},
-      .software = {}};
+  const MachineModel machine{.cluster = inputs.cluster,
+                             .nccl = load_profile(request.inputs.profile),
+                             .rates = {},
+                             .software = {}};
   RunExplanation made;
   made.factor = kExplainFactor;
   made.header = {fmt::format("Explained by Trainyard: {} on {}, {} ranks on {}, runtime {}",
                              to_string(request.operation), inputs.cluster.name, inputs.ranks(),
-                             counted(inputs.cluster.nodes, "node"),
-                             request.nccl ? "nccl" : "plain")};
+                             counted(inputs.cluster.nodes, "node"), request.runtime.name())};
   made.notes = inputs.notes;
   if (request.nccl) {
     explain_nccl(request, inputs, machine, made);
@@ -356,16 +349,11 @@ void check_one(const CollectiveRequest& request, CollectiveInputs& inputs) {
 }
 
 int run_explain_collective(const OptionReader& reader, std::ostream& out) {
-  constexpr std::array<std::string_view, 9> kRefused{
-      "report",   "against", "against-other-ranks", "trace", "plot", "compare", "fingerprint",
-      "counters", "samples"};
-  refuse_options(reader, "collective", kRefused);
   CollectiveRequest request = read_collective_request(reader);
   settle(request);
   spdlog::logger log = make_logger(reader);
-  CollectiveInputs inputs = load_collective_inputs(request);
+  CollectiveInputs inputs = load_collective_inputs(request, log);
   check_one(request, inputs);
-  log_warnings(log, inputs.cluster.warnings);
   write_output(request.output, render(explain(request, inputs), request.format), out);
   return 0;
 }
@@ -377,6 +365,10 @@ Command explain_collective() {
   row.name = "explain";
   row.form = "explain collective";
   row.usage = "explain collective OP --cluster NAME|FILE [options]";
+  row.options = without(
+      "report against against-other-ranks trace plot compare fingerprint counters samples "
+      "sample-every",
+      row.options);
   row.example = {};
   row.run = run_explain_collective;
   return row;

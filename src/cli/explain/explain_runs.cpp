@@ -165,16 +165,4 @@ std::vector<ContendedLinks> contended_links(const Topology& topology,
   return busiest;
 }
 
-void refuse_options(const OptionReader& reader, std::string_view command,
-                    std::span<const std::string_view> names) {
-  for (const std::string_view name : names) {
-    if (reader.given(name)) {
-      throw ConfigError(
-          fmt::format("--{}: expected trainyard {}, whose result it is, found "
-                      "trainyard explain",
-                      name, command));
-    }
-  }
-}
-
 }  // namespace trainyard

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/common/options.h"
 #include "parallelism/run/resources.h"
 #include "parallelism/traffic/link_traffic.h"
 #include "report/results/explain_report.h"
@@ -54,9 +53,5 @@ void add_settings(std::span<const SettingVariant> variants, unsigned threads, Ex
 [[nodiscard]] std::vector<ContendedLinks> contended_links(const Topology& topology,
                                                           std::span<const LinkTraffic> traffic,
                                                           SimTime time);
-
-// Throws ConfigError if one of these options is given: results that explain does not make.
-void refuse_options(const OptionReader& reader, std::string_view command,
-                    std::span<const std::string_view> names);
 
 }  // namespace trainyard

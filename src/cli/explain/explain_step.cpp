@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -27,7 +26,7 @@ namespace {
 
 struct StepToExplain {
   const StepRequest& request;
-  const StepInputs& inputs;
+  const Inputs& inputs;
   const StepRun& run;
 };
 
@@ -108,7 +107,7 @@ void add_attention_variants(const StepToExplain& step, std::vector<SettingVarian
 
 std::vector<std::string> limits_of(const StepRequest& request, const StepRun& run) {
   std::vector<std::string> limits;
-  if (!request.shares_network) {
+  if (!request.runtime.shares_network) {
     limits.emplace_back(
         "traffic of different kinds does not slow each other down: groups of one kind share "
         "links, what else meets on a link is only counted");
@@ -122,7 +121,7 @@ std::vector<std::string> limits_of(const StepRequest& request, const StepRun& ru
   if (run.plan.offload.any()) {
     limits.emplace_back("copies to and from the host are not counted on links");
   }
-  if (!request.shares_network) {
+  if (!request.runtime.shares_network) {
     limits.emplace_back("congestion, PFC and ECN between groups, and traffic of other jobs");
   }
   limits.emplace_back("loading of data, checkpoints, failures and restarts, garbage collection");
@@ -136,7 +135,7 @@ std::vector<std::string> limits_of(const StepRequest& request, const StepRun& ru
 }
 
 RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::logger& log) {
-  const StepInputs inputs = load_step_inputs(request, log);
+  const Inputs inputs = load_inputs(request.inputs, log);
   if (inputs.workload.plan.servers) {
     throw ConfigError("explain: expected a plan without parameter servers, found plan.servers");
   }
@@ -147,11 +146,11 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   made.factor = kExplainFactor;
   made.header = {fmt::format("Explained by Trainyard: a step of {} on {}, {} GPUs, runtime {}",
                              inputs.workload.name, inputs.machine.cluster.name, run.plan.ranks(),
-                             request.is_nccl ? "nccl" : "plain")};
+                             request.runtime.name())};
   made.times = explain_times(
       {.machine = inputs.machine,
-       .resources =
-           resources_of(inputs.machine.cluster, {.nccl = request.is_nccl, .compute = true}),
+       .resources = resources_of(inputs.machine.cluster,
+                                 {.nccl = request.runtime.nccl.has_value(), .compute = true}),
        .labels = {{.label = "step", .how = ""}},
        .threads = threads},
       [&](const MachineModel& machine) {
@@ -166,7 +165,7 @@ RunExplanation explain(const StepRequest& request, unsigned threads, spdlog::log
   if (run.plan.ranks() <= kMostCountedRanks) {
     const std::vector<LinkTraffic> traffic = step_link_traffic(
         inputs.machine.cluster, inputs.workload.model, run.plan, inputs.machine.software,
-        request.is_nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
+        request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
     made.times.front().links = contended_links(topology, traffic, run.step.time);
     made.notes.emplace_back(
         "busiest links: all groups of the step counted as rings and messages on their routes; "
@@ -186,11 +185,8 @@ int run_explain_step(const OptionReader& reader, std::ostream& out) {
     throw ConfigError(
         "explain: expected a workload in YAML, found one of another tool, whose times are given");
   }
-  constexpr std::array<std::string_view, 5> kRefused{"costs", "memory", "prices", "report",
-                                                     "trace"};
-  refuse_options(reader, "step", kRefused);
   const StepRequest request = read_step_request(reader);
-  const unsigned threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  const unsigned threads = read_threads(reader);
   spdlog::logger log = make_logger(reader);
   write_output(request.output, render(explain(request, threads, log), request.format), out);
   return 0;
@@ -199,14 +195,12 @@ int run_explain_step(const OptionReader& reader, std::ostream& out) {
 }  // namespace
 
 Command explain_step() {
-  return {
-      .name = "explain",
-      .form = "explain step",
-      .usage = "explain step --cluster NAME|FILE --workload NAME|FILE [options]",
-      .options = joined(
-          {step_command().options,
-           Options{{"threads", "N", "runs at once (default: all cores); never changes a result"}}}),
-      .run = run_explain_step};
+  return {.name = "explain",
+          .form = "explain step",
+          .usage = "explain step --cluster NAME|FILE --workload NAME|FILE [options]",
+          .options = joined({without("costs memory prices report trace", step_command().options),
+                             Options{threads_option()}}),
+          .run = run_explain_step};
 }
 
 }  // namespace trainyard

@@ -49,60 +49,29 @@ Examples:
       --method graph --best-plan best.yaml
 )";
 
-struct Inputs {
-  Catalogue catalogue;
-  Workload workload;
-  SoftwareProfile software;
-  GpuRates rates;
-  nccl::Profile profile;
-  mutable nccl::SearchMemory searches = {};  // For all threads.
-};
-
-Inputs load_inputs(const SearchRequest& request) {
-  const std::filesystem::path configs = configs_folder();
-  Workload workload = load_workload(find_config("workloads", request.workload),
-                                    configs / "workloads" / "models", request.workload_settings);
-  SoftwareProfile software = SoftwareProfile::load(find_config("software", workload.software));
-  return {.catalogue = load_default_catalogue(),
-          .workload = std::move(workload),
-          .software = std::move(software),
-          .rates = GpuRates::load(configs / "hardware" / "gpu-rates.yaml"),
-          .profile = nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
-                                                         : configs / "nccl" / "profile.yaml")};
-}
-
-// The cluster with so many GPUs; as the request has it without a number.
-Cluster cluster_of(const SearchRequest& request, const Catalogue& catalogue,
-                   std::optional<int> gpus) {
-  const std::filesystem::path file = find_config("clusters", request.cluster);
-  ClusterOverrides overrides = request.overrides;
-  if (!gpus) {
-    return load_cluster(file, catalogue, overrides);
-  }
-  overrides.nodes = 1;
-  const int of_server = load_cluster(file, catalogue, overrides).gpus_per_node;
-  if (*gpus >= of_server && *gpus % of_server != 0) {
+// The cluster with so many GPUs, of servers like those of `inputs`.
+Cluster cluster_of(const SearchRequest& request, const Inputs& inputs, int gpus) {
+  ClusterOverrides overrides = request.inputs.overrides;
+  const int of_server = inputs.machine.cluster.gpus_per_node;
+  if (gpus >= of_server && gpus % of_server != 0) {
     throw ConfigError(fmt::format("--gpus: expected multiples of the {} GPUs of a server, found {}",
-                                  of_server, *gpus));
+                                  of_server, gpus));
   }
-  overrides.nodes = std::max(1, *gpus / of_server);
-  if (*gpus < of_server) {
-    overrides.gpus_per_node = *gpus;
+  overrides.nodes = std::max(1, gpus / of_server);
+  if (gpus < of_server) {
+    overrides.gpus_per_node = gpus;
   }
-  return load_cluster(file, catalogue, overrides);
+  return load_cluster(find_config("clusters", request.inputs.cluster), inputs.catalogue, overrides);
 }
 
-StepTables tables_of(const SearchRequest& request, const Inputs& inputs) {
-  const bool has_engine = request.is_nccl && request.fidelity;
-  return {.catalogue = inputs.catalogue,
-          .rates = inputs.rates,
-          .nccl = request.is_nccl ? &inputs.profile : nullptr,
-          .fidelity = request.fidelity.value_or(Fidelity::Flow),
-          .engine = has_engine ? request.fidelity : std::nullopt,
-          .nccl_version = request.nccl_version,
-          .method = request.method,
-          .shares_network = request.shares_network,
-          .searches = &inputs.searches};
+StepTables tables_of(const SearchRequest& request, const Inputs& inputs,
+                     nccl::SearchMemory& searches) {
+  StepTables tables{.catalogue = inputs.catalogue,
+                    .rates = inputs.machine.rates,
+                    .method = request.method,
+                    .searches = &searches};
+  request.runtime.apply(inputs.machine.nccl, tables);
+  return tables;
 }
 
 int largest_domain(std::span<const int> domain_of_rank) {
@@ -116,19 +85,22 @@ int largest_domain(std::span<const int> domain_of_rank) {
 
 class SizeSearch {
  public:
-  SizeSearch(const SearchRequest& request, const Inputs& inputs, const Cluster& cluster)
+  SizeSearch(const SearchRequest& request, const Inputs& inputs, const Cluster& cluster,
+             nccl::SearchMemory& searches)
       : request_(request),
         inputs_(inputs),
         cluster_(cluster),
+        searches_(searches),
         costs_(costs_of(request, inputs, cluster)),
         gpu_(gpu_of(cluster, inputs.catalogue)),
-        rates_(compute_rates(gpu_, inputs.rates, inputs.software, inputs.workload.precision)),
+        rates_(compute_rates(gpu_, inputs.machine.rates, inputs.machine.software,
+                             inputs.workload.precision)),
         places_(cluster, std::nullopt, Fidelity::Analytical),
         times_([this] { return make_times(); }),
         task_{.model = inputs.workload.model,
               .rates = rates_,
-              .software = inputs.software,
-              .overlap = overlap_of(inputs.workload.overlap, inputs.software),
+              .software = inputs.machine.software,
+              .overlap = overlap_of(inputs.workload.overlap, inputs.machine.software),
               .server_of_rank = places_.servers(),
               .domain_of_rank = places_.domains(),
               .loads = inputs.workload.routing,
@@ -184,14 +156,15 @@ class SizeSearch {
   // Returns the times for the first look: those of the runtime that cost least.
   [[nodiscard]] std::unique_ptr<GroupTimes> make_times() const {
     std::optional<ClusterTimes::Nccl> runtime;
-    if (request_.is_nccl) {
+    const std::optional<nccl::Version> version = request_.runtime.nccl;
+    if (version) {
       runtime.emplace(ClusterTimes::Nccl{.catalogue = inputs_.catalogue,
-                                         .profile = inputs_.profile,
-                                         .version = request_.nccl_version,
-                                         .searches = &inputs_.searches});
+                                         .profile = inputs_.machine.nccl,
+                                         .version = *version,
+                                         .searches = &searches_});
     }
     return std::make_unique<ClusterTimes>(cluster_, runtime,
-                                          request_.is_nccl ? Fidelity::Flow : Fidelity::Analytical);
+                                          version ? Fidelity::Flow : Fidelity::Analytical);
   }
 
   [[nodiscard]] std::vector<FoundPlan> chosen(const PlanSearch& found) const {
@@ -246,12 +219,13 @@ class SizeSearch {
     if (size.given) {
       plans.push_back(&*size.given);
     }
-    const StepTables tables = tables_of(request_, inputs_);
+    const StepTables tables = tables_of(request_, inputs_, searches_);
     run_tasks(plans.size(), request_.threads, "refine", [&](std::size_t index) {
       Workload workload = inputs_.workload;
       workload.plan = plans[index]->timed.plan;
       workload.data_fills_cluster = false;
-      plans[index]->refined = run_workload(cluster_, workload, inputs_.software, tables).step;
+      plans[index]->refined =
+          run_workload(cluster_, workload, inputs_.machine.software, tables).step;
     });
     std::stable_sort(
         size.plans.begin(), size.plans.end(),
@@ -261,6 +235,7 @@ class SizeSearch {
   const SearchRequest& request_;
   const Inputs& inputs_;
   const Cluster& cluster_;
+  nccl::SearchMemory& searches_;  // For all threads.
   std::optional<ClusterCosts> costs_;
   const GpuModel& gpu_;
   ComputeRates rates_;
@@ -273,9 +248,9 @@ std::string refined_method(const SearchRequest& request) {
   if (!request.refines) {
     return "";
   }
-  return fmt::format(
-      "{}{}", request.method == StepMethod::Graph ? "graph of operations" : "closed forms",
-      request.fidelity ? fmt::format(", fidelity {}", to_string(*request.fidelity)) : "");
+  return fmt::format("{}{}",
+                     request.method == StepMethod::Graph ? "graph of operations" : "closed forms",
+                     request.runtime.engine ? ", fidelity " + request.runtime.engine_name() : "");
 }
 
 // A trade is none if a plan on fewer GPUs is no worse in anything: it is left out, unless it is one
@@ -317,7 +292,7 @@ std::string commonest_rule(const SearchOfSize& size) {
 }
 
 std::vector<std::string> notes_of(const SearchRequest& request, const SearchReport& report) {
-  std::vector<std::string> notes = request.nccl_notes;
+  std::vector<std::string> notes = request.runtime.notes;
   const bool has_plans = std::any_of(report.sizes.begin(), report.sizes.end(),
                                      [](const SearchOfSize& size) { return !size.plans.empty(); });
   for (const SearchOfSize& size : report.sizes) {
@@ -352,7 +327,11 @@ std::vector<std::string> notes_of(const SearchRequest& request, const SearchRepo
 }
 
 SearchReport search(const SearchRequest& request, spdlog::logger& log) {
-  const Inputs inputs = load_inputs(request);
+  InputNames names = request.inputs;
+  if (!request.gpus.empty()) {
+    names.overrides.nodes = 1;
+  }
+  const Inputs inputs = load_inputs(names, log);
   if (inputs.workload.plan.servers) {
     throw ConfigError(
         "search: expected gradients summed by collectives, found plan.servers, which have no "
@@ -362,10 +341,10 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
       .cluster = {},
       .workload = inputs.workload.name,
       .model = inputs.workload.model.title,
-      .software = inputs.software.name,
+      .software = inputs.machine.software.name,
       .precision = std::string(to_string(inputs.workload.precision)),
-      .runtime = request.is_nccl ? "nccl" : "plain",
-      .method = request.is_nccl ? "closed forms" : "closed forms, fidelity analytical",
+      .runtime = std::string(request.runtime.name()),
+      .method = request.runtime.nccl ? "closed forms" : "closed forms, fidelity analytical",
       .refined_method = refined_method(request),
       .sizes = {},
       .flops_of_token = training_flops(inputs.workload.model, inputs.workload.plan.sequence,
@@ -373,18 +352,19 @@ SearchReport search(const SearchRequest& request, spdlog::logger& log) {
       .peak = 0.0,
       .memory_size = {},
       .notes = {}};
-  std::vector<std::optional<int>> sizes(request.gpus.begin(), request.gpus.end());
-  if (sizes.empty()) {
-    sizes.emplace_back();
-  }
-  for (const std::optional<int>& gpus : sizes) {
-    const Cluster cluster = cluster_of(request, inputs.catalogue, gpus);
-    log_warnings(log, cluster.warnings);
-    SizeSearch one(request, inputs, cluster);
+  nccl::SearchMemory searches;
+  const auto search_on = [&](const Cluster& cluster) {
+    SizeSearch one(request, inputs, cluster, searches);
     report.sizes.push_back(one.run());
     report.cluster = cluster.name;
     report.peak = one.peak();
     report.memory_size = one.memory_size();
+  };
+  for (const int gpus : request.gpus) {
+    search_on(cluster_of(request, inputs, gpus));
+  }
+  if (request.gpus.empty()) {
+    search_on(inputs.machine.cluster);
   }
   if (request.wants_front) {
     drop_beaten_by_smaller(report.sizes);
@@ -405,8 +385,8 @@ void write_best(const SearchRequest& request, const SearchReport& report) {
     throw ConfigError("--best-plan: expected a plan that fits, found none");
   }
   const std::string text = workload_with_plan(
-      find_config("workloads", request.workload), configs_folder() / "workloads" / "models",
-      request.workload_settings, best->timed.plan,
+      find_config("workloads", request.inputs.workload), configs_folder() / "workloads" / "models",
+      request.inputs.workload_settings, best->timed.plan,
       fmt::format("trainyard search: the fastest plan of {} on {} GPUs of {}, {:.4f} s",
                   report.workload, best->timed.plan.ranks(), report.cluster,
                   best->step().time.seconds()));

@@ -8,11 +8,8 @@
 #include <charconv>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "cli/common/log.h"
-#include "cli/step/step_collectives.h"
-#include "cli/step/step_request.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -127,36 +124,11 @@ double read_memory_share(const OptionReader& reader) {
   return percent.value_or(100) / kPercent;
 }
 
-void read_times(const OptionReader& reader, SearchRequest& request) {
-  StepCollectives collectives = read_step_collectives(reader);
-  request.is_nccl = collectives.is_nccl;
-  request.nccl_version = collectives.version;
-  request.nccl_notes = std::move(collectives.notes);
-  request.profile = std::move(collectives.profile);
-  constexpr std::array kFidelities{Fidelity::Analytical, Fidelity::Flow, Fidelity::Packet};
-  if (request.is_nccl) {
-    const std::size_t chosen = reader.choice("fidelity", {"ports", "analytical", "flow", "packet"});
-    if (chosen > 0) {
-      request.fidelity = kFidelities[chosen - 1];
-    }
-  } else {
-    const std::size_t chosen = reader.choice("fidelity", {"flow", "analytical", "packet"});
-    constexpr std::array kPlain{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-    request.fidelity = kPlain[chosen];
-  }
-  constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
-  request.method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
-  request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
-  if (request.shares_network && (request.is_nccl || request.method == StepMethod::ClosedForms ||
-                                 request.fidelity == Fidelity::Analytical)) {
-    throw ConfigError(
-        "--traffic shared: expected --method graph and --runtime plain with --fidelity flow or "
-        "packet, found another");
-  }
-  // The first look has closed forms with the fastest times of the runtime.
-  request.refines =
-      request.method == StepMethod::Graph ||
-      (request.is_nccl ? request.fidelity.has_value() : request.fidelity != Fidelity::Analytical);
+// The first look has closed forms with the fastest times of the runtime.
+bool has_second_look(const SearchRequest& request) {
+  const Runtime& runtime = request.runtime;
+  return request.method == StepMethod::Graph ||
+         (runtime.nccl ? runtime.engine.has_value() : runtime.engine != Fidelity::Analytical);
 }
 
 }  // namespace
@@ -167,14 +139,17 @@ Options search_options() {
        Options{
            {"workload", "NAME|FILE",
             "model, batch, software and precision: a file, or a name in configs/workloads", kInput},
-           {"gpus", "LIST", "numbers of GPUs to search on, whole servers (default: the cluster's)"},
-           {"tp", "LIST", "tensor ranks, such as 1,2,4 or 1..8"},
-           {"sp", "LIST", "sequence parallelism: off, on"},
-           {"cp", "LIST", "context ranks"},
-           {"pp", "LIST", "pipeline ranks"},
+           {"gpus",
+            "LIST",
+            "numbers of GPUs to search on, whole servers (default: the cluster's)",
+            {.excludes = "nodes"}},
+           {"tp", "LIST", "tensor ranks, such as 1,2,4 or 1..8", {.synonyms = "tensor"}},
+           {"sp", "LIST", "sequence parallelism: off, on", {.synonyms = "sequence-parallel"}},
+           {"cp", "LIST", "context ranks", {.synonyms = "context"}},
+           {"pp", "LIST", "pipeline ranks", {.synonyms = "pipeline"}},
            {"schedule", "LIST", "of the pipeline: 1f1b, interleaved, gpipe, zb-h1, ..."},
            {"vpp", "LIST", "chunks of a pipeline rank, with interleaved"},
-           {"ep", "LIST", "expert ranks"},
+           {"ep", "LIST", "expert ranks", {.synonyms = "expert experts"}},
            {"etp", "LIST", "tensor ranks within an expert"},
            {"micro-batch", "LIST", "sequences"},
            {"recompute", "LIST", "none, selective, full"},
@@ -187,38 +162,40 @@ Options search_options() {
             "also plans that no other one beats in time, GPUs, memory, network and energy "
             "together"},
            {"exhaustive", "", "time every plan that fits, whatever its bound"}},
-       step_collectives_options(),
-       Options{{"fidelity", "NAME", "the best plans again at that fidelity, as for step"},
-               {"method", "NAME", "the best plans again by that method: graph"},
-               {"traffic", "NAME", "with graph: alone (the default) or shared, as for step"},
-               {"threads", "N", "as many as the machine has; never changes a result"},
+       runtime_options(),
+       Options{{"method",
+                "NAME",
+                "the best plans again by that method: closed-forms (the default) or graph",
+                {.choices = "closed-forms|graph"}},
+               {"traffic",
+                "NAME",
+                "of the best plans again: alone (the default) or shared, as for step",
+                {.choices = "alone|shared", .needs = "method=graph"}},
+               threads_option(),
                {"best-plan", "FILE", "write the workload with the fastest plan there", kResult}},
        cost_options(), output_options(), log_options()});
 }
 
 SearchRequest read_search_request(const OptionReader& reader) {
+  (void)reader.required_text("cluster");
+  (void)reader.required_text("workload");
   SearchRequest request{
-      .cluster = reader.required_text("cluster"),
-      .workload = reader.required_text("workload"),
-      .overrides = cluster_overrides(reader),
-      .workload_settings = {},
+      .inputs = read_input_names(reader),
+      .runtime = read_runtime(reader),
       .gpus = numbers(reader, "gpus", 1, kMostGpus).value_or(std::vector<int>()),
       .axes = read_axes(reader),
       .best = static_cast<std::size_t>(reader.integer("best", 1, kMostBest).value_or(10)),
       .wants_front = reader.given("trades"),
       .prunes = !reader.given("exhaustive"),
       .memory_share = read_memory_share(reader),
-      .threads = static_cast<unsigned>(reader.integer("threads", 1, 1024).value_or(0)),
+      .threads = read_threads(reader),
       .format = output_format(reader),
       .output = output_file(reader, "output"),
       .best_file = output_file(reader, "best-plan"),
       .costs = read_cost_options(reader)};
-  request.workload_settings = take_workload_settings(request.overrides);
-  if (!request.gpus.empty() && request.overrides.nodes) {
-    throw ConfigError("--gpus: expected no --nodes beside it, found both");
-  }
   check_distinct_files({{"output", request.output}, {"best-plan", request.best_file}});
-  read_times(reader, request);
+  request.method = reader.word("method") == "graph" ? StepMethod::Graph : StepMethod::ClosedForms;
+  request.refines = has_second_look(request);
   return request;
 }
 

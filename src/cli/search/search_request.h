@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cli/common/cost_options.h"
+#include "cli/common/inputs.h"
 #include "cli/common/options.h"
-#include "cli/step/step_collectives.h"
+#include "cli/common/runtime.h"
 #include "parallelism/run/step_run.h"
 #include "parallelism/search/plan_space.h"
-#include "parallelism/workload/workload.h"
 
 namespace trainyard {
 
@@ -35,25 +35,17 @@ struct AxisChoices {
 };
 
 struct SearchRequest {
-  std::string cluster;
-  std::string workload;
-  ClusterOverrides overrides;
-  std::vector<std::string> workload_settings;
+  InputNames inputs;
+  Runtime runtime = {};
   std::vector<int> gpus;  // Empty: those of the cluster.
   AxisChoices axes;
   std::size_t best = 10;
   bool wants_front = false;
   bool prunes = true;
   double memory_share = 1.0;  // The share of the GPU's memory that a plan may use.
-  bool is_nccl = true;
-  nccl::Version nccl_version = kStepVersion;
-  std::vector<std::string> nccl_notes = {};  // Remarks on that version for the reader.
-  std::optional<std::string> profile = {};
   // The second look at the best plans, if any, and its settings.
   bool refines = false;
   StepMethod method = StepMethod::ClosedForms;
-  std::optional<Fidelity> fidelity = {};
-  bool shares_network = false;
   unsigned threads = 0;
   Format format = Format::Table;
   std::optional<std::string> output;

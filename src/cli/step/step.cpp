@@ -14,7 +14,6 @@
 #include "cli/common/html_output.h"
 #include "cli/common/log.h"
 #include "cli/common/options.h"
-#include "cli/step/step_collectives.h"
 #include "cli/step/step_foreign.h"
 #include "cli/step/step_html.h"
 #include "cli/step/step_noise.h"
@@ -25,8 +24,6 @@
 #include "parallelism/operators/model_flops.h"
 #include "parallelism/run/step_cost.h"
 #include "parallelism/run/step_run.h"
-#include "parallelism/workload/software_profile.h"
-#include "parallelism/workload/workload.h"
 #include "report/formats/output.h"
 #include "report/formats/trace.h"
 #include "report/steps/cost_report.h"
@@ -34,7 +31,6 @@
 #include "report/steps/step_report.h"
 #include "report/steps/step_trace.h"
 #include "sim/config_error.h"
-#include "topology/cluster/cluster.h"
 
 namespace trainyard {
 namespace {
@@ -95,27 +91,24 @@ std::optional<std::string> sharing_note(const StepRun& run) {
 }
 
 std::string collectives_note(const StepRequest& request, const StepRun& run) {
-  const std::string runtime = request.is_nccl ? fmt::format("as NCCL {} would by its event model",
-                                                            to_string(request.nccl_version))
-                                              : "as plain rings";
   return fmt::format(
       "collectives run {}, each group beside the others of its kind: {} of {} simulated, the "
       "others are equal ones",
-      runtime, run.simulated, run.calls);
+      request.runtime.how(), run.simulated, run.calls);
 }
 
 std::vector<std::string> notes_of(const StepRequest& request, const Workload& workload,
                                   const SoftwareProfile& software, const StepRun& run) {
   std::vector<std::string> notes{method_note(run, request.jitter.has_any())};
   if (!run.servers) {
-    notes.push_back(request.shares_network
+    notes.push_back(request.runtime.shares_network
                         ? "collectives run as plain rings, all groups at once on one network"
                         : collectives_note(request, run));
   }
-  if (const auto note = request.shares_network ? std::nullopt : sharing_note(run)) {
+  if (const auto note = request.runtime.shares_network ? std::nullopt : sharing_note(run)) {
     notes.push_back(*note);
   }
-  notes.insert(notes.end(), request.nccl_notes.begin(), request.nccl_notes.end());
+  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
       fmt::format("software {}: attention {}, {} operators; tensor traffic {}, data "
@@ -149,7 +142,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const Workload& wo
 }
 
 Document predict(const StepRequest& request, spdlog::logger& log) {
-  const StepInputs inputs = load_step_inputs(request, log);
+  const Inputs inputs = load_inputs(request.inputs, log);
   const Cluster& cluster = inputs.machine.cluster;
   const Workload& workload = inputs.workload;
   const SoftwareProfile& software = inputs.machine.software;
@@ -175,9 +168,8 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
       .model = workload.model.title,
       .software = software.name,
       .precision = std::string(to_string(workload.precision)),
-      .runtime = request.is_nccl ? "nccl" : "plain",
-      .fidelity =
-          request.is_nccl && !request.has_engine ? "" : std::string(to_string(request.fidelity)),
+      .runtime = std::string(request.runtime.name()),
+      .fidelity = request.runtime.engine_name(),
       .plan = run.plan,
       .step = run.step,
       .flops_of_token = training_flops(workload.model, run.plan.sequence, FlopsConvention::Model),
@@ -190,7 +182,7 @@ Document predict(const StepRequest& request, spdlog::logger& log) {
       .host_memory = run.host_memory,
       .notes = {},
       .method = request.method,
-      .shares_network = request.shares_network,
+      .shares_network = request.runtime.shares_network,
       .slow_rank = request.slow_rank,
       .jitter = request.jitter,
       .overlap = run.overlap,
@@ -254,23 +246,24 @@ Command step_command() {
       .options = joined(
           {cluster_options(),
            Options{
-               {"workload", "NAME|FILE",
+               {"workload",
+                "NAME|FILE",
                 "the job: a file, or a name in configs/workloads; or a workload of another tool",
-                kInput}},
-           foreign_options(), step_collectives_options(),
+                {.role = Role::Input, .synonyms = "model job"}}},
+           foreign_options(), runtime_options(),
            Options{{"gpu-rates", "FILE", "rates of kernels, as trainyard calibrate writes them",
                     kInput},
-                   {"fidelity", "NAME",
-                    "nccl: ports (the default), the event model's own, or an engine between nodes: "
-                    "flow, analytical or packet (slow); plain: flow (the default), or another of "
-                    "these"},
-                   {"method", "NAME",
+                   {"method",
+                    "NAME",
                     "closed-forms (the default), or graph: every operation of the step in "
-                    "simulated time"}},
+                    "simulated time",
+                    {.choices = "closed-forms|graph"}}},
            noise_options(),
-           Options{{"traffic", "NAME",
+           Options{{"traffic",
+                    "NAME",
                     "with graph: alone (the default), each group beside those of its kind; shared, "
-                    "every rank is simulated, with all traffic on one network"},
+                    "every rank is simulated, with all traffic on one network",
+                    {.choices = "alone|shared"}},
                    {"trace", "FILE", "with graph: the time line, for Perfetto or chrome://tracing",
                     kResult}},
            cost_options(),
@@ -278,7 +271,8 @@ Command step_command() {
                     "CSV: what each rank of a pipeline holds in each of its passes", kResult}},
            report_options(), output_options(), log_options()}),
       .example = kExample,
-      .run = run_step};
+      .run = run_step,
+      .is_swept = true};
 }
 
 }  // namespace trainyard

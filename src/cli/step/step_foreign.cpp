@@ -17,6 +17,7 @@
 #include "cli/common/long_run_display.h"
 #include "cli/common/option_checks.h"
 #include "cli/step/step_noise.h"
+#include "cli/step/step_request.h"
 #include "parallelism/trace_import/chakra_trace.h"
 #include "parallelism/trace_import/foreign_run.h"
 #include "parallelism/traffic/cluster_times.h"
@@ -31,20 +32,14 @@ namespace trainyard {
 namespace {
 
 struct Request {
-  std::string cluster;
-  std::string workload;
+  InputNames inputs;
   ForeignFormat format = ForeignFormat::Goal;
-  ClusterOverrides overrides;
-  bool is_nccl = false;
-  Fidelity fidelity = Fidelity::Flow;
-  std::optional<Fidelity> engine = {};
-  bool shares_network = false;
+  Runtime runtime = {};
   std::int64_t compute_ppm = 1'000'000;
   std::optional<SlowRank> slow_rank = {};
   ComputeJitter jitter = {};
   Format output_format = Format::Table;
   std::optional<std::string> output = {};
-  std::optional<std::string> profile = {};
   std::optional<std::string> trace = {};
   std::optional<std::string> comm_groups = {};
 };
@@ -76,39 +71,26 @@ bool has_only_messages(ForeignFormat format) {
   return format == ForeignFormat::Goal;
 }
 
-void read_traffic(const OptionReader& reader, Request& request) {
-  constexpr std::array kFidelities{Fidelity::Flow, Fidelity::Analytical, Fidelity::Packet};
-  const bool is_plain = has_only_messages(request.format);
-  if (is_plain) {
-    (void)reader.choice("runtime", {"plain"}, "as a goal file has messages but no collectives");
-  } else {
-    request.is_nccl = reader.choice("runtime", {"nccl", "plain"}) == 0;
+Runtime read_runtime_of(const OptionReader& reader, ForeignFormat format) {
+  if (!has_only_messages(format)) {
+    return read_runtime(reader);
   }
-  if (request.is_nccl) {
-    const std::size_t chosen = reader.choice("fidelity", {"ports", "flow", "analytical", "packet"});
-    if (chosen > 0) {
-      request.fidelity = kFidelities[chosen - 1];
-      request.engine = request.fidelity;
-    }
-  } else {
-    request.fidelity = kFidelities[reader.choice("fidelity", {"flow", "analytical", "packet"})];
+  if (const auto name = reader.text("runtime"); name.value_or("plain") != "plain") {
+    fail_option("runtime", "plain (as a goal file has messages but no collectives)", *name);
   }
-  const bool is_analytical = request.fidelity == Fidelity::Analytical;
-  if (is_plain && !is_analytical) {
-    request.shares_network = reader.choice("traffic", {"shared", "alone"}) == 0;
-  } else {
-    request.shares_network = reader.choice("traffic", {"alone", "shared"}) == 1;
+  if (reader.given("profile")) {
+    throw ConfigError("--profile: expected collectives, whose times it has, found a goal file");
   }
-  if (request.shares_network && (request.is_nccl || is_analytical)) {
-    throw ConfigError(fmt::format(
-        "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
-        request.is_nccl ? "nccl" : "analytical"));
-  }
+  Runtime runtime{.nccl = {}, .engine = read_engine(reader).value_or(Fidelity::Flow)};
+  const bool is_analytical = runtime.engine == Fidelity::Analytical;
+  runtime.shares_network =
+      reader.given("traffic") ? reader.word("traffic") == "shared" : !is_analytical;
+  check_sharing(runtime);
+  return runtime;
 }
 
 Request read_request(const OptionReader& reader, ForeignFormat format) {
-  (void)reader.choice("method", {"graph"},
-                      fmt::format("as there are no closed forms for a {} file", to_string(format)));
+  refuse_closed_forms(reader, fmt::format("a {} file", to_string(format)));
   if (reader.given("gpu-rates")) {
     throw ConfigError(fmt::format(
         "--gpu-rates: expected a workload whose kernels are timed here, found a {} file, which has "
@@ -119,18 +101,16 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
     throw ConfigError(
         fmt::format("--nccl-version: expected a workload in YAML, found a {} file, "
                     "whose collectives are planned as NCCL {}",
-                    to_string(format), to_string(kStepVersion)));
+                    to_string(format), to_string(nccl::kNewestVersion)));
   }
-  Request request{.cluster = reader.required_text("cluster"),
-                  .workload = reader.required_text("workload"),
+  Request request{.inputs = read_input_names(reader),
                   .format = format,
-                  .overrides = cluster_overrides(reader),
+                  .runtime = read_runtime_of(reader, format),
                   .compute_ppm = compute_ppm_of(reader),
                   .slow_rank = read_slow_rank(reader),
                   .jitter = read_jitter(reader),
                   .output_format = output_format(reader),
                   .output = output_file(reader, "output"),
-                  .profile = reader.text("profile"),
                   .trace = output_file(reader, "trace"),
                   .comm_groups = reader.text("comm-groups")};
   if (request.comm_groups && format != ForeignFormat::Chakra) {
@@ -138,10 +118,9 @@ Request read_request(const OptionReader& reader, ForeignFormat format) {
         fmt::format("--comm-groups: expected chakra traces, found a {} file", to_string(format)));
   }
   check_distinct_files({{"output", request.output}, {"trace", request.trace}});
-  read_traffic(reader, request);
-  if (request.profile && !request.is_nccl) {
-    throw ConfigError("--profile: expected --runtime nccl, whose times it has, found plain");
-  }
+  // The cluster refuses settings of workloads, of which this one has none.
+  request.inputs.overrides.settings = request.inputs.settings();
+  request.inputs.workload_settings.clear();
   return request;
 }
 
@@ -167,13 +146,13 @@ GraphRunOptions run_options(const Request& request, const ForeignWorkload& workl
 
 std::vector<std::string> notes_of(const Request& request, const ForeignRun& run) {
   std::vector<std::string> notes;
-  if (request.shares_network) {
+  if (request.runtime.shares_network) {
     notes.emplace_back("all traffic at once on one network");
   } else {
     notes.push_back(fmt::format(
         "collectives and messages each alone on the cluster{}: {} of {} simulated, the others are "
         "equal ones",
-        request.is_nccl ? ", collectives as NCCL would run them by its event model" : "",
+        request.runtime.nccl ? ", collectives as NCCL would run them by its event model" : "",
         run.simulated, run.calls));
   }
   if (const auto noise = describe_noise(request.slow_rank, request.jitter)) {
@@ -186,8 +165,7 @@ std::vector<std::string> notes_of(const Request& request, const ForeignRun& run)
   return notes;
 }
 
-void warn(const ForeignWorkload& workload, const Cluster& cluster, spdlog::logger& log) {
-  log_warnings(log, cluster.warnings);
+void warn(const ForeignWorkload& workload, spdlog::logger& log) {
   for (const std::string& each : workload.left_out) {
     log.warn("left out: " + each);
   }
@@ -209,7 +187,8 @@ Options foreign_options() {
       "of a workload of another tool (docs/inputs/foreign-workloads.md), if its name and first "
       "word do not say it: " +
       alternatives(format_names());
-  return {{"workload-format", "NAME", format_help},
+  static const std::string format_choices = fmt::format("{}", fmt::join(format_names(), "|"));
+  return {{"workload-format", "NAME", format_help, {.choices = format_choices}},
           {"comm-groups", "FILE",
            "with chakra traces: ranks of process groups, as ASTRA-sim's comm_group.json has them",
            kInput},
@@ -219,7 +198,7 @@ Options foreign_options() {
 
 std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
   if (reader.given("workload-format")) {
-    return kForeignFormats.at(reader.choice("workload-format", format_names()));
+    return kForeignFormats.at(reader.choice("workload-format"));
   }
   const std::optional<std::string> workload = reader.text("workload");
   const std::optional<ForeignFormat> format =
@@ -236,11 +215,10 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
 int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out) {
   const Request request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
-  const Catalogue catalogue = load_default_catalogue();
-  const Cluster cluster =
-      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
+  const auto [catalogue, cluster] = load_cluster_inputs(request.inputs, log);
   const std::vector<int> servers = servers_of_gpus(cluster);
-  const bool is_folded = !request.shares_network && !request.jitter.has_any() && !request.slow_rank;
+  const bool is_folded =
+      !request.runtime.shares_network && !request.jitter.has_any() && !request.slow_rank;
   ForeignTarget target{.server_of_gpu = servers,
                        .folding = is_folded ? Folding::Folded : Folding::Unfolded};
   if (request.comm_groups) {
@@ -249,24 +227,22 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
                           .rank = {},
                           .text = read_file(*request.comm_groups, std::size_t{64} << 20U)});
   }
-  const std::vector<ForeignFile> files = read_foreign_files(request.workload, format);
+  const std::vector<ForeignFile> files = read_foreign_files(request.inputs.workload, format);
   for (const ForeignFile& file : files) {
     check_not_read({"output", request.output}, reader.command(), "workload", file.name);
     check_not_read({"trace", request.trace}, reader.command(), "workload", file.name);
   }
   const ForeignWorkload workload = read_foreign(files, format, target);
-  warn(workload, cluster, log);
-  const nccl::Profile profile =
-      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
-                                          : configs_folder() / "nccl" / "profile.yaml");
+  warn(workload, log);
+  const nccl::Profile profile = load_profile(request.inputs.profile);
   const ForeignRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_foreign(cluster, workload,
                        {.catalogue = catalogue,
-                        .nccl = request.is_nccl ? &profile : nullptr,
-                        .fidelity = request.fidelity,
-                        .engine = request.engine,
-                        .shares_network = request.shares_network},
+                        .nccl = request.runtime.nccl ? &profile : nullptr,
+                        .fidelity = request.runtime.fidelity(),
+                        .engine = request.runtime.nccl ? request.runtime.engine : std::nullopt,
+                        .shares_network = request.runtime.shares_network},
                        run_options(request, workload));
   }();
   if (request.trace) {
@@ -275,12 +251,10 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
     write_file(*request.trace, chrome_trace(recorder));
   }
   ForeignReport report{.cluster = cluster.name,
-                       .workload = request.workload,
-                       .runtime = request.is_nccl ? "nccl" : "plain",
-                       .fidelity = request.is_nccl && !request.engine
-                                       ? ""
-                                       : std::string(to_string(request.fidelity)),
-                       .traffic = request.shares_network ? "shared" : "alone",
+                       .workload = request.inputs.workload,
+                       .runtime = std::string(request.runtime.name()),
+                       .fidelity = request.runtime.engine_name(),
+                       .traffic = request.runtime.shares_network ? "shared" : "alone",
                        .compute_scale = static_cast<double>(request.compute_ppm) / 1e6,
                        .gpus = static_cast<int>(servers.size()),
                        .source = &workload,
@@ -288,9 +262,9 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
                        .notes = notes_of(request, run),
                        .slow_rank = request.slow_rank,
                        .jitter = request.jitter,
-                       .inputs = run_inputs(cluster, request.overrides.settings),
+                       .inputs = run_inputs(cluster, request.inputs.settings()),
                        .estimates = cluster.estimates};
-  report.inputs.options = machine_options(cluster, request.overrides);
+  report.inputs.options = machine_options(cluster, request.inputs.overrides);
   if (const auto ranks = static_cast<std::size_t>(workload.graph.ranks());
       ranks < cluster.gpus.size()) {
     report.notes.push_back(fmt::format("ranks are the first {} of {} GPUs; the others do nothing",

@@ -97,7 +97,7 @@ void add_graph(const StepGraphRun& graph, bool is_of_run, HtmlReport& html) {
   html.tables.insert(html.tables.begin(), calls_of(graph));
 }
 
-void add_timeline(const StepRequest& request, const StepInputs& inputs, const StepRun& run,
+void add_timeline(const StepRequest& request, const Inputs& inputs, const StepRun& run,
                   HtmlReport& html) {
   if (run.graph) {
     add_graph(*run.graph, true, html);
@@ -119,7 +119,7 @@ void add_timeline(const StepRequest& request, const StepInputs& inputs, const St
 
 }  // namespace
 
-HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const StepRun& run,
+HtmlReport step_html(const StepRequest& request, const Inputs& inputs, const StepRun& run,
                      const Document& document) {
   const Cluster& cluster = inputs.machine.cluster;
   HtmlReport html = html_page(document);
@@ -129,7 +129,7 @@ HtmlReport step_html(const StepRequest& request, const StepInputs& inputs, const
   } else if (run.plan.ranks() <= kMostCountedRanks) {
     const std::vector<LinkTraffic> traffic =
         step_link_traffic(cluster, inputs.workload.model, run.plan, inputs.machine.software,
-                          request.is_nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
+                          request.runtime.nccl ? ExchangeWays::Rails : ExchangeWays::Direct);
     html.links = html_links(cluster.topology, traffic, run.step.time);
     html.links.note =
         traffic.empty()

@@ -11,7 +11,7 @@ struct Document;
 
 // The page of a step's document, with the timeline of the run's graph. Closed forms have none: the
 // page then has that of a graph which is run for it.
-[[nodiscard]] HtmlReport step_html(const StepRequest& request, const StepInputs& inputs,
+[[nodiscard]] HtmlReport step_html(const StepRequest& request, const Inputs& inputs,
                                    const StepRun& run, const Document& document);
 
 }  // namespace trainyard

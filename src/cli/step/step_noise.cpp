@@ -15,7 +15,6 @@ namespace trainyard {
 namespace {
 
 constexpr double kPartsOfOne = 1e6;
-constexpr int kMostSeed = 2'147'483'647;
 
 std::optional<double> number_of(std::string_view text) {
   double value = 0.0;
@@ -36,12 +35,14 @@ std::optional<std::pair<std::string_view, std::string_view>> split_pair(std::str
 }  // namespace
 
 Options noise_options() {
+  Option jitter_seed = seed_option("of --jitter (default: 0)");
+  jitter_seed.traits.needs = "jitter";  // Nothing else is by chance.
   return {{"slow-rank", "RANK=FACTOR", "with graph: a rank that computes so many times as long"},
           {"jitter", "KIND=SHARE",
            "with graph: computation is longer by chance, by this share on average: ranks, each by "
            "its own share all step long; operations, each single one; may be given for both",
            kRepeated},
-          {"seed", "N", "of --jitter (default: 0)"}};
+          jitter_seed};
 }
 
 std::optional<SlowRank> read_slow_rank(const OptionReader& reader) {
@@ -79,13 +80,7 @@ ComputeJitter read_jitter(const OptionReader& reader) {
     }
     ppm = std::llround(*share * kPartsOfOne);
   }
-  if (const auto seed = reader.integer("seed", 0, kMostSeed)) {
-    if (!jitter.has_any()) {
-      throw ConfigError(
-          "--seed: expected with --jitter, as nothing else is by chance, found alone");
-    }
-    jitter.seed = static_cast<std::uint64_t>(*seed);
-  }
+  jitter.seed = read_seed(reader).value_or(0);
   return jitter;
 }
 

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,8 +34,7 @@ StepRequest read_request(const OptionReader& reader) {
           "--{}: expected a workload of a transformer, found one of a recommendation model", name));
     }
   }
-  (void)reader.choice("method", {"graph"},
-                      "as there are no closed forms for a recommendation model");
+  refuse_closed_forms(reader, "a recommendation model");
   return read_step_request(reader, StepMethod::Graph);
 }
 
@@ -57,17 +55,14 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
       "a graph of {} operations on {} ranks (docs/models/recommenders.md); parts are those of "
       "rank {}, which waits least for others",
       run.graph.operations().size(), run.ranks, run.step.busiest_rank)};
-  if (request.shares_network) {
+  if (request.runtime.shares_network) {
     notes.emplace_back("collectives run as plain rings, all at once on one network");
   } else {
-    notes.push_back(fmt::format(
-        "collectives run {}, each alone: {} of {} simulated, the others are equal ones",
-        request.is_nccl
-            ? fmt::format("as NCCL {} would by its event model", to_string(request.nccl_version))
-            : "as plain rings",
-        run.simulated, run.calls));
+    notes.push_back(
+        fmt::format("collectives run {}, each alone: {} of {} simulated, the others are equal ones",
+                    request.runtime.how(), run.simulated, run.calls));
   }
-  notes.insert(notes.end(), request.nccl_notes.begin(), request.nccl_notes.end());
+  notes.insert(notes.end(), request.runtime.notes.begin(), request.runtime.notes.end());
   notes.push_back(tables_note(run));
   const auto word = [](bool overlaps) { return overlaps ? "beside computation" : "exposed"; };
   notes.push_back(
@@ -100,22 +95,14 @@ bool has_recommender(const OptionReader& reader) {
 int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const StepRequest request = read_request(reader);
   spdlog::logger log = make_logger(reader);
-  const Catalogue catalogue = load_default_catalogue();
-  const std::filesystem::path configs = configs_folder();
-  const Cluster cluster =
-      load_cluster(find_config("clusters", request.cluster), catalogue, request.overrides);
-  log_warnings(log, cluster.warnings);
-  const RecommenderWorkload workload =
-      load_recommender_workload(find_config("workloads", request.workload),
-                                configs / "workloads" / "recommenders", request.workload_settings);
+  const auto [catalogue, cluster] = load_cluster_inputs(request.inputs, log);
+  const RecommenderWorkload workload = load_recommender_workload(
+      find_config("workloads", request.inputs.workload),
+      configs_folder() / "workloads" / "recommenders", request.inputs.workload_settings);
   const RecommenderSoftware software =
       RecommenderSoftware::load(find_config("software/recommenders", workload.software));
-  const nccl::Profile profile =
-      nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
-                                          : configs / "nccl" / "profile.yaml");
-  const GpuRates rates =
-      GpuRates::load(request.gpu_rates ? std::filesystem::path(*request.gpu_rates)
-                                       : configs / "hardware" / "gpu-rates.yaml");
+  const nccl::Profile profile = load_profile(request.inputs.profile);
+  const GpuRates rates = load_gpu_rates(request.inputs.gpu_rates);
   const RecommenderRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_recommender(cluster, workload, software,
@@ -128,24 +115,18 @@ int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   }
   RecommenderReport report{.cluster = cluster.name,
                            .software = software.name,
-                           .runtime = request.is_nccl ? "nccl" : "plain",
-                           .fidelity = request.is_nccl && !request.has_engine
-                                           ? ""
-                                           : std::string(to_string(request.fidelity)),
-                           .shares_network = request.shares_network,
+                           .runtime = std::string(request.runtime.name()),
+                           .fidelity = request.runtime.engine_name(),
+                           .shares_network = request.runtime.shares_network,
                            .slow_rank = request.slow_rank,
                            .jitter = request.jitter,
                            .workload = &workload,
                            .run = &run,
                            .notes = notes_of(request, software, run)};
-  std::vector<std::string> settings = request.overrides.settings;
-  settings.insert(settings.end(), request.workload_settings.begin(),
-                  request.workload_settings.end());
-  report.inputs = run_inputs(cluster, std::move(settings));
-  report.inputs.options = machine_options(cluster, request.overrides);
-  if (request.is_nccl) {
-    report.inputs.options.emplace_back("nccl_version",
-                                       std::string(to_string(request.nccl_version)));
+  report.inputs = run_inputs(cluster, request.inputs.settings());
+  report.inputs.options = machine_options(cluster, request.inputs.overrides);
+  if (request.runtime.nccl) {
+    report.inputs.options.emplace_back("nccl_version", to_string(*request.runtime.nccl));
   }
   report.estimates = cluster.estimates;
   add_estimate_note(cluster, report.notes);

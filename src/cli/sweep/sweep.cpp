@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -18,10 +17,10 @@
 #include "cli/common/commands.h"
 #include "cli/common/common.h"
 #include "cli/common/html_output.h"
+#include "cli/common/inputs.h"
 #include "cli/common/log.h"
 #include "cli/common/option_checks.h"
 #include "cli/common/options.h"
-#include "cli/step/step_request.h"
 #include "cli/sweep/sweep_html.h"
 #include "report/formats/csv.h"
 #include "sim/config_error.h"
@@ -46,17 +45,17 @@ Each point is a row, or as many as the command prints; one that fails has its er
 column, and the status is then 1. With --output, what is finished is kept in FILE.partial.
 
 Examples:
-  trainyard sweep oversubscription --output oversubscription.csv
-  trainyard sweep my-sweep.yaml --output points.csv --resume --threads 8
-  trainyard sweep all-reduce-crossovers --output points.csv --report points.html
+  trainyard sweep oversubscription --format csv --output oversubscription.csv
+  trainyard sweep my-sweep.yaml --format csv --output points.csv --resume --threads 8
+  trainyard sweep all-reduce-crossovers --format csv --output points.csv --report points.html
 )";
 
 std::vector<Command> swept_commands() {
-  return {collective_command(), cost_command(),    jobs_command(),
-          step_command(),       traffic_command(), transfer_command()};
+  std::vector<Command> commands = all_commands();
+  std::erase_if(commands, [](const Command& command) { return !command.is_swept; });
+  std::ranges::sort(commands, {}, &Command::name);
+  return commands;
 }
-
-constexpr unsigned kMostThreads = 1024;
 
 struct Request {
   std::string file = {};
@@ -185,10 +184,9 @@ SweepResults run_points(const Request& request, const SweepSpec& spec, const Swe
 std::optional<Cluster> first_cluster(const SweepSpec& spec) {
   try {
     const OptionReader reader = parse_options(command_of(spec), spec.arguments_at(0));
-    ClusterOverrides overrides = cluster_overrides(reader);
-    (void)take_workload_settings(overrides);
-    return load_cluster(find_config("clusters", reader.required_text("cluster")),
-                        load_default_catalogue(), overrides);
+    const InputNames inputs = read_input_names(reader);
+    return load_cluster(find_config("clusters", inputs.cluster), load_default_catalogue(),
+                        inputs.overrides);
   } catch (const ConfigError&) {
     return std::nullopt;  // The point has failed and says why.
   }
@@ -220,23 +218,18 @@ std::string list_points(const SweepSpec& spec) {
 }
 
 Request read_request(const OptionReader& reader) {
-  constexpr std::array kFormats{Format::Csv, Format::Json, Format::Table};
   if (!reader.given("file")) {
     throw ConfigError("sweep: expected a file of a sweep, found none; see trainyard sweep --help");
   }
   Request request{.file = reader.required_text("file"),
                   .output = output_file(reader, "output"),
-                  .format = kFormats.at(reader.choice("format", {"csv", "json", "table"})),
+                  .format = output_format(reader),
                   .resumes = reader.given("resume"),
                   .only_lists = reader.given("list"),
-                  .threads = static_cast<unsigned>(
-                      reader.integer("threads", 1, static_cast<int>(kMostThreads)).value_or(0)),
+                  .threads = read_threads(reader),
                   .log_level = reader.text("log-level"),
                   .report = html_target(reader)};
   check_distinct_files({{"output", request.output}, {"report", reader.text("report")}});
-  if (request.resumes && !request.output) {
-    throw ConfigError("--resume: expected --output, beside which results are kept, found none");
-  }
   return request;
 }
 
@@ -395,26 +388,21 @@ int run_sweep_in(SweepTeam& team, std::span<const std::string> arguments, std::o
 }
 
 Command sweep_command() {
-  return {.name = "sweep",
-          .form = "sweep FILE",
-          .summary = "a command over lists and ranges of its options, one row a point",
-          .usage = "sweep FILE [options]",
-          .arguments = {{.name = "file", .traits = kInput}},
-          .options =
-              joined({Options{{"threads", "N",
-                               "points at the same time (default: as many as the machine has)"},
-                              {"resume", "", "go on with what FILE.partial of --output has"},
-                              {"list", "", "print the command of every point, and run none"},
-                              {"format", "FORMAT", "csv (the default), json or table", kResult},
-                              {"output", "FILE",
-                               "write there, whole or not at all, instead of to standard output; "
-                               "points that are finished are kept in FILE.partial until then",
-                               kResult}},
-                      report_options(),
-                      Options{{"log-level", "LEVEL",
-                               "of all points: warn (the default), off, info or debug"}}}),
-          .example = kExample,
-          .run = run_alone};
+  return {
+      .name = "sweep",
+      .form = "sweep FILE",
+      .summary = "a command over lists and ranges of its options, one row a point",
+      .usage = "sweep FILE [options]",
+      .arguments = {{.name = "file", .traits = kInput}},
+      .options = joined(
+          {Options{
+               threads_option(),
+               {"resume", "", "go on with what FILE.partial of --output has", {.needs = "output"}},
+               {"list", "", "print the command of every point, and run none"},
+           },
+           output_options(), report_options(), log_options()}),
+      .example = kExample,
+      .run = run_alone};
 }
 
 }  // namespace trainyard

@@ -101,22 +101,12 @@ Request read_request(const OptionReader& reader) {
   request.ledger = output_file(reader, "ledger");
   check_distinct_files({{"output", request.output}, {"ledger", request.ledger}});
   request.record_intervals = reader.given("record-intervals");
-  for (const char* const option : {"ledger", "record-intervals"}) {
-    if (reader.given(option) &&
-        (request.leave_one_out == LeaveOneOut::No || !request.only.empty())) {
-      throw ConfigError(
-          fmt::format("--{}: expected --leave-one-out with it, and all cases", option));
-    }
-  }
-  request.threads = static_cast<unsigned>(reader.integer("threads", 1, 1'024).value_or(0));
+  request.threads = read_threads(reader);
   const std::optional<std::string> folder = reader.text("cases");
   request.is_own = !folder;
   request.cases = folder ? std::filesystem::path(*folder)
                          : (project_folder() / "validation/cases/nccl").lexically_normal();
   request.budgets = read_budgets_option(reader, request);
-  if (request.record && !request.only.empty()) {
-    throw ConfigError("--record-budgets: expected all cases, found --only");
-  }
   // Not after minutes of work.
   if (request.record) {
     check_writable("record-budgets", *request.budgets);
@@ -266,7 +256,7 @@ int run_training(const OptionReader& reader, const Request& request,
     }
   }
   constexpr std::array kMethods{StepMethod::ClosedForms, StepMethod::Graph};
-  const StepMethod method = kMethods[reader.choice("method", {"closed-forms", "graph"})];
+  const StepMethod method = kMethods[reader.choice("method")];
   const StepFitting fitting = reader.given("out-of-source") ? StepFitting::OutOfSource
                               : request.refit               ? StepFitting::All
                                                             : StepFitting::None;
@@ -351,20 +341,28 @@ Command validate_command() {
                     "with them"},
                    {"leave-one-out", "",
                     "predict each system also with constants fitted to all others (minutes)"},
-                   {"ledger", "FILE",
+                   {"ledger",
+                    "FILE",
                     "write every row with its times, measured and predicted, as CSV; with "
                     "--leave-one-out",
-                    kResult},
-                   {"record-intervals", "",
+                    {.role = Role::Result, .needs = "leave-one-out", .excludes = "only"}},
+                   {"record-intervals",
+                    "",
                     "write the intervals that follow to configs/nccl/intervals.yaml; with "
-                    "--leave-one-out"},
+                    "--leave-one-out",
+                    {.needs = "leave-one-out", .excludes = "only"}},
                    {"out-of-source", "",
                     "predict training steps with constants fitted on the other half of the sources "
                     "(minutes)"},
-                   {"method", "NAME",
-                    "of training steps: closed-forms (the default), or graph (minutes)"},
-                   {"record-budgets", "", "lower the budgets to what is seen, where that is less"},
-                   {"threads", "N", "cases at once (default: all cores); never changes a result"}},
+                   {"method",
+                    "NAME",
+                    "of training steps: closed-forms (the default), or graph (minutes)",
+                    {.choices = "closed-forms|graph"}},
+                   {"record-budgets",
+                    "",
+                    "lower the budgets to what is seen, where that is less",
+                    {.excludes = "only"}},
+                   threads_option()},
            output_options(), log_options()}),
       .example = kExample,
       .run = run_validate};

@@ -200,13 +200,14 @@ class SystemBuilder {
     for (const NcclGpu& gpu : pci.gpus) {
       if (gpu.gcn || gpu.arch || !gpu.xgmis.empty()) {
         throw ConfigError(fmt::format(
-            "the server: {}expected NVIDIA GPUs, whose NCCL is modelled, found one of AMD (RCCL)",
+            "the server: {}expected NVIDIA GPUs, whose NCCL is modelled, found one of AMD (RCCL); "
+            "--runtime plain takes any",
             at(gpu.place)));
       }
       if (!gpu.sm) {
         throw ConfigError(
             fmt::format("the server: {}expected NVIDIA GPUs with the attribute sm, at {} "
-                        "found none",
+                        "found none; --runtime plain takes any",
                         at(gpu.place), pci.busid));
       }
       const auto rank = new_rank_.find(rank_of_.at(&gpu));

@@ -47,7 +47,7 @@ struct StepTables {
   const nccl::Profile* nccl = nullptr;
   Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
   std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
-  nccl::Version nccl_version = kStepVersion;
+  nccl::Version nccl_version = nccl::kNewestVersion;
   StepMethod method = StepMethod::ClosedForms;
   // For StepMethod::Graph:
   std::optional<SlowRank> slow_rank = {};

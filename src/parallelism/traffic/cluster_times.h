@@ -42,11 +42,6 @@ namespace trainyard {
 // The server that each rank's GPU is in.
 [[nodiscard]] std::vector<int> servers_of_gpus(const Cluster& cluster);
 
-// Version of NCCL for steps: measured ones are of years before 2.30, from which on a GPU that is
-// the only one of its group below a PCIe switch takes the first of two NICs there
-// (nccl/machine/machine.cpp).
-inline constexpr nccl::Version kStepVersion = nccl::Version::V2_28;
-
 class ClusterTimes final : public GroupTimes {
  public:
   // Runs collectives as NCCL would, by its event model.
@@ -54,7 +49,7 @@ class ClusterTimes final : public GroupTimes {
     const Catalogue& catalogue;
     const nccl::Profile& profile;
     std::optional<Fidelity> engine = {};  // Between nodes; none: the event model's own ports.
-    nccl::Version version = kStepVersion;
+    nccl::Version version = nccl::kNewestVersion;
     nccl::SearchMemory* searches = nullptr;  // Shared with others; none: one of its own.
   };
   // `runtime`: NCCL; without it links and latencies only, at that fidelity: rings, and direct

@@ -114,7 +114,7 @@ std::string to_dot(const Topology& topology) {
   return text + "}\n";
 }
 
-std::string to_json(const Topology& topology) {
+nlohmann::ordered_json graph_json(const Topology& topology) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (std::uint32_t index = 0; index < topology.node_count(); ++index) {
     const Node& node = topology.node(NodeId(index));
@@ -138,8 +138,7 @@ std::string to_json(const Topology& topology) {
                      {"latency_ps", link.spec.latency.picoseconds()},
                      {"lanes", link.spec.lanes}});
   }
-  const nlohmann::ordered_json root = {{"nodes", std::move(nodes)}, {"links", std::move(links)}};
-  return root.dump(2) + "\n";
+  return {{"nodes", std::move(nodes)}, {"links", std::move(links)}};
 }
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 // A topology as text for other programs.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "topology/graph/topology.h"
@@ -12,6 +13,6 @@ namespace trainyard {
 [[nodiscard]] std::string to_dot(const Topology& topology);
 
 // {"nodes": [...], "links": [...]}: every node, every directed link, in order of id.
-[[nodiscard]] std::string to_json(const Topology& topology);
+[[nodiscard]] nlohmann::ordered_json graph_json(const Topology& topology);
 
 }  // namespace trainyard

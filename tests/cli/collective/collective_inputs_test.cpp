@@ -19,10 +19,15 @@ using namespace literals;
 
 CollectiveRequest on(const std::string& cluster) {
   CollectiveRequest request;
-  request.cluster = cluster;
+  request.inputs.cluster = cluster;
   request.algorithms = algorithms_for(request.operation);
   request.auto_algorithms = true;
   return request;
+}
+
+CollectiveInputs inputs_for(const CollectiveRequest& request) {
+  spdlog::logger log("test");
+  return load_collective_inputs(request, log);
 }
 
 MeasuredTable table_of(std::vector<Bytes> sizes) {
@@ -66,7 +71,7 @@ std::string log_text(const std::string& head) {
 
 TEST_CASE("ranks are the first GPUs of the cluster, which stays whole") {
   CollectiveRequest request = on("dgx-h100");
-  const std::size_t nodes = load_collective_inputs(request).cluster.topology.node_count();
+  const std::size_t nodes = inputs_for(request).cluster.topology.node_count();
   struct Case {
     int ranks;
     int nodes;
@@ -76,7 +81,7 @@ TEST_CASE("ranks are the first GPUs of the cluster, which stays whole") {
        {Case{1, 1, 1}, Case{3, 1, 3}, Case{8, 1, 8}, Case{16, 2, 8}, Case{32, 4, 8}}) {
     INFO(expected.ranks << " ranks");
     request.ranks = expected.ranks;
-    const CollectiveInputs inputs = load_collective_inputs(request);
+    const CollectiveInputs inputs = inputs_for(request);
     REQUIRE(inputs.cluster.nodes == expected.nodes);
     REQUIRE(inputs.cluster.gpus_per_node == expected.gpus_per_node);
     REQUIRE(inputs.cluster.gpus.size() == static_cast<std::size_t>(expected.ranks));
@@ -91,9 +96,9 @@ TEST_CASE("ranks are the first GPUs of the cluster, which stays whole") {
 TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") {
   const auto names = [](const std::string& cluster, int nodes) {
     CollectiveRequest request = on(cluster);
-    request.overrides.nodes = nodes;
+    request.inputs.overrides.nodes = nodes;
     std::string text;
-    for (const Algorithm algorithm : load_collective_inputs(request).algorithms) {
+    for (const Algorithm algorithm : inputs_for(request).algorithms) {
       text += (text.empty() ? "" : " ") + std::string(to_string(algorithm));
     }
     return text;
@@ -105,24 +110,24 @@ TEST_CASE("auto leaves out what the cluster cannot run, and a name is refused") 
           "ring tree halving-doubling recursive-doubling hierarchical multi-ring nvls-tree");
   REQUIRE(names("dgx-a100", 1) == "ring tree halving-doubling recursive-doubling");
   CollectiveRequest named = on("dgx-a100");
-  named.overrides.nodes = 1;
+  named.inputs.overrides.nodes = 1;
   named.algorithms = {&kRing, &kNvls};
   named.auto_algorithms = false;
-  REQUIRE_THROWS_WITH(load_collective_inputs(named),
+  REQUIRE_THROWS_WITH(inputs_for(named),
                       "--algo: expected an algorithm that the cluster can run, found \"nvls\": "
                       "the switch NVSwitch2 cannot add up in the network");
 }
 
 TEST_CASE("ranks count within the GPUs that are used of each node") {
   CollectiveRequest request = on("dgx-h100");
-  request.overrides.gpus_per_node = 2;
+  request.inputs.overrides.gpus_per_node = 2;
   request.ranks = 4;
-  const CollectiveInputs inputs = load_collective_inputs(request);
+  const CollectiveInputs inputs = inputs_for(request);
   REQUIRE(inputs.cluster.nodes == 2);
   REQUIRE(inputs.cluster.gpus_per_node == 2);
   request.ranks = 10;
   REQUIRE_THROWS_WITH(
-      load_collective_inputs(request),
+      inputs_for(request),
       "--ranks: expected at most 8 (4 nodes of 2 GPUs; --nodes gives more), found \"10\"");
 }
 
@@ -149,24 +154,23 @@ TEST_CASE("the root is one of the ranks") {
   request.operation = Operation::Broadcast;
   request.ranks = 8;
   request.root = 8;
-  REQUIRE_THROWS_WITH(load_collective_inputs(request),
-                      "--root: expected a rank from 0 to 7, found \"8\"");
+  REQUIRE_THROWS_WITH(inputs_for(request), "--root: expected a rank from 0 to 7, found \"8\"");
 }
 
 TEST_CASE("what was changed, and a seed that changes nothing, is noted") {
   CollectiveRequest request = on("dgx-h100");
-  request.overrides.settings = {"fabric.oversubscription=2"};
+  request.inputs.overrides.settings = {"fabric.oversubscription=2"};
   request.seed = 7;
-  const CollectiveInputs inputs = load_collective_inputs(request);
+  const CollectiveInputs inputs = inputs_for(request);
   REQUIRE(has_note(inputs, "changed in the cluster: fabric.oversubscription=2"));
   REQUIRE(has_note(inputs, "--seed did not influence the result: the cluster routes statically"));
   request = on("hgx-h100-clos");
   request.seed = 7;
-  const CollectiveInputs hashed = load_collective_inputs(request);
+  const CollectiveInputs hashed = inputs_for(request);
   REQUIRE(hashed.notes.empty());
   REQUIRE(hashed.cluster.routing.seed == 7);
   request.ranks = 8;
-  REQUIRE(has_note(load_collective_inputs(request),
+  REQUIRE(has_note(inputs_for(request),
                    "--seed did not influence the result: one node does not use the fabric"));
 }
 
@@ -234,18 +238,17 @@ TEST_CASE("bounds or a factor beside a measured table give a sweep") {
 TEST_CASE("a table of another operation or another number of ranks is refused") {
   CollectiveRequest request = on("dgx-h100");
   request.against = measured("h100-1x8-nvswitch-allgather");
-  REQUIRE_THROWS_WITH(
-      load_collective_inputs(request),
-      "--against: expected a table of all_reduce, found " + *request.against + " of all_gather");
+  REQUIRE_THROWS_WITH(inputs_for(request), "--against: expected a table of all_reduce, found " +
+                                               *request.against + " of all_gather");
   request.against = measured("h100-1x8-nvswitch-allreduce");
-  REQUIRE_THROWS_WITH(load_collective_inputs(request),
+  REQUIRE_THROWS_WITH(inputs_for(request),
                       "--against: expected a table of 32 ranks, found " + *request.against +
                           " of 8; choose --nodes or --ranks to match, or compare bus bandwidth "
                           "with --against-other-ranks");
   request.ranks = 8;
-  REQUIRE(load_collective_inputs(request).measured);
+  REQUIRE(inputs_for(request).measured);
   request.ranks = 1;
-  REQUIRE_THROWS_WITH(load_collective_inputs(request),
+  REQUIRE_THROWS_WITH(inputs_for(request),
                       "--against: expected at least two ranks to compare, found " +
                           *request.against + " of 8 and 1 simulated");
 }
@@ -255,7 +258,7 @@ TEST_CASE("a table of another number of ranks is rescaled to the same bus bandwi
   request.against = measured("h100-1x8-nvswitch-allreduce");
   request.against_other_ranks = true;
   const MeasuredTable table = load_measurement(*request.against);
-  const CollectiveInputs inputs = load_collective_inputs(request);
+  const CollectiveInputs inputs = inputs_for(request);
   // 2 (n - 1) / n for 32 ranks over that for 8.
   const double factor = (31.0 / 32.0) / (7.0 / 8.0);
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
@@ -278,7 +281,7 @@ TEST_CASE("a log that does not say its ranks is taken to have those simulated, w
   CollectiveRequest request = on("dgx-h100");
   request.ranks = 8;
   request.against = folder.write("run.log", log_text(""));
-  const CollectiveInputs inputs = load_collective_inputs(request);
+  const CollectiveInputs inputs = inputs_for(request);
   REQUIRE(inputs.sizes == std::vector<Bytes>{8_B, 1_MiB});
   REQUIRE(has_note(inputs, "taken to be measured with 8 ranks, as simulated"));
   REQUIRE(has_note(inputs, "measured table: the log does not say how many ranks took part"));
@@ -286,9 +289,9 @@ TEST_CASE("a log that does not say its ranks is taken to have those simulated, w
 
 TEST_CASE("as many ranks on another number of nodes are noted") {
   CollectiveRequest request = on("h100-1gpu-400g");
-  request.overrides.nodes = 8;
+  request.inputs.overrides.nodes = 8;
   request.against = measured("h100-1x8-nvswitch-allreduce");
-  REQUIRE(has_note(load_collective_inputs(request),
+  REQUIRE(has_note(inputs_for(request),
                    "measured on 1 node, simulated on 8 nodes: other links between the ranks"));
 }
 

@@ -19,26 +19,28 @@ CollectiveRequest request_of(const std::vector<std::string>& arguments) {
 }
 
 CollectiveRequest with(const std::string& operation, std::vector<std::string> more) {
-  more.insert(more.begin(), {operation, "--cluster", "dgx-h100"});
+  more.insert(more.begin(), {operation, "--cluster", "dgx-h100", "--runtime", "plain"});
   return request_of(more);
 }
 
 }  // namespace
 
-TEST_CASE("a request without options is all algorithms, at the fidelity flow") {
+TEST_CASE("a request of the plain runtime is all algorithms, at the fidelity flow") {
   const CollectiveRequest request = with("all_reduce", {});
   REQUIRE(request.operation == Operation::AllReduce);
-  REQUIRE(request.cluster == "dgx-h100");
+  REQUIRE(request.inputs.cluster == "dgx-h100");
   REQUIRE(request.algorithms == algorithms_for(Operation::AllReduce));
   REQUIRE(request.auto_algorithms);
   REQUIRE_FALSE(with("all_reduce", {"--algo", "ring"}).auto_algorithms);
-  REQUIRE(request.fidelity == Fidelity::Flow);
+  REQUIRE(request.runtime.engine == Fidelity::Flow);
   REQUIRE(!request.ranks);
   REQUIRE(!request.least_size);
   REQUIRE(!request.seed);
   REQUIRE(request.threads == 0);
   REQUIRE(with("all_reduce", {"--algo", "auto"}).algorithms == request.algorithms);
-  REQUIRE(with("all_reduce", {"--runtime", "plain"}).algorithms == request.algorithms);
+  const CollectiveRequest usual = request_of({"all_reduce", "--cluster", "dgx-h100"});
+  REQUIRE(usual.runtime.nccl == nccl::kNewestVersion);
+  REQUIRE(usual.nccl.has_value());
 }
 
 TEST_CASE("every option of a request is read") {
@@ -78,7 +80,7 @@ TEST_CASE("every option of a request is read") {
   REQUIRE(request.channels == 3);
   REQUIRE(request.piece == 64_KiB);
   REQUIRE(request.root == 7);
-  REQUIRE(request.fidelity == Fidelity::Analytical);
+  REQUIRE(request.runtime.engine == Fidelity::Analytical);
   REQUIRE(request.seed == 0U);
   REQUIRE(request.threads == 2);
   REQUIRE(request.fingerprint);
@@ -89,8 +91,8 @@ TEST_CASE("every option of a request is read") {
 
 TEST_CASE("a request that would silently change nothing is refused") {
   REQUIRE_THROWS_WITH(with("all_reduce", {"--root", "0"}),
-                      "--root: expected an operation that has one (broadcast, reduce, scatter or "
-                      "gather), found all_reduce");
+                      "--root: expected operation broadcast, reduce, scatter or gather beside it, "
+                      "found all_reduce");
   REQUIRE_THROWS_WITH(with("all_reduce", {"--against-other-ranks"}),
                       "--against-other-ranks: expected --against FILE beside it, found none");
   REQUIRE_THROWS_WITH(with("all_reduce", {"--algo", "auto,ring"}),
@@ -105,18 +107,24 @@ TEST_CASE("a barrier has no sizes to choose or to compare") {
   for (const char* option : {"--minbytes", "--maxbytes", "--stepfactor", "--against"}) {
     REQUIRE_THROWS_WITH(
         with("barrier", {option, "8"}),
-        std::string(option) + ": expected an operation that has sizes, found barrier");
+        std::string(option) +
+            ": expected operation all_reduce, all_gather, reduce_scatter, alltoall, broadcast, "
+            "reduce, sendrecv, scatter or gather beside it, found barrier");
   }
+  REQUIRE_FALSE(request_of({"barrier", "--cluster", "mi300x"}).runtime.nccl.has_value());
+  REQUIRE_THROWS_WITH(request_of({"barrier", "--cluster", "mi300x", "--runtime", "nccl"}),
+                      "--runtime: expected plain, found \"nccl\"");
 }
 
 TEST_CASE("alltoallv has a matrix instead of sizes, and nothing else has one") {
   REQUIRE(with("alltoallv", {"--matrix", "m.csv"}).matrix == "m.csv");
   REQUIRE_THROWS_WITH(with("alltoallv", {}), "alltoallv: expected --matrix FILE, found none");
   REQUIRE_THROWS_WITH(with("alltoall", {"--matrix", "m.csv"}),
-                      "--matrix: expected alltoallv, found alltoall");
+                      "--matrix: expected operation alltoallv beside it, found alltoall");
   REQUIRE_THROWS_WITH(with("alltoallv", {"--matrix", "m.csv", "-b", "8"}),
-                      "--minbytes: expected an operation that has sizes, found alltoallv, of which "
-                      "--matrix says all");
+                      "--minbytes: expected operation all_reduce, all_gather, reduce_scatter, "
+                      "alltoall, broadcast, reduce, sendrecv, scatter or gather beside it, found "
+                      "alltoallv");
 }
 
 TEST_CASE("the operation is one of nccl-tests, or barrier") {

@@ -8,10 +8,11 @@ namespace {
 
 CollectiveInputs inputs_of(const std::string& cluster, int nodes) {
   CollectiveRequest request;
-  request.cluster = cluster;
-  request.overrides.nodes = nodes;
+  request.inputs.cluster = cluster;
+  request.inputs.overrides.nodes = nodes;
   request.algorithms = {&kRing};
-  return load_collective_inputs(request);
+  spdlog::logger log("test");
+  return load_collective_inputs(request, log);
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ std::string run_collective(std::vector<std::string> arguments) {
 
 std::string run_on_dgx_h100(const std::string& operation, std::vector<std::string> more) {
   more.insert(more.begin(), {operation, "--cluster", "dgx-h100"});
+  if (std::ranges::find(more, "--runtime") == more.end()) {
+    more.insert(more.end(), {"--runtime", "plain"});
+  }
   return run_collective(more);
 }
 

@@ -83,8 +83,8 @@ TEST_CASE("calibrate fits rates of kernels to a measurement set, which step take
   const ScratchFolder folder;
   const std::string set = folder.write("set.json", kernels_of_one_gpu()).string();
   const std::string rates = (folder.path() / "rates.yaml").string();
-  const auto json = nlohmann::json::parse(
-      run_calibration({set, "--cluster", "dgx-h100", "--gpu-rates", rates, "--format", "json"}));
+  const auto json = nlohmann::json::parse(run_calibration(
+      {set, "--cluster", "dgx-h100", "--gpu-rates-out", rates, "--format", "json"}));
   REQUIRE(json["gpu_rates"]["gpu"] == "H100-SXM");
   std::map<std::string, double> fitted;
   for (const auto& rate : json["gpu_rates"]["rates"]) {
@@ -105,9 +105,9 @@ TEST_CASE("calibrate fits rates of kernels to a measurement set, which step take
     return nlohmann::json::parse(out.str())["step_time_ps"].get<double>();
   };
   REQUIRE(step_time({"--gpu-rates", rates}) < step_time({}));
-  REQUIRE(calibration_mistake({kLogs + "all_reduce.log", "--cluster", "dgx-h100", "--gpu-rates",
+  REQUIRE(calibration_mistake({kLogs + "all_reduce.log", "--cluster", "dgx-h100", "--gpu-rates-out",
                                rates + "2", "--log-level", "off"}) ==
-          "--gpu-rates: expected a measurement set with kernels of a GPU (gpu.*), found none");
+          "--gpu-rates-out: expected a measurement set with kernels of a GPU (gpu.*), found none");
   REQUIRE(!std::filesystem::exists(rates + "2"));
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("calibrate writes a profile that collective takes, and says what is be
   const std::string profile = (folder.path() / "mine.yaml").string();
   const auto json = nlohmann::json::parse(
       run_calibration({kLogs + "all_reduce.log", kLogs + "alltoall.log", "--cluster", "dgx-h100",
-                       "-o", profile, "--format", "json"}));
+                       "--profile-out", profile, "--format", "json"}));
   REQUIRE(json["tables"].size() == 2);
   std::ostringstream out;
   REQUIRE(run_command(collective_command(),
@@ -136,7 +136,7 @@ TEST_CASE("calibrate has one line for what it cannot use, and writes nothing the
   const std::string junk = folder.write("junk.log", "no table here\n").string();
   REQUIRE(calibration_mistake({"--cluster", "dgx-h100"}) ==
           "calibrate: expected a file of measurements, found none");
-  REQUIRE(calibration_mistake({junk, "--cluster", "dgx-h100", "-o", profile})
+  REQUIRE(calibration_mistake({junk, "--cluster", "dgx-h100", "--profile-out", profile})
               .find(junk + ": expected output of nccl-tests") == 0);
   REQUIRE(calibration_mistake({kLogs + "all_reduce.log"})
               .find("calibrate: expected --cluster, found none") == 0);
@@ -147,6 +147,10 @@ TEST_CASE("calibrate has one line for what it cannot use, and writes nothing the
   REQUIRE(calibration_mistake(
               {kLogs + "all_reduce.log", "--cluster", "dgx-h100", "--gpus-per-process", "8"}) ==
           "--gpus-per-process: expected 1, as in " + kLogs + "all_reduce.log, found \"8\"");
+  REQUIRE(calibration_mistake({junk, "--cluster", "dgx-h100", "-o", profile})
+              .find("--output: expected a file for the report (--profile-out FILE writes") == 0);
+  REQUIRE(calibration_mistake({junk, "--cluster", "dgx-h100", "--profile", profile}) ==
+          "calibrate: unknown option \"--profile\"; did you mean \"--profile-out\"?");
   REQUIRE(!std::filesystem::exists(profile));
 }
 

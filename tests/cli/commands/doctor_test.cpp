@@ -106,13 +106,13 @@ TEST_CASE("a machine from NCCL's topology file is as good as a cluster") {
   const ScratchFolder folder;
   const std::string log =
       folder.write("a.log", simulated_log(kA100, {"--nodes", "1", "-f", "16"})).string();
-  const Answer answer = doctor({log, "--nccl-xml", kRoot + "/tests/golden/dgx-a100.xml"});
+  const Answer answer = doctor({log, "--topo-file", kRoot + "/tests/golden/dgx-a100.xml"});
   INFO(answer.text);
   REQUIRE(answer.status == 0);
   const std::string two =
       folder.write("b.log", simulated_log(kA100, {"--nodes", "2", "-f", "16"})).string();
-  REQUIRE(doctor({two, "--nccl-xml", kRoot + "/tests/golden/dgx-a100.xml"})
-              .text.starts_with("--nccl-xml: expected a log of one node, found 2: "));
+  REQUIRE(doctor({two, "--topo-file", kRoot + "/tests/golden/dgx-a100.xml"})
+              .text.starts_with("--topo-file: expected a log of one node, found 2: "));
 }
 
 TEST_CASE("a validation case is a log that says how it was made") {
@@ -134,7 +134,7 @@ TEST_CASE("mistakes on the command line of a doctor, and damaged logs, are one l
     return answer.text;
   };
   REQUIRE(error({}).starts_with("doctor: expected a log to read, found none"));
-  REQUIRE(error({log}).starts_with("doctor: expected --cluster NAME|FILE or --nccl-xml FILE"));
+  REQUIRE(error({log}).starts_with("doctor: expected --cluster NAME|FILE or --topo-file FILE"));
   REQUIRE(error({log, "--cluster", kA100, "--nodes", "4"}) ==
           "--nodes: expected 2, as in " + log + ", found \"4\"");
   REQUIRE(error({log, "--cluster", kA100, "--op", "all_gather"})

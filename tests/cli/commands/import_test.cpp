@@ -32,8 +32,8 @@ std::string error_of_import(const std::vector<std::string>& arguments) {
 
 std::string exported(const std::string& cluster, const std::string& form) {
   std::ostringstream out;
-  REQUIRE(run_command(topology_command(), std::vector<std::string>{"--cluster", cluster, form},
-                      out) == 0);
+  REQUIRE(run_command(topology_command(),
+                      std::vector<std::string>{"--cluster", cluster, "--format", form}, out) == 0);
   return out.str();
 }
 
@@ -41,7 +41,7 @@ std::string exported(const std::string& cluster, const std::string& form) {
 
 TEST_CASE("import reads either format and writes a cluster file that gives the same machine") {
   const ScratchFolder folder;
-  const std::string xml = exported("dgx-h100", "--nccl-xml");
+  const std::string xml = exported("dgx-h100", "nccl-xml");
   const std::string file = folder.write("machine.xml", xml).string();
   const std::string yaml = run({file, "--cpu", "Xeon-SapphireRapids", "--name", "Mine"});
   REQUIRE(yaml.rfind("name: \"Mine\"\n"
@@ -52,11 +52,11 @@ TEST_CASE("import reads either format and writes a cluster file that gives the s
                      "  gpu: H100-SXM\n",
                      0) == 0);
   // The same but for the CPU, which only the second one knows.
-  const std::string again = exported(folder.write("again.yaml", yaml).string(), "--nccl-xml");
+  const std::string again = exported(folder.write("again.yaml", yaml).string(), "nccl-xml");
   REQUIRE(again.find("modelid=\"143\"") != std::string::npos);
   REQUIRE(again.substr(again.find("<pci"), 2000) == xml.substr(xml.find("<pci"), 2000));
 
-  const std::string matrix = folder.write("topo.txt", exported("dgx-h100", "--smi")).string();
+  const std::string matrix = folder.write("topo.txt", exported("dgx-h100", "smi")).string();
   const std::string from_matrix =
       run({matrix, "--gpu", "H100-SXM", "--nic", "ConnectX-7", "--cpu", "Xeon-SapphireRapids"});
   REQUIRE(from_matrix.rfind("name: \"topo\"\n", 0) == 0);
@@ -65,7 +65,7 @@ TEST_CASE("import reads either format and writes a cluster file that gives the s
 
 TEST_CASE("import writes to a file") {
   const ScratchFolder folder;
-  const std::string file = folder.write("a.xml", exported("h100-1gpu-400g", "--nccl-xml")).string();
+  const std::string file = folder.write("a.xml", exported("h100-1gpu-400g", "nccl-xml")).string();
   const std::string output = (folder.path() / "a.yaml").string();
   REQUIRE(run({file, "--output", output}).empty());
   REQUIRE(read_text_file(output).find("  tree:\n    - - {switch: [gpu, nic]}\n") !=
@@ -74,7 +74,7 @@ TEST_CASE("import writes to a file") {
 
 TEST_CASE("remarks of an import are comments in the file and warnings in the log") {
   const ScratchFolder folder;
-  std::string xml = exported("h100-1gpu-400g", "--nccl-xml");
+  std::string xml = exported("h100-1gpu-400g", "nccl-xml");
   xml.replace(xml.find("400000"), 6, "380000");
   (void)folder.write("a.xml", xml);
   const ProgramResult result = run_program({"import", "a.xml"}, folder.path());

@@ -39,47 +39,48 @@ TEST_CASE("a plan is of all collectives with an algorithm, or of one", "[nccl]")
 }
 
 TEST_CASE("a plan is of a cluster or of a topology file", "[nccl]") {
-  REQUIRE(read({"--topo", "a.xml", "--nodes", "2"}).overrides.nodes == 2);
+  REQUIRE(read({"--topo-file", "a.xml", "--nodes", "2"}).overrides.nodes == 2);
   require_refused({},
-                  "plan: expected --cluster NAME|FILE or --topo FILE, found neither; see "
+                  "plan: expected --cluster NAME|FILE or --topo-file FILE, found neither; see "
                   "trainyard plan --help");
-  require_refused({"--topo", "a.xml", "--cluster", "b"},
-                  "--topo: expected without --cluster, found both");
-  require_refused({"--topo", "a.xml", "--set", "a=b"},
-                  "--set: expected with --cluster, found with --topo");
+  require_refused({"--topo-file", "a.xml", "--cluster", "b"},
+                  "--topo-file: expected without --cluster, found both");
+  require_refused({"--topo-file", "a.xml", "--set", "a=b"},
+                  "--topo-file: expected without --set, found both");
 }
 
 TEST_CASE("a release that is not known stands for its nearest one, and a note says so", "[nccl]") {
-  REQUIRE(read({"--topo", "a.xml", "--nccl-version", "2.27.7"}).nccl.version ==
+  REQUIRE(read({"--topo-file", "a.xml", "--nccl-version", "2.27.7"}).nccl.version ==
           nccl::Version::V2_27);
-  const PlanRequest near = read({"--topo", "a.xml", "--nccl-version", "2.29.3"});
+  const PlanRequest near = read({"--topo-file", "a.xml", "--nccl-version", "2.29.3"});
   REQUIRE(near.nccl.version == nccl::Version::V2_30);
   REQUIRE(near.nccl.notes ==
           std::vector<std::string>{
               "NCCL 2.29.3 is planned as 2.30.7, the nearest release whose rules are known"});
   require_refused(
-      {"--topo", "a.xml", "--nccl-version", "new"},
+      {"--topo-file", "a.xml", "--nccl-version", "new"},
       "--nccl-version: expected a release such as 2.30.7, 2.28.9 or 2.27.7, found \"new\"");
 }
 
 TEST_CASE("variables that name files are options too", "[nccl]") {
-  REQUIRE(read({"--topo", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml"}).nccl.graph_file == "g.xml");
-  require_refused({"--topo", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml", "--graph-file", "h.xml"},
-                  "--graph-file: expected without --env NCCL_GRAPH_FILE, found both");
+  REQUIRE(read({"--topo-file", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml"}).nccl.graph_file ==
+          "g.xml");
+  require_refused(
+      {"--topo-file", "a.xml", "--env", "NCCL_GRAPH_FILE=g.xml", "--graph-file", "h.xml"},
+      "--graph-file: expected without --env NCCL_GRAPH_FILE, found both");
   require_refused({"--cluster", "a", "--env", "NCCL_TOPO_FILE=a.xml"},
-                  "--env: expected --topo FILE, found NCCL_TOPO_FILE");
-  REQUIRE(
-      read({"--topo", "a.xml", "--env", "NCCL_MAX_NCHANNELS=4"}).nccl.environment.max_channels ==
-      4);
+                  "--env: expected --topo-file FILE, found NCCL_TOPO_FILE");
+  REQUIRE(read({"--topo-file", "a.xml", "--env", "NCCL_MAX_NCHANNELS=4"})
+              .nccl.environment.max_channels == 4);
 }
 
 TEST_CASE("what cannot be written is refused at once", "[nccl]") {
-  require_refused({"--topo", "a.xml", "--format", "csv"},
+  require_refused({"--topo-file", "a.xml", "--format", "csv"},
                   "--format: expected table, json or info, found \"csv\"");
-  require_refused({"--topo", "a.xml", "--graph-out", "/no/such/folder/g.xml"},
+  require_refused({"--topo-file", "a.xml", "--graph-out", "/no/such/folder/g.xml"},
                   "--graph-out: expected a file in a folder that exists, found "
                   "\"/no/such/folder/g.xml\"");
-  require_refused({"--topo", "a.xml", "--graph-out", "g.xml", "--output", "g.xml"},
+  require_refused({"--topo-file", "a.xml", "--graph-out", "g.xml", "--output", "g.xml"},
                   "--graph-out: expected another file than that of --output, found \"g.xml\"");
 }
 

@@ -85,11 +85,11 @@ TEST_CASE("a topology file gives what the cluster gives that it was written from
   const std::string file =
       folder.write("server.xml", write_nccl_xml(plain_server(h100_server()))).string();
   const auto json =
-      plan_json({"all_reduce", "--topo", file, "--nodes", "2", "-b", "1M", "-e", "1M"});
+      plan_json({"all_reduce", "--topo-file", file, "--nodes", "2", "-b", "1M", "-e", "1M"});
   REQUIRE(json["ranks"] == 16);
   REQUIRE(json["calls"][0]["algorithm"] == "Tree");
   const auto part = plan_json(
-      {"all_reduce", "--topo", file, "--nodes", "2", "--ranks", "12", "-b", "1M", "-e", "1M"});
+      {"all_reduce", "--topo-file", file, "--nodes", "2", "--ranks", "12", "-b", "1M", "-e", "1M"});
   REQUIRE(part["first_rank"] == std::vector<int>{0, 8, 12});
 }
 
@@ -126,8 +126,9 @@ TEST_CASE("a graph file that was written is read back", "[nccl]") {
 TEST_CASE("a plan has the lines of a real log", "[nccl]") {
   const ScratchFolder folder;
   const std::string file = folder.write("server.xml", kSocketServer).string();
-  const std::string plan = run_plan({"broadcast", "--topo", file, "--nodes", "2", "--nccl-version",
-                                     "2.29.7", "-b", "1K", "-e", "128M", "--format", "info"});
+  const std::string plan =
+      run_plan({"broadcast", "--topo-file", file, "--nodes", "2", "--nccl-version", "2.29.7", "-b",
+                "1K", "-e", "128M", "--format", "info"});
   // What is not available is left out; NCCL prints latencies there too.
   for (const char* const cells :
        {"\n Max NThreads |            512 |            640 |            512 |            512 |"
@@ -155,8 +156,8 @@ TEST_CASE("a plan chooses as the same machine's logs of other operations say", "
   const ScratchFolder folder;
   const std::string file = folder.write("server.xml", kSocketServer).string();
   const auto plan = [&](const std::string& operation) {
-    return run_plan({operation, "--topo", file, "--nodes", "2", "--nccl-version", "2.29.7", "-b",
-                     "16K", "-e", "128K", "--format", "info"});
+    return run_plan({operation, "--topo-file", file, "--nodes", "2", "--nccl-version", "2.29.7",
+                     "-b", "16K", "-e", "128K", "--format", "info"});
   };
   const std::string all_reduce = plan("all_reduce");
   REQUIRE(all_reduce.substr(all_reduce.find("AllReduce: "))
@@ -175,7 +176,7 @@ TEST_CASE("a plan chooses as the same machine's logs of other operations say", "
 }
 
 TEST_CASE("mistakes in a plan's input are one line", "[nccl]") {
-  REQUIRE(error({"--topo", "missing.xml"}) ==
+  REQUIRE(error({"--topo-file", "missing.xml"}) ==
           "missing.xml: cannot be read: No such file or directory");
   REQUIRE(error({"--cluster", kH100, "--nodes", "1", "--env", "NCCL_ALGO=Rong"}).find('\n') ==
           std::string::npos);

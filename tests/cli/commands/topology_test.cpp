@@ -41,19 +41,20 @@ TEST_CASE("topology prints a summary as table, CSV and JSON") {
 
 TEST_CASE("topology prints the graph for Graphviz and as JSON") {
   const std::string file = kClusters + "h100-1gpu-400g.yaml";
-  REQUIRE(run_topology({"--cluster", file, "--dot"}).rfind("digraph topology {\n", 0) == 0);
+  REQUIRE(run_topology({"--cluster", file, "--format", "dot"}).rfind("digraph topology {\n", 0) ==
+          0);
   const auto json =
-      nlohmann::json::parse(run_topology({"--cluster", file, "--json", "--nodes", "3"}));
-  REQUIRE(json["nodes"].size() == 3 * 5 + 1);
-  REQUIRE(json["links"].size() == 2 * (3 * 4 + 3));
+      nlohmann::json::parse(run_topology({"--cluster", file, "--format", "json", "--nodes", "3"}));
+  REQUIRE(json["graph"]["nodes"].size() == 3 * 5 + 1);
+  REQUIRE(json["graph"]["links"].size() == 2 * (3 * 4 + 3));
 }
 
 TEST_CASE("topology prints one server as NCCL's topology file and as nvidia-smi's matrix") {
   const std::string file = kClusters + "dgx-h100.yaml";
-  const std::string xml = run_topology({"--cluster", file, "--nccl-xml"});
+  const std::string xml = run_topology({"--cluster", file, "--format", "nccl-xml"});
   REQUIRE(xml.rfind("<system version=\"1\">\n", 0) == 0);
-  REQUIRE(run_topology({"--cluster", file, "--nccl-xml", "--server", "3"}) == xml);
-  REQUIRE(run_topology({"--cluster", file, "--smi"}).rfind("\tGPU0\tGPU1\t", 0) == 0);
+  REQUIRE(run_topology({"--cluster", file, "--format", "nccl-xml", "--server", "3"}) == xml);
+  REQUIRE(run_topology({"--cluster", file, "--format", "smi"}).rfind("\tGPU0\tGPU1\t", 0) == 0);
 }
 
 TEST_CASE("topology takes overrides") {
@@ -76,16 +77,12 @@ TEST_CASE("mistakes on the command line of topology are one line") {
   const std::string file = kClusters + "dgx-1.yaml";
   REQUIRE(error({}) == "topology: expected --cluster, found none; see trainyard topology --help");
   REQUIRE(error({"--cluster", file, "--format", "xml"}) ==
-          "--format: expected table, csv or json, found \"xml\"");
-  REQUIRE(error({"--cluster", file, "--dot", "--json"}) ==
-          "--dot: expected without --json, found both");
-  REQUIRE(error({"--cluster", file, "--dot", "--format", "csv"}) ==
-          "--format: expected without --dot, which has one form, found both");
-  REQUIRE(error({"--cluster", file, "--smi", "--nccl-xml"}) ==
-          "--nccl-xml: expected without --smi, found both");
+          "--format: expected table, csv, json, dot, nccl-xml or smi, found \"xml\"");
+  REQUIRE(error({"--cluster", file, "--json"}) ==
+          "topology: unknown option \"--json\"; did you mean \"--format json\"?");
   REQUIRE(error({"--cluster", file, "--server", "1"}) ==
-          "--server: expected with --nccl-xml or --smi, found alone");
-  REQUIRE(error({"--cluster", file, "--smi", "--server", "2"}) ==
+          "--server: expected --format nccl-xml or smi beside it, found table");
+  REQUIRE(error({"--cluster", file, "--format", "smi", "--server", "2"}) ==
           "--server: expected a whole number from 0 to 1, found \"2\"");
   REQUIRE(error({"--clusters", file}) ==
           "topology: unknown option \"--clusters\"; did you mean \"--cluster\"?");

@@ -17,7 +17,7 @@ using Catch::Matchers::Equals;
 NcclOptions read(const std::vector<std::string>& arguments,
                  const std::vector<std::string>& more = {}) {
   const Command command{.name = "test", .options = nccl_options()};
-  return read_nccl_options(parse_options(command, arguments), "--topo FILE", more);
+  return read_nccl_variables(parse_options(command, arguments), "--topo-file FILE", more);
 }
 
 }  // namespace
@@ -30,7 +30,15 @@ TEST_CASE("variables come from --env and from options that stand for them, but n
   REQUIRE_THROWS_WITH(read({"--env", "NCCL_ALGO=Ring"}, {"NCCL_ALGO=Tree"}),
                       Equals("NCCL_ALGO: given twice"));
   REQUIRE_THROWS_WITH(read({"--env", "NCCL_TOPO_FILE=a.xml"}),
-                      Equals("--env: expected --topo FILE, found NCCL_TOPO_FILE"));
+                      Equals("--env: expected --topo-file FILE, found NCCL_TOPO_FILE"));
+}
+
+TEST_CASE("commands without a runtime name the release", "[nccl]") {
+  const Command command{.name = "test", .options = nccl_options()};
+  const std::vector<std::string> arguments{"--nccl-version", "2.29.3"};
+  const NcclOptions options = read_nccl_options(parse_options(command, arguments), "");
+  REQUIRE(options.version == nccl::Version::V2_30);
+  REQUIRE(options.notes.size() == 1);
 }
 
 TEST_CASE("a graph file is read with its name, one that is not there is an error", "[nccl]") {

@@ -25,10 +25,13 @@ Command sample() {
           .summary = "paints a thing",
           .usage = "paint THING [options]",
           .arguments = {{.name = "thing"}},
-          .options = {{"color", "NAME", "of the paint", {.choices = "red|blue"}},
+          .options = {{"color",
+                       "NAME",
+                       "of the paint",
+                       {.choices = "red|blue", .synonyms = "blue=blue layers"}},
                       {"shade", "N", "of blue", {.letter = 's', .needs = "color=blue"}},
                       {"fast", "", "in one coat", {.excludes = "coats"}},
-                      {"coats", "N", "how many", {.repeats = true}},
+                      {"coats", "N", "how many", {.repeats = true, .synonyms = "layers"}},
                       {"quiet", "", "say nothing", {.needs = "fast|coats"}},
                       {"loud", "", "say more", {.needs = "coats"}}},
           .example = "\nA thing is a wall.\n",
@@ -101,6 +104,13 @@ TEST_CASE("what Boost would take but nobody means is refused", "[option-table]")
   REQUIRE(error_of(sample(), {"--fast=1"}) == "--fast: expected no value, found one");
 }
 
+TEST_CASE("a word that means an option or a value of one is answered by it", "[option-table]") {
+  REQUIRE(error_of(sample(), {"--blue"}) ==
+          "paint: unknown option \"--blue\"; did you mean \"--color blue\"?");
+  REQUIRE(error_of(sample(), {"--layers=2"}) ==
+          "paint: unknown option \"--layers\"; did you mean \"--color\" or \"--coats\"?");
+}
+
 TEST_CASE("a command of parts is told which one by its first argument", "[option-table]") {
   Command part = sample();
   part.form = "house paint";
@@ -111,6 +121,20 @@ TEST_CASE("a command of parts is told which one by its first argument", "[option
   REQUIRE(error_of(house, {}) == "house: expected paint, found none; see trainyard house --help");
   REQUIRE(error_of(house, {"paimt"}) ==
           "house: expected paint, found \"paimt\"; did you mean \"paint\"?");
+}
+
+TEST_CASE("rows can be left out, and choices depend on other options", "[option-table]") {
+  const Options rows = without("color fast", sample().options);
+  REQUIRE(rows.front().name == "shade");
+  REQUIRE(rows.size() == sample().options.size() - 2);
+  Command command = sample();
+  command.options[0].traits.other_if = "fast";
+  command.options[0].traits.other_choices = "white";
+  const auto choices = [&](const std::vector<std::string>& arguments) {
+    return choices_of(parse_options(command, arguments), "color");
+  };
+  REQUIRE(choices({}) == std::vector<std::string>{"red", "blue"});
+  REQUIRE(choices({"--fast"}) == std::vector<std::string>{"white"});
 }
 
 TEST_CASE("rows without needs get those of their group", "[option-table]") {

@@ -21,7 +21,8 @@ OptionReader parse(const std::vector<std::string>& arguments) {
       {.name = "test",
        .arguments = {{.name = "what"}},
        .options = joined({cluster_options(), output_options(),
-                          Options{{"size", "SIZE", "", {.letter = 'b'}}, {"kind", "KIND"}}})},
+                          Options{{"size", "SIZE", "", {.letter = 'b'}},
+                                  {"kind", "KIND", "", {.choices = "ring|tree"}}}})},
       arguments);
 }
 
@@ -60,7 +61,7 @@ TEST_CASE("options are read in any order, and absent ones are nothing") {
   REQUIRE(!reader.text("cluster"));
   REQUIRE(output_format(reader) == Format::Table);
   REQUIRE(!output_file(reader, "output"));
-  REQUIRE(reader.choice("kind", {"first", "second"}) == 0);
+  REQUIRE(reader.choice("kind") == 0);
 }
 
 TEST_CASE("whole numbers are digits within their range") {
@@ -86,17 +87,13 @@ TEST_CASE("message sizes are positive and below the memory of any GPU") {
   }
 }
 
-TEST_CASE("a choice that is none names the choices, the reason and the nearest") {
-  const auto choose = [](std::vector<std::string> choices, std::string_view remark) {
-    return [choices, remark](const OptionReader& reader) {
-      (void)reader.choice("kind", choices, remark);
-    };
-  };
-  REQUIRE(error_options({"--kind", "x"}, choose({"ring"}, "")) ==
-          "--kind: expected ring, found \"x\"");
-  REQUIRE(error_options({"--kind", "rnig"}, choose({"ring", "tree"}, "no other")) ==
-          "--kind: expected ring or tree (no other), found \"rnig\"; did you mean \"ring\"?");
-  REQUIRE(error_options({"--kind", "tree"}, choose({"ring", "tree"}, "")) == "no error");
+TEST_CASE("a choice that is none names the choices and the nearest") {
+  const auto choose = [](const OptionReader& reader) { (void)reader.word("kind"); };
+  REQUIRE(error_options({"--kind", "rnig"}, choose) ==
+          "--kind: expected ring or tree, found \"rnig\"; did you mean \"ring\"?");
+  REQUIRE(parse({"--kind", "tree"}).word("kind") == "tree");
+  REQUIRE(parse({"--kind", "tree"}).choice("kind") == 1);
+  REQUIRE(parse({}).word("kind") == "ring");
 }
 
 TEST_CASE("an option that is required says so with its command") {
@@ -133,6 +130,7 @@ TEST_CASE("every option for a file refuses one that cannot be written, before an
       {"step --cluster x --workload x", "output"},
       {"step --cluster x --workload x --method graph", "trace"},
       {"step --cluster x --workload x", "report"},
+      {"collective all_reduce --cluster x --runtime plain", "trace"},
       {"collective all_reduce --cluster x", "report"},
       {"traffic x.yaml --cluster x", "report"},
       {"traffic x.yaml --cluster x", "flows-out"},
@@ -162,7 +160,7 @@ TEST_CASE("every option for a file refuses one that cannot be written, before an
 TEST_CASE("a disk that is full at the end of a run leaves no half of a file") {
   const ScratchFolder folder;
   const ProgramResult full = run_shell(
-      "(trap '' XFSZ; ulimit -f 16; trainyard topology --cluster dgx-h100 --nodes 2 --json "
+      "(trap '' XFSZ; ulimit -f 16; trainyard topology --cluster dgx-h100 --nodes 2 --format json "
       "--output a.json || echo status $?) 2>&1 | cat",
       folder.path());
   REQUIRE(full.output.find("a.json: cannot be written: ") != std::string::npos);
@@ -170,6 +168,16 @@ TEST_CASE("a disk that is full at the end of a run leaves no half of a file") {
   REQUIRE(std::filesystem::is_empty(folder.path()));
   REQUIRE(run_shell("trainyard cost --cluster dgx-h100 --output /dev/full", folder.path()).status ==
           2);
+}
+
+TEST_CASE("a seed is a whole number, the same for all commands") {
+  const Command command{.name = "test", .options = {seed_option("of chance")}};
+  const auto seed = [&](const std::vector<std::string>& arguments) {
+    return read_seed(parse_options(command, arguments));
+  };
+  REQUIRE_FALSE(seed({}).has_value());
+  REQUIRE(seed({"--seed", "7"}) == 7U);
+  REQUIRE_THROWS_AS(seed({"--seed", "-1"}), ConfigError);
 }
 
 TEST_CASE("lists are split at every comma") {

@@ -29,12 +29,12 @@ class ResultFolder {
   }
   std::string collective(const std::string& name, const std::string& least) {
     std::ostringstream out;
-    REQUIRE(
-        run_command(collective_command(),
-                    std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--nodes", "2",
-                                             "--algo", "ring,tree", "-b", least, "-e", "8M", "-f",
-                                             "4", "--format", "json", "--output", file(name)},
-                    out) == 0);
+    REQUIRE(run_command(collective_command(),
+                        std::vector<std::string>{"all_reduce", "--cluster", "dgx-h100", "--runtime",
+                                                 "plain", "--nodes", "2", "--algo", "ring,tree",
+                                                 "-b", least, "-e", "8M", "-f", "4", "--format",
+                                                 "json", "--output", file(name)},
+                        out) == 0);
     return file(name);
   }
   std::string text(const std::string& name, const std::string& content) {

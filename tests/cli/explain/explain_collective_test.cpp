@@ -64,9 +64,9 @@ TEST_CASE("NCCL's time is all of rates and latencies, small sizes of latencies a
 }
 
 TEST_CASE("an oversubscribed fabric follows its upper tier", "[explain-collective]") {
-  const auto json = explained({"alltoall", "--cluster", "hgx-h100-clos", "--nodes", "4", "--set",
-                               "fabric.nodes_per_leaf=2", "--set", "fabric.oversubscription=8",
-                               "--algo", "direct", "-e", "64M"});
+  const auto json = explained({"alltoall", "--cluster", "hgx-h100-clos", "--runtime", "plain",
+                               "--nodes", "4", "--set", "fabric.nodes_per_leaf=2", "--set",
+                               "fabric.oversubscription=8", "--algo", "direct", "-e", "64M"});
   const auto values = elasticities(json["times"][0]);
   REQUIRE(values.at("tier_0") > 0.9);
   REQUIRE(values.at("nic") < 0.1);
@@ -83,21 +83,22 @@ TEST_CASE("NCCL's alltoall keeps to its rails, so that the upper tier carries no
 }
 
 TEST_CASE("explained times do not depend on threads", "[explain-collective]") {
-  const std::vector<std::string> arguments{"all_gather", "--cluster", "dgx-a100", "--nodes", "2"};
+  const std::vector<std::string> arguments{"all_gather", "--cluster", "dgx-a100", "--runtime",
+                                           "plain",      "--nodes",   "2"};
   std::vector<std::string> with_threads = arguments;
   with_threads.insert(with_threads.end(), {"--threads", "3"});
   REQUIRE(output_of(arguments) == output_of(with_threads));
 }
 
 TEST_CASE("explain wants one algorithm and no other results", "[explain-collective]") {
-  REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--algo", "ring,tree"}) ==
-          "--algo: expected one algorithm to explain, found 2");
+  REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--runtime", "plain", "--algo",
+                      "ring,tree"}) == "--algo: expected one algorithm to explain, found 2");
   REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--runtime", "nccl", "--algo",
                       "ring,tree"}) == "--algo, --proto: expected one way to explain, found 2");
   REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--plot", "x.svg"}) ==
-          "--plot: expected trainyard collective, whose result it is, found trainyard explain");
-  REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--nodes", "1", "--gpus-per-node", "1",
-                      "--algo", "ring"}) ==
+          "explain: unknown option \"--plot\"; see trainyard explain --help");
+  REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--runtime", "plain", "--nodes", "1",
+                      "--gpus-per-node", "1", "--algo", "ring"}) ==
           "explain: expected something that takes time, found none: nothing is sent");
 }
 

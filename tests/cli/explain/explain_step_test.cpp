@@ -74,10 +74,10 @@ TEST_CASE("improvements of a step are in order, and settings are among them", "[
 TEST_CASE("explain refuses what belongs to the step", "[explain-step]") {
   REQUIRE(
       refusal_of_step({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--trace", "x.json"}) ==
-      "--trace: expected trainyard step, whose result it is, found trainyard explain");
+      "explain: unknown option \"--trace\"; see trainyard explain --help");
   REQUIRE(
       refusal_of_step({"--cluster", "dgx-h100", "--workload", "gpt-3-175b", "--prices", "none"}) ==
-      "--prices: expected trainyard step, whose result it is, found trainyard explain");
+      "explain: unknown option \"--prices\"; see trainyard explain --help");
   REQUIRE(refusal_of_step({"--cluster", "dgx-h100"}) ==
           "explain: expected --workload, found none; see trainyard explain --help");
 }

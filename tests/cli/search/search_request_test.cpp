@@ -64,8 +64,8 @@ TEST_CASE("a second look is what is not the first", "[cli][search]") {
 
 TEST_CASE("settings of the workload are parted from those of the cluster", "[cli][search]") {
   const SearchRequest request = search_request({"--set", "batch.global=32", "--set", "fabric.x=1"});
-  REQUIRE(request.workload_settings == std::vector<std::string>{"batch.global=32"});
-  REQUIRE(request.overrides.settings == std::vector<std::string>{"fabric.x=1"});
+  REQUIRE(request.inputs.workload_settings == std::vector<std::string>{"batch.global=32"});
+  REQUIRE(request.inputs.overrides.settings == std::vector<std::string>{"fabric.x=1"});
 }
 
 TEST_CASE("what a search cannot do is refused", "[cli][search]") {

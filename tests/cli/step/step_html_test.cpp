@@ -19,7 +19,7 @@ HtmlReport html_of(const std::string& method) {
   const OptionReader reader = parse_options(step_command(), arguments);
   const StepRequest request = read_step_request(reader);
   spdlog::logger log = make_logger(reader);
-  const StepInputs inputs = load_step_inputs(request, log);
+  const Inputs inputs = load_inputs(request.inputs, log);
   const StepRun run = run_step_inputs(request, inputs);
   StepReport report;
   report.cluster = "C";

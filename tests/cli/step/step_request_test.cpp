@@ -20,10 +20,10 @@ TEST_CASE("a step's inputs give the same step again, and another with another ma
       "mixtral-8x7b", "--set",    "batch.micro=1", "--set", "fabric.cable=20 m"};
   const OptionReader reader = parse_options(step_command(), arguments);
   const StepRequest request = read_step_request(reader);
-  REQUIRE(request.workload_settings == std::vector<std::string>{"batch.micro=1"});
-  REQUIRE(request.overrides.settings == std::vector<std::string>{"fabric.cable=20 m"});
+  REQUIRE(request.inputs.workload_settings == std::vector<std::string>{"batch.micro=1"});
+  REQUIRE(request.inputs.overrides.settings == std::vector<std::string>{"fabric.cable=20 m"});
   spdlog::logger log = make_logger(reader);
-  const StepInputs inputs = load_step_inputs(request, log);
+  const Inputs inputs = load_inputs(request.inputs, log);
   const SimTime time = run_step_inputs(request, inputs).step.time;
   REQUIRE(run_step_inputs(request, inputs).step.time == time);
   const MachineModel better = scaled(inputs.machine, all_resources(), 2.0);

@@ -33,7 +33,8 @@ class SweepFolder {
                                   const std::string& more = "algo: ring") const {
     return folder_
         .write("sweep.yaml",
-               "title: t\ncommand: collective\noptions:\n  operation: all_reduce\n  cluster: " +
+               "title: t\ncommand: collective\noptions:\n  operation: all_reduce\n  runtime: "
+               "plain\n  cluster: " +
                    (kConfigsFolder / "clusters/dgx-h100.yaml").string() +
                    "\n  minbytes: 1M\n  maxbytes: 4M\n  " + more + "\nvary:\n  nodes: " + nodes +
                    "\n  channels: [1, 2]\n")
@@ -44,7 +45,11 @@ class SweepFolder {
   ScratchFolder folder_;
 };
 
-int run(const std::vector<std::string>& arguments, std::string& text) {
+// As CSV, unless they say another format.
+int run(std::vector<std::string> arguments, std::string& text) {
+  if (std::ranges::find(arguments, "--format") == arguments.end()) {
+    arguments.insert(arguments.end(), {"--format", "csv"});
+  }
   std::ostringstream out;
   const int status = run_command(sweep_command(), arguments, out);
   text = out.str();
@@ -99,8 +104,8 @@ TEST_CASE("a point that fails has its error, and the others go on", "[sweep]") {
 TEST_CASE("a sweep with points that failed says so beside its table", "[sweep]") {
   const SweepFolder folder;
   const std::string file = folder.sweep("[0, 2]");
-  const ProgramResult result =
-      run_program({"sweep", file, "--output", folder.file("s.csv")}, source_dir());
+  const ProgramResult result = run_program(
+      {"sweep", file, "--format", "csv", "--output", folder.file("s.csv")}, source_dir());
   REQUIRE(result.status == 1);
   REQUIRE(result.error ==
           "trainyard: warning: 2 of 4 points failed, the first with: --nodes: expected a whole "
@@ -147,7 +152,7 @@ TEST_CASE("mistakes in a sweep are found before it begins", "[sweep]") {
   REQUIRE(refusal_sweep({folder.sweep("[1]", "profile: " + cluster), "--output", cluster})
               .starts_with("--output: expected another file than that of --profile, found "));
   REQUIRE(refusal_sweep({file, "--resume"}) ==
-          "--resume: expected --output, beside which results are kept, found none");
+          "--resume: expected --output FILE beside it, found none");
 }
 
 TEST_CASE("the commands of a sweep can be listed", "[sweep]") {

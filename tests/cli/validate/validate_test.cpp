@@ -91,7 +91,7 @@ TEST_CASE("options of validate that cannot be met are refused") {
                       "--only: expected a class, or part of the name of a case in " +
                           folder.cases().string() + ", found \"third\"");
   REQUIRE_THROWS_WITH(run(folder, {"--only", "first", "--record-budgets"}),
-                      "--record-budgets: expected all cases, found --only");
+                      "--record-budgets: expected without --only, found both");
   REQUIRE_THROWS_AS(run(folder, {"--budgets", "nowhere.yaml"}), ConfigError);
   // A folder in which nobody may make files: said before anything is predicted.
   REQUIRE_THROWS_WITH(
@@ -100,7 +100,7 @@ TEST_CASE("options of validate that cannot be met are refused") {
                         "\"/proc/a.yaml\": "));
   const std::string ledger = (folder.folder() / "ledger.csv").string();
   REQUIRE_THROWS_WITH(run(folder, {"--ledger", ledger}),
-                      "--ledger: expected --leave-one-out with it, and all cases");
+                      "--ledger: expected with --leave-one-out, found alone");
   REQUIRE_THROWS_WITH(run(folder, {"--ledger", ledger, "--leave-one-out"}),
                       Catch::Matchers::Contains("--ledger: expected tables of two systems"));
   REQUIRE_FALSE(std::filesystem::exists(ledger));

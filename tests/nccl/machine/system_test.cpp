@@ -183,13 +183,14 @@ TEST_CASE("what NCCL's rules do not hold for is refused", "[nccl]") {
   NcclSystem amd = plain_server(h100_server());
   amd.cpus[0].pcis[0].pcis[0].gpus[0].gcn = "gfx942";
   REQUIRE(message(amd) ==
-          "the server: expected NVIDIA GPUs, whose NCCL is modelled, found one of AMD (RCCL)");
+          "the server: expected NVIDIA GPUs, whose NCCL is modelled, found one of AMD (RCCL); "
+          "--runtime plain takes any");
   NcclSystem unknown = plain_server(h100_server());
   unknown.cpus[0].pcis[0].pcis[0].gpus[0].sm = {};
   unknown.cpus[0].pcis[0].pcis[0].gpus[0].place = {.line = 7, .column = 3};
   REQUIRE(message(unknown) ==
           "the server: line 7: expected NVIDIA GPUs with the attribute sm, at 0000:11:00.0 found "
-          "none");
+          "none; --runtime plain takes any");
   REQUIRE(message(NcclSystem{}) == "the server: expected a GPU, found none");
   NcclSystem one_sided = plain_server(h100_server());
   one_sided.cpus[0].pcis[0].pcis[0].gpus[0].nvlinks = {

@@ -39,7 +39,7 @@ TEST_CASE("Graphviz shows servers as boxes and both directions as one line") {
 }
 
 TEST_CASE("JSON holds every node and every directed link") {
-  const nlohmann::json root = nlohmann::json::parse(to_json(small()));
+  const nlohmann::json root = nlohmann::json::parse(graph_json(small()).dump());
   REQUIRE(root["nodes"].size() == 2);
   REQUIRE(root["nodes"][0]["kind"] == "gpu");
   REQUIRE(root["nodes"][0]["server"] == 0);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "cli/common/common.h"
+#include "cli/common/log.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 8> kWorkloadKeys{
+    "model", "software", "precision", "plan", "batch", "overlap", "routing", "optimizer"};
+
+bool is_of_cluster(const std::string& setting) {
+  const std::string key = setting.substr(0, setting.find_first_of(".="));
+  return std::ranges::find(kWorkloadKeys, key) == kWorkloadKeys.end();
+}
+
+}  // namespace
+
+std::vector<std::string> InputNames::settings() const {
+  std::vector<std::string> all = overrides.settings;
+  all.insert(all.end(), workload_settings.begin(), workload_settings.end());
+  return all;
+}
+
+InputNames read_input_names(const OptionReader& reader) {
+  InputNames names{.cluster = reader.required_text("cluster"),
+                   .overrides = cluster_overrides(reader),
+                   .workload = reader.text("workload").value_or(""),
+                   .profile = reader.text("profile"),
+                   .gpu_rates = reader.text("gpu-rates")};
+  if (reader.given("workload")) {
+    std::vector<std::string>& settings = names.overrides.settings;
+    const auto others = std::ranges::stable_partition(settings, is_of_cluster);
+    names.workload_settings.assign(others.begin(), others.end());
+    settings.erase(others.begin(), others.end());
+  }
+  return names;
+}
+
+ClusterInputs load_cluster_inputs(const InputNames& names, spdlog::logger& log) {
+  Catalogue catalogue = load_default_catalogue();
+  Cluster cluster =
+      load_cluster(find_config("clusters", names.cluster), catalogue, names.overrides);
+  log_warnings(log, cluster.warnings);
+  return {.catalogue = std::move(catalogue), .cluster = std::move(cluster)};
+}
+
+JobInputs load_job(const std::string& workload, const std::vector<std::string>& settings) {
+  Workload read = load_workload(find_config("workloads", workload),
+                                configs_folder() / "workloads" / "models", settings);
+  SoftwareProfile software = SoftwareProfile::load(find_config("software", read.software));
+  return {.workload = std::move(read), .software = std::move(software)};
+}
+
+nccl::Profile load_profile(const std::optional<std::string>& file) {
+  return nccl::Profile::load(file ? std::filesystem::path(*file)
+                                  : configs_folder() / "nccl" / "profile.yaml");
+}
+
+GpuRates load_gpu_rates(const std::optional<std::string>& file) {
+  return GpuRates::load(file ? std::filesystem::path(*file)
+                             : configs_folder() / "hardware" / "gpu-rates.yaml");
+}
+
+Inputs load_inputs(const InputNames& names, spdlog::logger& log) {
+  ClusterInputs machine = load_cluster_inputs(names, log);
+  JobInputs job = load_job(names.workload, names.workload_settings);
+  return {.catalogue = std::move(machine.catalogue),
+          .workload = std::move(job.workload),
+          .machine = {.cluster = std::move(machine.cluster),
+                      .nccl = load_profile(names.profile),
+                      .rates = load_gpu_rates(names.gpu_rates),
+                      .software = std::move(job.software)}};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that commands are run on: the cluster, the workload with its software, and the
+// constants of NCCL and of kernels.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/options.h"
+#include "hw/parts/catalogue.h"
+#include "nccl/timing/profile.h"
+#include "parallelism/run/resources.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+// Files and changes to them, as the options name them.
+struct InputNames {
+  std::string cluster;
+  ClusterOverrides overrides = {};
+  std::string workload = {};  // Empty: none.
+  std::vector<std::string> workload_settings = {};
+  std::optional<std::string> profile = {};    // Constants of NCCL instead of those shipped.
+  std::optional<std::string> gpu_rates = {};  // Rates of kernels, the same.
+
+  // All of --set: those of the cluster, then those of the workload.
+  [[nodiscard]] std::vector<std::string> settings() const;
+};
+
+// Reads --cluster, --nodes, --gpus-per-node, --set, --pull, and --workload, --profile and
+// --gpu-rates where the command has them. With a workload, --set changes it where the first key is
+// one of a workload. Throws ConfigError without a cluster.
+[[nodiscard]] InputNames read_input_names(const OptionReader& reader);
+
+struct ClusterInputs {
+  Catalogue catalogue;
+  Cluster cluster;
+};
+
+struct JobInputs {
+  Workload workload;
+  SoftwareProfile software;
+};
+
+struct Inputs {
+  Catalogue catalogue;
+  Workload workload;
+  MachineModel machine;
+};
+
+// Read and check the files, and log the warnings of the cluster. Throw ConfigError.
+[[nodiscard]] ClusterInputs load_cluster_inputs(const InputNames& names, spdlog::logger& log);
+[[nodiscard]] Inputs load_inputs(const InputNames& names, spdlog::logger& log);
+[[nodiscard]] JobInputs load_job(const std::string& workload,
+                                 const std::vector<std::string>& settings = {});
+// A file, or the shipped one.
+[[nodiscard]] nccl::Profile load_profile(const std::optional<std::string>& file);
+[[nodiscard]] GpuRates load_gpu_rates(const std::optional<std::string>& file);
+
+}  // namespace trainyard

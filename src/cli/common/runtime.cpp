@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common/runtime.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+
+std::string Runtime::engine_name() const {
+  return engine ? std::string(to_string(*engine)) : "";
+}
+
+std::string Runtime::how() const {
+  return nccl ? fmt::format("as NCCL {} would by its event model", nccl::to_string(*nccl))
+              : "as plain rings";
+}
+
+void Runtime::apply(const nccl::Profile& nccl_profile, StepTables& tables) const {
+  tables.nccl = nccl ? &nccl_profile : nullptr;
+  tables.fidelity = fidelity();
+  tables.engine = nccl ? engine : std::nullopt;
+  tables.nccl_version = nccl.value_or(nccl::kNewestVersion);
+  tables.shares_network = shares_network;
+}
+
+Option nccl_version_option() {
+  return {"nccl-version", "V", "the release of NCCL: 2.30.7 (the default), 2.28.9 or 2.27.7"};
+}
+
+Options runtime_options() {
+  Option version = nccl_version_option();
+  version.traits.needs = "runtime=nccl";
+  return {{"runtime",
+           "NAME",
+           "of collectives: nccl (the default), as NCCL chooses and runs them; plain, links and "
+           "latencies only",
+           {.choices = "nccl|plain"}},
+          {"fidelity",
+           "NAME",
+           "nccl: ports (the default), the event model's own, or an engine between nodes: flow, "
+           "analytical or packet (slow); plain: flow (the default), analytical (a lower bound) or "
+           "packet",
+           {.choices = "ports|flow|analytical|packet",
+            .other_if = "runtime=plain",
+            .other_choices = "flow|analytical|packet"}},
+          version,
+          {"profile",
+           "FILE",
+           "nccl: constants of the event model, as trainyard calibrate writes them",
+           {.role = Role::Input, .needs = "runtime=nccl"}}};
+}
+
+std::optional<Fidelity> read_engine(const OptionReader& reader) {
+  const std::string name = reader.word("fidelity");
+  for (const Fidelity fidelity : {Fidelity::Analytical, Fidelity::Flow, Fidelity::Packet}) {
+    if (name == to_string(fidelity)) {
+      return fidelity;
+    }
+  }
+  return std::nullopt;
+}
+
+nccl::Version read_nccl_version(const OptionReader& reader, std::vector<std::string>& notes) {
+  const std::optional<std::string> text = reader.text("nccl-version");
+  if (!text) {
+    return nccl::kNewestVersion;
+  }
+  const std::optional<nccl::ParsedVersion> version = nccl::parse_version(*text);
+  if (!version) {
+    fail_option("nccl-version", "a release such as 2.30.7, 2.28.9 or 2.27.7", *text);
+  }
+  if (!version->exact) {
+    notes.push_back(
+        fmt::format("NCCL {} is planned as {}, the nearest release whose rules are known", *text,
+                    to_string(version->known)));
+  }
+  return version->known;
+}
+
+void check_sharing(const Runtime& runtime) {
+  if (runtime.shares_network && (runtime.nccl || runtime.engine == Fidelity::Analytical)) {
+    throw ConfigError(fmt::format(
+        "--traffic shared: expected --runtime plain with --fidelity flow or packet, found {}",
+        runtime.nccl ? "nccl" : "analytical"));
+  }
+}
+
+Runtime read_runtime(const OptionReader& reader) {
+  Runtime runtime{.nccl = {}};
+  if (reader.word("runtime") == "nccl") {
+    runtime.nccl = read_nccl_version(reader, runtime.notes);
+  }
+  runtime.engine = read_engine(reader);
+  runtime.shares_network =
+      reader.command().find("traffic") != nullptr && reader.word("traffic") == "shared";
+  check_sharing(runtime);
+  return runtime;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs collectives and carries their traffic, as the options of all commands name it that time
+// them: --runtime, --fidelity, --nccl-version, --profile, --traffic.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/options.h"
+#include "nccl/timing/profile.h"
+#include "nccl/types/types.h"
+#include "network/contract/network.h"
+#include "parallelism/run/step_run.h"
+
+namespace trainyard {
+
+struct Runtime {
+  // The release of NCCL, whose event model times its choices; nothing: plain, links and latencies
+  // alone.
+  std::optional<nccl::Version> nccl = nccl::kNewestVersion;
+  // The engine that carries messages, with NCCL those between nodes; nothing: the ports of NCCL's
+  // event model. Plain has an engine.
+  std::optional<Fidelity> engine = {};
+  bool shares_network = false;          // All groups of a step are on one network at once.
+  std::vector<std::string> notes = {};  // Remarks on the release for readers of results.
+
+  // "nccl" or "plain".
+  [[nodiscard]] std::string_view name() const { return nccl ? "nccl" : "plain"; }
+  // "flow", ...; empty without an engine.
+  [[nodiscard]] std::string engine_name() const;
+  // The engine of what is not NCCL's: flow, unless there is another.
+  [[nodiscard]] Fidelity fidelity() const { return engine.value_or(Fidelity::Flow); }
+  // "as NCCL 2.30.7 would by its event model" or "as plain rings".
+  [[nodiscard]] std::string how() const;
+  // Fills in what runs collectives. The profile must outlive the tables.
+  void apply(const nccl::Profile& nccl_profile, StepTables& tables) const;
+};
+
+// --runtime, --fidelity, --nccl-version, --profile.
+[[nodiscard]] Options runtime_options();
+// Throws ConfigError. Reads --traffic where the command has it.
+[[nodiscard]] Runtime read_runtime(const OptionReader& reader);
+
+// Refuses traffic on one network of what does not share one. Throws ConfigError.
+void check_sharing(const Runtime& runtime);
+
+// --nccl-version of commands that have NCCL alone.
+[[nodiscard]] Option nccl_version_option();
+// The nearest release that is known, with a note where it is another one.
+[[nodiscard]] nccl::Version read_nccl_version(const OptionReader& reader,
+                                              std::vector<std::string>& notes);
+
+// Reads --fidelity. Returns nothing for "ports".
+[[nodiscard]] std::optional<Fidelity> read_engine(const OptionReader& reader);
+
+}  // namespace trainyard

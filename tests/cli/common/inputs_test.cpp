@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/common/inputs.h"
+
+#include <string>
+#include <vector>
+
+#include "cli/common/commands.h"
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+InputNames names_of(const Command& command, const std::vector<std::string>& arguments) {
+  return read_input_names(parse_options(command, arguments));
+}
+
+}  // namespace
+
+TEST_CASE("settings of the workload are apart from those of the cluster", "[cli]") {
+  const InputNames names =
+      names_of(step_command(), {"--cluster", "dgx-h100", "--workload", "llama-3-8b", "--set",
+                                "batch.micro=1", "--set", "fabric.cable=20 m"});
+  REQUIRE(names.workload_settings == std::vector<std::string>{"batch.micro=1"});
+  REQUIRE(names.overrides.settings == std::vector<std::string>{"fabric.cable=20 m"});
+  REQUIRE(names.settings() == std::vector<std::string>{"fabric.cable=20 m", "batch.micro=1"});
+  const InputNames cluster_alone =
+      names_of(cost_command(), {"--cluster", "dgx-h100", "--set", "batch.micro=1"});
+  REQUIRE(cluster_alone.workload_settings.empty());
+  REQUIRE_THROWS_WITH(names_of(step_command(), {}),
+                      "step: expected --cluster, found none; see trainyard step --help");
+}
+
+TEST_CASE("inputs are what the names say", "[cli]") {
+  spdlog::logger log("test");
+  const Inputs inputs = load_inputs({.cluster = "dgx-h100",
+                                     .overrides = {.nodes = 2},
+                                     .workload = "llama-3-8b",
+                                     .workload_settings = {"batch.micro=2"}},
+                                    log);
+  REQUIRE(inputs.machine.cluster.nodes == 2);
+  REQUIRE(inputs.workload.plan.micro_batch == 2);
+  REQUIRE(inputs.machine.software.name == load_job("llama-3-8b").software.name);
+  REQUIRE_THROWS_AS(load_profile("no-such.yaml"), ConfigError);
+  REQUIRE_THROWS_AS(load_gpu_rates("no-such.yaml"), ConfigError);
+  REQUIRE_THROWS_AS(load_cluster_inputs({.cluster = "no-such"}, log), ConfigError);
+}
+
+}  // namespace trainyard

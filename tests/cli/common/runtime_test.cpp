@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.h"
+
+#include "cli/common/runtime.h"
+
+#include <string>
+#include <vector>
+
+#include "sim/config_error.h"
+
+namespace trainyard {
+namespace {
+
+Runtime runtime(const std::vector<std::string>& arguments) {
+  const Command command{
+      .name = "step",
+      .options = joined(
+          {runtime_options(), Options{{"traffic", "NAME", "", {.choices = "alone|shared"}}}})};
+  return read_runtime(parse_options(command, arguments));
+}
+
+}  // namespace
+
+TEST_CASE("collectives run as the newest NCCL would unless another runtime is named", "[cli]") {
+  const Runtime usual = runtime({});
+  REQUIRE(usual.nccl == nccl::kNewestVersion);
+  REQUIRE(usual.name() == "nccl");
+  REQUIRE(usual.how() == "as NCCL 2.30.7 would by its event model");
+  REQUIRE_FALSE(usual.engine.has_value());
+  REQUIRE(usual.engine_name().empty());
+  REQUIRE(runtime({"--nccl-version", "2.28.9"}).nccl == nccl::Version::V2_28);
+  REQUIRE(runtime({"--nccl-version", "2.28.9"}).notes.empty());
+  REQUIRE(runtime({"--nccl-version", "2.29.3"}).notes.size() == 1);
+  const Runtime plain = runtime({"--runtime", "plain"});
+  REQUIRE_FALSE(plain.nccl.has_value());
+  REQUIRE(plain.name() == "plain");
+  REQUIRE(plain.how() == "as plain rings");
+  REQUIRE(plain.engine == Fidelity::Flow);
+}
+
+TEST_CASE("what is NCCL's needs NCCL, and one network needs the plain runtime", "[cli]") {
+  for (const char* const name : {"--nccl-version", "--profile"}) {
+    REQUIRE_THROWS_WITH(runtime({"--runtime", "plain", name, "2.28.9"}),
+                        std::string(name) + ": expected --runtime nccl beside it, found plain");
+  }
+  REQUIRE_THROWS_WITH(runtime({"--nccl-version", "new"}),
+                      "--nccl-version: expected a release such as 2.30.7, 2.28.9 or 2.27.7, found "
+                      "\"new\"");
+  REQUIRE_THROWS_WITH(runtime({"--traffic", "shared"}),
+                      "--traffic shared: expected --runtime plain with --fidelity flow or packet, "
+                      "found nccl");
+  REQUIRE(runtime({"--traffic", "shared", "--runtime", "plain"}).shares_network);
+}
+
+TEST_CASE("the tables of a step have the runtime", "[cli]") {
+  const nccl::Profile profile;
+  const Catalogue catalogue;
+  const GpuRates rates;
+  StepTables tables{.catalogue = catalogue, .rates = rates};
+  runtime({"--fidelity", "packet"}).apply(profile, tables);
+  REQUIRE(tables.nccl == &profile);
+  REQUIRE(tables.engine == Fidelity::Packet);
+  runtime({"--runtime", "plain", "--fidelity", "analytical"}).apply(profile, tables);
+  REQUIRE(tables.nccl == nullptr);
+  REQUIRE(tables.fidelity == Fidelity::Analytical);
+  REQUIRE_FALSE(tables.engine.has_value());
+}
+
+}  // namespace trainyard
