@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of what the ends of a connection do about lost packets, one row each. The state machines
-// are in the files of this folder; network/packet/packet_retransmission.h binds them to packets.
+// The table of what the ends of a connection do about lost packets, one row each. The state
+// machines are in the files of this folder; network/packet/packet_retransmission.h binds them to
+// packets.
 #pragma once
 
 #include <array>

@@ -12,7 +12,8 @@
 
 namespace trainyard::nccl {
 
-// Rates in GB/s of a channel that the search tries, falling (search.cc: speedArrayIntra and others).
+// Rates in GB/s of a channel that the search tries, falling (search.cc: speedArrayIntra and the
+// others).
 struct SearchSpeeds {
   std::span<const float> intra;  // On one node.
   std::span<const float> inter;
@@ -43,7 +44,7 @@ struct GpuGeneration {
   bool doubles_fast_rings = false;  // Fast rings on several nodes have twice the channels.
   bool corrects_nvls_tree = false;
   bool has_more_nvls_channels = false;
-  bool has_large_network_chunks = false;  // Of sends and receives on ARM from 2.30 on.
+  bool has_large_network_chunks = false;  // For sends and receives on ARM from 2.30 on.
 };
 
 // Returns the row of a compute capability such as 90. Throws ConfigError, which begins with `place`

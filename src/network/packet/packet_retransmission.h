@@ -41,7 +41,7 @@ struct PacketNews {
   bool is_loss = false;  // Packets are known to be lost, of which nothing was known.
 };
 
-// What an ACK of selective repeat states.
+// The two numbers that an ACK of selective repeat states.
 struct PacketStatement {
   Psn expected;
   Psn received;

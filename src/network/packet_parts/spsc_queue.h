@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue with a single producer and a single consumer, from one worker to another one: what is pushed
-// in a window is taken in a later one. Both ends may be used at the same time, because neither
-// writes what the other reads before the window is over. A queue that was never used owns no memory.
+// A queue with a single producer and a single consumer, from one worker to another one: what is
+// pushed in a window is taken in a later one. Both ends may be used at the same time, because
+// neither writes what the other reads before the window is over. A queue that was never used owns
+// no memory.
 #pragma once
 
 #include <array>
