@@ -27,8 +27,8 @@ struct PlanReport {
   std::vector<std::string> notes = {};  // One line each; what the twin is not sure about.
 };
 
-// Shows what the search found, channels, NCCL's cost model, and for each size what is chosen and what
-// everything else would have cost.
+// Shows what the search found, channels, NCCL's cost model, and for each size what is chosen and
+// what everything else would have cost.
 [[nodiscard]] Document document_of(const PlanReport& report);
 
 // The lines that NCCL prints at NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING, without
