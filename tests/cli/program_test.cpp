@@ -210,7 +210,7 @@ TEST_CASE("an algorithm that the cluster cannot run is refused where it is named
 TEST_CASE("what this version does not have is refused by name") {
   require_collective_mistake(
       {"--runtime", "rccl"},
-      "--runtime: expected plain or nccl, found \"rccl\"; did you mean \"nccl\"?");
+      "--runtime: expected nccl or plain, found \"rccl\"; did you mean \"nccl\"?");
   require_collective_mistake({"--fidelity", "exact"},
                              "--fidelity: expected flow, analytical or packet, found \"exact\"");
 }
