@@ -208,9 +208,9 @@ TEST_CASE("an algorithm that the cluster cannot run is refused where it is named
 }
 
 TEST_CASE("what this version does not have is refused by name") {
-  require_collective_mistake(
-      {"--runtime", "rccl"},
-      "--runtime: expected plain or nccl, found \"rccl\"; did you mean \"nccl\"?");
+  require_mistake({"collective", "all_reduce", "--cluster", "dgx-h100", "--runtime", "rccl"},
+                  "--runtime: expected nccl or plain, found \"rccl\"; did you mean \"nccl\"?",
+                  source_dir());
   require_collective_mistake({"--fidelity", "exact"},
                              "--fidelity: expected flow, analytical or packet, found \"exact\"");
 }
@@ -370,8 +370,9 @@ TEST_CASE("a run over packets that loses some for good is no result, and says so
     REQUIRE(result.error.find(" packets were lost\n") != std::string::npos);
     REQUIRE(result.output.find("# Simulated by Trainyard: ") != std::string::npos);
   };
-  require_loss({"collective", "gather", "--algo", "direct", "-b", "8M", "-e", "8M"},
-               "trainyard: error: gather direct of 8MiB: ");
+  require_loss(
+      {"collective", "gather", "--runtime", "plain", "--algo", "direct", "-b", "8M", "-e", "8M"},
+      "trainyard: error: gather direct of 8MiB: ");
   REQUIRE(run_program({"transfer", "--matrix", "p2p", "--all-at-once", "--size", "64K",
                        "--fidelity", "packet", "--transport", "again.yaml", "--cluster",
                        "h100-1gpu-400g", "--nodes", "4"},

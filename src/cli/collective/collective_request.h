@@ -26,7 +26,7 @@ struct CollectiveRequest {
   std::optional<Bytes> greatest_size;
   std::optional<int> factor;
   Runtime runtime = {};
-  std::optional<NcclRequest> nccl;  // Of the runtime nccl; plain has the following.
+  std::optional<NcclRequest> nccl;  // With the runtime nccl; plain has the following.
   std::vector<Algorithm> algorithms;
   std::optional<std::string> algorithm_file;  // MSCCL's; without --algo it alone is run.
   bool auto_algorithms = false;  // All that can do the operation: those the cluster cannot run go.

@@ -70,7 +70,7 @@ ServerOutline chosen_server(const Cluster& cluster, const OptionReader& reader) 
 using Writer = std::string (*)(const Cluster& cluster, const Catalogue& catalogue,
                                const OptionReader& reader);
 
-// By the name of --format.
+// The writers of --format, in the order of its choices.
 constexpr std::array<std::pair<std::string_view, Writer>, 6> kForms{
     {{"table", [](const Cluster& cluster, const Catalogue&,
                   const OptionReader&) { return render(document_of(cluster), Format::Table); }},

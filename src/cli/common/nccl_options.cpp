@@ -42,7 +42,7 @@ Options nccl_variables() {
   return {{"env",
            "NAME=VALUE",
            "an environment variable of NCCL; may be given again",
-           {.repeats = true, .role = Role::Input, .synonyms = "environment x"}},
+           {.repeats = true, .role = Role::Input, .synonyms = "environment"}},
           {"graph-file",
            "FILE.xml",
            "channels from NCCL's graph file (NCCL_GRAPH_FILE) instead of the search",

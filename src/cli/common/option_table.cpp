@@ -78,8 +78,8 @@ std::vector<std::string> meant_by(const Command& command, std::string_view word)
   for (const Option& row : command.options) {
     known.push_back(fmt::format("--{}", row.name));
   }
-  std::vector<std::string> meant =
-      meant_by(command, std::string_view(option).substr(option.find_first_not_of('-')));
+  const std::string word = option.substr(option.find_first_not_of('-'));
+  std::vector<std::string> meant = meant_by(command, word.substr(0, word.find('=')));
   if (const auto nearest = nearest_word(option, known); meant.empty() && nearest) {
     meant.push_back(*nearest);
   }

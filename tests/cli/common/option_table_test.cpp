@@ -108,7 +108,7 @@ TEST_CASE("a word that means an option or a value of one is answered by it", "[o
   REQUIRE(error_of(sample(), {"--blue"}) ==
           "paint: unknown option \"--blue\"; did you mean \"--color blue\"?");
   REQUIRE(error_of(sample(), {"--layers=2"}) ==
-          "paint: unknown option \"--layers\"; did you mean \"--color\" or \"--coats\"?");
+          "paint: unknown option \"--layers=2\"; did you mean \"--color\" or \"--coats\"?");
 }
 
 TEST_CASE("a command of parts is told which one by its first argument", "[option-table]") {

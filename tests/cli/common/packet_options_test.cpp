@@ -174,7 +174,7 @@ TEST_CASE("options of packets are refused where there are none, and where they s
       "--control: expected --ecn NAME beside it and --credits, without which nothing is "
       "marked for dcqcn-nic, found none");
   require_refused({"--mtu", "1500"}, "packet",
-                  "--mtu: expected 256, 512, 1024, 2048 or 4096, found \"1500\"");
+                  "--mtu: expected 4096, 2048, 1024, 512 or 256, found \"1500\"");
   require_refused(
       {"--control", "dcqn-nic"}, "packet",
       "--control: expected a file, dcqcn-hpcc, dcqcn-nic, dcqcn-paper, dcqcn-simai, "

@@ -96,7 +96,7 @@ TEST_CASE("explain wants one algorithm and no other results", "[explain-collecti
   REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--runtime", "nccl", "--algo",
                       "ring,tree"}) == "--algo, --proto: expected one way to explain, found 2");
   REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--plot", "x.svg"}) ==
-          "explain: unknown option \"--plot\"; see trainyard explain --help");
+          "explain: unknown option \"--plot\"; did you mean \"--root\"?");
   REQUIRE(refusal_of({"all_reduce", "--cluster", "dgx-h100", "--runtime", "plain", "--nodes", "1",
                       "--gpus-per-node", "1", "--algo", "ring"}) ==
           "explain: expected something that takes time, found none: nothing is sent");

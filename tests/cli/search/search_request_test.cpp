@@ -79,8 +79,7 @@ TEST_CASE("what a search cannot do is refused", "[cli][search]") {
                   "did you mean \"selective\"?");
   require_refused({"--tp", "8", "--keep", "tp"},
                   "--keep: expected axes without values of their own, found tp");
-  require_refused({"--gpus", "8", "--nodes", "1"},
-                  "--gpus: expected no --nodes beside it, found both");
+  require_refused({"--gpus", "8", "--nodes", "1"}, "--gpus: expected without --nodes, found both");
   require_refused({"--traffic", "shared"},
                   "--traffic shared: expected --method graph and --runtime plain with --fidelity "
                   "flow or packet, found another");

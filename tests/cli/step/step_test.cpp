@@ -165,11 +165,12 @@ TEST_CASE("a step takes the profile that it is given, and says what that does no
       std::filesystem::temp_directory_path() / "trainyard_step_profile_test.yaml";
   const std::string logs = source_dir().string() + "/tests/golden/calibrate/";
   std::ostringstream out;
-  REQUIRE(run_command(calibrate_command(),
-                      std::vector<std::string>{logs + "all_reduce.log", "--cluster",
-                                               kStepConfigs + "clusters/dgx-h100.yaml",
-                                               "--log-level", "off", "-o", file.string()},
-                      out) == 0);
+  REQUIRE(
+      run_command(calibrate_command(),
+                  std::vector<std::string>{logs + "all_reduce.log", "--cluster",
+                                           kStepConfigs + "clusters/dgx-h100.yaml", "--log-level",
+                                           "off", "--profile-out", file.string()},
+                  out) == 0);
   const auto json = json_of({"--profile", file.string()});
   REQUIRE(json["step_time_ps"] != json_of({})["step_time_ps"]);
   const std::string notes = json["notes"].dump();
