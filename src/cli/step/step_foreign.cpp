@@ -165,7 +165,7 @@ GraphRunOptions run_options(const Request& request, const ForeignWorkload& workl
   return options;
 }
 
-std::vector<std::string> notes_of(const Request& request, const ForeignRun& run) {
+std::vector<std::string> notes_of(const Request& request, const GraphedRun& run) {
   std::vector<std::string> notes;
   if (request.shares_network) {
     notes.emplace_back("all traffic at once on one network");
@@ -259,7 +259,7 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const nccl::Profile profile =
       nccl::Profile::load(request.profile ? std::filesystem::path(*request.profile)
                                           : configs_folder() / "nccl" / "profile.yaml");
-  const ForeignRun run = [&] {
+  const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_foreign(cluster, workload,
                        {.catalogue = catalogue,
