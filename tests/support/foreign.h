@@ -49,7 +49,7 @@ namespace trainyard {
 }
 
 // With traffic on one network, by the flow engine, or each alone.
-[[nodiscard]] inline ForeignRun run_round(const ForeignWorkload& workload,
+[[nodiscard]] inline GraphedRun run_round(const ForeignWorkload& workload,
                                           const GraphRunOptions& options = {},
                                           bool shares_network = true) {
   return run_foreign(round_cluster(workload.graph.ranks()), workload,

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "calibration/training/training_model.h"
-#include "parallelism/model/whole_backward_schedules.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -76,13 +75,12 @@ class PlanReader {
       plan.chunks = chunks;  // check() refuses more than one.
       return;
     }
-    plan.schedule = fields_.schedule.value_or(&kOneForwardOneBackward);
+    plan.schedule = fields_.schedule.value_or(plan.schedule);
     if (!fields_.schedule && !fields_.chunks) {
       missing_.emplace_back("parallel.vpp");
     }
-    // Sources write "1F1B" with chunks as well.
-    if (plan.schedule == &kOneForwardOneBackward && chunks > 1) {
-      plan.schedule = &kInterleaved;
+    if (chunks > 1 && plan.schedule->with_chunks != nullptr) {
+      plan.schedule = plan.schedule->with_chunks;
     }
     plan.chunks = plan.schedule->chunks ? fields_.chunks.value_or(*plan.schedule->chunks)
                                         : needed(fields_.chunks, "parallel.vpp", 2);

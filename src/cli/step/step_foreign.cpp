@@ -144,7 +144,7 @@ GraphRunOptions run_options(const Request& request, const ForeignWorkload& workl
   return options;
 }
 
-std::vector<std::string> notes_of(const Request& request, const ForeignRun& run) {
+std::vector<std::string> notes_of(const Request& request, const GraphedRun& run) {
   std::vector<std::string> notes;
   if (request.runtime.shares_network) {
     notes.emplace_back("all traffic at once on one network");
@@ -235,7 +235,7 @@ int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostr
   const ForeignWorkload workload = read_foreign(files, format, target);
   warn(workload, log);
   const nccl::Profile profile = load_profile(request.inputs.profile);
-  const ForeignRun run = [&] {
+  const GraphedRun run = [&] {
     const LongRunDisplay display("step", &log);
     return run_foreign(cluster, workload,
                        {.catalogue = catalogue,

@@ -54,7 +54,7 @@ std::vector<std::string> notes_of(const StepRequest& request, const RecommenderS
   std::vector<std::string> notes{fmt::format(
       "a graph of {} operations on {} ranks (docs/models/recommenders.md); parts are those of "
       "rank {}, which waits least for others",
-      run.graph.operations().size(), run.ranks, run.step.busiest_rank)};
+      run.graph.operations().size(), run.gpus(), run.step.busiest_rank)};
   if (request.runtime.shares_network) {
     notes.emplace_back("collectives run as plain rings, all at once on one network");
   } else {

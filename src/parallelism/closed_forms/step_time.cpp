@@ -378,9 +378,7 @@ StepTime StepModel::run() {
   parts[StepPart::Pipeline] = timeline.makespan() - without_transfers.makespan();
   parts[StepPart::Data] += exposed_data();
   add_optimizer(parts);
-  parts[StepPart::Fixed] = job_.software.fixed;
-  parts[StepPart::Jitter] = jitter_of(parts.total(), job_.server_of_rank);
-  result.time = parts.total();
+  complete(result, job_.software.fixed, job_.server_of_rank);
   const StepPasses of_busiest = of_rank(result.busiest_rank);
   result.forward = of_busiest.forward.total();
   result.backward = of_busiest.backward();
@@ -388,6 +386,14 @@ StepTime StepModel::run() {
 }
 
 }  // namespace
+
+void complete(StepTime& step, SimTime fixed, std::span<const int> server_of_rank, bool has_jitter) {
+  step.parts[StepPart::Fixed] = fixed;
+  if (!has_jitter) {
+    step.parts[StepPart::Jitter] = jitter_of(step.parts.total(), server_of_rank);
+  }
+  step.time = step.parts.total();
+}
 
 StepTime step_time(const StepJob& job, GroupTimes& times) {
   CHECK(job.server_of_rank.size() == static_cast<std::size_t>(job.plan.ranks()),

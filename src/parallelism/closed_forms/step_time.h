@@ -7,6 +7,8 @@
 // over the times of collectives alone; docs/models/step.md has all of them.
 #pragma once
 
+#include <span>
+
 #include "parallelism/operators/step_parts.h"
 #include "parallelism/traffic/group_times.h"
 #include "parallelism/walk/step_job.h"
@@ -22,6 +24,11 @@ struct StepTime {
   SimTime forward;
   SimTime backward;
 };
+
+// Adds what a step costs whatever its size and, where computation has no jitter of its own, the
+// time that servers lose by waiting for each other; sums the parts up.
+void complete(StepTime& step, SimTime fixed, std::span<const int> server_of_rank,
+              bool has_jitter = false);
 
 // Throws as check_modelled().
 [[nodiscard]] StepTime step_time(const StepJob& job, GroupTimes& times);

@@ -201,6 +201,14 @@ std::vector<StepParts> blame_of(const OperationGraph& graph, const GraphResult& 
   return all;
 }
 
+std::size_t busiest_of(std::span<const StepParts> ranks) {
+  const auto busiest =
+      std::min_element(ranks.begin(), ranks.end(), [](const StepParts& a, const StepParts& b) {
+        return a[StepPart::Bubble] < b[StepPart::Bubble];
+      });
+  return static_cast<std::size_t>(busiest - ranks.begin());
+}
+
 std::vector<CriticalSpan> critical_path(const OperationGraph& graph, const GraphResult& result) {
   CHECK(result.finished(), "a run that did not end has no critical path");
   std::optional<OperationId> at;

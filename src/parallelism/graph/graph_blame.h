@@ -8,6 +8,8 @@
 // itself is in a call at that time that nothing is meant to hide (GraphCall::slowdown_ppm is zero).
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "parallelism/graph/graph_runner.h"
@@ -21,6 +23,9 @@ namespace trainyard {
 [[nodiscard]] std::vector<StepParts> blame_of(const OperationGraph& graph,
                                               const GraphResult& result,
                                               const GraphRunOptions& options = {});
+
+// Returns the index of the parts of the rank that waits least for others, the first of equal ones.
+[[nodiscard]] std::size_t busiest_of(std::span<const StepParts> ranks);
 
 struct CriticalSpan {
   OperationId operation;

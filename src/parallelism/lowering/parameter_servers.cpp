@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -236,17 +237,11 @@ void check_servers(const StepJob& job) {
 StepTime step_of(const StepJob& job, const ServerGraph& lowered, const GraphResult& result,
                  const GraphRunOptions& options, bool has_jitter) {
   const std::vector<StepParts> ranks = blame_of(lowered.graph, result, options);
-  const auto worker = std::min_element(ranks.begin(), ranks.begin() + lowered.workers,
-                                       [](const StepParts& a, const StepParts& b) {
-                                         return a[StepPart::Bubble] < b[StepPart::Bubble];
-                                       });
+  const std::size_t worker =
+      busiest_of(std::span(ranks).first(static_cast<std::size_t>(lowered.workers)));
   StepTime step;
-  step.parts = shared_out(*worker, SimTime(result.finish.picoseconds() / lowered.steps));
-  step.parts[StepPart::Fixed] = job.software.fixed;
-  if (!has_jitter) {
-    step.parts[StepPart::Jitter] = jitter_of(step.parts.total(), job.server_of_rank);
-  }
-  step.time = step.parts.total();
+  step.parts = shared_out(ranks[worker], SimTime(result.finish.picoseconds() / lowered.steps));
+  complete(step, job.software.fixed, job.server_of_rank, has_jitter);
   return step;
 }
 

@@ -46,22 +46,13 @@ StepGraphRun run_step_graph(const StepJob& job, Simulator& simulator, GraphTraff
                                   run.run.waits.front().text, run.run.waits.size()));
   }
   run.ranks = blame_of(graph, run.run, applied);
-  std::size_t busiest = 0;
-  for (std::size_t index = 1; index < run.ranks.size(); ++index) {
-    if (run.ranks[index][StepPart::Bubble] < run.ranks[busiest][StepPart::Bubble]) {
-      busiest = index;
-    }
-  }
+  const std::size_t busiest = busiest_of(run.ranks);
   const int rank = graph.present()[busiest];
   const std::vector<int> pipeline = group_of(job.plan, RankGroupKind::Pipeline, rank);
   const auto place = std::find(pipeline.begin(), pipeline.end(), rank) - pipeline.begin();
   run.step.busiest_rank = static_cast<int>(place);
   run.step.parts = run.ranks[busiest];
-  run.step.parts[StepPart::Fixed] = job.software.fixed;
-  if (!jitter.has_any()) {
-    run.step.parts[StepPart::Jitter] = jitter_of(run.step.parts.total(), job.server_of_rank);
-  }
-  run.step.time = run.step.parts.total();
+  complete(run.step, job.software.fixed, job.server_of_rank, jitter.has_any());
   add_pass_times(job, rank, run);
   return run;
 }

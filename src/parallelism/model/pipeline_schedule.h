@@ -53,6 +53,8 @@ struct PipelineShape;
 struct PipelineSchedule {
   std::string_view name;          // As workload files and reports have it.
   std::optional<int> chunks = 1;  // Of a rank; nothing: any number.
+  // The schedule that sources mean by this name where a rank has several chunks.
+  const PipelineSchedule* with_chunks = nullptr;
   StageLayout layout = kLineLayout;
   // Some backwards run as two passes, so that gradients of inputs go on before those of weights.
   bool splits_backward = false;

@@ -84,6 +84,7 @@ constinit const PipelineSchedule kGPipe{
 
 constinit const PipelineSchedule kOneForwardOneBackward{
     .name = "1f1b",
+    .with_chunks = &kInterleaved,
     .passes = one_forward_one_backward,
     .bubble = flush_bubble,
     .most_activations = [](const PipelineShape& shape, int rank) {

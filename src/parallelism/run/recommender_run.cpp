@@ -3,17 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
-#include "parallelism/graph/graph_blame.h"
-#include "parallelism/graph/graph_network.h"
 #include "parallelism/lowering/recommender_graph.h"
 #include "parallelism/memory/recommender_memory.h"
-#include "parallelism/traffic/cluster_times.h"
 #include "sim/config_error.h"
-#include "sim/simulator.h"
 
 namespace trainyard {
 namespace {
@@ -65,56 +60,13 @@ GraphRunOptions options_of(const StepTables& tables, const OperationGraph& graph
   return tables.jitter.has_any() ? with_jitter(std::move(options), tables.jitter, graph) : options;
 }
 
-class RecommenderRunner {
- public:
-  RecommenderRunner(const Cluster& cluster, const StepTables& tables)
-      : cluster_(cluster), tables_(tables) {
-    if (tables.nccl != nullptr) {
-      nccl_.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue,
-                                       .profile = *tables.nccl,
-                                       .engine = tables.engine,
-                                       .version = tables.nccl_version,
-                                       .searches = tables.searches});
-    }
-    times_.emplace(cluster, nccl_, tables.fidelity);
-  }
-
-  [[nodiscard]] GraphResult run(const OperationGraph& graph, const GraphRunOptions& options) {
-    Simulator simulator;
-    if (!tables_.shares_network) {
-      TimedTraffic traffic(*times_);
-      return run_graph(simulator, graph, traffic, options);
-    }
-    SharedNetwork network(simulator, cluster_, tables_.fidelity);
-    NetworkTraffic traffic(simulator, cluster_, network);
-    return run_graph(simulator, graph, traffic, options);
-  }
-  [[nodiscard]] const ClusterTimes& times() const { return *times_; }
-
- private:
-  const Cluster& cluster_;
-  const StepTables& tables_;
-  std::optional<ClusterTimes::Nccl> nccl_;
-  std::optional<ClusterTimes> times_;
-};
-
-StepTime step_of(const RecommenderJob& job, const RecommenderRun& run,
-                 const GraphRunOptions& options, bool has_jitter) {
-  const std::vector<StepParts> ranks = blame_of(run.graph, run.result, options);
-  const auto busiest =
-      std::min_element(ranks.begin(), ranks.end(), [](const StepParts& a, const StepParts& b) {
-        return a[StepPart::Bubble] < b[StepPart::Bubble];
-      });
+StepTime step_of(const RecommenderJob& job, const RecommenderRun& run, bool has_jitter) {
   StepTime step{.time = {},
-                .parts = *busiest,
-                .busiest_rank = static_cast<int>(busiest - ranks.begin()),
+                .parts = run.ranks[run.busiest],
+                .busiest_rank = static_cast<int>(run.busiest),
                 .forward = {},
                 .backward = {}};
-  step.parts[StepPart::Fixed] = job.software.fixed;
-  if (!has_jitter) {
-    step.parts[StepPart::Jitter] = jitter_of(step.parts.total(), job.server_of_rank);
-  }
-  step.time = step.parts.total();
+  complete(step, job.software.fixed, job.server_of_rank, has_jitter);
   return step;
 }
 
@@ -129,15 +81,8 @@ RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload
                                   kMostUnfoldedRanks, ranks));
   }
   const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
-  RecommenderRun run{.ranks = ranks,
-                     .step = {},
-                     .sharding = {},
-                     .memory = {},
-                     .memory_size = device_capacity(gpu.memory.value),
-                     .memory_verdict = {},
-                     .result = {},
-                     .beyond_profile = {},
-                     .usual_time = {}};
+  RecommenderRun run;
+  run.memory_size = device_capacity(gpu.memory.value);
   run.sharding = shard_tables(workload.model, workload.rules, ranks,
                               room_for_tables(workload, run.memory_size));
   const std::vector<int> servers = servers_of_gpus(cluster);
@@ -154,22 +99,15 @@ RecommenderRun run_recommender(const Cluster& cluster, const RecommenderWorkload
   add_memory(job, run);
   run.graph = lower_recommender(job);
   check(run.graph, "recommender");
-  RecommenderRunner runner(cluster, tables);
-  run.result = runner.run(run.graph, {});
+  GraphOnCluster runner(cluster, tables);
+  GraphedRun& of_graph = run;
+  of_graph = runner.run(run.graph, {}, "recommender");
   const bool has_jitter = tables.jitter.has_any();
-  GraphRunOptions options;
   if (tables.slow_rank || has_jitter) {
-    run.usual_time = step_of(job, run, options, has_jitter).time;
-    options = options_of(tables, run.graph);
-    run.result = runner.run(run.graph, options);
+    run.usual_time = step_of(job, run, has_jitter).time;
+    of_graph = runner.run(run.graph, options_of(tables, run.graph), "recommender");
   }
-  run.step = step_of(job, run, options, has_jitter);
-  if (!tables.shares_network) {
-    run.calls = runner.times().calls();
-    run.simulated = runner.times().simulated();
-    const auto& beyond = runner.times().beyond_profile();
-    run.beyond_profile.assign(beyond.begin(), beyond.end());
-  }
+  run.step = step_of(job, run, has_jitter);
   return run;
 }
 

@@ -2,14 +2,11 @@
 // A recommendation model's step on a cluster: rank r is the GPU r.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "hw/parts/catalogue.h"
 #include "parallelism/closed_forms/step_time.h"
-#include "parallelism/graph/graph_runner.h"
 #include "parallelism/graph/operation_graph.h"
 #include "parallelism/memory/step_memory.h"
 #include "parallelism/model/table_sharding.h"
@@ -19,8 +16,7 @@
 
 namespace trainyard {
 
-struct RecommenderRun {
-  int ranks = 0;
+struct RecommenderRun : GraphedRun {
   StepTime step;  // The parts are those of the rank that waits least, StepTime::busiest_rank.
   bool overlaps_input = false;
   bool overlaps_tables = false;
@@ -31,11 +27,9 @@ struct RecommenderRun {
   std::string memory_verdict;
   double peak = 0.0;  // Dense, of one GPU in the precision of the workload; FLOP/s.
   OperationGraph graph = OperationGraph(0);
-  GraphResult result;
-  std::size_t calls = 0;      // Collectives, and of these simulated ones: others are equal.
-  std::size_t simulated = 0;  // Zero where all are on one network.
-  std::vector<std::string> beyond_profile;  // As in StepRun.
-  std::optional<SimTime> usual_time;        // Without slow rank and jitter.
+  std::optional<SimTime> usual_time;  // Without slow rank and jitter.
+
+  [[nodiscard]] int gpus() const { return graph.ranks(); }
 };
 
 // `tables` as of StepMethod::Graph. Throws ConfigError, one line, for what does not fit and for

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "parallelism/graph/graph_network.h"
 #include "parallelism/memory/software_memory.h"
 #include "parallelism/model/rank_groups.h"
 #include "parallelism/operators/host_copies.h"
@@ -21,7 +21,6 @@ namespace {
 
 void add_memory(const Cluster& cluster, const Workload& workload, const SoftwareProfile& software,
                 const GpuModel& gpu, StepRun& run) {
-  run.held = run.plan;
   const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
   run.memory = memory.highest().highest().use;
   run.memory_size = device_capacity(gpu.memory.value);
@@ -66,30 +65,27 @@ Folding folding_of(const StepTables& tables) {
   return tables.shares_network || tables.jitter.has_any() ? Folding::Unfolded : Folding::Folded;
 }
 
-StepGraphRun run_graph_of(const Cluster& cluster, const StepJob& job, const StepTables& tables,
-                          GroupTimes& times, const GraphRunOptions& options,
-                          const ComputeJitter& jitter) {
+StepGraphRun run_graph_of(const StepJob& job, const StepTables& tables, GraphOnCluster& runner,
+                          const GraphRunOptions& options, const ComputeJitter& jitter) {
   const Folding folding = folding_of(tables);
   if (folding == Folding::Unfolded) {
     check_unfolded(static_cast<std::size_t>(job.plan.ranks()),
                    tables.shares_network ? "all traffic on one network" : "jitter");
   }
-  if (!tables.shares_network) {
-    return run_step_graph(job, times, folding, options, jitter);
-  }
-  Simulator simulator;
-  SharedNetwork network(simulator, cluster, tables.fidelity);
-  NetworkTraffic traffic(simulator, cluster, network);
-  return run_step_graph(job, simulator, traffic, folding, options, jitter);
+  std::optional<StepGraphRun> run;
+  runner.with_traffic([&](Simulator& simulator, GraphTraffic& traffic) {
+    run = run_step_graph(job, simulator, traffic, folding, options, jitter);
+  });
+  return std::move(*run);
 }
 
-void run_method(const Cluster& cluster, const StepJob& job, const StepTables& tables,
-                GroupTimes& times, StepRun& run) {
+void run_method(const StepJob& job, const StepTables& tables, GraphOnCluster& runner,
+                StepRun& run) {
   if (tables.method == StepMethod::ClosedForms) {
-    run.step = step_time(job, times);
+    run.step = step_time(job, runner.times());
     return;
   }
-  run.graph = run_graph_of(cluster, job, tables, times, {}, {});
+  run.graph = run_graph_of(job, tables, runner, {}, {});
   if (tables.slow_rank || tables.jitter.has_any()) {
     const StepTime& usual = run.graph->step;
     run.usual_time =
@@ -97,7 +93,7 @@ void run_method(const Cluster& cluster, const StepJob& job, const StepTables& ta
     const GraphRunOptions options = tables.slow_rank
                                         ? options_of(*tables.slow_rank, job, folding_of(tables))
                                         : GraphRunOptions();
-    run.graph = run_graph_of(cluster, job, tables, times, options, tables.jitter);
+    run.graph = run_graph_of(job, tables, runner, options, tables.jitter);
   }
   run.step = run.graph->step;
 }
@@ -139,10 +135,7 @@ StepRun run_with_servers(const Cluster& cluster, const Workload& workload,
   run.peak = rates.peak;
   run.held = run.plan;
   run.held.offload.optimizer = true;
-  const StepMemory memory = step_memory(workload.model, run.held, software, workload.routing);
-  run.memory = memory.highest().highest().use;
-  run.memory_size = device_capacity(gpu.memory.value);
-  run.memory_verdict = memory_verdict(memory, run.memory_size).text;
+  add_memory(places.workers, workload, software, gpu, run);
   const std::vector<int> hosts = servers_of_gpus(places.workers);
   run.servers = run_servers({.model = workload.model,
                              .plan = run.plan,
@@ -168,20 +161,13 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
               .overlap = overlap_of(workload.overlap, software)};
   const GpuModel& gpu = gpu_of(cluster, tables.catalogue);
   const ComputeRates rates = compute_rates(gpu, tables.rates, software, workload.precision);
+  run.held = run.plan;
   add_memory(cluster, workload, software, gpu, run);
   run.peak = rates.peak;
-  std::optional<ClusterTimes::Nccl> runtime;
-  if (tables.nccl != nullptr) {
-    runtime.emplace(ClusterTimes::Nccl{.catalogue = tables.catalogue,
-                                       .profile = *tables.nccl,
-                                       .engine = tables.engine,
-                                       .version = tables.nccl_version,
-                                       .searches = tables.searches});
-  }
-  ClusterTimes times(cluster, runtime, tables.fidelity);
+  GraphOnCluster runner(cluster, tables);
+  ClusterTimes& times = runner.times();
   times.use_plan(run.plan);
-  run_method(cluster,
-             {.model = workload.model,
+  run_method({.model = workload.model,
               .plan = run.plan,
               .rates = rates,
               .software = software,
@@ -190,7 +176,7 @@ StepRun run_workload(const Cluster& cluster, const Workload& workload,
               .domain_of_rank = times.domains(),
               .loads = workload.routing,
               .host = host_rates_for(run.plan, cluster)},
-             tables, times, run);
+             tables, runner, run);
   run.calls = times.calls();
   run.simulated = times.simulated();
   run.least_share = times.least_share();

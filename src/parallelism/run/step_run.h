@@ -10,53 +10,17 @@
 #include <vector>
 
 #include "hw/parts/catalogue.h"
-#include "nccl/timing/profile.h"
-#include "network/contract/network.h"
 #include "parallelism/closed_forms/step_time.h"
 #include "parallelism/lowering/parameter_servers.h"
 #include "parallelism/lowering/step_graph.h"
 #include "parallelism/memory/host_memory.h"
 #include "parallelism/memory/step_memory.h"
-#include "parallelism/traffic/cluster_times.h"
-#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/run/graphed_run.h"
 #include "parallelism/workload/software_profile.h"
 #include "parallelism/workload/workload.h"
 #include "topology/cluster/cluster.h"
 
 namespace trainyard {
-
-enum class StepMethod : std::uint8_t {
-  ClosedForms,  // step_time.h
-  Graph,        // step_graph.h
-};
-
-// A rank that computes slower than the others.
-struct SlowRank {
-  int rank = 0;
-  std::int64_t ppm = 1'000'000;  // Its times over those of the others.
-};
-
-// Limit for a graph that is not folded.
-inline constexpr int kMostUnfoldedRanks = 1024;
-
-// The tables that do not change from one run to the next.
-struct StepTables {
-  const Catalogue& catalogue;
-  const GpuRates& rates;
-  // Times of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
-  const nccl::Profile* nccl = nullptr;
-  Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
-  std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
-  nccl::Version nccl_version = nccl::kNewestVersion;
-  StepMethod method = StepMethod::ClosedForms;
-  // For StepMethod::Graph:
-  std::optional<SlowRank> slow_rank = {};
-  ComputeJitter jitter = {};  // If any: every rank.
-  // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
-  // `nccl`. With at most kMostUnfoldedRanks.
-  bool shares_network = false;
-  nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
-};
 
 struct StepRun {
   ParallelPlan plan;

@@ -5,21 +5,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
-#include "parallelism/graph/graph_blame.h"
-#include "parallelism/graph/graph_network.h"
-#include "parallelism/run/step_run.h"
-#include "parallelism/traffic/cluster_times.h"
 #include "parallelism/workload/foreign_text.h"
 #include "sim/config_error.h"
-#include "sim/simulator.h"
 
 namespace trainyard {
 namespace {
 
-GraphResult run_shared(const Cluster& cluster, const OperationGraph& graph,
-                       const ForeignTables& tables, const GraphRunOptions& options) {
+void check_shared(const OperationGraph& graph) {
   if (graph.is_folded()) {
     throw ConfigError(fmt::format(
         "--traffic shared: expected all {} ranks in the workload, found {}: traffic of the others "
@@ -31,27 +24,6 @@ GraphResult run_shared(const Cluster& cluster, const OperationGraph& graph,
         fmt::format("--traffic shared: expected a workload of at most {} ranks, found {}",
                     kMostUnfoldedRanks, graph.ranks()));
   }
-  Simulator simulator;
-  SharedNetwork network(simulator, cluster, tables.fidelity);
-  NetworkTraffic traffic(simulator, cluster, network);
-  return run_graph(simulator, graph, traffic, options);
-}
-
-GraphResult run_alone(const Cluster& cluster, const OperationGraph& graph,
-                      const ForeignTables& tables, const GraphRunOptions& options,
-                      ForeignRun& run) {
-  std::optional<ClusterTimes::Nccl> runtime;
-  if (tables.nccl != nullptr) {
-    runtime.emplace(ClusterTimes::Nccl{
-        .catalogue = tables.catalogue, .profile = *tables.nccl, .engine = tables.engine});
-  }
-  ClusterTimes times(cluster, runtime, tables.fidelity);
-  TimedTraffic traffic(times);
-  Simulator simulator;
-  GraphResult result = run_graph(simulator, graph, traffic, options);
-  run.calls = times.calls();
-  run.simulated = times.simulated();
-  return result;
 }
 
 // Work is counted in 64 bits, in 256ths of a picosecond (work_progress.h).
@@ -82,25 +54,13 @@ void check_times(const ForeignWorkload& workload, const GraphRunOptions& options
 
 }  // namespace
 
-ForeignRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
-                       const ForeignTables& tables, const GraphRunOptions& options) {
-  const OperationGraph& graph = workload.graph;
+GraphedRun run_foreign(const Cluster& cluster, const ForeignWorkload& workload,
+                       const StepTables& tables, const GraphRunOptions& options) {
   check_times(workload, options);
-  ForeignRun run;
-  run.result = tables.shares_network ? run_shared(cluster, graph, tables, options)
-                                     : run_alone(cluster, graph, tables, options, run);
-  if (!run.result.finished()) {
-    throw ConfigError(fmt::format("{}: expected operations that all end, found that {} ({} wait)",
-                                  to_string(workload.format), run.result.waits.front().text,
-                                  run.result.waits.size()));
+  if (tables.shares_network) {
+    check_shared(workload.graph);
   }
-  run.ranks = blame_of(graph, run.result, options);
-  for (std::size_t index = 1; index < run.ranks.size(); ++index) {
-    if (run.ranks[index][StepPart::Bubble] < run.ranks[run.busiest][StepPart::Bubble]) {
-      run.busiest = index;
-    }
-  }
-  return run;
+  return GraphOnCluster(cluster, tables).run(workload.graph, options, to_string(workload.format));
 }
 
 }  // namespace trainyard

@@ -22,8 +22,8 @@ namespace trainyard {
 struct UnitWork {
   PassTimes compute;
   PassCalls calls;
-  // What a backward pass computes again: with full recomputation parts of a forward pass, beside
-  // calls.again; with the selective one StepPart::Recompute.
+  // The parts that a backward pass computes again: with full recomputation those of a forward pass,
+  // beside calls.again; with the selective one StepPart::Recompute.
   StepParts again;
   // Times of the host; zero for the ends of the model.
   HostLaunches forward_host;

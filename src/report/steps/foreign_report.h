@@ -23,7 +23,7 @@ struct ForeignReport {
   double compute_scale = 1.0;
   int gpus = 0;
   const ForeignWorkload* source = nullptr;  // Must outlive this, as must `run`.
-  const ForeignRun* run = nullptr;
+  const GraphedRun* run = nullptr;
   std::vector<std::string> notes;
   std::optional<SlowRank> slow_rank = {};
   ComputeJitter jitter = {};

@@ -19,7 +19,7 @@ std::size_t dealt_tables(const TableSharding& sharding, const RecommenderModel& 
 Json plan_json(const RecommenderReport& report) {
   const RecommenderWorkload& workload = *report.workload;
   const RecommenderRun& run = *report.run;
-  Json json{{"data", run.ranks},
+  Json json{{"data", run.gpus()},
             {"global_batch", workload.batch},
             {"replicated_rows", workload.rules.replicated_rows},
             {"split_rows", workload.rules.split_rows},
@@ -52,7 +52,7 @@ void add_heading(const RecommenderReport& report, Document& document) {
       run.sharding.replicated.tables.size(), static_cast<double>(model.dense_parameters())));
   document.heading.push_back(
       fmt::format("{} samples, {} of each rank; optimizers {} of tables, {} of MLPs",
-                  workload.batch, workload.batch / run.ranks, to_string(workload.table_optimizer),
+                  workload.batch, workload.batch / run.gpus(), to_string(workload.table_optimizer),
                   to_string(workload.dense_optimizer)));
   document.heading.emplace_back();
 }
@@ -68,7 +68,7 @@ void add_recommender_figures(const RecommenderReport& report, Document& document
                       .cell = {fmt::format("{:.4f}", 1e3 * seconds), seconds},
                       .label = "step time",
                       .unit = "ms"});
-  add_rate("samples", report.samples_per_second(), run.ranks, document);
+  add_rate("samples", report.samples_per_second(), run.gpus(), document);
   add_flops(flops, document);
   add_memory(run.memory, run.memory_size, report.fits(), report.fits() ? "" : ": DOES NOT FIT",
              document);
@@ -83,7 +83,7 @@ double RecommenderReport::samples_per_second() const {
 }
 
 double RecommenderReport::flops_per_gpu() const {
-  return samples_per_second() * training_flops(workload->model) / run->ranks;
+  return samples_per_second() * training_flops(workload->model) / run->gpus();
 }
 
 Document document_of(const RecommenderReport& report) {
@@ -92,7 +92,7 @@ Document document_of(const RecommenderReport& report) {
   Document document{.estimates = report.estimates, .notes = report.notes};
   add_setup({.cluster = report.cluster,
              .workload = workload.name,
-             .gpus = run.ranks,
+             .gpus = run.gpus(),
              .kind = "recommender",
              .model = workload.model.title,
              .software = report.software,

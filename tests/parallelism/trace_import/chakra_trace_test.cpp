@@ -48,7 +48,7 @@ std::string three_nodes(std::uint64_t bytes, std::uint64_t work = 5) {
 TEST_CASE("nodes take their durations and what they wait for", "[chakra]") {
   const ForeignWorkload workload = chakra({three_nodes(2'000), three_nodes(2'000, 7)});
   for (const bool shares_network : {false, true}) {
-    const ForeignRun run = run_round(workload, {}, shares_network);
+    const GraphedRun run = run_round(workload, {}, shares_network);
     REQUIRE(run.result.finish == 14_us);
     REQUIRE(run.ranks[0][StepPart::Linear] == 8_us);
     REQUIRE(run.ranks[0][StepPart::Data] == 4_us);

@@ -35,7 +35,7 @@ TEST_CASE("a call takes the same alone and on an idle network", "[foreign_run]")
   // A ring of two: two rounds of 1000 bytes each, 2 us a round.
   REQUIRE(run_round(workload).result.finish == 6_us);
   REQUIRE(run_round(workload, {}, false).result.finish == 6_us);
-  const ForeignRun run = run_round(workload, {}, false);
+  const GraphedRun run = run_round(workload, {}, false);
   REQUIRE(run.calls == 1);
   for (const StepParts& parts : run.ranks) {
     REQUIRE(parts[StepPart::Linear] == 2_us);

@@ -28,7 +28,7 @@ std::string goal_error(const std::string& text) {
 }
 
 // Of the operation that the file calls so.
-GraphTiming timing_of(const ForeignWorkload& workload, const ForeignRun& run,
+GraphTiming timing_of(const ForeignWorkload& workload, const GraphedRun& run,
                       const std::string& name) {
   for (std::uint32_t id = 0; id < workload.graph.operations().size(); ++id) {
     if (workload.graph.describe(OperationId(id)).find(name) != std::string::npos) {
@@ -57,7 +57,7 @@ const std::string kTwo =
 TEST_CASE("a schedule takes what its operations take, to the picosecond", "[goal]") {
   const ForeignWorkload workload = goal(kTwo);
   // 1 us of work, 1 us of latency and 3 us of bytes, 0.5 us of work.
-  const ForeignRun run = run_round(workload);
+  const GraphedRun run = run_round(workload);
   REQUIRE(run.result.finish == 5'500_ns);
   REQUIRE(run.ranks[0][StepPart::Linear] == 1_us);
   REQUIRE(run.ranks[0][StepPart::Pipeline] == 4_us);
@@ -86,7 +86,7 @@ TEST_CASE("computation of a cpu runs one at a time as it becomes ready", "[goal]
       "num_ranks 2\nrank 0 {\nr: recv 1000b from 1\nlate: calc 100\nlate requires r\n"
       "early: calc 5000\nother: calc 700 cpu 1\nsend 1b to 1\n}\n"
       "rank 1 {\nsend 1000b to 0\nrecv 1b from 0\n}\n");
-  const ForeignRun run = run_round(workload);
+  const GraphedRun run = run_round(workload);
   REQUIRE(timing_of(workload, run, "early").start == 0_us);
   REQUIRE(timing_of(workload, run, "late").start == 5_us);
   REQUIRE(timing_of(workload, run, "other").end == 700_ns);
@@ -100,7 +100,7 @@ TEST_CASE("irequires waits for the start of an operation", "[goal]") {
       "rank 1 {\nr: recv 1000b from 0\ns: send 1000b to 0\ns requires r\n}\n";
   // The send leaves when the receive is posted, which gets its message only after that send.
   const ForeignWorkload workload = goal(head + tail);
-  const ForeignRun run = run_round(workload);
+  const GraphedRun run = run_round(workload);
   REQUIRE(timing_of(workload, run, "rank 0, send: s").start == 300_ns);
   REQUIRE(run.result.finish == 4'300_ns);
   std::string blocking = head + tail;

@@ -65,7 +65,7 @@ TEST_CASE("a rank without calls takes what was recorded", "[kineto]") {
                       {work(1, 1000, 5), work(2, 1002.5, 10), work(3, 1004, 1), work(1, 1005, 2.25),
                        work(1, 1012.5, 4), work(3, 1013, 0.125)},
                       1)});
-  const ForeignRun run = run_round(workload);
+  const GraphedRun run = run_round(workload);
   REQUIRE(run.result.finish == 16'500_ns);
   REQUIRE(workload.notes == std::vector<std::string>{
                                 "recorded were 16.500 us from the first to the last operation of "
@@ -78,7 +78,7 @@ TEST_CASE("calls take what they take on the network, beside other streams", "[ki
   const ForeignWorkload workload =
       kineto({profile(0, overlapped(100)), profile(1, overlapped(500))});
   for (const bool shares_network : {false, true}) {
-    const ForeignRun run = run_round(workload, {}, shares_network);
+    const GraphedRun run = run_round(workload, {}, shares_network);
     REQUIRE(run.result.finish == 23_us);
     REQUIRE(run.ranks[0][StepPart::Linear] == 21_us);
     REQUIRE(run.ranks[0][StepPart::Data] + run.ranks[0][StepPart::Host] == 2_us);

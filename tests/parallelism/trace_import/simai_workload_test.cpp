@@ -56,7 +56,7 @@ TEST_CASE("collectives of activations hold computation up", "[simai]") {
   const std::string text =
       kPolicy + "2 all_gpus: 2\n1\nmlp -1 1000 ALLREDUCE 2000 500 NONE 0 700 NONE 0 100\n";
   require_time(text, 2, 6'200_ns);
-  const ForeignRun run = run_round(simai(text, 2));
+  const GraphedRun run = run_round(simai(text, 2));
   REQUIRE(run.ranks[0][StepPart::Linear] == 2'200_ns);
   REQUIRE(run.ranks[0][StepPart::Tensor] == 4_us);
 }

@@ -18,7 +18,7 @@ std::string rendered_report(Format format) {
       foreign_files({"num_ranks 2\nrank 0 {\na: calc 1000\nb: send 2000b to 1 nic 1\n"
                      "b requires a\n}\nrank 1 {\nrecv 2000b from 0\n}\n"}),
       2);
-  const ForeignRun run = run_round(workload);
+  const GraphedRun run = run_round(workload);
   return render(document_of({.cluster = "Two GPUs",
                              .workload = "two.goal",
                              .runtime = "plain",

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs graphs of operations on a cluster, whatever workload they were made of: steps of
+// transformers and of recommendation models, and imported traces.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/parts/catalogue.h"
+#include "nccl/timing/profile.h"
+#include "network/contract/network.h"
+#include "parallelism/graph/graph_jitter.h"
+#include "parallelism/graph/graph_runner.h"
+#include "parallelism/graph/graph_traffic.h"
+#include "parallelism/operators/step_parts.h"
+#include "parallelism/traffic/cluster_times.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "sim/simulator.h"
+#include "topology/cluster/cluster.h"
+
+namespace trainyard {
+
+enum class StepMethod : std::uint8_t {
+  ClosedForms,  // step_time.h
+  Graph,        // step_graph.h
+};
+
+// A rank that computes slower than the others.
+struct SlowRank {
+  int rank = 0;
+  std::int64_t ppm = 1'000'000;  // Its times over those of the others.
+};
+
+// Limit for a graph that is not folded.
+inline constexpr int kMostUnfoldedRanks = 1024;
+
+// Rates of no GPU.
+[[nodiscard]] const GpuRates& no_rates();
+
+// The tables that do not change from one run to the next.
+struct StepTables {
+  const Catalogue& catalogue;
+  const GpuRates& rates = no_rates();  // Traces bring the times of their kernels.
+  // Times of collectives as NCCL runs them; nothing: links and latencies only, at `fidelity`.
+  const nccl::Profile* nccl = nullptr;
+  Fidelity fidelity = Fidelity::Flow;   // Also of transfers between stages.
+  std::optional<Fidelity> engine = {};  // Between nodes, of collectives as NCCL runs them.
+  nccl::Version nccl_version = nccl::kNewestVersion;
+  StepMethod method = StepMethod::ClosedForms;
+  // For StepMethod::Graph:
+  std::optional<SlowRank> slow_rank = {};
+  ComputeJitter jitter = {};  // If any: every rank.
+  // Every rank, and all traffic on one network, at `fidelity` but not Fidelity::Analytical; without
+  // `nccl`. With at most kMostUnfoldedRanks.
+  bool shares_network = false;
+  nccl::SearchMemory* searches = nullptr;  // Searches of communicators, shared with other steps.
+};
+
+// The result of the run of a graph.
+struct GraphedRun {
+  GraphResult result;
+  std::vector<StepParts> ranks = {};  // Parts by rank in the graph; add up to `result.finish`.
+  std::size_t busiest = 0;            // Rank among these that waits least for others.
+  // Collectives and messages that were asked for, and those that were simulated: the others are
+  // equal ones. Zero where all are on one network.
+  std::size_t calls = 0;
+  std::size_t simulated = 0;
+  // Names what collectives were beyond the rows that the profile rests on, if it says.
+  std::vector<std::string> beyond_profile = {};
+};
+
+class GraphOnCluster {
+ public:
+  // The arguments must outlive this. Rank r of a graph is the GPU r.
+  GraphOnCluster(const Cluster& cluster, const StepTables& tables);
+
+  // Calls `use` with traffic on a simulator of its own: all on one network, or each alone, as the
+  // tables have it.
+  void with_traffic(const std::function<void(Simulator&, GraphTraffic&)>& use);
+  // Throws ConfigError, which begins with `name`, for a run that does not end, with who waits for
+  // whom.
+  [[nodiscard]] GraphedRun run(const OperationGraph& graph, const GraphRunOptions& options,
+                               std::string_view name);
+  [[nodiscard]] ClusterTimes& times() { return *times_; }
+
+ private:
+  const Cluster& cluster_;
+  const StepTables& tables_;
+  std::optional<ClusterTimes> times_;
+};
+
+}  // namespace trainyard
