@@ -13,7 +13,7 @@
 #include "parallelism/model/expert_routing.h"
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -47,6 +47,9 @@ struct Workload {
   OverlapChoice overlap;
   ExpertLoads routing = {};
 };
+
+// All but the names of workload and model.
+void workload_fields(Fields& fields, Workload& workload);
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are
 // "key.path=value" as --set takes them. Throws ConfigError with the place of the mistake.
