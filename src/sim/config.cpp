@@ -20,6 +20,33 @@ namespace {
 // Lists of known keys longer than this say less than they cost.
 constexpr std::size_t kMaxListed = 12;
 
+// Words of other tools for keys, each after a blank; an unknown key is asked about with the one that
+// it means, where the mapping has that.
+struct Synonyms {
+  std::string_view key;
+  std::string_view words;
+};
+constexpr auto kSynonyms =
+    std::to_array<Synonyms>({{"tensor", " tp tensor_parallel tensor_model_parallel_size "},
+                             {"sequence_parallel", " sp "},
+                             {"context", " cp context_parallel context_parallel_size "},
+                             {"pipeline", " pp pipeline_parallel pipeline_model_parallel_size "},
+                             {"chunks", " vpp virtual_stages "},
+                             {"data", " dp data_parallel replicas "},
+                             {"expert", " ep expert_parallel expert_model_parallel_size "},
+                             {"expert_tensor", " etp "},
+                             {"zero_stage", " zero fsdp "},
+                             {"recompute", " activation_checkpointing checkpointing "},
+                             {"micro", " micro_batch micro_batch_size mbs "},
+                             {"global", " global_batch global_batch_size gbs "},
+                             {"sequence", " seq seq_length sequence_length "},
+                             {"precision", " dtype "},
+                             {"plan", " parallel parallelism "},
+                             {"hidden", " hidden_size d_model "},
+                             {"vocabulary", " vocab vocab_size "},
+                             {"experts", " moe "},
+                             {"active", " topk top_k "}});
+
 std::string lower(std::string_view word) {
   std::string result(word);
   for (char& letter : result) {
@@ -76,6 +103,12 @@ std::string comma_list(std::span<const std::string> words) {
 [[noreturn]] void fail_unknown(const YamlTree& tree, const YamlValue& mapping,
                                const YamlEntry& entry, const std::string& path) {
   std::string hint = did_you_mean(entry.key, mapping.asked_keys);
+  const std::string word = " " + lower(entry.key) + " ";
+  for (const Synonyms& one : kSynonyms) {
+    if (hint.empty() && one.words.find(word) != std::string_view::npos && mapping.asked(one.key)) {
+      hint = "; did you mean \"" + std::string(one.key) + "\"?";
+    }
+  }
   if (hint.empty() && !mapping.asked_keys.empty() && mapping.asked_keys.size() <= kMaxListed) {
     hint = "; known keys: " + comma_list(mapping.asked_keys);
   }

@@ -9,11 +9,12 @@
 #include <fstream>
 #include <limits>
 #include <system_error>
+#include <tuple>
 
 #include "calibration/measured/measured_rows.h"
 #include "calibration/measured/nccl_log.h"
-#include "sim/config.h"
 #include "sim/config_error.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 namespace {
@@ -50,114 +51,124 @@ std::string read_text(const std::filesystem::path& file) {
   return text;
 }
 
-std::optional<std::string> optional_text(const ConfigNode& node, std::string_view key) {
-  const std::optional<ConfigNode> value = node.optional(key);
-  if (!value || value->is_null()) {
-    return std::nullopt;
+// A text, or null where the source does not say it.
+struct MaybeText {
+  static void read(const Fields& /*parent*/, const ConfigNode& node, std::string& text) {
+    text = node.is_null() ? text : node.as_string();
   }
-  return value->as_string();
-}
+  static void describe(Schema& schema) {
+    schema.limits = "\"type\": [\"string\", \"number\", \"boolean\", \"null\"]";
+  }
+};
 
-// Keys that are documentation for people: known, not needed.
-template <std::size_t count>
-void accept(const ConfigNode& node, const std::array<std::string_view, count>& keys) {
-  for (const std::string_view key : keys) {
-    if (const std::optional<ConfigNode> value = node.optional(key)) {
-      value->skip();
+// As printed, or null.
+struct MaybeNumber {
+  static void read(const Fields& /*parent*/, const ConfigNode& node,
+                   std::optional<PrintedNumber>& number) {
+    if (!node.is_null() && !(number = parse_printed(node.as_string()))) {
+      node.fail("a number of 0 or more, or null", node.found());
     }
   }
+  static void describe(Schema& schema) {
+    schema.limits = "\"type\": [\"number\", \"null\"], \"minimum\": 0";
+  }
+};
+
+// Keys that are documentation for people: known, not needed.
+void accept(Fields& fields, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    fields.optional(key, std::ignore, Unread{}, "For people.");
+  }
 }
 
-void read_source(const ConfigNode& node, MeasuredTable& table) {
-  table.source = node.required("title").as_string();
-  const std::string place = node.required("repo_or_site").as_string();
-  table.source += ", " + optional_text(node, "url").value_or(place);
-  if (const std::optional<std::string> date = optional_text(node, "date_if_known")) {
-    table.source += ", " + *date;
-  }
-  accept(node, std::array<std::string_view, 1>{"note"});
+void source_fields(Fields& fields, MeasuredTable& table) {
+  std::string place;
+  std::string date;
+  fields.required("title", table.source, Text{}, "Publication.");
+  fields.required("repo_or_site", place, Text{}, "Where it is.");
+  fields.optional("url", place, MaybeText{}, "Its address.");
+  fields.optional("date_if_known", date, MaybeText{}, "Its date.");
+  table.source += ", " + place + (date.empty() ? "" : ", " + date);
+  accept(fields, {"note"});
 }
 
-void read_system(const ConfigNode& node, MeasuredTable& table) {
-  table.system = node.required("name").as_string();
-  table.nodes = static_cast<int>(node.required("nodes").as_integer(1, kMostRanks));
-  table.gpus_per_node = static_cast<int>(node.required("gpus_per_node").as_integer(1, 1024));
-  accept(node, std::array<std::string_view, 7>{"gpu", "intra", "inter", "nccl_version", "cuda",
-                                               "env", "notes"});
+void system_fields(Fields& fields, MeasuredTable& table) {
+  fields.required("name", table.system, Text{}, "The machine.");
+  fields.required("nodes", table.nodes, Whole{1, kMostRanks}, "Servers.");
+  fields.required("gpus_per_node", table.gpus_per_node, Whole{1, 1024}, "GPUs of a server.");
+  accept(fields, {"gpu", "intra", "inter", "nccl_version", "cuda", "env", "notes"});
 }
 
-void read_test(const ConfigNode& node, MeasuredTable& table) {
-  const ConfigNode operation = node.required("op");
-  table.operation = parse_operation(operation.as_string());
-  if (!table.operation) {
-    operation.fail(fmt::format("one of {}", operation_names()), operation.found());
+Operation read_measured_operation(const ConfigNode& node) {
+  const std::optional<Operation> operation = parse_operation(node.as_string());
+  if (!operation) {
+    node.fail(fmt::format("one of {}", operation_names()), node.found());
   }
-  const ConfigNode ranks = node.required("ranks");
-  table.ranks = static_cast<int>(ranks.as_integer(1, kMostRanks));
-  const std::int64_t gpus = std::int64_t{*table.nodes} * *table.gpus_per_node;
-  if (*table.ranks != gpus) {
-    ranks.fail(fmt::format("system.nodes x system.gpus_per_node = {}", gpus), ranks.found());
-  }
-  if (const std::optional<ConfigNode> columns = node.optional("in_place_or_out")) {
-    static constexpr std::array<std::string_view, 1> kOut{"out"};
-    (void)columns->as_choice(kOut);  // The only meaning that the rows have.
-  }
-  table.algorithm_protocol = optional_text(node, "algo_proto").value_or("");
-  accept(node, std::array<std::string_view, 3>{"datatype", "in_place_columns", "channels"});
+  return *operation;
 }
 
-std::optional<PrintedNumber> read_number(const ConfigNode& row, std::string_view key) {
-  const std::optional<ConfigNode> value = row.optional(key);
-  if (!value || value->is_null()) {
-    return std::nullopt;
-  }
-  const std::optional<PrintedNumber> number = parse_printed(value->as_string());
-  if (!number) {
-    value->fail("a number of 0 or more, or null", value->found());
-  }
-  return number;
+void test_fields(Fields& fields, MeasuredTable& table) {
+  static constexpr std::array<std::string_view, 1> kOut{"out"};
+  std::size_t columns = 0;  // The only meaning that the rows have.
+  fields.required("op", table.operation, Via{Text{}, read_measured_operation}, "Collective.");
+  fields.required("ranks", table.ranks, Whole{1, kMostRanks}, "GPUs.");
+  fields.check([&](const ConfigNode& node) {
+    const std::int64_t gpus = std::int64_t{*table.nodes} * *table.gpus_per_node;
+    if (*table.ranks != gpus) {
+      const ConfigNode ranks = node.required("ranks");
+      ranks.fail(fmt::format("system.nodes x system.gpus_per_node = {}", gpus), ranks.found());
+    }
+  });
+  fields.optional("in_place_or_out", columns, Choice{kOut}, "Columns without `ip_`.");
+  fields.optional("algo_proto", table.algorithm_protocol, MaybeText{}, "What NCCL was told.");
+  accept(fields, {"datatype", "in_place_columns", "channels"});
 }
 
-PrintedRow read_row(const ConfigNode& node) {
-  PrintedRow row;
-  row.size =
-      Bytes(node.required("bytes").as_integer(1, std::numeric_limits<std::int64_t>::max() / 8));
-  row.out_of_place = {.time_us = read_number(node, "time_us"),
-                      .algbw_gbps = read_number(node, "algbw"),
-                      .busbw_gbps = read_number(node, "busbw")};
-  const PrintedTime in_place = {.time_us = read_number(node, "ip_time_us"),
-                                .algbw_gbps = read_number(node, "ip_algbw"),
-                                .busbw_gbps = read_number(node, "ip_busbw")};
+void row_fields(Fields& fields, PrintedRow& row) {
+  constexpr Whole kBytes{1, std::numeric_limits<std::int64_t>::max() / 8};
+  const auto bytes = [&](const ConfigNode& node) { return Bytes(kBytes.value(node)); };
+  PrintedTime in_place;
+  fields.required("bytes", row.size, Via{kBytes, bytes}, "Bytes of the message.");
+  fields.optional("time_us", row.out_of_place.time_us, MaybeNumber{}, "Microseconds.");
+  fields.optional("algbw", row.out_of_place.algbw_gbps, MaybeNumber{}, "GB/s.");
+  fields.optional("busbw", row.out_of_place.busbw_gbps, MaybeNumber{}, "GB/s.");
+  fields.optional("ip_time_us", in_place.time_us, MaybeNumber{}, "The same in place.");
+  fields.optional("ip_algbw", in_place.algbw_gbps, MaybeNumber{}, "The same in place.");
+  fields.optional("ip_busbw", in_place.busbw_gbps, MaybeNumber{}, "The same in place.");
   if (in_place.time_us || in_place.algbw_gbps || in_place.busbw_gbps) {
     row.in_place = in_place;
   }
-  return row;
 }
 
 MeasuredTable parse_yaml_table(const std::string& text, const std::string& name) {
   ConfigDocument document = ConfigDocument::parse(text, name);
-  const ConfigNode root = document.root();
   MeasuredTable table;
-  read_source(root.required("source"), table);
-  read_system(root.required("system"), table);
-  read_test(root.required("test"), table);
-  const ConfigNode rows = root.required("rows");
-  std::vector<PrintedRow> printed;
-  for (const ConfigNode& node : rows.items()) {
-    printed.push_back(read_row(node));
-    if (const auto reason = unusable(printed.back(), factor_of(table))) {
-      node.fail("a time or a bandwidth", *reason);
-    }
-  }
-  if (printed.empty()) {
-    rows.fail("at least one row", "none");
-  }
+  read_fields(document.root(), table, measured_fields);
   document.finish();
-  add_rows(printed, table);
   return table;
 }
 
 }  // namespace
+
+void measured_fields(Fields& fields, MeasuredTable& table) {
+  std::vector<PrintedRow> rows;
+  fields.required("source", table, Group{source_fields}, "Who measured.");
+  fields.required("system", table, Group{system_fields}, "On what.");
+  fields.required("test", table, Group{test_fields}, "What.");
+  fields.required("rows", rows, List{Group{row_fields}}, "Results.");
+  fields.check([&](const ConfigNode& node) {
+    const std::vector<ConfigNode> items = node.required("rows").items();
+    for (std::size_t index = 0; index < items.size(); ++index) {
+      if (const auto reason = unusable(rows[index], factor_of(table))) {
+        items[index].fail("a time or a bandwidth", *reason);
+      }
+    }
+    if (items.empty()) {
+      node.required("rows").fail("at least one row", "none");
+    }
+    add_rows(rows, table);
+  });
+}
 
 // A line that begins with one of the four keys of a YAML table.
 bool is_measured_yaml(std::string_view text) {

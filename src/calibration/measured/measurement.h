@@ -51,6 +51,9 @@ struct MeasuredTable {
   std::vector<std::string> remarks;
 };
 
+// The keys of a YAML table; all but its name.
+class Fields;
+void measured_fields(Fields& fields, MeasuredTable& table);
 // Returns whether the text looks like a YAML table.
 [[nodiscard]] bool is_measured_yaml(std::string_view text);
 // Reads a table; YAML or log is decided by content. Throws ConfigError for anything else, with the

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "nccl/types/types.h"
-#include "sim/config.h"
+#include "sim/fields.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -19,16 +19,6 @@ namespace {
 
 constexpr std::int64_t kMostNodes = 1'000'000;
 constexpr std::int64_t kMostGpusPerNode = 4096;
-
-std::optional<std::string> optional_text(const ConfigNode& node, std::string_view key) {
-  const std::optional<ConfigNode> value = node.optional(key);
-  return value ? std::optional<std::string>(value->as_string()) : std::nullopt;
-}
-
-bool flag(const ConfigNode& node, std::string_view key) {
-  const std::optional<ConfigNode> value = node.optional(key);
-  return value && value->as_bool();
-}
 
 // A file beside the case file.
 std::filesystem::path beside(const ConfigNode& node, const std::filesystem::path& file) {
@@ -38,12 +28,6 @@ std::filesystem::path beside(const ConfigNode& node, const std::filesystem::path
     node.fail("a file, relative to the case file", node.found());
   }
   return path;
-}
-
-std::optional<std::filesystem::path> optional_file(const ConfigNode& root, std::string_view key,
-                                                   const std::filesystem::path& file) {
-  const std::optional<ConfigNode> node = root.optional(key);
-  return node ? std::optional<std::filesystem::path>(beside(*node, file)) : std::nullopt;
 }
 
 std::filesystem::path cluster_file(const ConfigNode& node, const std::filesystem::path& file,
@@ -92,119 +76,92 @@ std::vector<std::pair<std::string, std::string>> read_environment(const ConfigNo
   return variables;
 }
 
-std::optional<Bytes> read_size(const ConfigNode& rows, std::string_view key) {
-  const std::optional<ConfigNode> node = rows.optional(key);
-  if (!node) {
-    return std::nullopt;
-  }
+Bytes read_message_size(const ConfigNode& node) {
   try {
-    return parse_message_size(node->as_string());
+    return parse_message_size(node.as_string());
   } catch (const UnitError& error) {
-    node->fail(error.what());
+    node.fail(error.what());
   }
 }
 
-std::vector<ExcludedRows> read_excluded(const ConfigNode& node) {
-  std::vector<ExcludedRows> all;
-  for (const ConfigNode& item : node.items()) {
-    ExcludedRows rows{.from = read_size(item, "from"),
-                      .to = read_size(item, "to"),
-                      .reason = item.required("reason").as_string()};
+void excluded_fields(Fields& fields, ExcludedRows& rows) {
+  fields.optional("from", rows.from, Via{Text{}, read_message_size}, "Least message: any.");
+  fields.optional("to", rows.to, Via{Text{}, read_message_size}, "Largest message: any.");
+  fields.required("reason", rows.reason, Text{}, "Why.");
+  fields.check([&](const ConfigNode& node) {
     if (rows.from && rows.to && *rows.to < *rows.from) {
-      item.required("to").fail(fmt::format("at least {}", to_string(*rows.from)),
-                               item.required("to").found());
+      node.required("to").fail(fmt::format("at least {}", to_string(*rows.from)),
+                               node.required("to").found());
     }
-    all.push_back(std::move(rows));
-  }
-  return all;
+  });
 }
 
-std::optional<std::string> read_version(const ConfigNode& root) {
-  const std::optional<ConfigNode> node = root.optional("nccl_version");
-  if (!node) {
-    return std::nullopt;
-  }
-  std::string text = node->as_string();
+std::string read_version(const ConfigNode& node) {
+  std::string text = node.as_string();
   if (!nccl::parse_version(text)) {
-    node->fail("a release of NCCL, such as \"2.27.7\"", node->found());
+    node.fail("a release of NCCL, such as \"2.27.7\"", node.found());
   }
   return text;
 }
 
-std::optional<Fidelity> read_fidelity(const ConfigNode& root) {
-  static constexpr std::array<std::string_view, 2> kNames{"analytical", "flow"};
-  static constexpr std::array kFidelities{Fidelity::Analytical, Fidelity::Flow};
-  const std::optional<ConfigNode> node = root.optional("fidelity");
-  if (!node) {
-    return std::nullopt;
-  }
-  return kFidelities[node->as_choice(kNames)];
+std::string in_words(int value) {
+  return std::to_string(value);
+}
+std::string in_words(Operation operation) {
+  return std::string(to_string(operation));
 }
 
-// An integer that the measured table may know too; both must agree.
-int read_count(const ConfigNode& root, std::string_view key, std::optional<int> measured,
-               std::int64_t most) {
-  const std::optional<ConfigNode> node = root.optional(key);
-  if (!node) {
-    return measured ? *measured : static_cast<int>(root.required(key).as_integer(1, most));
+// A value that the measured table may know too; both must agree.
+template <typename Value, typename Kind>
+void agreed(Fields& fields, std::string_view key, const std::optional<Value>& measured,
+            Value& value, const Kind& kind, std::string_view text) {
+  if (!measured) {
+    fields.where(true, [&] { fields.required(key, value, kind, text); });
+    return;
   }
-  const auto value = static_cast<int>(node->as_integer(1, most));
-  if (measured && *measured != value) {
-    node->fail(fmt::format("{}, as in the measured table", *measured), node->found());
-  }
-  return value;
+  value = *measured;
+  fields.optional(key, value, kind, text);
+  fields.check([&](const ConfigNode& node) {
+    if (value != *measured) {
+      const ConfigNode given = node.required(key);
+      given.fail(fmt::format("{}, as in the measured table", in_words(*measured)), given.found());
+    }
+  });
 }
 
-void read_shape(const ConfigNode& root, const MeasuredTable& table, ValidationCase& item) {
-  item.nodes = read_count(root, "nodes", table.nodes, kMostNodes);
-  item.gpus_per_node = read_count(root, "gpus_per_node", table.gpus_per_node, kMostGpusPerNode);
+void shape_fields(Fields& fields, const MeasuredTable& table, ValidationCase& item) {
+  agreed(fields, "nodes", table.nodes, item.nodes, Whole{1, kMostNodes}, "Servers.");
+  agreed(fields, "gpus_per_node", table.gpus_per_node, item.gpus_per_node,
+         Whole{1, kMostGpusPerNode}, "GPUs of a server.");
   const std::int64_t gpus = std::int64_t{item.nodes} * item.gpus_per_node;
   item.ranks = static_cast<int>(std::min(gpus, kMostNodes * kMostGpusPerNode));
-  if (const std::optional<ConfigNode> ranks = root.optional("ranks")) {
-    if (ranks->as_integer(1, kMostNodes * kMostGpusPerNode) != gpus) {
-      ranks->fail(fmt::format("nodes x gpus_per_node = {}", gpus), ranks->found());
+  std::int64_t ranks = gpus;
+  fields.optional("ranks", ranks, Whole{1, kMostNodes * kMostGpusPerNode}, "The product of both.");
+  fields.optional("gpus_per_process", item.gpus_per_process, Whole{1, kMostGpusPerNode},
+                  "GPUs that a process drives: 1.");
+  fields.check([&](const ConfigNode& node) {
+    if (ranks != gpus) {
+      node.required("ranks").fail(fmt::format("nodes x gpus_per_node = {}", gpus),
+                                  node.required("ranks").found());
     }
-  }
-  if (table.ranks && *table.ranks != gpus) {
-    root.fail(fmt::format("{} ranks, as in the measured table", *table.ranks),
-              fmt::format("{} x {}", item.nodes, item.gpus_per_node));
-  }
-  if (const std::optional<ConfigNode> node = root.optional("gpus_per_process")) {
-    item.gpus_per_process = static_cast<int>(node->as_integer(1, kMostGpusPerNode));
+    if (table.ranks && *table.ranks != gpus) {
+      node.fail(fmt::format("{} ranks, as in the measured table", *table.ranks),
+                fmt::format("{} x {}", item.nodes, item.gpus_per_node));
+    }
     if (item.gpus_per_node % item.gpus_per_process != 0) {
-      node->fail(fmt::format("a divisor of gpus_per_node = {}", item.gpus_per_node), node->found());
+      const ConfigNode process = node.required("gpus_per_process");
+      process.fail(fmt::format("a divisor of gpus_per_node = {}", item.gpus_per_node),
+                   process.found());
     }
-  }
+  });
 }
 
-// The key is for tables that do not say it; elsewhere it must agree.
-Operation read_operation(const ConfigNode& root, const MeasuredTable& table) {
-  const std::optional<ConfigNode> given = root.optional("operation");
-  if (!given && table.operation) {
-    return *table.operation;
-  }
-  const ConfigNode node = root.required("operation");
+Operation read_operation(const ConfigNode& node) {
   const std::optional<Operation> operation = parse_operation(node.as_string());
   if (!operation) {
     node.fail(fmt::format("one of {}", operation_names()), node.found());
   }
-  if (table.operation && *table.operation != *operation) {
-    node.fail(fmt::format("{}, as in the measured table", to_string(*table.operation)),
-              node.found());
-  }
   return *operation;
-}
-
-void read_scoring(const ConfigNode& root, ValidationCase& item) {
-  static constexpr std::array<std::string_view, 2> kColumns{"out_of_place", "in_place"};
-  if (const std::optional<ConfigNode> node = root.optional("column")) {
-    item.in_place = node->as_choice(kColumns) == 1;
-  }
-  item.one_row_per_doubling = flag(root, "one_row_per_doubling");
-  if (const std::optional<ConfigNode> node = root.optional("exclude_rows")) {
-    item.excluded = read_excluded(*node);
-  }
-  item.not_covered = optional_text(root, "not_covered");
 }
 
 }  // namespace
@@ -246,34 +203,50 @@ ClusterOverrides ValidationCase::overrides() const {
   return {.nodes = nodes, .gpus_per_node = gpus_per_node, .settings = settings};
 }
 
+void case_fields(Fields& fields, LoadedCase& loaded, const std::filesystem::path& file,
+                 const std::filesystem::path& root_folder) {
+  static constexpr std::array<std::string_view, 2> kFidelities{"analytical", "flow"};
+  static constexpr std::array<std::string_view, 2> kColumns{"out_of_place", "in_place"};
+  ValidationCase& item = loaded.item;
+  const Via beside_file{Text{}, [&](const ConfigNode& node) { return beside(node, file); }};
+  const Via of_cluster{
+      Text{}, [&](const ConfigNode& node) { return cluster_file(node, file, root_folder); }};
+  item.system_class = "unclassified";
+  fields.optional("class", item.system_class, Text{}, "Class of machines, with its own budget.");
+  fields.optional("system", item.system, Text{}, "Machines of one owner: the name of the file.");
+  fields.required("reference", item.reference, beside_file, "The measured table.");
+  fields.required("cluster", item.cluster, of_cluster, "A cluster file.");
+  fields.check(
+      [&](const ConfigNode& /*node*/) { loaded.table = load_measurement(item.reference); });
+  shape_fields(fields, loaded.table, item);
+  agreed(fields, "operation", loaded.table.operation, loaded.operation, Via{Text{}, read_operation},
+         "Collective, where the table does not say it.");
+  fields.optional("set", item.settings, Via{Either{Named{Text{}}, List{Text{}}}, read_settings},
+                  "Values of the cluster file, as `--set` has them.");
+  fields.optional("env", item.environment, Via{Named{Text{}}, read_environment},
+                  "Variables of NCCL.");
+  fields.optional("cuda_graph", item.cuda_graph, Flag{}, "Calls are replayed CUDA graphs.");
+  fields.optional("symmetric", item.symmetric, Flag{}, "Buffers are symmetric windows.");
+  fields.optional("nccl_version", item.nccl_version, Via{Text{}, read_version}, "Release.");
+  fields.optional("fidelity", item.fidelity, Choice{kFidelities}, "Engine of the network.");
+  fields.optional("graph_file", item.graph_file, beside_file, "NCCL_GRAPH_FILE of the run.");
+  fields.optional("tuner_csv", item.tuner_csv, beside_file, "Choices of a tuner plugin.");
+  fields.optional("column", item.in_place, Choice{kColumns}, "What counts.");
+  fields.optional("one_row_per_doubling", item.one_row_per_doubling, Flag{}, "A linear sweep.");
+  fields.optional("exclude_rows", item.excluded, List{Group{excluded_fields}},
+                  "Rows that do not count.");
+  fields.optional("not_covered", item.not_covered, Text{}, "Why it cannot be predicted.");
+  fields.optional("note", item.note, Text{}, "A remark.");
+}
+
 LoadedCase load_validation_case(const std::filesystem::path& file,
                                 const std::filesystem::path& root_folder) {
   ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
   LoadedCase loaded;
-  ValidationCase& item = loaded.item;
-  item.name = file.stem().string();
-  item.system_class = optional_text(root, "class").value_or("unclassified");
-  item.system = optional_text(root, "system").value_or(item.name);
-  item.reference = beside(root.required("reference"), file);
-  item.cluster = cluster_file(root.required("cluster"), file, root_folder);
-  loaded.table = load_measurement(item.reference);
-  read_shape(root, loaded.table, item);
-  loaded.operation = read_operation(root, loaded.table);
-  if (const std::optional<ConfigNode> node = root.optional("set")) {
-    item.settings = read_settings(*node);
-  }
-  if (const std::optional<ConfigNode> node = root.optional("env")) {
-    item.environment = read_environment(*node);
-  }
-  item.cuda_graph = flag(root, "cuda_graph");
-  item.symmetric = flag(root, "symmetric");
-  item.nccl_version = read_version(root);
-  item.fidelity = read_fidelity(root);
-  item.graph_file = optional_file(root, "graph_file", file);
-  item.tuner_csv = optional_file(root, "tuner_csv", file);
-  read_scoring(root, item);
-  item.note = optional_text(root, "note").value_or("");
+  loaded.item.name = file.stem().string();
+  loaded.item.system = loaded.item.name;
+  Fields fields(document.root());
+  case_fields(fields, loaded, file, root_folder);
   document.finish();
   return loaded;
 }

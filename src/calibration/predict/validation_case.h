@@ -70,6 +70,10 @@ struct LoadedCase {
   MeasuredTable table;
   Operation operation = Operation::AllReduce;
 };
+class Fields;
+// All but the name; files are looked for beside `file` and below `root`.
+void case_fields(Fields& fields, LoadedCase& loaded, const std::filesystem::path& file,
+                 const std::filesystem::path& root);
 [[nodiscard]] LoadedCase load_validation_case(const std::filesystem::path& file,
                                               const std::filesystem::path& root);
 

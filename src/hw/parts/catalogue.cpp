@@ -8,13 +8,13 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
-#include <functional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "hw/parts/catalogue_schemas.h"
 #include "hw/parts/sourced_reader.h"
 #include "sim/check.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 namespace {
@@ -74,16 +74,9 @@ const Value& find(const std::map<std::string, Value>& known, const ConfigNode& n
   node.fail(expected, node.found() + advice(name, names));
 }
 
-// Reading a plain value. `sourced` below adds where it is from.
+// Reading a plain value.
 
-auto whole(std::int64_t least, std::int64_t most) {
-  return [=](const ConfigNode& node) { return static_cast<int>(node.as_integer(least, most)); };
-}
-
-// An efficiency below one percent is a slip of the pen.
-double share(const ConfigNode& node) {
-  return node.as_number(0.01, 1.0);
-}
+constexpr Number kEfficiency{0.01, 1.0};  // Below one percent is a slip of the pen.
 
 Bytes payload(const ConfigNode& node) {
   const Bytes size = node.as_bytes();
@@ -126,212 +119,224 @@ std::vector<std::string> pci_ids(const ConfigNode& node) {
   return ids;
 }
 
-// Reads the values of the parts of one file.
-class PartReader {
- public:
-  explicit PartReader(const ConfigNode& sources) {
-    for (const auto& [key, citation] : sources.entries()) {
-      sources_.emplace(key, citation.as_string());
+// The citations of a file, by keys.
+using Citations = std::map<std::string, std::string>;
+
+// {value, evidence, source, note}, of which all is kept.
+template <typename Kind>
+struct Quoted {
+  Kind of;
+  const Citations* citations;
+  template <typename Value>
+  void read(const Fields& parent, const ConfigNode& node, Value& value) const {
+    auto& result = held(value);
+    parent.read_value(of, node.required("value"), result.value);
+    result.evidence = static_cast<Evidence>(node.required("evidence").as_choice(kEvidences));
+    result.source = find(*citations, node.required("source"), "a key of \"sources\"");
+    if (const std::optional<ConfigNode> note = node.optional("note")) {
+      result.source += "; " + note->as_string();
     }
   }
-
-  // The value under `key` of `part`, which `read` takes from the node; `read` is a function of a
-  // ConfigNode or a member of it.
-  template <typename Read>
-  [[nodiscard]] auto required(const ConfigNode& part, std::string_view key, Read read) const {
-    return sourced(part.required(key), read);
+  void describe(Schema& schema) const {
+    Undetermined nothing;
+    Cited<Kind>{of}.describe(schema, nothing);
   }
+};
 
-  template <typename Read>
-  [[nodiscard]] auto optional(const ConfigNode& part, std::string_view key, Read read) const {
-    using Value = std::invoke_result_t<Read, const ConfigNode&>;
-    const std::optional<ConfigNode> entry = part.optional(key);
-    return entry ? std::optional<Sourced<Value>>(sourced(*entry, read)) : std::nullopt;
+using Links = std::map<std::string, LinkModel>;
+
+// What the values of parts refer to.
+struct References {
+  const Links& links;
+  Citations citations = {};
+
+  template <typename Kind>
+  [[nodiscard]] Quoted<Kind> quoted(Kind kind) const {
+    return {kind, &citations};
+  }
+  // The name of a link, which must be of one of `families`.
+  [[nodiscard]] auto link(std::initializer_list<LinkFamily> families) const {
+    return Via{Text{}, [this, wanted = std::vector(families)](const ConfigNode& node) {
+                 return link_name(node, wanted);
+               }};
   }
 
  private:
-  template <typename Read>
-  [[nodiscard]] auto sourced(const ConfigNode& entry, Read read) const {
-    Sourced<std::invoke_result_t<Read, const ConfigNode&>> result;
-    result.value = std::invoke(read, entry.required("value"));
-    result.evidence = static_cast<Evidence>(entry.required("evidence").as_choice(kEvidences));
-    result.source = find(sources_, entry.required("source"), "a key of \"sources\"");
-    if (const std::optional<ConfigNode> note = entry.optional("note")) {
-      result.source += "; " + note->as_string();
+  [[nodiscard]] std::string link_name(const ConfigNode& node,
+                                      const std::vector<LinkFamily>& families) const {
+    const LinkModel& link = find(links, node, "the name of a link in the catalogue");
+    if (std::find(families.begin(), families.end(), link.family) == families.end()) {
+      std::string wanted;
+      for (const LinkFamily family : families) {
+        wanted += wanted.empty() ? "" : " or ";
+        wanted += kFamilies[static_cast<std::size_t>(family)];
+      }
+      node.fail("a link of family " + wanted, node.found());
     }
-    return result;
+    return link.name;
   }
-
-  std::map<std::string, std::string> sources_;
 };
 
 // Reading a part.
 
-using Links = std::map<std::string, LinkModel>;
-
-// The name under `key`, which must be that of a link of one of `families`.
-std::string link_name(const ConfigNode& node, const Links& links,
-                      std::initializer_list<LinkFamily> families) {
-  const LinkModel& link = find(links, node, "the name of a link in the catalogue");
-  if (std::find(families.begin(), families.end(), link.family) == families.end()) {
-    std::string wanted;
-    for (const LinkFamily family : families) {
-      wanted += wanted.empty() ? "" : " or ";
-      wanted += kFamilies[static_cast<std::size_t>(family)];
+void link_fields(Fields& fields, LinkModel& link, const References& of) {
+  fields.required("family", link.family, Choice{kFamilies}, "Family.");
+  fields.required("bandwidth", link.bandwidth, of.quoted(Rate{}), "Rate of one direction.");
+  fields.optional("max_payload", link.max_payload, of.quoted(Via{Amount{}, payload}),
+                  "Payload of a PCIe transaction, which gives the efficiency.");
+  fields.where(!link.max_payload, [&] {
+    fields.required("efficiency", link.efficiency, of.quoted(kEfficiency), "Share of the rate.");
+  });
+  fields.required("latency", link.latency, of.quoted(Duration{}), "From end to end.");
+  fields.optional("gpu_latency", link.gpu_latency, of.quoted(Duration{}), "At an end with a GPU.");
+  fields.optional("switch_latency", link.switch_latency, of.quoted(Duration{}), "In a switch.");
+  fields.optional("root_latency", link.root_latency, of.quoted(Duration{}), "In a CPU.");
+  fields.optional("in_network_reduction", link.in_network_reduction, of.quoted(Flag{}),
+                  "NVLink: its NVSwitch adds up.");
+  fields.check([&](const ConfigNode& node) {
+    if (link.max_payload && link.family != LinkFamily::Pcie) {
+      node.required("max_payload").fail("only a link of family pcie has a payload size");
     }
-    node.fail("a link of family " + wanted, node.found());
-  }
-  return link.name;
-}
-
-// Reads the efficiency from `efficiency`, or from `max_payload` for a PCIe link that gives it
-// instead.
-void read_efficiency(const PartReader& reader, const ConfigNode& node, LinkModel& link) {
-  link.max_payload = reader.optional(node, "max_payload", payload);
-  if (!link.max_payload) {
-    link.efficiency = reader.required(node, "efficiency", share);
-    return;
-  }
-  if (link.family != LinkFamily::Pcie) {
-    node.required("max_payload").fail("only a link of family pcie has a payload size");
-  }
-  if (const std::optional<ConfigNode> efficiency = node.optional("efficiency")) {
-    efficiency->fail("give either this or max_payload, from which it follows");
-  }
-  link.efficiency = {pcie_efficiency(link.max_payload->value), link.max_payload->evidence,
-                     link.max_payload->source};
-}
-
-LinkModel read_link(const PartReader& reader, const ConfigNode& node) {
-  LinkModel link;
-  link.family = static_cast<LinkFamily>(node.required("family").as_choice(kFamilies));
-  link.bandwidth = reader.required(node, "bandwidth", &ConfigNode::as_bandwidth);
-  read_efficiency(reader, node, link);
-  link.latency = reader.required(node, "latency", &ConfigNode::as_time);
-  link.gpu_latency = reader.optional(node, "gpu_latency", &ConfigNode::as_time);
-  link.switch_latency = reader.optional(node, "switch_latency", &ConfigNode::as_time);
-  link.root_latency = reader.optional(node, "root_latency", &ConfigNode::as_time);
-  link.in_network_reduction = reader.optional(node, "in_network_reduction", &ConfigNode::as_bool);
-  if (link.in_network_reduction && link.family != LinkFamily::NvLink) {
-    node.required("in_network_reduction").fail("only a link of family nvlink has an NVSwitch");
-  }
-  return link;
-}
-
-void read_scale_up(const PartReader& reader, const ConfigNode& node, const Links& links,
-                   GpuModel& gpu) {
-  gpu.scale_up_links = reader.required(node, "scale_up_links", whole(0, 64));
-  if (gpu.scale_up_links.value > 0) {
-    gpu.scale_up_link = link_name(node.required("scale_up_link"), links,
-                                  {LinkFamily::NvLink, LinkFamily::Xgmi, LinkFamily::Hccs});
-  } else if (const std::optional<ConfigNode> link = node.optional("scale_up_link")) {
-    link->fail("a GPU with 0 scale_up_links has no scale_up_link");
-  }
+    if (link.max_payload) {
+      if (const std::optional<ConfigNode> efficiency = node.optional("efficiency")) {
+        efficiency->fail("give either this or max_payload, from which it follows");
+      }
+      link.efficiency = {pcie_efficiency(link.max_payload->value), link.max_payload->evidence,
+                         link.max_payload->source};
+    }
+    if (link.in_network_reduction && link.family != LinkFamily::NvLink) {
+      node.required("in_network_reduction").fail("only a link of family nvlink has an NVSwitch");
+    }
+  });
 }
 
 // A GPU reaches its CPU over PCIe or over C2C.
-void read_host_link(const PartReader& reader, const ConfigNode& node, const Links& links,
-                    GpuModel& gpu) {
-  if (const std::optional<ConfigNode> c2c = node.optional("c2c")) {
-    gpu.c2c = link_name(*c2c, links, {LinkFamily::C2c});
-    if (const std::optional<ConfigNode> pcie = node.optional("pcie")) {
+void gpu_link_fields(Fields& fields, GpuModel& gpu, const References& of) {
+  fields.required("scale_up_links", gpu.scale_up_links, of.quoted(Whole{0, 64}), "To GPUs.");
+  fields.where(gpu.scale_up_links.value > 0, [&] {
+    fields.required("scale_up_link", gpu.scale_up_link,
+                    of.link({LinkFamily::NvLink, LinkFamily::Xgmi, LinkFamily::Hccs}), "Part.");
+  });
+  const bool has_c2c = fields.optional("c2c", gpu.c2c, of.link({LinkFamily::C2c}), "To the CPU.");
+  fields.where(!has_c2c, [&] {
+    fields.required("pcie", gpu.pcie, of.link({LinkFamily::Pcie}), "To the CPU, without `c2c`.");
+    fields.required("pcie_lanes", gpu.pcie_lanes, of.quoted(Via{Whole{1, 32}, lanes}), "Lanes.");
+  });
+  fields.check([&](const ConfigNode& node) {
+    const std::optional<ConfigNode> link = node.optional("scale_up_link");
+    if (link && gpu.scale_up_links.value == 0) {
+      link->fail("a GPU with 0 scale_up_links has no scale_up_link");
+    }
+    if (const auto pcie = has_c2c ? node.optional("pcie") : std::nullopt) {
       pcie->fail("a GPU reaches its CPU by either pcie or c2c, not both");
     }
-    return;
-  }
-  gpu.pcie = link_name(node.required("pcie"), links, {LinkFamily::Pcie});
-  gpu.pcie_lanes = reader.required(node, "pcie_lanes", lanes);
+  });
 }
 
-GpuModel read_gpu(const PartReader& reader, const ConfigNode& node, const Links& links) {
-  GpuModel gpu;
-  gpu.title = node.required("title").as_string();
-  gpu.architecture = node.required("architecture").as_string();
-  gpu.compute_capability = reader.optional(node, "compute_capability", compute_capability);
-  gpu.pci_ids = reader.optional(node, "pci_ids", pci_ids);
-  gpu.multiprocessors = reader.optional(node, "multiprocessors", whole(1, 4096));
-  const ConfigNode peak = node.required("peak");
-  for (const std::string_view type : kDataTypes) {
-    if (auto rate = reader.optional(peak, type, &ConfigNode::as_flop_rate)) {
-      gpu.peak.emplace(type, std::move(*rate));
+void gpu_fields(Fields& fields, GpuModel& gpu, const References& of) {
+  using Peak = std::map<std::string, Sourced<FlopRate>>;
+  const auto peak_fields = [&](Fields& types, Peak& peak) {
+    for (const std::string_view type : kDataTypes) {
+      std::optional<Sourced<FlopRate>> rate;
+      if (types.optional(type, rate, of.quoted(Flops{}), "Dense rate.")) {
+        peak.emplace(type, std::move(*rate));
+      }
     }
-  }
-  gpu.memory = reader.required(node, "memory", some_bytes);
-  gpu.memory_bandwidth = reader.required(node, "memory_bandwidth", &ConfigNode::as_bandwidth);
-  gpu.memory_efficiency = reader.optional(node, "memory_efficiency", share);
-  read_scale_up(reader, node, links, gpu);
-  read_host_link(reader, node, links, gpu);
-  return gpu;
+  };
+  fields.required("title", gpu.title, Text{}, "Name for people.");
+  fields.required("architecture", gpu.architecture, Text{}, "Such as `hopper`.");
+  fields.optional("compute_capability", gpu.compute_capability,
+                  of.quoted(Via{Text{}, compute_capability}), "NVIDIA's.");
+  fields.optional("pci_ids", gpu.pci_ids, of.quoted(Via{List{Text{}}, pci_ids}), "PCI devices.");
+  fields.optional("multiprocessors", gpu.multiprocessors, of.quoted(Whole{1, 4096}), "Number.");
+  fields.required("peak", gpu.peak, Group{peak_fields}, "Rates by type.");
+  fields.required("memory", gpu.memory, of.quoted(Via{Amount{}, some_bytes}), "Memory.");
+  fields.required("memory_bandwidth", gpu.memory_bandwidth, of.quoted(Rate{}), "Its rate.");
+  fields.optional("memory_efficiency", gpu.memory_efficiency, of.quoted(kEfficiency), "Share.");
+  gpu_link_fields(fields, gpu, of);
 }
 
-CpuModel read_cpu(const PartReader& reader, const ConfigNode& node, const Links& links) {
-  CpuModel cpu;
-  cpu.title = node.required("title").as_string();
-  cpu.arch = kCpuArchitectures[node.required("arch").as_choice(kCpuArchitectures)];
-  if (cpu.arch == "x86_64") {
-    cpu.identity = CpuIdentity{.vendor = node.required("vendor").as_string(),
-                               .family = reader.required(node, "family", whole(0, 1000)),
-                               .model = reader.required(node, "model", whole(0, 1000))};
-  }
-  cpu.pcie = link_name(node.required("pcie"), links, {LinkFamily::Pcie});
-  cpu.memory_bandwidth = reader.required(node, "memory_bandwidth", &ConfigNode::as_bandwidth);
-  cpu.memory_latency = reader.required(node, "memory_latency", &ConfigNode::as_time);
-  if (const std::optional<ConfigNode> link = node.optional("socket_link")) {
-    cpu.socket_link = link_name(*link, links, {LinkFamily::Socket});
-  }
-  cpu.root_bandwidth = reader.optional(node, "root_bandwidth", &ConfigNode::as_bandwidth);
-  return cpu;
+void cpu_fields(Fields& fields, CpuModel& cpu, const References& of) {
+  const auto arch = [](const ConfigNode& node) {
+    return kCpuArchitectures[node.as_choice(kCpuArchitectures)];
+  };
+  fields.required("title", cpu.title, Text{}, "Name for people.");
+  fields.required("arch", cpu.arch, Via{Choice{kCpuArchitectures}, arch}, "Instructions.");
+  fields.where(cpu.arch == "x86_64", [&] {
+    CpuIdentity& identity = cpu.identity.emplace();
+    fields.required("vendor", identity.vendor, Text{}, "As CPUID has it, of `x86_64`.");
+    fields.required("family", identity.family, of.quoted(Whole{0, 1000}), "The same.");
+    fields.required("model", identity.model, of.quoted(Whole{0, 1000}), "The same.");
+  });
+  fields.required("pcie", cpu.pcie, of.link({LinkFamily::Pcie}), "Of its root ports.");
+  fields.required("memory_bandwidth", cpu.memory_bandwidth, of.quoted(Rate{}), "Of its memory.");
+  fields.required("memory_latency", cpu.memory_latency, of.quoted(Duration{}), "Of its memory.");
+  fields.optional("socket_link", cpu.socket_link, of.link({LinkFamily::Socket}), "To others.");
+  fields.optional("root_bandwidth", cpu.root_bandwidth, of.quoted(Rate{}), "Of a root complex.");
 }
 
-NicModel read_nic(const PartReader& reader, const ConfigNode& node, const Links& links) {
-  NicModel nic;
-  nic.title = node.required("title").as_string();
-  nic.pci_ids = reader.optional(node, "pci_ids", pci_ids);
-  nic.speed = reader.required(node, "speed", &ConfigNode::as_bandwidth);
-  nic.ports = reader.required(node, "ports", whole(1, 16));
-  nic.pcie = link_name(node.required("pcie"), links, {LinkFamily::Pcie});
-  nic.pcie_lanes = reader.required(node, "pcie_lanes", lanes);
-  nic.efficiency = reader.required(node, "efficiency", share);
-  nic.latency = reader.required(node, "latency", &ConfigNode::as_time);
-  nic.grouped = reader.optional(node, "grouped", &ConfigNode::as_bool);
-  return nic;
+void nic_fields(Fields& fields, NicModel& nic, const References& of) {
+  fields.required("title", nic.title, Text{}, "Name for people.");
+  fields.optional("pci_ids", nic.pci_ids, of.quoted(Via{List{Text{}}, pci_ids}), "PCI devices.");
+  fields.required("speed", nic.speed, of.quoted(Rate{}), "Line rate of a port.");
+  fields.required("ports", nic.ports, of.quoted(Whole{1, 16}), "Ports.");
+  fields.required("pcie", nic.pcie, of.link({LinkFamily::Pcie}), "To its host.");
+  fields.required("pcie_lanes", nic.pcie_lanes, of.quoted(Via{Whole{1, 32}, lanes}), "Lanes.");
+  fields.required("efficiency", nic.efficiency, of.quoted(kEfficiency), "Share of the rate.");
+  fields.required("latency", nic.latency, of.quoted(Duration{}), "Of the NIC alone.");
+  fields.optional("grouped", nic.grouped, of.quoted(Flag{}), "NCCL sees the nearest as one.");
 }
 
-NvSwitchModel read_nvswitch(const PartReader& reader, const ConfigNode& node, const Links& links) {
-  NvSwitchModel model;
-  model.title = node.required("title").as_string();
-  model.link = link_name(node.required("link"), links, {LinkFamily::NvLink});
-  model.ports = reader.required(node, "ports", whole(2, 1024));
-  model.in_network_reduction = reader.required(node, "in_network_reduction", &ConfigNode::as_bool);
-  return model;
+void nvswitch_fields(Fields& fields, NvSwitchModel& model, const References& of) {
+  fields.required("title", model.title, Text{}, "Name for people.");
+  fields.required("link", model.link, of.link({LinkFamily::NvLink}), "Of its ports.");
+  fields.required("ports", model.ports, of.quoted(Whole{2, 1024}), "Ports.");
+  fields.required("in_network_reduction", model.in_network_reduction, of.quoted(Flag{}), "NVLS.");
 }
 
-SwitchModel read_switch(const PartReader& reader, const ConfigNode& node) {
-  SwitchModel model;
-  model.title = node.required("title").as_string();
-  model.ports = reader.required(node, "ports", whole(2, 4096));
-  model.speed = reader.required(node, "speed", &ConfigNode::as_bandwidth);
-  model.latency = reader.required(node, "latency", &ConfigNode::as_time);
-  model.buffer = reader.optional(node, "buffer", some_bytes);
-  model.in_network_reduction = reader.optional(node, "in_network_reduction", &ConfigNode::as_bool);
-  return model;
+void switch_fields(Fields& fields, SwitchModel& model, const References& of) {
+  fields.required("title", model.title, Text{}, "Name for people.");
+  fields.required("ports", model.ports, of.quoted(Whole{2, 4096}), "Ports.");
+  fields.required("speed", model.speed, of.quoted(Rate{}), "Rate of a port.");
+  fields.required("latency", model.latency, of.quoted(Duration{}), "Port to port.");
+  fields.optional("buffer", model.buffer, of.quoted(Via{Amount{}, some_bytes}), "Memory.");
+  fields.optional("in_network_reduction", model.in_network_reduction, of.quoted(Flag{}), "SHARP.");
 }
 
-// All parts of a file, each read by `read_part(reader, node)`.
-template <typename ReadPart>
-auto read_file(const std::filesystem::path& file, std::string_view section, ReadPart read_part) {
-  using Part = std::invoke_result_t<ReadPart, const PartReader&, const ConfigNode&>;
-  ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
-  const PartReader reader(root.required("sources"));
+template <typename Part>
+using PartRows = void (*)(Fields&, Part&, const References&);
+
+// Rows of a file: citations, and parts below `section`.
+template <typename Part>
+void part_file_fields(Fields& fields, std::string_view section, std::map<std::string, Part>& parts,
+                      const Links& links, PartRows<Part> rows) {
+  References of{links};
+  const auto part_rows = [&](Fields& row, Part& part) { rows(row, part, of); };
+  fields.required("sources", of.citations, Named{Text{}}, "Citations by short keys.");
+  fields.required(section, parts, Named{Group{part_rows}}, "Parts.");
+}
+
+template <typename Part>
+auto read_parts(const std::filesystem::path& folder, const std::string& section, const Links& links,
+                PartRows<Part> rows) {
+  ConfigDocument document = ConfigDocument::load(folder / (section + ".yaml"));
+  Fields fields(document.root());
   std::map<std::string, Part> parts;
-  for (const auto& [name, node] : root.required(section).entries()) {
-    Part part = read_part(reader, node);
+  part_file_fields(fields, section, parts, links, rows);
+  for (auto& [name, part] : parts) {
     part.name = name;
-    parts.emplace(name, std::move(part));
   }
   document.finish();
   return parts;
+}
+
+template <typename Part>
+Schema part_schema(std::string_view section, PartRows<Part> rows) {
+  Schema schema;
+  Fields fields(schema);
+  std::map<std::string, Part> parts;
+  part_file_fields(fields, section, parts, {}, rows);
+  return schema;
 }
 
 }  // namespace
@@ -343,26 +348,23 @@ std::string_view to_string(Evidence evidence) {
 Catalogue Catalogue::load(const std::filesystem::path& folder) {
   Catalogue catalogue;
   catalogue.folder_ = folder;
-  const Links& links = catalogue.links_;
-  catalogue.links_ = read_file(folder / "links.yaml", "links", read_link);
-  catalogue.cpus_ = read_file(folder / "cpus.yaml", "cpus",
-                              [&](const PartReader& reader, const ConfigNode& node) {
-                                return read_cpu(reader, node, links);
-                              });
-  catalogue.gpus_ = read_file(folder / "gpus.yaml", "gpus",
-                              [&](const PartReader& reader, const ConfigNode& node) {
-                                return read_gpu(reader, node, links);
-                              });
-  catalogue.nics_ = read_file(folder / "nics.yaml", "nics",
-                              [&](const PartReader& reader, const ConfigNode& node) {
-                                return read_nic(reader, node, links);
-                              });
-  catalogue.nvswitches_ = read_file(folder / "nvswitches.yaml", "nvswitches",
-                                    [&](const PartReader& reader, const ConfigNode& node) {
-                                      return read_nvswitch(reader, node, links);
-                                    });
-  catalogue.switches_ = read_file(folder / "switches.yaml", "switches", read_switch);
+  Links& links = catalogue.links_;
+  links = read_parts(folder, "links", {}, link_fields);
+  catalogue.cpus_ = read_parts(folder, "cpus", links, cpu_fields);
+  catalogue.gpus_ = read_parts(folder, "gpus", links, gpu_fields);
+  catalogue.nics_ = read_parts(folder, "nics", links, nic_fields);
+  catalogue.nvswitches_ = read_parts(folder, "nvswitches", links, nvswitch_fields);
+  catalogue.switches_ = read_parts(folder, "switches", links, switch_fields);
   return catalogue;
+}
+
+std::map<std::string, Schema> catalogue_schemas() {
+  return {{"links", part_schema("links", link_fields)},
+          {"cpus", part_schema("cpus", cpu_fields)},
+          {"gpus", part_schema("gpus", gpu_fields)},
+          {"nics", part_schema("nics", nic_fields)},
+          {"nvswitches", part_schema("nvswitches", nvswitch_fields)},
+          {"switches", part_schema("switches", switch_fields)}};
 }
 
 const CpuModel& Catalogue::cpu(const ConfigNode& name) const {

@@ -1,98 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/timing/profile.h"
 
-#include <string>
 #include <vector>
 
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard::nccl {
 namespace {
 
-// Values are {value, evidence, source, note}, as in the catalogue of parts.
-class Reader {
- public:
-  explicit Reader(ConfigDocument& document) {
-    for (const auto& [name, text] : document.root().required("sources").entries()) {
-      static_cast<void>(text.as_string());
-      sources_.push_back(name);
-    }
-  }
-
-  [[nodiscard]] ConfigNode value(const ConfigNode& parent, std::string_view key) const {
-    const ConfigNode node = parent.required(key);
-    static constexpr std::array<std::string_view, 5> kEvidences{"datasheet", "measured", "shipped",
-                                                                "secondary", "estimate"};
-    static_cast<void>(node.required("evidence").as_choice(kEvidences));
-    const ConfigNode source = node.required("source");
-    const std::vector<std::string_view> names(sources_.begin(), sources_.end());
-    static_cast<void>(source.as_choice(names));
-    if (const auto note = node.optional("note")) {
-      static_cast<void>(note->as_string());
-    }
-    if (const auto fit = node.optional("fit")) {
-      fit->skip();  // The report of `trainyard calibrate` on it.
-    }
-    return node.required("value");
-  }
-
-  [[nodiscard]] SimTime time(const ConfigNode& parent, std::string_view key) const {
-    return value(parent, key).as_time();
-  }
-  [[nodiscard]] Bandwidth rate(const ConfigNode& parent, std::string_view key) const {
-    return value(parent, key).as_bandwidth();
-  }
-  [[nodiscard]] double share(const ConfigNode& parent, std::string_view key) const {
-    return value(parent, key).as_number(0.01, 2.0);
-  }
-  [[nodiscard]] int count(const ConfigNode& parent, std::string_view key) const {
-    return static_cast<int>(value(parent, key).as_integer(0, 1'000'000));
-  }
-  // [LL, LL128, Simple]
-  [[nodiscard]] ProtocolTimes times(const ConfigNode& parent, std::string_view key) const {
-    const ConfigNode list = value(parent, key);
-    const std::vector<ConfigNode> items = list.items();
-    if (items.size() != 3) {
-      list.fail("three times, of LL, LL128 and Simple", std::to_string(items.size()));
-    }
-    return {.ll = items[0].as_time(), .ll128 = items[1].as_time(), .simple = items[2].as_time()};
-  }
-
- private:
-  std::vector<std::string> sources_;
-};
-
-GpuProfile read_gpu(const Reader& reader, const ConfigNode& node) {
-  GpuProfile gpu{.simple_rate = reader.rate(node, "simple_rate"),
-                 .simple_cost = reader.time(node, "simple_cost"),
-                 .ll128_rate = reader.rate(node, "ll128_rate"),
-                 .ll128_cost = reader.time(node, "ll128_cost"),
-                 .ll_cost = reader.time(node, "ll_cost"),
-                 .ll_pass = reader.time(node, "ll_pass"),
-                 .ll128_link = reader.share(node, "ll128_link"),
-                 .point_to_point_link = reader.share(node, "point_to_point_link"),
-                 .nvls = {}};
-  if (const auto nvls = node.optional("nvls")) {
-    gpu.nvls = NvlsProfile{.link = reader.share(*nvls, "link"),
-                           .head_cost = reader.time(*nvls, "head_cost"),
-                           .symmetric_base = reader.time(*nvls, "symmetric_base")};
-  }
-  return gpu;
+// `trainyard calibrate` writes a report of its fit beside a value.
+template <typename Kind>
+constexpr Cited<Kind> fitted(Kind kind) {
+  return {.of = kind, .may_have_fit = true};
 }
 
-TransportProfile read_transport(const Reader& reader, const ConfigNode& node) {
-  return {.latency = reader.times(node, "latency")};
+constexpr auto kTime = fitted(Duration{});
+constexpr auto kRate = fitted(Rate{});
+constexpr auto kShare = fitted(Number{0.01, 2.0});
+
+// [LL, LL128, Simple]
+ProtocolTimes read_times(const ConfigNode& list) {
+  const std::vector<ConfigNode> items = list.items();
+  if (items.size() != 3) {
+    list.fail("three times, of LL, LL128 and Simple", std::to_string(items.size()));
+  }
+  return {.ll = items[0].as_time(), .ll128 = items[1].as_time(), .simple = items[2].as_time()};
 }
 
-NetworkProfile read_network(const Reader& reader, const ConfigNode& node) {
-  return {.latency = reader.times(node, "latency"),
-          .host_cost = reader.time(node, "host_cost"),
-          .rate = reader.share(node, "rate"),
-          .connection_rate = node.optional("connection_rate") ? reader.rate(node, "connection_rate")
-                                                              : kMaxBandwidth};
+constexpr auto kTimes = fitted(Via{List{Duration{}}, read_times});
+
+void kernel_fields(Fields& fields, Profile& profile) {
+  fields.required("ring_base", profile.ring_base, kTimes, "Start and end of a kernel, rings.");
+  fields.required("tree_base", profile.tree_base, kTimes, "The same of trees.");
+  fields.required("per_channel", profile.per_channel, kTime, "Later start for each channel.");
+  fields.required("pat_base", profile.pat_base, kTime, "Start and end of PAT.");
+  fields.required("tree_network_extra", profile.tree_network_extra, kTimes,
+                  "A tree's hop over the network, above a ring's.");
+  fields.required("collnet_extra", profile.collnet_extra, kTime,
+                  "A path through switches that reduce, above a ring's hop.");
+  fields.required("nvls_tree_sync", profile.nvls_tree_sync, kTime,
+                  "Synchronisation of NVLS trees.");
+}
+
+void nvls_fields(Fields& fields, NvlsProfile& nvls) {
+  fields.required("link", nvls.link, kShare, "Share of the rate of Simple on the links.");
+  fields.required("head_cost", nvls.head_cost, kTime, "Cost of each head in a loop.");
+  fields.required("symmetric_base", nvls.symmetric_base, kTime, "Time in symmetric memory.");
+}
+
+void gpu_fields(Fields& fields, GpuProfile& gpu) {
+  fields.required("simple_rate", gpu.simple_rate, kRate, "Rate of a block, Simple.");
+  fields.required("simple_cost", gpu.simple_cost, kTime, "Cost of each slice.");
+  fields.required("ll128_rate", gpu.ll128_rate, kRate, "Rate of a block, LL128.");
+  fields.required("ll128_cost", gpu.ll128_cost, kTime, "Cost of each chunk.");
+  fields.required("ll_cost", gpu.ll_cost, kTime, "Cost of each pass.");
+  fields.required("ll_pass", gpu.ll_pass, kTime, "Further cost of a full pass.");
+  fields.required("ll128_link", gpu.ll128_link, kShare, "Share of the rate of Simple on links.");
+  fields.required("point_to_point_link", gpu.point_to_point_link, kShare, "The same of SendRecv.");
+  fields.optional("nvls", gpu.nvls, Group{nvls_fields}, "NVLS.");
+}
+
+void latency_fields(Fields& fields, TransportProfile& transport) {
+  fields.required("latency", transport.latency, kTimes, "From block to block.");
+}
+
+void network_fields(Fields& fields, NetworkProfile& network) {
+  fields.required("latency", network.latency, kTimes, "From block to block, without the wire.");
+  fields.required("host_cost", network.host_cost, kTime, "Cost of a message for its thread.");
+  fields.required("rate", network.rate, kShare, "Share of the payload rate of a NIC.");
+  fields.optional("connection_rate", network.connection_rate, kRate, "Rate of a channel.");
+}
+
+void nvlink_fields(Fields& fields, Profile& profile) {
+  latency_fields(fields, profile.nvlink);
+  fields.required("switch_latency", profile.nvswitch, kTime, "Latency of an NVSwitch.");
+  fields.required("units_in_step", profile.units_in_step, fitted(Whole{0, 1'000'000}),
+                  "Until blocks that read have come apart.");
+}
+
+void pcie_fields(Fields& fields, Profile& profile) {
+  latency_fields(fields, profile.pcie);
+  fields.required("rate", profile.pcie_rate, kShare, "Share of a link with both ways in use.");
+  fields.required("ll_rate", profile.pcie_ll_rate, kShare, "Data of LL over the rate of a link.");
+}
+
+void host_fields(Fields& fields, Profile& profile) {
+  latency_fields(fields, profile.host);
+  fields.required("ll_pass_extra", profile.staged_ll_pass, kTime, "Further time of a pass of LL.");
+  fields.required("rate", profile.staging_rate, kShare, "Share that copies get.");
+}
+
+void transport_fields(Fields& fields, Profile& profile) {
+  fields.required("nvlink", profile, Group{nvlink_fields}, "NVLink.");
+  fields.required("pcie", profile, Group{pcie_fields}, "PCIe between GPUs.");
+  fields.required("host", profile, Group{host_fields}, "Through host memory.");
+  fields.required("host_bridge_rate", profile.host_bridge_rate, kShare,
+                  "Share of a path from GPU to NIC across a host bridge.");
+}
+
+void launch_fields(Fields& fields, LaunchProfile& launch) {
+  fields.required("process_per_gpu", launch.process_per_gpu, kTime, "Time between calls.");
+  fields.required("shared_process", launch.shared_process, kTime, "With several GPUs, plus");
+  fields.required("per_gpu", launch.per_gpu, kTime, "this for each of them, and");
+  fields.required("per_channel", launch.per_channel, kTime, "this for each of their channels.");
+  fields.required("graph", launch.graph, kTime, "CUDA graphs.");
 }
 
 }  // namespace
+
+void profile_fields(Fields& fields, Profile& profile) {
+  fields.cite_sources();
+  fields.required("kernel", profile, Group{kernel_fields}, "Kernels.");
+  fields.required("gpus", profile.gpus, Named{Group{gpu_fields}}, "GPUs by architecture.");
+  fields.required("transports", profile, Group{transport_fields}, "Ways between GPUs of a host.");
+  fields.required("networks", profile.networks, Named{Group{network_fields}}, "Networks.");
+  std::vector<std::string_view> names;
+  for (const auto& [name, network] : profile.networks) {
+    names.push_back(name);
+  }
+  const auto network = [&](const ConfigNode& node) { return names[node.as_choice(names)]; };
+  fields.required("nics", profile.network_of_nic, Named{Via{Text{}, network}},
+                  "NICs of the catalogue, each with a key of `networks`.");
+  fields.required("launch", profile.launch, Group{launch_fields}, "Launches of kernels.");
+  fields.optional("calibration", profile.basis, Group{basis_fields}, "What it was fitted to.");
+}
 
 Profile Profile::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
@@ -100,51 +131,8 @@ Profile Profile::load(const std::filesystem::path& file) {
 }
 
 Profile Profile::read(ConfigDocument& document) {
-  const ConfigNode root = document.root();
-  const Reader reader(document);
   Profile profile;
-  const ConfigNode kernel = root.required("kernel");
-  profile.ring_base = reader.times(kernel, "ring_base");
-  profile.tree_base = reader.times(kernel, "tree_base");
-  profile.per_channel = reader.time(kernel, "per_channel");
-  profile.pat_base = reader.time(kernel, "pat_base");
-  profile.tree_network_extra = reader.times(kernel, "tree_network_extra");
-  profile.collnet_extra = reader.time(kernel, "collnet_extra");
-  profile.nvls_tree_sync = reader.time(kernel, "nvls_tree_sync");
-  for (const auto& [name, node] : root.required("gpus").entries()) {
-    profile.gpus.emplace(name, read_gpu(reader, node));
-  }
-  const ConfigNode transports = root.required("transports");
-  profile.nvlink = read_transport(reader, transports.required("nvlink"));
-  profile.nvswitch = reader.time(transports.required("nvlink"), "switch_latency");
-  profile.units_in_step = reader.count(transports.required("nvlink"), "units_in_step");
-  profile.pcie = read_transport(reader, transports.required("pcie"));
-  profile.host = read_transport(reader, transports.required("host"));
-  profile.pcie_rate = reader.share(transports.required("pcie"), "rate");
-  profile.pcie_ll_rate = reader.share(transports.required("pcie"), "ll_rate");
-  profile.staged_ll_pass = reader.time(transports.required("host"), "ll_pass_extra");
-  profile.staging_rate = reader.share(transports.required("host"), "rate");
-  profile.host_bridge_rate = reader.share(transports, "host_bridge_rate");
-  const ConfigNode networks = root.required("networks");
-  for (const auto& [name, node] : networks.entries()) {
-    profile.networks.emplace(name, read_network(reader, node));
-  }
-  std::vector<std::string_view> names;
-  for (const auto& [name, network] : profile.networks) {
-    names.push_back(name);
-  }
-  for (const auto& [nic, network] : root.required("nics").entries()) {
-    profile.network_of_nic.emplace(nic, names[network.as_choice(names)]);
-  }
-  const ConfigNode launch = root.required("launch");
-  profile.launch = {.process_per_gpu = reader.time(launch, "process_per_gpu"),
-                    .shared_process = reader.time(launch, "shared_process"),
-                    .per_gpu = reader.time(launch, "per_gpu"),
-                    .per_channel = reader.time(launch, "per_channel"),
-                    .graph = reader.time(launch, "graph")};
-  if (const auto basis = root.optional("calibration")) {
-    profile.basis = ProfileBasis::read(*basis);
-  }
+  read_fields(document.root(), profile, profile_fields);
   document.finish();
   return profile;
 }

@@ -17,7 +17,8 @@
 
 namespace trainyard {
 class ConfigDocument;
-}
+class Fields;
+}  // namespace trainyard
 
 namespace trainyard::nccl {
 
@@ -106,5 +107,7 @@ struct Profile {
   // The same of a document that is there, which may have other values than its file.
   [[nodiscard]] static Profile read(ConfigDocument& document);
 };
+
+void profile_fields(Fields& fields, Profile& profile);
 
 }  // namespace trainyard::nccl

@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <tuple>
 
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard::nccl {
 namespace {
@@ -22,38 +23,38 @@ Operation read_operation(const ConfigNode& node) {
   return *operation;
 }
 
-ProfileBasis::Rows read_rows(const ConfigNode& node) {
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  ProfileBasis::Rows rows{
-      .operation = read_operation(node.required("operation")),
-      .ranks = static_cast<int>(node.required("ranks").as_integer(1, kMost)),
-      .least = node.required("from").as_bytes(),
-      .most = node.required("to").as_bytes(),
-      .count = static_cast<std::size_t>(node.required("count").as_integer(1, kMost))};
-  if (rows.most < rows.least) {
-    node.required("to").fail("at least the size of `from`", node.required("to").found());
-  }
-  return rows;
+void row_fields(Fields& fields, ProfileBasis::Rows& rows) {
+  constexpr Whole kCount{1, std::numeric_limits<int>::max()};
+  fields.required("operation", rows.operation, Via{Text{}, read_operation}, "Collective.");
+  fields.required("ranks", rows.ranks, kCount, "Ranks.");
+  fields.required("from", rows.least, Amount{}, "Least message.");
+  fields.required("to", rows.most, Amount{}, "Largest message.");
+  fields.required("count", rows.count, kCount, "Rows of tables.");
+  fields.check([&](const ConfigNode& node) {
+    if (rows.most < rows.least) {
+      node.required("to").fail("at least the size of `from`", node.required("to").found());
+    }
+  });
+}
+
+void machine_fields(Fields& fields, MachineKind& machine) {
+  fields.required("gpu", machine.gpu, Text{}, "Part.");
+  fields.required("scale_up", machine.scale_up, Text{}, "What joins the GPUs of a host.");
+  fields.required("network", machine.network, Text{}, "What joins hosts.");
 }
 
 }  // namespace
 
-ProfileBasis ProfileBasis::read(const ConfigNode& node) {
-  ProfileBasis basis;
-  node.required("cluster").skip();
-  node.required("files").skip();
-  const ConfigNode machine = node.required("machine");
-  basis.machine = {.gpu = machine.required("gpu").as_string(),
-                   .scale_up = machine.required("scale_up").as_string(),
-                   .network = machine.required("network").as_string()};
-  const ConfigNode rows = node.required("rows");
-  for (const ConfigNode& item : rows.items()) {
-    basis.rows.push_back(read_rows(item));
-  }
-  if (basis.rows.empty()) {
-    rows.fail("at least one entry", "none");
-  }
-  return basis;
+void basis_fields(Fields& fields, ProfileBasis& basis) {
+  fields.required("cluster", std::ignore, Unread{}, "The cluster file.");
+  fields.required("files", std::ignore, Unread{}, "The measured tables.");
+  fields.required("machine", basis.machine, Group{machine_fields}, "The machine.");
+  fields.required("rows", basis.rows, List{Group{row_fields}}, "What was measured.");
+  fields.check([&](const ConfigNode& node) {
+    if (basis.rows.empty()) {
+      node.required("rows").fail("at least one entry", "none");
+    }
+  });
 }
 
 std::optional<std::string> ProfileBasis::beyond(const MachineKind& of, Operation operation,

@@ -12,7 +12,7 @@
 #include "sim/units.h"
 
 namespace trainyard {
-class ConfigNode;
+class Fields;
 }
 
 namespace trainyard::nccl {
@@ -28,13 +28,12 @@ struct ProfileBasis {
   MachineKind machine;
   std::vector<Rows> rows;  // At least one; one for each operation and number of ranks.
 
-  // Strictly; throws ConfigError.
-  [[nodiscard]] static ProfileBasis read(const ConfigNode& node);
-
   // Names what is beyond the rows: "no row of alltoall", "rows of all_reduce with 8 ranks, not 16",
   // "rows of all_reduce from 1KiB to 64MiB"; nothing if all is within.
   [[nodiscard]] std::optional<std::string> beyond(const MachineKind& of, Operation operation,
                                                   int ranks, Bytes size) const;
 };
+
+void basis_fields(Fields& fields, ProfileBasis& basis);
 
 }  // namespace trainyard::nccl

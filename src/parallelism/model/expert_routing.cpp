@@ -67,6 +67,20 @@ std::map<std::int64_t, double> reachable(const std::vector<std::int64_t>& held,
   return found;
 }
 
+void check_loads(const ConfigNode& list, const ExpertLoads::Layers& run, const Model& model) {
+  for (std::int64_t layer = run.first; layer <= run.last; ++layer) {
+    const auto& experts = model.layers[static_cast<std::size_t>(layer)].experts;
+    const std::size_t count = experts ? static_cast<std::size_t>(experts->count) : 0;
+    if (count != run.loads.size()) {
+      list.fail(fmt::format("as many loads as layer {} has experts, {}", layer, count),
+                fmt::format("{}", run.loads.size()));
+    }
+  }
+  if (std::accumulate(run.loads.begin(), run.loads.end(), 0.0) <= 0.0) {
+    list.fail("a load above zero", "none");
+  }
+}
+
 }  // namespace
 
 double expected_places(const Experts& experts, std::int64_t places) {
@@ -131,39 +145,24 @@ double fullest_rank(const ExpertLoads& loads, std::int64_t layer, const Experts&
   return most / (mean * static_cast<double>(of_rank));
 }
 
+void expert_load_fields(Fields& fields, ExpertLoads& loads, const Model& model) {
+  constexpr Number kFactor{1.0, kMostFactor};
+  const std::int64_t last = std::max<std::int64_t>(0, std::ssize(model.layers) - 1);
+  fields.optional("imbalance", loads.imbalance, kFactor, "Load of the fullest rank over the mean.");
+  fields.optional("capacity", loads.capacity, kFactor, "Most that an expert takes, over the mean.");
+  const auto run_fields = [&](Fields& of_run, ExpertLoads::Layers& run) {
+    of_run.required("first", run.first, Whole{0, last}, "First layer.");
+    of_run.required("last", run.last, Whole{run.first, last}, "Last layer.");
+    of_run.required("loads", run.loads, List{Number{0.0, kMostLoad}}, "One for each expert.");
+    of_run.check([&](const ConfigNode& node) { check_loads(node.required("loads"), run, model); });
+  };
+  fields.optional("layers", loads.layers, List{Group{run_fields}}, "Loads of experts by layers.");
+}
+
 ExpertLoads read_expert_loads(const ConfigNode& node, const Model& model) {
   ExpertLoads loads;
-  if (const auto imbalance = node.optional("imbalance")) {
-    loads.imbalance = imbalance->as_number(1.0, kMostFactor);
-  }
-  if (const auto capacity = node.optional("capacity")) {
-    loads.capacity = capacity->as_number(1.0, kMostFactor);
-  }
-  const auto layers = node.optional("layers");
-  if (!layers) {
-    return loads;
-  }
-  const auto last_layer = static_cast<std::int64_t>(model.layers.size()) - 1;
-  for (const ConfigNode& item : layers->items()) {
-    ExpertLoads::Layers run{.first = item.required("first").as_integer(0, last_layer)};
-    run.last = item.required("last").as_integer(run.first, last_layer);
-    const ConfigNode list = item.required("loads");
-    for (const ConfigNode& load : list.items()) {
-      run.loads.push_back(load.as_number(0.0, kMostLoad));
-    }
-    for (std::int64_t layer = run.first; layer <= run.last; ++layer) {
-      const auto& experts = model.layers[static_cast<std::size_t>(layer)].experts;
-      const std::size_t count = experts ? static_cast<std::size_t>(experts->count) : 0;
-      if (count != run.loads.size()) {
-        list.fail(fmt::format("as many loads as layer {} has experts, {}", layer, count),
-                  fmt::format("{}", run.loads.size()));
-      }
-    }
-    if (std::accumulate(run.loads.begin(), run.loads.end(), 0.0) <= 0.0) {
-      list.fail("a load above zero", "none");
-    }
-    loads.layers.push_back(std::move(run));
-  }
+  Fields fields(node);
+  expert_load_fields(fields, loads, model);
   return loads;
 }
 

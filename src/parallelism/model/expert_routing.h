@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "parallelism/model/model.h"
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -61,6 +61,7 @@ struct ExpertLoads {
 [[nodiscard]] double fullest_rank(const ExpertLoads& loads, std::int64_t layer,
                                   const Experts& experts, std::int64_t ranks);
 
+void expert_load_fields(Fields& fields, ExpertLoads& loads, const Model& model);
 // Strict: the keys imbalance, capacity and layers of "routing". Throws ConfigError, also for loads
 // that are not as many as the experts of their layers.
 [[nodiscard]] ExpertLoads read_expert_loads(const ConfigNode& node, const Model& model);

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <string_view>
+#include <tuple>
 
 #include "parallelism/model/model_ends.h"
 
@@ -18,60 +19,45 @@ constexpr std::array<std::string_view, 2> kAttentionKinds{"grouped", "latent"};
 constexpr std::array<std::string_view, 3> kNorms{"rms", "layer", "plain"};
 constexpr std::array<std::string_view, 3> kBiases{"none", "all", "qkv"};
 
-std::int64_t size(const ConfigNode& node, std::string_view key) {
-  return node.required(key).as_integer(1, kMostSize);
+constexpr Whole kSize{1, kMostSize};
+constexpr Whole kCount{0, kMostSize};
+
+void attention_fields(Fields& fields, Attention& attention) {
+  bool is_latent = false;
+  fields.optional("qk_norm", attention.has_qk_norm, Flag{}, "Norms of queries and keys by head.");
+  fields.optional("causal", attention.is_causal, Flag{}, "No token sees later ones: `true`.");
+  fields.optional("kind", is_latent, Choice{kAttentionKinds}, "Form of attention.");
+  fields.where(is_latent, [&] {
+    LatentAttention& latent = attention.latent.emplace();
+    fields.required("heads", latent.heads, kSize, "Heads of queries.");
+    fields.optional("query_rank", latent.query_rank, kCount, "Rank of queries, if `latent`.");
+    fields.required("kv_rank", latent.kv_rank, kSize, "Rank of keys and values, if `latent`.");
+    fields.required("head_size", latent.head_size, kSize, "Elements of a head's key.");
+    fields.required("rope_size", latent.rope_size, kSize, "Positional elements, if `latent`.");
+    fields.required("value_size", latent.value_size, kSize, "Elements of a value, if `latent`.");
+  });
+  fields.where(!is_latent, [&] {
+    GroupedAttention& grouped = attention.grouped.emplace();
+    fields.required("heads", grouped.heads, kSize, "Heads of queries.");
+    fields.required("head_size", grouped.head_size, kSize, "Elements of a head's key.");
+    grouped.kv_heads = grouped.heads;
+    fields.optional("kv_heads", grouped.kv_heads, kCount, "Heads of keys and values: `heads`.");
+    fields.check([&](const ConfigNode& node) {
+      if (grouped.kv_heads == 0 || grouped.heads % grouped.kv_heads != 0) {
+        node.required("kv_heads")
+            .fail("a divisor of heads, " + std::to_string(grouped.heads),
+                  std::to_string(grouped.kv_heads));
+      }
+    });
+  });
 }
 
-std::int64_t size_or(const ConfigNode& node, std::string_view key, std::int64_t otherwise) {
-  const auto found = node.optional(key);
-  return found ? found->as_integer(0, kMostSize) : otherwise;
+void feed_forward_fields(Fields& fields, FeedForward& layer) {
+  fields.required("size", layer.size, kSize, "Elements of the inner vector.");
+  fields.required("gated", layer.is_gated, Flag{}, "Three matrices, as SwiGLU has.");
 }
 
-bool flag(const ConfigNode& node, std::string_view key, bool otherwise = false) {
-  const auto found = node.optional(key);
-  return found ? found->as_bool() : otherwise;
-}
-
-std::size_t choice(const ConfigNode& node, std::string_view key,
-                   std::span<const std::string_view> choices) {
-  const auto found = node.optional(key);
-  return found ? found->as_choice(choices) : 0;
-}
-
-Attention read_attention(const ConfigNode& node) {
-  Attention attention{.has_qk_norm = flag(node, "qk_norm"),
-                      .is_causal = flag(node, "causal", true)};
-  if (choice(node, "kind", kAttentionKinds) == 1) {
-    attention.latent = LatentAttention{.heads = size(node, "heads"),
-                                       .query_rank = size_or(node, "query_rank", 0),
-                                       .kv_rank = size(node, "kv_rank"),
-                                       .head_size = size(node, "head_size"),
-                                       .rope_size = size(node, "rope_size"),
-                                       .value_size = size(node, "value_size")};
-    return attention;
-  }
-  GroupedAttention grouped{.heads = size(node, "heads"), .head_size = size(node, "head_size")};
-  grouped.kv_heads = size_or(node, "kv_heads", grouped.heads);
-  if (grouped.kv_heads == 0 || grouped.heads % grouped.kv_heads != 0) {
-    node.required("kv_heads")
-        .fail("a divisor of heads, " + std::to_string(grouped.heads),
-              std::to_string(grouped.kv_heads));
-  }
-  attention.grouped = grouped;
-  return attention;
-}
-
-FeedForward read_feed_forward(const ConfigNode& node) {
-  return {.size = size(node, "size"), .is_gated = node.required("gated").as_bool()};
-}
-
-Experts read_experts(const ConfigNode& node) {
-  Experts experts{.count = size(node, "count"),
-                  .active = size(node, "active"),
-                  .groups = size_or(node, "groups", 1),
-                  .active_groups = size_or(node, "active_groups", 1),
-                  .expert = read_feed_forward(node.required("expert")),
-                  .has_router_bias = flag(node, "router_bias")};
+void check_experts(const ConfigNode& node, const Experts& experts) {
   if (experts.active > experts.count) {
     node.required("active").fail("at most count, " + std::to_string(experts.count),
                                  std::to_string(experts.active));
@@ -84,49 +70,64 @@ Experts read_experts(const ConfigNode& node) {
   if (experts.active_groups > experts.groups || experts.active_groups * of_group < experts.active) {
     node.fail("expected active_groups to be at most groups, with room for the active experts");
   }
-  if (const auto shared = node.optional("shared")) {
-    experts.shared = read_feed_forward(*shared);
-  }
-  return experts;
 }
 
-ModelLayer read_layer(const ConfigNode& node) {
-  ModelLayer layer{.attention = read_attention(node.required("attention"))};
-  const auto feed_forward = node.optional("feed_forward");
-  const auto experts = node.optional("experts");
-  if (feed_forward.has_value() == experts.has_value()) {
-    node.fail("expected either feed_forward or experts");
-  }
-  if (feed_forward) {
-    layer.feed_forward = read_feed_forward(*feed_forward);
-  } else {
-    layer.experts = read_experts(*experts);
-  }
-  return layer;
+void expert_fields(Fields& fields, Experts& experts) {
+  fields.required("count", experts.count, kSize, "Experts of a layer.");
+  fields.required("active", experts.active, kSize, "Experts of a token.");
+  fields.optional("groups", experts.groups, kCount, "Groups of experts: 1.");
+  fields.optional("active_groups", experts.active_groups, kCount, "Groups of a token: 1.");
+  fields.required("expert", experts.expert, Group{feed_forward_fields}, "Each expert.");
+  fields.optional("router_bias", experts.has_router_bias, Flag{}, "A number for each expert.");
+  fields.check([&](const ConfigNode& node) { check_experts(node, experts); });
+  fields.optional("shared", experts.shared, Group{feed_forward_fields}, "Those of every token.");
 }
 
-Patches read_patches(const ConfigNode& node) {
-  const auto edge = [&](std::string_view key) {
-    return node.required(key).as_integer(1, kMostEdge);
-  };
-  const Patches patches{.image = edge("image"),
-                        .size = edge("size"),
-                        .channels = node.required("channels").as_integer(1, kMostChannels),
-                        .has_class_token = flag(node, "class_token")};
-  if (patches.image % patches.size != 0) {
-    node.required("size").fail("a divisor of image, " + std::to_string(patches.image),
-                               std::to_string(patches.size));
-  }
-  return patches;
+// Equal layers, one after the other.
+struct LayerRun {
+  std::int64_t count = 0;
+  ModelLayer layer;
+};
+
+void layer_fields(Fields& fields, LayerRun& run) {
+  fields.required("count", run.count, Whole{1, kMostLayers}, "So many equal layers.");
+  fields.required("attention", run.layer.attention, Group{attention_fields}, "First block.");
+  const bool is_dense = fields.optional("feed_forward", run.layer.feed_forward,
+                                        Group{feed_forward_fields}, "Second block, or `experts`.");
+  const bool has_experts =
+      fields.optional("experts", run.layer.experts, Group{expert_fields}, "Experts.");
+  fields.check([&](const ConfigNode& node) {
+    if (is_dense == has_experts) {
+      node.fail("expected either feed_forward or experts");
+    }
+  });
 }
 
-ModelHead read_head(const ConfigNode& node) {
-  const auto channels = node.optional("channels");
-  return {.has_transform = flag(node, "transform"),
-          .has_bias = flag(node, "bias"),
-          .has_pooler = flag(node, "pooler"),
-          .classes = size_or(node, "classes", 0),
-          .channels = channels ? channels->as_integer(1, kMostChannels) : 0};
+void patch_fields(Fields& fields, Patches& patches) {
+  constexpr Whole kEdge{1, kMostEdge};
+  fields.required("image", patches.image, kEdge, "Edge of an image.");
+  fields.required("size", patches.size, kEdge, "Edge of a patch.");
+  fields.required("channels", patches.channels, Whole{1, kMostChannels}, "Channels of an image.");
+  fields.optional("class_token", patches.has_class_token, Flag{}, "One more token.");
+  fields.check([&](const ConfigNode& node) {
+    if (patches.image % patches.size != 0) {
+      node.required("size").fail("a divisor of image, " + std::to_string(patches.image),
+                                 std::to_string(patches.size));
+    }
+  });
+}
+
+void modulation_fields(Fields& fields, Modulation& modulation) {
+  fields.required("frequencies", modulation.frequencies, kSize, "Frequencies of a time step.");
+  fields.optional("labels", modulation.labels, kCount, "Labels of a table.");
+}
+
+void head_fields(Fields& fields, ModelHead& head) {
+  fields.optional("transform", head.has_transform, Flag{}, "A linear layer before the logits.");
+  fields.optional("bias", head.has_bias, Flag{}, "A bias of the logits.");
+  fields.optional("pooler", head.has_pooler, Flag{}, "A linear layer before the classes.");
+  fields.optional("classes", head.classes, kCount, "Classes of a sample.");
+  fields.optional("channels", head.channels, Whole{1, kMostChannels}, "Channels of a patch.");
 }
 
 // The keys of text stand in no model of images, and the other way round.
@@ -158,35 +159,17 @@ void check_ends(const ConfigNode& node, const Model& model) {
   }
 }
 
-// Everything but the layers.
-Model read_shapes(const ConfigNode& node, const std::string& name) {
-  const auto patches = node.optional("patches");
-  const auto modulation = node.optional("modulation");
-  const auto head = node.optional("head");
-  Model model{.name = name,
-              .title = node.required("title").as_string(),
-              .hidden = size(node, "hidden"),
-              .vocabulary = patches ? 0 : size(node, "vocabulary"),
-              .has_tied_embeddings = flag(node, "tied_embeddings"),
-              .learned_positions = size_or(node, "learned_positions", 0),
-              .token_types = size_or(node, "token_types", 0),
-              .has_embedding_norm = flag(node, "embedding_norm"),
-              .norm = static_cast<Norm>(choice(node, "norm", kNorms)),
-              .is_post_norm = flag(node, "post_norm"),
-              .bias = static_cast<Bias>(choice(node, "bias", kBiases)),
-              .layers = {}};
-  if (patches) {
-    model.patches = read_patches(*patches);
+void set_layers(const ConfigNode& node, const std::vector<LayerRun>& runs, Model& model) {
+  for (const LayerRun& run : runs) {
+    model.layers.insert(model.layers.end(), static_cast<std::size_t>(run.count), run.layer);
+    if (model.layers.size() > static_cast<std::size_t>(kMostLayers)) {
+      node.items()[static_cast<std::size_t>(&run - runs.data())].fail(
+          "expected at most " + std::to_string(kMostLayers) + " layers, found more");
+    }
   }
-  if (modulation) {
-    model.modulation = Modulation{.frequencies = size(*modulation, "frequencies"),
-                                  .labels = size_or(*modulation, "labels", 0)};
+  if (model.layers.empty()) {
+    node.fail("at least one kind of layer", "none");
   }
-  if (head) {
-    model.head = read_head(*head);
-  }
-  check_ends(node, model);
-  return model;
 }
 
 // Returns the parameters of a linear layer with a bias where the model has one.
@@ -321,21 +304,33 @@ std::int64_t active_parameters_of(const Model& model) {
   return count;
 }
 
+void model_fields(Fields& fields, Model& model) {
+  std::vector<LayerRun> runs;
+  fields.optional("source", std::ignore, Unread{}, "Where the shapes are from; files need it.");
+  fields.required("title", model.title, Text{}, "Name for people.");
+  fields.optional("patches", model.patches, Group{patch_fields}, "Tokens are patches of images.");
+  fields.optional("modulation", model.modulation, Group{modulation_fields}, "adaLN-Zero.");
+  fields.optional("head", model.head, Group{head_fields}, "What follows the last layer.");
+  fields.required("hidden", model.hidden, kSize, "Elements of a token.");
+  fields.where(!model.patches, [&] {
+    fields.required("vocabulary", model.vocabulary, kSize, "Tokens that there are, if no patches.");
+  });
+  fields.optional("tied_embeddings", model.has_tied_embeddings, Flag{}, "Logits share weights.");
+  fields.optional("learned_positions", model.learned_positions, kCount, "Positions of a table.");
+  fields.optional("token_types", model.token_types, kCount, "Types of tokens of a table.");
+  fields.optional("embedding_norm", model.has_embedding_norm, Flag{}, "A norm before all layers.");
+  fields.optional("norm", model.norm, Choice{kNorms}, "Kind of norm.");
+  fields.optional("post_norm", model.is_post_norm, Flag{}, "Norms stand behind residuals.");
+  fields.optional("bias", model.bias, Choice{kBiases}, "Linear layers that have a bias.");
+  fields.check([&](const ConfigNode& node) { check_ends(node, model); });
+  fields.required("layers", runs, List{Group{layer_fields}}, "Layers, first to last.");
+  fields.check([&](const ConfigNode& node) { set_layers(node.required("layers"), runs, model); });
+}
+
 Model read_model(const ConfigNode& node, const std::string& name) {
-  if (const auto source = node.optional("source")) {
-    source->skip();
-  }
-  Model model = read_shapes(node, name);
-  for (const ConfigNode& item : node.required("layers").items()) {
-    const std::int64_t count = item.required("count").as_integer(1, kMostLayers);
-    model.layers.insert(model.layers.end(), static_cast<std::size_t>(count), read_layer(item));
-    if (model.layers.size() > static_cast<std::size_t>(kMostLayers)) {
-      item.fail("expected at most " + std::to_string(kMostLayers) + " layers, found more");
-    }
-  }
-  if (model.layers.empty()) {
-    node.required("layers").fail("at least one kind of layer", "none");
-  }
+  Model model;
+  model.name = name;
+  read_fields(node, model, model_fields);
   return model;
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -173,6 +173,7 @@ struct ParameterCount {
 [[nodiscard]] bool has_experts(const Model& model);
 
 // Strict; throws ConfigError with the place of the mistake. Files must have a source.
+void model_fields(Fields& fields, Model& model);  // All but its name.
 [[nodiscard]] Model read_model(const ConfigNode& node, const std::string& name);
 [[nodiscard]] Model load_model(const std::filesystem::path& file);
 

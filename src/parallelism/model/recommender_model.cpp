@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 
 namespace trainyard {
 namespace {
@@ -37,47 +38,59 @@ double products_of(const std::vector<MlpLayer>& layers) {
   });
 }
 
-// Outputs of the layers of an MLP, the last of which has `last`.
-std::vector<std::int64_t> read_mlp(const ConfigNode& node, std::int64_t last,
-                                   std::string_view why) {
-  std::vector<std::int64_t> outputs;
-  for (const ConfigNode& item : node.items()) {
-    outputs.push_back(item.as_integer(1, kMostSize));
-  }
+// The last layer of an MLP has `last` outputs.
+void check_mlp(const ConfigNode& node, const std::vector<std::int64_t>& outputs, std::int64_t last,
+               std::string_view why) {
   if (outputs.empty() || outputs.back() != last) {
     node.fail(std::to_string(last) + " as outputs of the last layer, " + std::string(why),
               outputs.empty() ? "no layer" : std::to_string(outputs.back()));
   }
-  return outputs;
 }
 
-std::vector<EmbeddingTable> read_tables(const ConfigNode& node) {
-  std::vector<EmbeddingTable> tables;
-  for (const ConfigNode& item : node.items()) {
-    EmbeddingTable table{.rows = item.required("rows").as_integer(1, kMostRows)};
-    if (const auto lookups = item.optional("lookups")) {
-      table.lookups = lookups->as_integer(1, kMostLookups);
+constexpr Whole kElements{1, kMostSize};
+
+// Equal tables.
+struct TableRun {
+  EmbeddingTable table;
+  std::int64_t count = 1;
+};
+
+void table_fields(Fields& fields, TableRun& run) {
+  fields.required("rows", run.table.rows, Whole{1, kMostRows}, "Rows of a table.");
+  fields.optional("lookups", run.table.lookups, Whole{1, kMostLookups}, "Of a sample: 1.");
+  fields.optional("count", run.count, Whole{1, kMostTables}, "So many equal tables: 1.");
+}
+
+void set_tables(const ConfigNode& node, const std::vector<TableRun>& runs,
+                RecommenderModel& model) {
+  for (const TableRun& run : runs) {
+    if (static_cast<std::int64_t>(model.tables.size()) + run.count > kMostTables) {
+      node.items()[static_cast<std::size_t>(&run - runs.data())].fail(
+          "expected at most " + std::to_string(kMostTables) + " tables, found more");
     }
-    const auto count = item.optional("count");
-    const std::int64_t copies = count ? count->as_integer(1, kMostTables) : 1;
-    if (static_cast<std::int64_t>(tables.size()) + copies > kMostTables) {
-      item.fail("expected at most " + std::to_string(kMostTables) + " tables, found more");
-    }
-    tables.insert(tables.end(), static_cast<std::size_t>(copies), table);
+    model.tables.insert(model.tables.end(), static_cast<std::size_t>(run.count), run.table);
   }
-  if (tables.empty()) {
+  if (model.tables.empty()) {
     node.fail("at least one table", "none");
   }
-  return tables;
+  const double parameters = std::accumulate(
+      model.tables.begin(), model.tables.end(), 0.0, [&](double sum, const EmbeddingTable& table) {
+        return sum + static_cast<double>(table.rows) * static_cast<double>(model.width);
+      });
+  if (parameters > kMostParameters) {
+    node.fail("at most 10^15 elements", fmt::format("{:.3g}", parameters));
+  }
 }
 
-std::optional<CrossNetwork> read_interaction(const ConfigNode& node) {
+void interaction_fields(Fields& fields, RecommenderModel& model) {
   static constexpr std::array<std::string_view, 2> kKinds{"dot", "cross"};
-  if (node.required("kind").as_choice(kKinds) == 0) {
-    return std::nullopt;
-  }
-  return CrossNetwork{.layers = node.required("layers").as_integer(1, 1000),
-                      .rank = node.required("rank").as_integer(1, kMostSize)};
+  bool is_cross = false;
+  fields.required("kind", is_cross, Choice{kKinds}, "Dot products of pairs, or a cross network.");
+  fields.where(is_cross, [&] {
+    CrossNetwork& network = model.cross.emplace();
+    fields.required("layers", network.layers, Whole{1, 1000}, "Layers, if `cross`.");
+    fields.required("rank", network.rank, kElements, "Rank of their products, if `cross`.");
+  });
 }
 
 }  // namespace
@@ -125,26 +138,27 @@ double training_flops(const RecommenderModel& model) {
   return 3.0 * 2.0 * products;
 }
 
+void recommender_fields(Fields& fields, RecommenderModel& model) {
+  std::vector<TableRun> runs;
+  fields.optional("source", std::ignore, Unread{}, "Where the shapes are from; files need it.");
+  fields.required("title", model.title, Text{}, "Name for people.");
+  fields.required("dense_features", model.dense_features, kElements, "Numbers of a sample.");
+  fields.required("width", model.width, kElements, "Elements of a vector of a table.");
+  fields.required("tables", runs, List{Group{table_fields}}, "Embedding tables.");
+  fields.required("top", model.top, List{kElements}, "Outputs of layers; the last has 1.");
+  fields.required("interaction", model, Group{interaction_fields}, "How vectors interact.");
+  fields.required("bottom", model.bottom, List{kElements}, "The same; the last has `width`.");
+  fields.check([&](const ConfigNode& node) {
+    check_mlp(node.required("top"), model.top, 1, "the prediction");
+    check_mlp(node.required("bottom"), model.bottom, model.width, "the width");
+    set_tables(node.required("tables"), runs, model);
+  });
+}
+
 RecommenderModel read_recommender(const ConfigNode& node, const std::string& name) {
-  if (const auto source = node.optional("source")) {
-    source->skip();
-  }
-  RecommenderModel model{.name = name,
-                         .title = node.required("title").as_string(),
-                         .dense_features = node.required("dense_features").as_integer(1, kMostSize),
-                         .width = node.required("width").as_integer(1, kMostSize),
-                         .tables = read_tables(node.required("tables")),
-                         .bottom = {},
-                         .top = read_mlp(node.required("top"), 1, "the prediction"),
-                         .cross = read_interaction(node.required("interaction"))};
-  model.bottom = read_mlp(node.required("bottom"), model.width, "the width");
-  const double parameters = std::accumulate(
-      model.tables.begin(), model.tables.end(), 0.0, [&](double sum, const EmbeddingTable& table) {
-        return sum + static_cast<double>(table.rows) * static_cast<double>(model.width);
-      });
-  if (parameters > kMostParameters) {
-    node.required("tables").fail("at most 10^15 elements", fmt::format("{:.3g}", parameters));
-  }
+  RecommenderModel model;
+  model.name = name;
+  read_fields(node, model, recommender_fields);
   return model;
 }
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -74,6 +74,7 @@ struct RecommenderModel {
 [[nodiscard]] double training_flops(const RecommenderModel& model);
 
 // Strict; throws ConfigError with the place of the mistake. Files must have a source.
+void recommender_fields(Fields& fields, RecommenderModel& model);  // All but its name.
 [[nodiscard]] RecommenderModel read_recommender(const ConfigNode& node, const std::string& name);
 [[nodiscard]] RecommenderModel load_recommender(const std::filesystem::path& file);
 

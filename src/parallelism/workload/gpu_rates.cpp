@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/parts/sourced_reader.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -15,47 +14,47 @@ namespace {
 constexpr double kLeastShare = 0.001;
 constexpr double kMostFactor = 100.0;
 
-double share(const SourcedReader& reader, const ConfigNode& node, std::string_view key) {
-  return reader.value(node, key).as_number(kLeastShare, 1.0);
+constexpr Number kShare{kLeastShare, 1.0};
+constexpr Number kFactor{kLeastShare, kMostFactor};
+
+void attention_rate_fields(Fields& fields, AttentionRates& rates) {
+  fields.evidence();
+  fields.required("forward", rates.forward, kShare, "Share of the peak.");
+  fields.required("backward", rates.backward, kShare, "Share of the peak.");
 }
 
-GenerationRates read_generation(const SourcedReader& reader, const ConfigNode& node) {
-  GenerationRates rates{
-      .gemm = share(reader, node, "gemm"),
-      .gemm_start = reader.value(node, "gemm_start").as_time(),
-      .tile_prologue = reader.value(node, "tile_prologue").as_integer(0, 100'000),
-      .misaligned = share(reader, node, "misaligned"),
-      .grouped_gemm = share(reader, node, "grouped_gemm"),
-      .attention = {},
-      .memory = share(reader, node, "memory"),
-      .memory_bound = {},
-      .host_layer = reader.value(node, "host_layer").as_time(),
-      .host_collective = reader.value(node, "host_collective").as_time(),
-      .overlapped_tensor = reader.value(node, "overlapped_tensor").as_number(0.0, 1.0),
-      .overlapped_data = reader.value(node, "overlapped_data").as_number(0.0, 1.0)};
-  if (node.optional("gemm_fp8")) {
-    rates.gemm_fp8 = share(reader, node, "gemm_fp8");
-    rates.fp8_cast = reader.value(node, "fp8_cast").as_number(0.0, kMostFactor);
-  }
-  if (node.optional("gemm_nvfp4")) {
-    rates.gemm_nvfp4 = share(reader, node, "gemm_nvfp4");
-  }
-  if (node.optional("multiprocessors")) {
-    rates.multiprocessors =
-        static_cast<int>(reader.value(node, "multiprocessors").as_integer(1, 100'000));
-  }
-  for (const auto& [kernel, entry] : node.required("attention").entries()) {
-    reader.check(entry);
-    rates.attention.emplace(
-        kernel, AttentionRates{.forward = entry.required("forward").as_number(kLeastShare, 1.0),
-                               .backward = entry.required("backward").as_number(kLeastShare, 1.0)});
-  }
-  const ConfigNode memory_bound = node.required("memory_bound");
-  for (const auto& [fusion, entry] : memory_bound.entries()) {
-    rates.memory_bound.emplace(
-        fusion, reader.value(memory_bound, fusion).as_number(kLeastShare, kMostFactor));
-  }
-  return rates;
+void generation_fields(Fields& fields, GenerationRates& rates) {
+  constexpr Cited kShareOfPeak{kShare};
+  constexpr Cited kTime{Duration{}};
+  constexpr Cited kOverlapped{Number{0.0, 1.0}};
+  fields.required("gemm", rates.gemm, kShareOfPeak, "Share of the peak of large products.");
+  fields.required("gemm_start", rates.gemm_start, kTime, "Start of each kernel.");
+  fields.required("tile_prologue", rates.tile_prologue, Cited{Whole{0, 100'000}},
+                  "Start and end of a tile, as elements of K.");
+  fields.required("misaligned", rates.misaligned, kShareOfPeak,
+                  "Factor for N or K that is no multiple of 16.");
+  fields.required("grouped_gemm", rates.grouped_gemm, kShareOfPeak,
+                  "Factor for products of experts.");
+  fields.required("memory", rates.memory, kShareOfPeak, "Share of the memory bandwidth.");
+  fields.required("host_layer", rates.host_layer, kTime, "Launch time of a layer forward.");
+  fields.required("host_collective", rates.host_collective, kTime, "Launch time of a collective.");
+  fields.required("overlapped_tensor", rates.overlapped_tensor, kOverlapped,
+                  "Share of overlapped tensor traffic that shows all the same.");
+  fields.required("overlapped_data", rates.overlapped_data, kOverlapped,
+                  "Share of overlapped sums of gradients that shows all the same.");
+  fields.optional("gemm_fp8", rates.gemm_fp8, kShareOfPeak, "Share of the peak in FP8.");
+  fields.where(rates.gemm_fp8.has_value(), [&] {
+    fields.required("fp8_cast", rates.fp8_cast, Cited{Number{0.0, kMostFactor}},
+                    "Factor on the bytes of casts, with `gemm_fp8`.");
+  });
+  fields.optional("gemm_nvfp4", rates.gemm_nvfp4, kShareOfPeak,
+                  "Share of four times the 16-bit peak.");
+  fields.optional("multiprocessors", rates.multiprocessors, Cited{Whole{1, 100'000}},
+                  "Multiprocessors of a GPU that does not say.");
+  fields.required("attention", rates.attention, Named{Group{attention_rate_fields}},
+                  "Kernels of attention, each with shares of the dense 16-bit peak.");
+  fields.required("memory_bound", rates.memory_bound, Named{Cited{kFactor}},
+                  "Kinds of fusion, each with a factor on the bytes.");
 }
 
 // "cudnn, flash-2".
@@ -113,22 +112,22 @@ void set_linears(const GpuModel& gpu, const GenerationRates& generation, Precisi
 
 }  // namespace
 
+void rate_fields(Fields& fields, GpuRates& rates) {
+  fields.cite_sources();
+  fields.required("generations", rates.generations, Named{Group{generation_fields}},
+                  "Architectures of GPUs.");
+  fields.required("devices", rates.devices, Named{Cited{kFactor}},
+                  "GPUs, each with a factor on its rates.");
+}
+
 GpuRates GpuRates::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
   return read(document);
 }
 
 GpuRates GpuRates::read(ConfigDocument& document) {
-  const ConfigNode root = document.root();
-  const SourcedReader reader(root);
   GpuRates rates;
-  for (const auto& [name, node] : root.required("generations").entries()) {
-    rates.generations.emplace(name, read_generation(reader, node));
-  }
-  const ConfigNode devices = root.required("devices");
-  for (const auto& [name, node] : devices.entries()) {
-    rates.devices.emplace(name, reader.value(devices, name).as_number(kLeastShare, kMostFactor));
-  }
+  read_fields(document.root(), rates, rate_fields);
   document.finish();
   return rates;
 }

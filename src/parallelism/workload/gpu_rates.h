@@ -13,7 +13,8 @@
 #include "hw/parts/catalogue.h"
 #include "parallelism/workload/precision.h"
 #include "parallelism/workload/software_profile.h"
-#include "sim/config.h"
+#include "parallelism/workload/workload.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -56,6 +57,8 @@ struct GpuRates {
   [[nodiscard]] static GpuRates load(const std::filesystem::path& file);
   [[nodiscard]] static GpuRates read(ConfigDocument& document);
 };
+
+void rate_fields(Fields& fields, GpuRates& rates);
 
 // Everything that operators need of one GPU with one software in one precision.
 struct ComputeRates {

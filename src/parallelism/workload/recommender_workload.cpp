@@ -5,8 +5,8 @@
 
 #include <array>
 #include <span>
+#include <tuple>
 
-#include "hw/parts/sourced_reader.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -14,46 +14,52 @@ namespace {
 
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 32;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
+constexpr std::int64_t kMostColumns = std::int64_t{1} << 20;
 
 constexpr std::array<std::string_view, 4> kOptimizers{"sgd", "adagrad", "rowwise-adagrad", "adam"};
 
-TableRules read_rules(const ConfigNode& plan, const RecommenderModel& model) {
-  TableRules rules;
-  if (const auto rows = plan.optional("replicated_rows")) {
-    rules.replicated_rows = rows->as_integer(0, kMostRows);
-  }
-  if (const auto rows = plan.optional("split_rows")) {
-    rules.split_rows = rows->as_integer(0, kMostRows);
-    if (rules.split_rows > 0 && rules.split_rows <= rules.replicated_rows) {
-      rows->fail(fmt::format("more rows than replicated_rows, {}, or 0", rules.replicated_rows),
-                 rows->found());
-    }
+void rule_fields(Fields& fields, TableRules& rules) {
+  fields.optional("replicated_rows", rules.replicated_rows, Whole{0, kMostRows},
+                  "Tables with at most so many rows are on every rank.");
+  fields.optional("split_rows", rules.split_rows, Whole{0, kMostRows},
+                  "Tables with at least so many rows are cut by rows.");
+  fields.optional("columns", rules.columns, Whole{1, kMostColumns}, "Pieces of other tables.");
+}
+
+void check_rules(const ConfigNode& plan, const RecommenderWorkload& workload) {
+  const TableRules& rules = workload.rules;
+  if (rules.split_rows > 0 && rules.split_rows <= rules.replicated_rows) {
+    const ConfigNode rows = plan.required("split_rows");
+    rows.fail(fmt::format("more rows than replicated_rows, {}, or 0", rules.replicated_rows),
+              rows.found());
   }
   if (const auto columns = plan.optional("columns")) {
-    rules.columns = columns->as_integer(1, model.width);
-    if (model.width % rules.columns != 0) {
-      columns->fail(fmt::format("a divisor of the width, {}", model.width), columns->found());
+    if (workload.model.width % columns->as_integer(1, workload.model.width) != 0) {
+      columns->fail(fmt::format("a divisor of the width, {}", workload.model.width),
+                    columns->found());
     }
   }
-  return rules;
 }
 
-Precision read_precision(const ConfigNode& root) {
-  std::vector<std::string_view> names;
-  for (const Precision precision : kRecommenderPrecisions) {
-    names.push_back(to_string(precision));
-  }
-  return kRecommenderPrecisions.at(root.choice_or_first("precision", names));
+void optimizer_fields(Fields& fields, RecommenderWorkload& workload) {
+  fields.optional("tables", workload.table_optimizer, Choice{kOptimizers}, "That of tables.");
+  fields.optional("dense", workload.dense_optimizer, Choice{kOptimizers}, "That of MLPs.");
+  fields.check([&](const ConfigNode& node) {
+    if (workload.dense_optimizer == RecommenderOptimizer::RowwiseAdagrad) {
+      const ConfigNode dense = node.required("dense");
+      dense.fail("sgd, adagrad or adam, as MLPs have no rows to look up", dense.found());
+    }
+  });
 }
 
-RecommenderOptimizer read_dense_optimizer(const ConfigNode& node) {
-  const auto optimizer =
-      static_cast<RecommenderOptimizer>(node.choice_or_first("dense", kOptimizers));
-  if (optimizer == RecommenderOptimizer::RowwiseAdagrad) {
-    const ConfigNode dense = node.required("dense");
-    dense.fail("sgd, adagrad or adam, as MLPs have no rows to look up", dense.found());
-  }
-  return optimizer;
+void overlap_fields(Fields& fields, RecommenderWorkload& workload) {
+  fields.optional("input", workload.overlap_input, Flag{}, "Indices of the next batch.");
+  fields.optional("tables", workload.overlap_tables, Flag{}, "Traffic of tables.");
+  fields.optional("data", workload.overlap_data, Flag{}, "Sums of gradients.");
+}
+
+void batch_fields(Fields& fields, RecommenderWorkload& workload) {
+  fields.required("global", workload.batch, Whole{1, kMostSamples}, "Samples of a step.");
 }
 
 }  // namespace
@@ -62,25 +68,28 @@ std::string_view to_string(RecommenderOptimizer optimizer) {
   return kOptimizers.at(static_cast<std::size_t>(optimizer));
 }
 
+void recommender_software_fields(Fields& fields, RecommenderSoftware& software) {
+  constexpr Cited kFlag{Flag{}};
+  constexpr Cited kBytes{Whole{1, 8}};
+  fields.cite_sources();
+  fields.required("title", software.title, Text{}, "Name for people.");
+  fields.required("fusion", software.fusion, Cited{Text{}}, "Fusion of memory-bound operators.");
+  fields.required("fuses_interaction", software.fuses_interaction, kFlag,
+                  "One kernel reads vectors and writes products.");
+  fields.required("pads_inputs", software.pads_inputs, kFlag, "Inputs are multiples of 16.");
+  fields.required("index_bytes", software.index_bytes, kBytes, "Bytes of an index.");
+  fields.required("gradient_bytes", software.gradient_bytes, kBytes,
+                  "Bytes of an element in the sum of dense gradients.");
+  fields.required("overlap_input", software.overlap_input, kFlag, "Indices of the next batch.");
+  fields.required("overlap_tables", software.overlap_tables, kFlag, "Traffic of tables.");
+  fields.required("overlap_data", software.overlap_data, kFlag, "Sums of gradients.");
+  fields.required("fixed", software.fixed, Cited{Duration{}}, "Time of a step of any size.");
+}
+
 RecommenderSoftware RecommenderSoftware::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
-  const ConfigNode root = document.root();
-  const SourcedReader reader(root);
-  const auto flag_of = [&](std::string_view key) { return reader.value(root, key).as_bool(); };
-  const auto bytes_of = [&](std::string_view key) {
-    return static_cast<int>(reader.value(root, key).as_integer(1, 8));
-  };
-  RecommenderSoftware software{.name = file.stem().string(),
-                               .title = root.required("title").as_string(),
-                               .fusion = reader.value(root, "fusion").as_string(),
-                               .fuses_interaction = flag_of("fuses_interaction"),
-                               .pads_inputs = flag_of("pads_inputs"),
-                               .index_bytes = bytes_of("index_bytes"),
-                               .gradient_bytes = bytes_of("gradient_bytes"),
-                               .overlap_input = flag_of("overlap_input"),
-                               .overlap_tables = flag_of("overlap_tables"),
-                               .overlap_data = flag_of("overlap_data"),
-                               .fixed = reader.value(root, "fixed").as_time()};
+  RecommenderSoftware software{.name = file.stem().string()};
+  read_fields(document.root(), software, recommender_software_fields);
   document.finish();
   return software;
 }
@@ -94,34 +103,41 @@ bool is_recommender_workload(const std::filesystem::path& file) {
   return root.is_map() && root.choice_or_first("kind", kWorkloadKinds) == 1;
 }
 
+void recommender_workload_fields(Fields& fields, RecommenderWorkload& workload) {
+  std::vector<std::string_view> precisions;
+  for (const Precision precision : kRecommenderPrecisions) {
+    precisions.push_back(to_string(precision));
+  }
+  std::size_t precision = 0;
+  fields.required("source", std::ignore, Unread{}, "Where the run is from.");
+  std::size_t kind = 0;
+  fields.required("kind", kind, Choice{kWorkloadKinds}, "`recommender`.");
+  fields.required("title", workload.title, Text{}, "Name for people.");
+  fields.required("model", workload.model, Composed{recommender_fields}, "Model.");
+  fields.required("software", workload.software, Text{}, "Name of a profile of software.");
+  fields.optional("precision", precision, Choice{precisions}, "Precision of MLPs.");
+  workload.precision = kRecommenderPrecisions.at(precision);
+  fields.required("batch", workload, Group{batch_fields}, "Samples.");
+  fields.optional("plan", workload.rules, Group{rule_fields}, "How tables are dealt out.");
+  fields.check([&](const ConfigNode& node) {
+    if (const auto plan = node.optional("plan")) {
+      check_rules(*plan, workload);
+    }
+  });
+  fields.required("optimizer", workload, Group{optimizer_fields}, "Optimizers.");
+  fields.optional("overlap", workload, Group{overlap_fields},
+                  "What is overlapped: as software says.");
+}
+
 RecommenderWorkload load_recommender_workload(const std::filesystem::path& file,
                                               const std::filesystem::path& models,
                                               const std::vector<std::string>& settings) {
   ConfigDocument document = ConfigDocument::load(file);
   const std::string model_name = compose_workload(document, models, settings);
-  const ConfigNode root = document.root();
-  root.required("source").skip();
-  (void)root.required("kind").as_choice(kWorkloadKinds);
-  RecommenderWorkload workload{
-      .name = file.stem().string(),
-      .title = root.required("title").as_string(),
-      .model = read_recommender(root.required("model"), model_name),
-      .software = root.required("software").as_string(),
-      .precision = read_precision(root),
-      .batch = root.required("batch").required("global").as_integer(1, kMostSamples),
-      .rules = {}};
-  if (const auto plan = root.optional("plan")) {
-    workload.rules = read_rules(*plan, workload.model);
-  }
-  const ConfigNode optimizer = root.required("optimizer");
-  workload.table_optimizer =
-      static_cast<RecommenderOptimizer>(optimizer.choice_or_first("tables", kOptimizers));
-  workload.dense_optimizer = read_dense_optimizer(optimizer);
-  if (const auto overlap = root.optional("overlap")) {
-    workload.overlap_input = overlap->optional_bool("input");
-    workload.overlap_tables = overlap->optional_bool("tables");
-    workload.overlap_data = overlap->optional_bool("data");
-  }
+  RecommenderWorkload workload;
+  workload.name = file.stem().string();
+  read_fields(document.root(), workload, recommender_workload_fields);
+  workload.model.name = model_name;
   document.finish();
   return workload;
 }

@@ -14,7 +14,7 @@
 #include "parallelism/model/recommender_model.h"
 #include "parallelism/model/table_sharding.h"
 #include "parallelism/workload/workload.h"
-#include "sim/config.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -67,6 +67,9 @@ struct RecommenderWorkload {
 };
 
 // Returns whether the file is a workload with `kind: recommender`; false for what is no YAML, too.
+void recommender_software_fields(Fields& fields, RecommenderSoftware& software);
+void recommender_workload_fields(Fields& fields, RecommenderWorkload& workload);
+
 [[nodiscard]] bool is_recommender_workload(const std::filesystem::path& file);
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are

@@ -4,36 +4,58 @@
 #include <array>
 #include <string_view>
 
-#include "hw/parts/sourced_reader.h"
-
 namespace trainyard {
 namespace {
 
-constexpr double kMostBytesOfParameter = 1000.0;  // For each parameter.
-
-bool read_selective(const SourcedReader& reader, const ConfigNode& root) {
-  static constexpr std::array<std::string_view, 2> kChoices{"attention", "products"};
-  return reader.value(root, "selective").as_choice(kChoices) == 1;
-}
-
-bool read_dispatch(const SourcedReader& reader, const ConfigNode& root) {
-  static constexpr std::array<std::string_view, 2> kChoices{"experts", "domains"};
-  return reader.value(root, "dispatch").as_choice(kChoices) == 1;
-}
-
-FullRecompute read_full(const SourcedReader& reader, const ConfigNode& root) {
-  static constexpr std::array<std::string_view, 3> kChoices{"layer", "needed", "unprojected"};
-  return root.optional("full")
-             ? static_cast<FullRecompute>(reader.value(root, "full").as_choice(kChoices))
-             : FullRecompute::Layer;
-}
-
-bool read_ring(const SourcedReader& reader, const ConfigNode& root) {
-  static constexpr std::array<std::string_view, 2> kChoices{"sent", "gathered"};
-  return root.optional("ring") && reader.value(root, "ring").as_choice(kChoices) == 1;
-}
+constexpr Cited kCitedBytes{Number{0.0, 1000.0}};  // For each parameter.
+constexpr Cited kCitedLaunches{Number{0.0, 100.0}};
+constexpr Cited kCitedFlag{Flag{}};
+constexpr std::array<std::string_view, 2> kSelective{"attention", "products"};
+constexpr std::array<std::string_view, 2> kDispatches{"experts", "domains"};
+constexpr std::array<std::string_view, 3> kFull{"layer", "needed", "unprojected"};
+constexpr std::array<std::string_view, 2> kRings{"sent", "gathered"};
 
 }  // namespace
+
+void software_fields(Fields& fields, SoftwareProfile& profile) {
+  fields.cite_sources();
+  fields.required("title", profile.title, Text{}, "Name for people.");
+  fields.required("attention", profile.attention, Cited{Text{}}, "Kernel with rates, or unfused.");
+  fields.required("fusion", profile.fusion, Cited{Text{}}, "Fusion of memory-bound operators.");
+  fields.required("selective", profile.recomputes_products, Cited{Choice{kSelective}},
+                  "What selective recomputation runs again.");
+  fields.optional("full", profile.full_recompute, Cited{Choice{kFull}},
+                  "What full recomputation runs again.");
+  fields.required("host", profile.host, kCitedLaunches, "Factor on the launch time of a layer.");
+  fields.required("deals_out_matrices", profile.deals_out_matrices, kCitedFlag,
+                  "ZeRO 1 gives ranks whole matrices.");
+  fields.required("gradient_bytes", profile.gradient_bytes, Cited{Whole{1, 8}},
+                  "Bytes of an element in the sum of gradients.");
+  fields.required("scatter_gather", profile.scatter_gather, kCitedFlag,
+                  "Tensor ranks send a part each to the next stage.");
+  fields.required("overlap_tensor", profile.overlap_tensor, kCitedFlag, "Of tensor parallelism.");
+  fields.required("overlap_data", profile.overlap_data, kCitedFlag, "Of data parallelism.");
+  fields.required("overlap_pipeline", profile.overlap_pipeline, kCitedFlag,
+                  "Of pipeline transfers.");
+  fields.required("overlap_expert", profile.overlap_expert, kCitedFlag, "Of expert parallelism.");
+  fields.required("dispatch", profile.dispatches_by_domain, Cited{Choice{kDispatches}},
+                  "A copy of a token goes to each expert or NVLink domain.");
+  fields.required("dispatch_fp8", profile.dispatches_fp8, kCitedFlag, "Tokens are sent in 8 bits.");
+  fields.optional("ring", profile.gathers_keys, Cited{Choice{kRings}},
+                  "How keys reach other context ranks.");
+  fields.required("host_sync", profile.host_sync, kCitedLaunches, "Launches that always show.");
+  fields.required("host_expert", profile.host_expert, kCitedLaunches,
+                  "Launches of an expert layer.");
+  fields.required("host_expert_sync", profile.host_expert_sync, kCitedLaunches,
+                  "Launches of an expert layer that always show.");
+  fields.required("accumulate_bytes", profile.accumulate_bytes, kCitedBytes,
+                  "Bytes to add the gradient of a weight to others.");
+  fields.required("scatter_bytes", profile.scatter_bytes, kCitedBytes, "Bytes before a reduction.");
+  fields.required("gather_bytes", profile.gather_bytes, kCitedBytes, "Bytes after each gathering.");
+  fields.required("optimizer_bytes", profile.optimizer_bytes, kCitedBytes,
+                  "Bytes that the optimizer moves for a parameter.");
+  fields.required("fixed", profile.fixed, Cited{Duration{}}, "Time of a step of any size.");
+}
 
 SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
   ConfigDocument document = ConfigDocument::load(file);
@@ -41,38 +63,9 @@ SoftwareProfile SoftwareProfile::load(const std::filesystem::path& file) {
 }
 
 SoftwareProfile SoftwareProfile::read(ConfigDocument& document) {
-  const ConfigNode root = document.root();
-  const SourcedReader reader(root);
-  const auto flag = [&](std::string_view key) { return reader.value(root, key).as_bool(); };
-  const auto bytes = [&](std::string_view key) {
-    return reader.value(root, key).as_number(0.0, kMostBytesOfParameter);
-  };
-  SoftwareProfile profile{
-      .name = std::filesystem::path(document.name()).stem().string(),
-      .title = root.required("title").as_string(),
-      .attention = reader.value(root, "attention").as_string(),
-      .fusion = reader.value(root, "fusion").as_string(),
-      .recomputes_products = read_selective(reader, root),
-      .full_recompute = read_full(reader, root),
-      .host = reader.value(root, "host").as_number(0.0, 100.0),
-      .deals_out_matrices = flag("deals_out_matrices"),
-      .gradient_bytes = static_cast<int>(reader.value(root, "gradient_bytes").as_integer(1, 8)),
-      .scatter_gather = flag("scatter_gather"),
-      .overlap_tensor = flag("overlap_tensor"),
-      .overlap_data = flag("overlap_data"),
-      .overlap_pipeline = flag("overlap_pipeline"),
-      .overlap_expert = flag("overlap_expert"),
-      .dispatches_by_domain = read_dispatch(reader, root),
-      .dispatches_fp8 = flag("dispatch_fp8"),
-      .gathers_keys = read_ring(reader, root),
-      .host_sync = reader.value(root, "host_sync").as_number(0.0, 100.0),
-      .host_expert = reader.value(root, "host_expert").as_number(0.0, 100.0),
-      .host_expert_sync = reader.value(root, "host_expert_sync").as_number(0.0, 100.0),
-      .accumulate_bytes = bytes("accumulate_bytes"),
-      .scatter_bytes = bytes("scatter_bytes"),
-      .gather_bytes = bytes("gather_bytes"),
-      .optimizer_bytes = bytes("optimizer_bytes"),
-      .fixed = reader.value(root, "fixed").as_time()};
+  SoftwareProfile profile;
+  profile.name = std::filesystem::path(document.name()).stem().string();
+  read_fields(document.root(), profile, software_fields);
   document.finish();
   return profile;
 }

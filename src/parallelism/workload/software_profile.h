@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/config.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 
 namespace trainyard {
@@ -64,5 +64,7 @@ struct SoftwareProfile {
   [[nodiscard]] static SoftwareProfile load(const std::filesystem::path& file);
   [[nodiscard]] static SoftwareProfile read(ConfigDocument& document);
 };
+
+void software_fields(Fields& fields, SoftwareProfile& profile);  // All but its name.
 
 }  // namespace trainyard

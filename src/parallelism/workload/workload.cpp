@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <tuple>
 
 #include "parallelism/workload/foreign_files.h"
 #include "sim/config_error.h"
@@ -23,20 +24,14 @@ constexpr std::array<std::string_view, 2> kServerPlaces{"own", "workers"};
 constexpr std::array<std::string_view, 3> kConsistencies{"synchronous", "stale", "asynchronous"};
 constexpr std::array<std::string_view, 4> kAxes{"tensor", "context", "data", "pipeline"};
 
-int ranks(const ConfigNode& node, std::string_view key, int otherwise) {
-  const auto found = node.optional(key);
-  return found ? static_cast<int>(found->as_integer(1, kMostRanks)) : otherwise;
-}
+constexpr Whole kRankCount{1, kMostRanks};
+constexpr Whole kTokenCount{1, kMostTokens};
 
-std::array<PlanAxis, 4> read_order(const ConfigNode& node) {
-  const auto list = node.optional("order");
-  if (!list) {
-    return kMegatronOrder;
-  }
-  const std::vector<ConfigNode> items = list->items();
+std::array<PlanAxis, 4> read_order(const ConfigNode& list) {
+  const std::vector<ConfigNode> items = list.items();
   std::array<PlanAxis, 4> order{};
   if (items.size() != order.size()) {
-    list->fail("tensor, context, data and pipeline in some order", fmt::format("{}", items.size()));
+    list.fail("tensor, context, data and pipeline in some order", fmt::format("{}", items.size()));
   }
   for (std::size_t index = 0; index < order.size(); ++index) {
     order[index] = static_cast<PlanAxis>(items[index].as_choice(kAxes));
@@ -49,82 +44,91 @@ std::array<PlanAxis, 4> read_order(const ConfigNode& node) {
   return order;
 }
 
-ParameterServers read_servers(const ConfigNode& node) {
+void server_fields(Fields& fields, ParameterServers& servers) {
   constexpr std::int64_t kMostSteps = 1000;
-  ParameterServers servers{.count = ranks(node, "count", 1)};
-  servers.on_workers = node.choice_or_first("place", kServerPlaces) == 1;
-  const std::size_t consistency = node.choice_or_first("consistency", kConsistencies);
-  const auto bound = node.optional("bound");
-  if (consistency == 1) {
-    servers.bound = static_cast<int>(node.required("bound").as_integer(0, kMostSteps));
-  } else if (bound) {
-    bound->fail("a bound with consistency: stale only", bound->found());
-  }
+  std::size_t consistency = 0;
+  fields.optional("count", servers.count, kRankCount, "Servers: 1.");
+  fields.optional("place", servers.on_workers, Choice{kServerPlaces}, "Hosts of servers.");
+  fields.optional("consistency", consistency, Choice{kConsistencies}, "What a worker waits for.");
+  fields.where(consistency == 1, [&] {
+    fields.required("bound", servers.bound, Whole{0, kMostSteps}, "Steps, if `stale`.");
+  });
+  fields.check([&](const ConfigNode& node) {
+    if (const auto bound = node.optional("bound"); bound && consistency != 1) {
+      bound->fail("a bound with consistency: stale only", bound->found());
+    }
+  });
   if (consistency == 2) {
     servers.bound.reset();
   }
-  if (const auto steps = node.optional("steps")) {
-    servers.steps = static_cast<int>(steps->as_integer(1, kMostSteps));
-  }
-  return servers;
+  fields.optional("steps", servers.steps, Whole{1, kMostSteps}, "Steps that are run: 8.");
 }
 
-ParallelPlan read_plan(const ConfigNode& node) {
-  ParallelPlan plan{
-      .tensor = ranks(node, "tensor", 1),
-      .has_sequence_parallelism = node.optional_bool("sequence_parallel").value_or(false),
-      .context = ranks(node, "context", 1),
-      .pipeline = ranks(node, "pipeline", 1),
-      .schedule = pipeline_schedules()[node.choice_or_first("schedule", pipeline_schedule_names())],
-      .chunks = ranks(node, "chunks", 1),
-      .data = ranks(node, "data", 1),
-      .expert = ranks(node, "expert", 1),
-      .expert_tensor = ranks(node, "expert_tensor", 1)};
-  plan.context_kind =
-      static_cast<ContextParallelism>(node.choice_or_first("context_kind", kContextKinds));
-  plan.recompute = static_cast<Recompute>(node.choice_or_first("recompute", kRecomputes));
-  plan.order = read_order(node);
-  if (const auto stage = node.optional("zero_stage")) {
-    plan.zero_stage = static_cast<int>(stage->as_integer(0, 3));
-  }
-  plan.shard_group = ranks(node, "shard_group", 0);
-  if (const auto offload = node.optional("offload")) {
-    plan.offload = {.optimizer = offload->optional_bool("optimizer").value_or(false),
-                    .activations = offload->optional_bool("activations").value_or(false)};
-  }
-  if (const auto servers = node.optional("servers")) {
-    plan.servers = read_servers(*servers);
-  }
-  if (const auto layers = node.optional("stage_layers")) {
-    for (const ConfigNode& item : layers->items()) {
-      plan.stage_layers.push_back(static_cast<int>(item.as_integer(0, kMostLayers)));
-    }
-  }
-  return plan;
+void offload_fields(Fields& fields, PlanOffload& offload) {
+  fields.optional("optimizer", offload.optimizer, Flag{}, "States of the optimizer.");
+  fields.optional("activations", offload.activations, Flag{}, "Activations of layers.");
+}
+
+void plan_fields(Fields& fields, Workload& workload) {
+  ParallelPlan& plan = workload.plan;
+  const std::vector<std::string_view> schedules = pipeline_schedule_names();
+  const auto schedule = [&](const ConfigNode& node) {
+    return pipeline_schedules()[node.as_choice(schedules)];
+  };
+  fields.optional("tensor", plan.tensor, kRankCount, "GPUs that split each layer: 1.");
+  fields.optional("sequence_parallel", plan.has_sequence_parallelism, Flag{},
+                  "Tensor ranks split by tokens what they do alike.");
+  fields.optional("context", plan.context, kRankCount, "GPUs that split each sequence: 1.");
+  fields.optional("pipeline", plan.pipeline, kRankCount, "GPUs that split the layers: 1.");
+  fields.optional("schedule", plan.schedule, Via{Choice{schedules}, schedule},
+                  "Schedule of the pipeline.");
+  fields.optional("chunks", plan.chunks, kRankCount, "Stages of a pipeline rank: 1.");
+  workload.data_fills_cluster =
+      !fields.optional("data", plan.data, kRankCount, "Replicas: what the cluster has room for.");
+  fields.optional("expert", plan.expert, kRankCount, "GPUs that share out the experts: 1.");
+  fields.optional("expert_tensor", plan.expert_tensor, kRankCount, "GPUs of an expert: 1.");
+  fields.optional("context_kind", plan.context_kind, Choice{kContextKinds}, "How keys travel.");
+  fields.optional("recompute", plan.recompute, Choice{kRecomputes}, "What is run again.");
+  fields.optional("order", plan.order, Via{List{Choice{kAxes}}, read_order},
+                  "Axes from neighbours to those furthest apart.");
+  fields.optional("zero_stage", plan.zero_stage, Whole{0, 3}, "Stage of ZeRO: 0.");
+  fields.optional("shard_group", plan.shard_group, kRankCount,
+                  "Ranks over which ZeRO shards: all.");
+  fields.optional("offload", plan.offload, Group{offload_fields}, "What is in host memory.");
+  fields.optional("servers", plan.servers, Group{server_fields}, "Parameter servers.");
+  fields.optional("stage_layers", plan.stage_layers, List{Whole{0, kMostLayers}},
+                  "Layers of each stage: as even as can be.");
 }
 
 // An image has as many tokens as its model says.
-void read_batch(const ConfigNode& node, const Model& model, ParallelPlan& plan) {
-  plan.micro_batch = node.required("micro").as_integer(1, kMostTokens);
-  plan.global_batch = node.required("global").as_integer(1, kMostTokens);
-  const auto sequence = model.patches ? node.optional("sequence") : node.required("sequence");
-  plan.sequence = sequence ? sequence->as_integer(1, kMostTokens) : model.patches->tokens();
-  if (model.patches && plan.sequence != model.patches->tokens()) {
-    sequence->fail(fmt::format("no sequence, or {}, the tokens of an image of {}",
-                               model.patches->tokens(), model.title),
-                   sequence->found());
+void batch_fields_of(Fields& fields, Workload& workload) {
+  ParallelPlan& plan = workload.plan;
+  const Model& model = workload.model;
+  fields.required("micro", plan.micro_batch, kTokenCount, "Sequences of a micro-batch.");
+  fields.required("global", plan.global_batch, kTokenCount, "Sequences of a step.");
+  if (!model.patches) {
+    fields.where(true, [&] {
+      fields.required("sequence", plan.sequence, kTokenCount, "Tokens, if no patches.");
+    });
+    return;
   }
+  plan.sequence = model.patches->tokens();
+  fields.optional("sequence", plan.sequence, kTokenCount, "");
+  fields.check([&](const ConfigNode& node) {
+    if (plan.sequence != model.patches->tokens()) {
+      const ConfigNode sequence = node.required("sequence");
+      sequence.fail(fmt::format("no sequence, or {}, the tokens of an image of {}",
+                                model.patches->tokens(), model.title),
+                    sequence.found());
+    }
+  });
 }
 
-OverlapChoice read_overlap(const ConfigNode& root) {
-  OverlapChoice overlap;
-  if (const auto node = root.optional("overlap")) {
-    overlap = {.tensor = node->optional_bool("tensor"),
-               .data = node->optional_bool("data"),
-               .pipeline = node->optional_bool("pipeline"),
-               .expert = node->optional_bool("expert")};
-  }
-  return overlap;
+void overlap_fields_of(Fields& fields, OverlapChoice& overlap) {
+  fields.optional("tensor", overlap.tensor, Flag{}, "Collectives of tensor ranks.");
+  fields.optional("data", overlap.data, Flag{}, "Gradients and weights.");
+  fields.optional("pipeline", overlap.pipeline, Flag{}, "Transfers between stages.");
+  fields.optional("expert", overlap.expert, Flag{}, "Tokens to experts and back.");
 }
 
 // Checks the kind before the model is looked for, which is in another folder.
@@ -166,28 +170,34 @@ std::string compose_workload(ConfigDocument& document, const std::filesystem::pa
   return model_name;
 }
 
+void workload_fields(Fields& fields, Workload& workload) {
+  std::size_t kind = 0;
+  fields.optional("kind", kind, Choice{kWorkloadKinds}, "Kind of model.");
+  fields.required("source", std::ignore, Unread{}, "Where the run is from.");
+  fields.required("title", workload.title, Text{}, "Name for people.");
+  fields.required("model", workload.model, Composed{model_fields}, "Model.");
+  fields.required("software", workload.software, Text{}, "Name of a profile of software.");
+  fields.optional("precision", workload.precision, Choice{precision_names()},
+                  "Precision of layers.");
+  fields.required("plan", workload, Group{plan_fields}, "How GPUs share the work.");
+  fields.optional("overlap", workload.overlap, Group{overlap_fields_of},
+                  "What is overlapped: as the software does.");
+  fields.required("batch", workload, Group{batch_fields_of}, "Sizes.");
+  workload.plan.element_bytes = row_of(workload.precision).element_bytes;
+  const auto routing_fields = [&](Fields& routing, ExpertLoads& loads) {
+    expert_load_fields(routing, loads, workload.model);
+  };
+  fields.optional("routing", workload.routing, Group{routing_fields}, "Loads of experts: even.");
+}
+
 Workload build_workload(ConfigDocument& document, const std::filesystem::path& models,
                         const std::vector<std::string>& settings) {
-  const std::filesystem::path file(document.name());
   check_kind(document.root());
+  Workload workload;
+  workload.name = std::filesystem::path(document.name()).stem().string();
   const std::string model_name = compose_workload(document, models, settings);
-  const ConfigNode root = document.root();
-  root.required("source").skip();
-  const ConfigNode plan = root.required("plan");
-  Workload workload{
-      .name = file.stem().string(),
-      .title = root.required("title").as_string(),
-      .model = read_model(root.required("model"), model_name),
-      .software = root.required("software").as_string(),
-      .precision = static_cast<Precision>(root.choice_or_first("precision", precision_names())),
-      .plan = read_plan(plan),
-      .data_fills_cluster = !plan.optional("data"),
-      .overlap = read_overlap(root)};
-  read_batch(root.required("batch"), workload.model, workload.plan);
-  workload.plan.element_bytes = row_of(workload.precision).element_bytes;
-  if (const auto routing = root.optional("routing")) {
-    workload.routing = read_expert_loads(*routing, workload.model);
-  }
+  read_fields(document.root(), workload, workload_fields);
+  workload.model.name = model_name;
   document.finish();
   return workload;
 }

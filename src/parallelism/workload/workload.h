@@ -14,7 +14,7 @@
 #include "parallelism/model/model.h"
 #include "parallelism/model/parallel_plan.h"
 #include "parallelism/workload/precision.h"
-#include "sim/config.h"
+#include "sim/fields.h"
 
 namespace trainyard {
 
@@ -40,6 +40,9 @@ struct Workload {
   OverlapChoice overlap;
   ExpertLoads routing = {};
 };
+
+// All but the names of workload and model.
+void workload_fields(Fields& fields, Workload& workload);
 
 // Strict. `models` is the folder of the models that are named instead of described; `settings` are
 // "key.path=value" as --set takes them. Throws ConfigError with the place of the mistake.

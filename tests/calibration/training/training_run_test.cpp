@@ -101,23 +101,20 @@ TEST_CASE("what a row does not say is listed, not guessed", "[training]") {
     change(row.fields);
     return resolved_run(row).missing;
   };
-  using Fields = TrainingFields;
-  REQUIRE(missing([](Fields& row) { row.plan.tensor.reset(); }) == Names{"parallel.tp"});
-  REQUIRE(missing([](Fields& row) { row.plan.context.reset(); }) == Names{"parallel.cp"});
-  REQUIRE(missing([](Fields& row) { row.plan.chunks.reset(); }) == Names{"parallel.vpp"});
-  REQUIRE(missing([](Fields& row) { row.plan.zero_stage.reset(); }) == Names{"parallel.zero"});
-  REQUIRE(missing([](Fields& row) { row.plan.micro_batch.reset(); }) ==
-          Names{"parallel.micro_batch"});
-  REQUIRE(missing([](Fields& row) { row.plan.recompute.reset(); }) == Names{"parallel.recompute"});
-  REQUIRE(missing([](Fields& row) {
+  using Row = TrainingFields;
+  REQUIRE(missing([](Row& row) { row.plan.tensor.reset(); }) == Names{"parallel.tp"});
+  REQUIRE(missing([](Row& row) { row.plan.context.reset(); }) == Names{"parallel.cp"});
+  REQUIRE(missing([](Row& row) { row.plan.chunks.reset(); }) == Names{"parallel.vpp"});
+  REQUIRE(missing([](Row& row) { row.plan.zero_stage.reset(); }) == Names{"parallel.zero"});
+  REQUIRE(missing([](Row& row) { row.plan.micro_batch.reset(); }) == Names{"parallel.micro_batch"});
+  REQUIRE(missing([](Row& row) { row.plan.recompute.reset(); }) == Names{"parallel.recompute"});
+  REQUIRE(missing([](Row& row) {
             row.plan.recompute.reset();
             row.plan.other_recompute = "norm, act";
           }) == Names{"parallel.recompute (norm, act)"});
-  REQUIRE(missing([](Fields& row) { row.machine.gpu.reset(); }) == Names{"cluster.gpu"});
-  REQUIRE(missing([](Fields& row) { row.software.precision.reset(); }) ==
-          Names{"parallel.precision"});
-  REQUIRE(missing([](Fields& row) { row.plan.sequence_parallelism.reset(); }) ==
-          Names{"parallel.sp"});
+  REQUIRE(missing([](Row& row) { row.machine.gpu.reset(); }) == Names{"cluster.gpu"});
+  REQUIRE(missing([](Row& row) { row.software.precision.reset(); }) == Names{"parallel.precision"});
+  REQUIRE(missing([](Row& row) { row.plan.sequence_parallelism.reset(); }) == Names{"parallel.sp"});
 }
 
 TEST_CASE("fields that a plan has no use for are not missing", "[training]") {

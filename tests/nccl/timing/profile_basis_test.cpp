@@ -2,6 +2,7 @@
 #include "support/catch.h"
 
 #include "nccl/timing/profile_basis.h"
+#include "sim/fields.h"
 
 #include <string>
 
@@ -16,7 +17,8 @@ ProfileBasis basis_of(const std::string& rows) {
       "rows: " +
           rows,
       "profile.yaml");
-  const ProfileBasis basis = ProfileBasis::read(document.root());
+  ProfileBasis basis;
+  read_fields(document.root(), basis, basis_fields);
   document.finish();
   return basis;
 }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the catalogue may hold, for editors.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/schema.h"
+
+namespace trainyard {
+
+// Returns the schemas by the names of the files: "gpus" for gpus.yaml.
+[[nodiscard]] std::map<std::string, Schema> catalogue_schemas();
+
+}  // namespace trainyard

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/fields.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, 5> kKindsOfEvidence{"datasheet", "measured", "shipped",
+                                                           "secondary", "estimate"};
+
+// "1 to 8", "at least 1", "at most 8" or nothing, for docs, and the members of a JSON Schema.
+template <typename Value>
+void describe_range(std::string_view type, Value least, Value most, Schema& schema) {
+  const bool has_least = least > std::numeric_limits<Value>::lowest();
+  const bool has_most = most < std::numeric_limits<Value>::max();
+  schema.limits = fmt::format("\"type\": \"{}\"", type);
+  schema.limits += has_least ? fmt::format(", \"minimum\": {}", least) : "";
+  schema.limits += has_most ? fmt::format(", \"maximum\": {}", most) : "";
+  schema.words = has_least && has_most ? fmt::format("{} to {}", least, most)
+                 : has_least           ? fmt::format("at least {}", least)
+                 : has_most            ? fmt::format("at most {}", most)
+                                       : "";
+}
+
+// Zero needs no unit.
+void describe_quantity(std::string_view units, std::string_view example, Schema& schema) {
+  schema.limits = fmt::format(
+      "\"type\": [\"string\", \"integer\"], \"pattern\": \"^[0-9].*({})$\", \"maximum\": 0", units);
+  schema.words = fmt::format("such as `{}`", example);
+}
+
+}  // namespace
+
+void Fields::cite_sources() {
+  constexpr std::string_view kText = "Citations by short keys, to which values refer.";
+  std::map<std::string, std::string> citations;
+  required("sources", citations, Named{Text{}}, kText);
+  check([&](const ConfigNode& node) {
+    for (const auto& [name, citation] : node.required("sources").entries()) {
+      sources_.push_back(name);
+    }
+  });
+}
+
+void Fields::evidence(bool may_have_fit) {
+  std::size_t index = 0;
+  std::string text;
+  required("evidence", index, Choice{kKindsOfEvidence}, "What the value rests on.");
+  const std::vector<std::string_view> names(sources_.begin(), sources_.end());
+  if (schema_ != nullptr) {
+    required("source", text, Text{}, "A key of `sources`.");
+  } else {
+    required("source", index, Choice{names}, "");
+  }
+  optional("note", text, Text{}, "A remark.");
+  if (may_have_fit) {
+    optional("fit", std::ignore, Unread{}, "The report of a fit.");
+  }
+}
+
+// YAML reads some texts as numbers.
+void Text::describe(Schema& schema) {
+  schema.limits = "\"type\": [\"string\", \"number\", \"boolean\"]";
+}
+
+void Flag::describe(Schema& schema) {
+  schema.limits = "\"type\": \"boolean\"";
+  schema.words = "`true` or `false`";
+}
+
+void Whole::describe(Schema& schema) const {
+  describe_range("integer", least, most, schema);
+}
+
+void Number::describe(Schema& schema) const {
+  describe_range("number", least, most, schema);
+}
+
+void Duration::describe(Schema& schema) {
+  describe_quantity("s", "130 ns", schema);
+}
+
+void Amount::describe(Schema& schema) {
+  describe_quantity("B", "25 MiB", schema);
+}
+
+void Rate::describe(Schema& schema) {
+  describe_quantity("/s", "400 Gb/s", schema);
+}
+
+void Flops::describe(Schema& schema) {
+  describe_quantity("FLOP/s", "989 TFLOP/s", schema);
+}
+
+void Choice::describe(Schema& schema) const {
+  std::string list;
+  for (const std::string_view name : names) {
+    list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", name);
+    schema.words += fmt::format("{}`{}`", schema.words.empty() ? "" : ", ", name);
+  }
+  schema.limits = "\"enum\": [" + list + "]";
+}
+
+}  // namespace trainyard

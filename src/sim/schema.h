@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reader of a kind of file accepts, as data: the JSON Schema for editors and the key lists
+// of the docs are written from it. `Fields` fills it from the same rows that read the file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainyard {
+
+struct SchemaKey;
+
+// A schema is at most as strict as the reader: what depends on another value is left to the reader.
+struct Schema {
+  std::string limits;  // Members of a JSON object, such as `"type": "integer", "minimum": 1`.
+  std::string words;   // What the docs call a value: "a whole number from 1 to 8".
+  bool is_map = false;
+  bool is_cited = false;        // A value with evidence and source, of which the docs list no keys.
+  std::vector<SchemaKey> keys;  // Keys of a mapping, in the order of reading.
+  std::vector<Schema> named;    // What stands under free names of a mapping: none or one.
+  std::vector<Schema> items;    // What the items of a sequence are: none or one.
+  std::vector<Schema> alternatives;  // A value is one of these, where there are any.
+
+  // Returns the schema of `key`, which is added where it is missing.
+  Schema& add(std::string_view key, std::string_view text, bool is_required);
+};
+
+struct SchemaKey {
+  std::string name;
+  std::string text;  // A sentence.
+  bool is_required = false;
+  Schema value = {};
+};
+
+// Returns the schema as a JSON Schema document (draft 7), which ends with a newline.
+[[nodiscard]] std::string to_json(const Schema& schema, std::string_view title);
+// Returns a Markdown table: a row of path, need and meaning for each key and what is below it.
+[[nodiscard]] std::string to_markdown(const Schema& schema);
+
+}  // namespace trainyard

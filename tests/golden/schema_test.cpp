@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schemas of configs/schema and the key lists of the docs are what the tables of fields say, and
+// each shipped file keeps to its schema. UPDATE_GOLDEN=1 rewrites schemas and lists. A list stands
+// in docs/inputs/keys.md between "<!-- keys: NAME -->" and "<!-- end of keys -->".
+#include "support/catch.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "calibration/measured/measurement.h"
+#include "calibration/predict/validation_case.h"
+#include "hw/parts/catalogue_schemas.h"
+#include "nccl/timing/profile.h"
+#include "parallelism/workload/gpu_rates.h"
+#include "parallelism/workload/recommender_workload.h"
+#include "parallelism/workload/software_profile.h"
+#include "parallelism/workload/workload.h"
+#include "sim/fields.h"
+#include "support/paths.h"
+#include "support/program.h"
+
+namespace trainyard {
+namespace {
+
+struct Kind {
+  std::string name;   // The file configs/schema/NAME.json.
+  std::string title;  // What such a file is.
+  Schema schema;
+};
+
+std::vector<Kind> kinds() {
+  std::vector<Kind> all{
+      {"model", "A transformer as its shapes", schema_of<Model>(model_fields)},
+      {"workload", "A training step of a transformer", schema_of<Workload>(workload_fields)},
+      {"software", "The software that trains", schema_of<SoftwareProfile>(software_fields)},
+      {"gpu-rates", "How fast kernels run on GPUs", schema_of<GpuRates>(rate_fields)},
+      {"recommender", "A recommendation model", schema_of<RecommenderModel>(recommender_fields)},
+      {"recommender-workload", "A training step of a recommendation model",
+       schema_of<RecommenderWorkload>(recommender_workload_fields)},
+      {"recommender-software", "The software that trains recommendation models",
+       schema_of<RecommenderSoftware>(recommender_software_fields)},
+      {"nccl-profile", "Constants of NCCL's event model",
+       schema_of<nccl::Profile>(nccl::profile_fields)},
+      {"measured-table", "A measured table of a collective",
+       schema_of<MeasuredTable>(measured_fields)},
+      {"nccl-case", "A measured collective and what it ran on",
+       schema_of<LoadedCase>(
+           [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+  };
+  for (const auto& [name, schema] : catalogue_schemas()) {
+    all.push_back({name, "Parts of the catalogue: " + name, schema});
+  }
+  return all;
+}
+
+// Requires that the file has the text, or writes it.
+void hold(const std::filesystem::path& file, const std::string& text) {
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(file, std::ios::binary) << text;
+  }
+  REQUIRE(read_text_file(file) == text);
+}
+
+}  // namespace
+
+TEST_CASE("the schemas for editors are those of the tables", "[golden]") {
+  std::set<std::filesystem::path> files;
+  for (const Kind& kind : kinds()) {
+    const std::filesystem::path file = source_dir() / "configs/schema" / (kind.name + ".json");
+    hold(file, to_json(kind.schema, kind.title));
+    files.insert(file);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "configs/schema")) {
+    REQUIRE(files.contains(entry.path()));
+  }
+}
+
+TEST_CASE("the key lists of the docs are those of the tables", "[golden]") {
+  const std::filesystem::path page = source_dir() / "docs/inputs/keys.md";
+  for (const Kind& kind : kinds()) {
+    const std::string start = "<!-- keys: " + kind.name + " -->\n";
+    const std::string text = read_text_file(page);
+    const std::size_t first = text.find(start);
+    INFO(start);
+    REQUIRE(first != std::string::npos);
+    const std::size_t list = first + start.size();
+    const std::size_t end = text.find("\n<!-- end of keys -->", list);
+    REQUIRE(end != std::string::npos);
+    hold(page, text.substr(0, list) + "\n" + to_markdown(kind.schema) + text.substr(end));
+  }
+}
+
+TEST_CASE("the shipped files keep to their schemas", "[golden]") {
+  const ProgramResult result =
+      run_shell("python3 " + (source_dir() / "tools/ci/check_schemas.py").string() + " " +
+                    source_dir().string(),
+                source_dir());
+  REQUIRE(result.output + result.error == "");
+  REQUIRE(result.status == 0);
+}
+
+}  // namespace trainyard
