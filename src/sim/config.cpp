@@ -20,8 +20,8 @@ namespace {
 // Lists of known keys longer than this say less than they cost.
 constexpr std::size_t kMaxListed = 12;
 
-// Words of other tools for keys, each after a blank; an unknown key is asked about with the one that
-// it means, where the mapping has that.
+// Words of other tools for a key, each between blanks. An unknown key that is one of them is
+// answered with the key, where the mapping has that.
 struct Synonyms {
   std::string_view key;
   std::string_view words;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schemas of configs/schema and the key lists of the docs are what the tables of fields say, and
-// each shipped file keeps to its schema. UPDATE_GOLDEN=1 rewrites schemas and lists. A list stands
-// in docs/inputs/keys.md between "<!-- keys: NAME -->" and "<!-- end of keys -->".
+// The schemas of configs/schema and the key lists of the docs are what the tables of fields say,
+// and each shipped file keeps to its schema. UPDATE_GOLDEN=1 rewrites schemas and lists. A list
+// stands in docs/inputs/keys.md between "<!-- keys: NAME -->" and "<!-- end of keys -->".
 #include "support/catch.h"
 
 #include <cstdlib>

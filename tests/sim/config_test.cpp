@@ -308,4 +308,17 @@ TEST_CASE("the nearest word is a likely typo or nothing") {
   REQUIRE_FALSE(nearest_word(std::string(1'000'000, 'x'), words).has_value());
 }
 
+TEST_CASE("a word of another tool for a key is answered with the key") {
+  const auto error = [](const std::string& key) {
+    return error_of([&] {
+      ConfigDocument document = parsed(key + ": 2\n");
+      (void)document.root().optional("tensor");
+      document.finish();
+    });
+  };
+  REQUIRE(error("tp") == "f.yaml:1:1: unknown key \"tp\"; did you mean \"tensor\"?");
+  REQUIRE(error("TP") == "f.yaml:1:1: unknown key \"TP\"; did you mean \"tensor\"?");
+  REQUIRE(error("pp") == "f.yaml:1:1: unknown key \"pp\"; known keys: tensor");
+}
+
 }  // namespace trainyard

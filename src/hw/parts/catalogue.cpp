@@ -145,7 +145,7 @@ struct Quoted {
 
 using Links = std::map<std::string, LinkModel>;
 
-// What the values of parts refer to.
+// Links and citations that the values of parts name.
 struct References {
   const Links& links;
   Citations citations = {};
