@@ -68,7 +68,7 @@ struct NaiveGuard {
     return std::ranges::count_if(changes, [&](SimTime at) { return at <= time; }) % 2 != 0;
   }
   // Up to `now`, over one interval.
-  PauseWatchdog::Verdict poll(const WatchdogSettings& settings, SimTime now, bool has_packets) {
+  PauseWatchdog::Event poll(const WatchdogSettings& settings, SimTime now, bool has_packets) {
     const SimTime begin = now - settings.poll;
     SimTime paused;
     for (std::size_t i = 0; i < changes.size(); i += 2) {

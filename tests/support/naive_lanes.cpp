@@ -132,11 +132,11 @@ class LaneSimulation {
         continue;
       }
       std::deque<NaiveLanePacket>& queue = port.lanes.at(3).queue;
-      const auto verdict = port.guard->poll(*options_.watchdog, now, !queue.empty());
-      if (verdict == PauseWatchdog::Verdict::Nothing) {
+      const auto event = port.guard->poll(*options_.watchdog, now, !queue.empty());
+      if (event == PauseWatchdog::Event::Nothing) {
         continue;
       }
-      const bool begins = verdict == PauseWatchdog::Verdict::Storm;
+      const bool begins = event == PauseWatchdog::Event::Storm;
       run_.storms += begins ? 1 : 0;
       const bool forces = options_.watchdog->action == StormAction::Forward;
       (forces ? port.guard->forces : port.guard->drops) = begins;
