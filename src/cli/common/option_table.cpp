@@ -83,7 +83,7 @@ std::vector<std::string> meant_by(const Command& command, std::string_view word)
   if (const auto nearest = nearest_word(option, known); meant.empty() && nearest) {
     meant.push_back(*nearest);
   }
-  std::ranges::for_each(meant, [](std::string& word) { word = in_quotes(word); });
+  std::ranges::for_each(meant, [](std::string& name) { name = in_quotes(name); });
   throw ConfigError(fmt::format("{0}: unknown option {1}{2}", command.name, in_quotes(option),
                                 meant.empty()
                                     ? fmt::format("; see trainyard {} --help", command.name)
