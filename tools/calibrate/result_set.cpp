@@ -23,7 +23,7 @@ namespace trainyard::calibrate {
 namespace {
 
 constexpr std::string_view kFormat = "trainyard-measurements";
-constexpr int kVersion = 1;
+constexpr int kResultSetVersion = 1;
 
 constexpr std::array<std::pair<Status, std::string_view>, 4> kStatuses = {{
     {Status::Measured, "measured"},
@@ -60,7 +60,7 @@ Json to_json(const ResultSet& set) {
     results.push_back(to_json(result));
   }
   return {{"format", kFormat},
-          {"version", kVersion},
+          {"version", kResultSetVersion},
           {"backend", set.backend},
           {"started", set.started},
           {"updated", set.updated},
@@ -129,8 +129,8 @@ ResultSet read_set(const Json& json) {
   if (reader.text("format") != kFormat) {
     reader.fail("format", fmt::format("\"{}\"", kFormat));
   }
-  if (reader.integer("version", 1) != kVersion) {
-    reader.fail("version", fmt::format("{}", kVersion));
+  if (reader.integer("version", 1) != kResultSetVersion) {
+    reader.fail("version", fmt::format("{}", kResultSetVersion));
   }
   ResultSet set;
   set.backend = reader.text("backend");
