@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader of a kind of file accepts, as data: the JSON Schema for editors and the key lists
-// of the docs are written from it. `Fields` fills it from the same rows that read the file.
+// A schema holds as data what the reader of a kind of file accepts: the JSON Schema for editors and
+// the key lists of the docs are written from it. `Fields` fills it from the same rows that read the
+// file.
 #pragma once
 
 #include <string>

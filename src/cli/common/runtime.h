@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs collectives and carries their traffic, as the options of all commands name it that time
-// them: --runtime, --fidelity, --nccl-version, --profile, --traffic.
+// The runtime that performs collectives and the network that carries their traffic, as the options
+// of all commands that time collectives name them: --runtime, --fidelity, --nccl-version,
+// --profile, --traffic.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the catalogue may hold, for editors.
+// The schemas of the files of the catalogue, for editors.
 #pragma once
 
 #include <map>

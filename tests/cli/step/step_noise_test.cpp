@@ -63,8 +63,7 @@ TEST_CASE("noise that makes no sense is refused in one line", "[cli][step_noise]
   }
   REQUIRE(refusal({"--jitter", "ranks=0.1", "--jitter", "ranks=0.2"}) ==
           "--jitter: expected ranks once, found it twice");
-  REQUIRE(refusal({"--seed", "3"}) ==
-          "--seed: expected --jitter KIND=SHARE beside it, found none");
+  REQUIRE(refusal({"--seed", "3"}) == "--seed: expected --jitter KIND=SHARE beside it, found none");
 }
 
 }  // namespace trainyard
