@@ -81,10 +81,9 @@ TEST_CASE("what a search cannot do is refused", "[cli][search]") {
                   "--keep: expected axes without values of their own, found tp");
   require_refused({"--gpus", "8", "--nodes", "1"}, "--gpus: expected without --nodes, found both");
   require_refused({"--traffic", "shared"},
-                  "--traffic shared: expected --method graph and --runtime plain with --fidelity "
-                  "flow or packet, found another");
+                  "--traffic: expected --method graph beside it, found closed-forms");
   require_refused({"--runtime", "plain", "--profile", "x"},
-                  "--profile: expected --runtime nccl, whose times it has, found plain");
+                  "--profile: expected --runtime nccl beside it, found plain");
 }
 
 }  // namespace trainyard
