@@ -36,9 +36,9 @@ InputNames read_input_names(const OptionReader& reader) {
                    .gpu_rates = reader.text("gpu-rates")};
   if (reader.given("workload")) {
     std::vector<std::string>& settings = names.overrides.settings;
-    const auto others = std::ranges::stable_partition(settings, is_of_cluster);
-    names.workload_settings.assign(others.begin(), others.end());
-    settings.erase(others.begin(), others.end());
+    const auto others = std::stable_partition(settings.begin(), settings.end(), is_of_cluster);
+    names.workload_settings.assign(others, settings.end());
+    settings.erase(others, settings.end());
   }
   return names;
 }

@@ -193,7 +193,7 @@ Options size_options(std::string_view needs) {
 Options output_options() {
   return {{"format",
            "FORMAT",
-           "table (the default), csv or json",
+           "table, csv or json (default: as --output ends, else table)",
            {.role = Role::Result, .choices = "table|csv|json", .synonyms = kFormatWords}},
           output_file_option()};
 }
@@ -206,6 +206,12 @@ Option output_file_option() {
 }
 
 Format output_format(const OptionReader& reader) {
+  if (!reader.given("format") && reader.given("output")) {
+    const std::string ending = std::filesystem::path(*reader.text("output")).extension();
+    if (const auto format = parse_format(ending.substr(ending.empty() ? 0 : 1))) {
+      return *format;
+    }
+  }
   return static_cast<Format>(reader.choice("format"));
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/common/commands.h"
 #include "sim/config_error.h"
 #include "support/program.h"
 
@@ -155,6 +156,18 @@ TEST_CASE("every option for a file refuses one that cannot be written, before an
     REQUIRE(full.output.find("status 2") != std::string::npos);
     REQUIRE(std::filesystem::is_empty(folder.path()));
   }
+}
+
+TEST_CASE("the ending of --output is the format unless --format has another", "[cli]") {
+  const auto format = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--cluster", "dgx-h100"});
+    return output_format(parse_options(cost_command(), arguments));
+  };
+  REQUIRE(format({"--output", "a.csv"}) == Format::Csv);
+  REQUIRE(format({"--output", "b.csv/a.json"}) == Format::Json);
+  REQUIRE(format({"--output", "a.csv", "--format", "json"}) == Format::Json);
+  REQUIRE(format({"--output", "a.txt"}) == Format::Table);
+  REQUIRE(format({"--output", "csv"}) == Format::Table);
 }
 
 TEST_CASE("a disk that is full at the end of a run leaves no half of a file") {
