@@ -215,7 +215,9 @@ std::optional<ForeignFormat> foreign_format(const OptionReader& reader) {
 int run_foreign_step(const OptionReader& reader, ForeignFormat format, std::ostream& out) {
   const Request request = read_request(reader, format);
   spdlog::logger log = make_logger(reader);
-  const auto [catalogue, cluster] = load_cluster_inputs(request.inputs, log);
+  const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
+  const Catalogue& catalogue = loaded.catalogue;
+  const Cluster& cluster = loaded.cluster;
   const std::vector<int> servers = servers_of_gpus(cluster);
   const bool is_folded =
       !request.runtime.shares_network && !request.jitter.has_any() && !request.slow_rank;

@@ -95,7 +95,9 @@ bool has_recommender(const OptionReader& reader) {
 int run_recommender_step(const OptionReader& reader, std::ostream& out) {
   const StepRequest request = read_request(reader);
   spdlog::logger log = make_logger(reader);
-  const auto [catalogue, cluster] = load_cluster_inputs(request.inputs, log);
+  const ClusterInputs loaded = load_cluster_inputs(request.inputs, log);
+  const Catalogue& catalogue = loaded.catalogue;
+  const Cluster& cluster = loaded.cluster;
   const RecommenderWorkload workload = load_recommender_workload(
       find_config("workloads", request.inputs.workload),
       configs_folder() / "workloads" / "recommenders", request.inputs.workload_settings);
