@@ -256,7 +256,7 @@ TEST_CASE("packets that no buffer holds are sent again when an ordinary simulati
   }
   REQUIRE(drops > cases(5'000));
   REQUIRE(resent > cases(5'000));
-  REQUIRE(failures > cases(5));
+  REQUIRE(failures >= cases(5));
 }
 
 }  // namespace
