@@ -183,7 +183,7 @@ TEST_CASE("over paths on which packets overtake every control delivers all, lost
       if (policy == RoutingPolicy::Adaptive && std::string(name) == "hpcc") {
         continue;  // Which must know the links of a path.
       }
-      for (std::uint64_t seed = 0; seed < cases(6); ++seed) {
+      for (std::uint64_t seed = 0; seed < (kIsSanitized ? 2 : 6); ++seed) {
         INFO(name << " seed=" << seed << " " << to_string(policy));
         RandomStream random(seed, "combined spray");
         const LinkSpec host_link = random_link(random);
@@ -207,7 +207,7 @@ TEST_CASE("over paths on which packets overtake every control delivers all, lost
       }
     }
   }
-  REQUIRE(reordered > cases(1000));
+  REQUIRE(reordered > (kIsSanitized ? 200 : 1000));
   REQUIRE((kIsSanitized || resent > 100));  // Rare: short runs have none.
 }
 
