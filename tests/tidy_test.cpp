@@ -478,7 +478,8 @@ TEST_CASE("no file names a path of a particular machine", "[text]") {
                                          "\"/"
                                          "work/main\"\n"
                                          "https://example.org/home/page\n"
-                                         "${prefix}/root/bin\n"
+                                         "${prefix}/"
+                                         "root/bin\n"
                                          "C:"
                                          "\\build\n");
   REQUIRE(check_machine_paths(sample).size() == 3);

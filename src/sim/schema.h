@@ -15,12 +15,12 @@ struct SchemaKey;
 // A schema is at most as strict as the reader: what depends on another value is left to the reader.
 struct Schema {
   std::string limits;  // Members of a JSON object, such as `"type": "integer", "minimum": 1`.
-  std::string words;   // What the docs call a value: "a whole number from 1 to 8".
+  std::string words;   // The docs call a value so: "a whole number from 1 to 8".
   bool is_map = false;
   bool is_cited = false;        // A value with evidence and source, of which the docs list no keys.
   std::vector<SchemaKey> keys;  // Keys of a mapping, in the order of reading.
-  std::vector<Schema> named;    // What stands under free names of a mapping: none or one.
-  std::vector<Schema> items;    // What the items of a sequence are: none or one.
+  std::vector<Schema> named;    // The values under free names of a mapping: none or one.
+  std::vector<Schema> items;    // The items of a sequence: none or one.
   std::vector<Schema> alternatives;  // A value is one of these, where there are any.
 
   // Returns the schema of `key`, which is added where it is missing.

@@ -28,7 +28,7 @@ namespace {
 
 struct Kind {
   std::string name;   // The file configs/schema/NAME.json.
-  std::string title;  // What such a file is.
+  std::string title;  // Names such a file for people.
   Schema schema;
 };
 
