@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schema holds as data what the reader of a kind of file accepts: the JSON Schema for editors and
-// the key lists of the docs are written from it. `Fields` fills it from the same rows that read the
-// file.
+// A schema holds as data what the reader of a kind of file accepts. `Fields` fills it from the same
+// rows that read the file. tests/golden/schema_test.cpp writes the JSON Schemas for editors and the
+// key lists of the docs from it, and holds both to it.
 #pragma once
 
 #include <string>
@@ -33,10 +33,5 @@ struct SchemaKey {
   bool is_required = false;
   Schema value = {};
 };
-
-// Returns the schema as a JSON Schema document (draft 7), which ends with a newline.
-[[nodiscard]] std::string to_json(const Schema& schema, std::string_view title);
-// Returns a Markdown table: a row of path, need and meaning for each key and what is below it.
-[[nodiscard]] std::string to_markdown(const Schema& schema);
 
 }  // namespace trainyard

@@ -22,6 +22,7 @@
 #include "sim/fields.h"
 #include "support/paths.h"
 #include "support/program.h"
+#include "support/schema_text.h"
 
 namespace trainyard {
 namespace {
