@@ -271,11 +271,6 @@ std::size_t ConfigNode::choice_or_first(std::string_view key,
   return found ? found->as_choice(choices) : 0;
 }
 
-std::optional<bool> ConfigNode::optional_bool(std::string_view key) const {
-  const auto found = optional(key);
-  return found ? std::optional(found->as_bool()) : std::nullopt;
-}
-
 std::optional<ConfigNode> ConfigNode::optional(std::string_view key) const {
   if (!is_map()) {
     fail("a mapping", found());

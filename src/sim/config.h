@@ -41,11 +41,9 @@ class ConfigNode {
   // The value under `key` of this mapping, if it is there.
   [[nodiscard]] std::optional<ConfigNode> optional(std::string_view key) const;
 
-  // Return, under `key`, the index of the choice, 0 where it is missing; true or false, where it is
-  // there.
+  // Returns the index of the choice under `key`, 0 where it is missing.
   [[nodiscard]] std::size_t choice_or_first(std::string_view key,
                                             std::span<const std::string_view> choices) const;
-  [[nodiscard]] std::optional<bool> optional_bool(std::string_view key) const;
 
   // Scalars. Each throws ConfigError naming what was expected and what was found. The quantities
   // need their unit and must be positive (times and bytes may be zero).

@@ -159,11 +159,4 @@ void expert_load_fields(Fields& fields, ExpertLoads& loads, const Model& model) 
   fields.optional("layers", loads.layers, List{Group{run_fields}}, "Loads of experts by layers.");
 }
 
-ExpertLoads read_expert_loads(const ConfigNode& node, const Model& model) {
-  ExpertLoads loads;
-  Fields fields(node);
-  expert_load_fields(fields, loads, model);
-  return loads;
-}
-
 }  // namespace trainyard

@@ -61,9 +61,8 @@ struct ExpertLoads {
 [[nodiscard]] double fullest_rank(const ExpertLoads& loads, std::int64_t layer,
                                   const Experts& experts, std::int64_t ranks);
 
+// Adds the rows imbalance, capacity and layers of "routing". Reading throws ConfigError, too, where
+// the loads of a layer are not as many as its experts.
 void expert_load_fields(Fields& fields, ExpertLoads& loads, const Model& model);
-// Strict: the keys imbalance, capacity and layers of "routing". Throws ConfigError, also for loads
-// that are not as many as the experts of their layers.
-[[nodiscard]] ExpertLoads read_expert_loads(const ConfigNode& node, const Model& model);
 
 }  // namespace trainyard

@@ -60,7 +60,9 @@ double drawn_places(const Experts& experts, std::int64_t places, std::uint64_t d
 
 ExpertLoads read_loads(const std::string& text, const Model& model) {
   ConfigDocument document = ConfigDocument::parse(text, "w.yaml");
-  ExpertLoads loads = read_expert_loads(document.root(), model);
+  ExpertLoads loads;
+  Fields fields(document.root());
+  expert_load_fields(fields, loads, model);
   document.finish();
   return loads;
 }
