@@ -75,7 +75,7 @@ class BlockSlots {
     std::vector<std::vector<bool>> taken(static_cast<std::size_t>(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
       std::vector<bool>& of_rank = taken[static_cast<std::size_t>(rank)];
-      of_rank.resize(static_cast<std::size_t>(kPassesOfMicroBatch * (ranks_ + 2)));
+      of_rank.resize(kPassesOfMicroBatch * static_cast<std::size_t>(ranks_ + 2));
       for (std::size_t pass = 0; pass < kBlockPasses; ++pass) {
         for (int index = first_; index < first_ + count_; ++index) {
           const int slot = last_[at(rank, pass, index)];

@@ -59,8 +59,8 @@ bool has_several_per_size(const std::vector<CollectiveRow>& rows) {
 }
 
 // A word of a line: never empty, no blanks.
-Cell word(std::string text) {
-  Cell cell = text.empty() ? Cell::none() : Cell::of(std::move(text));
+Cell word(const std::string& text) {
+  Cell cell = text.empty() ? Cell::none() : Cell::of(text);
   std::replace(cell.text.begin(), cell.text.end(), ' ', '_');
   return cell;
 }
