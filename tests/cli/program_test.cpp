@@ -168,7 +168,7 @@ TEST_CASE("a group larger than the cluster is refused") {
       "--ranks: expected at most 32 (4 nodes of 8 GPUs; --nodes gives more), found \"33\"");
   require_collective_mistake({"--gpus-per-node", "9"},
                              source_dir().string() +
-                                 "/configs/servers/hgx-h100.yaml:7:7: server.gpus: "
+                                 "/configs/servers/hgx-h100.yaml:8:7: server.gpus: "
                                  "--gpus-per-node: expected 1 to 8, the GPUs "
                                  "of a server, found 9");
   require_collective_mistake(

@@ -23,6 +23,7 @@
 #include "support/paths.h"
 #include "support/program.h"
 #include "support/schema_text.h"
+#include "topology/server/server_keys.h"
 
 namespace trainyard {
 namespace {
@@ -51,6 +52,7 @@ std::vector<Kind> kinds() {
       {"nccl-case", "A measured collective and what it ran on",
        schema_of<LoadedCase>(
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+      {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
   };
   for (const auto& [name, schema] : catalogue_schemas()) {
     all.push_back({name, "Parts of the catalogue: " + name, schema});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/parts/catalogue.h"
+#include "sim/fields.h"
 #include "sim/units.h"
 #include "topology/graph/topology.h"
 
@@ -64,5 +65,24 @@ struct PhysicalLink {
 // A length such as "10 m" or "2.5m", as the time that a signal takes: 5 ns a metre, which covers
 // copper (4.3 to 4.6) and fibre (4.96 to 5).
 [[nodiscard]] SimTime cable_delay(const ConfigNode& length);
+
+// Kinds of values in tables of fields. Those that look parts up take a catalogue that is null only
+// where nothing is read.
+inline constexpr Via kLength{Text{}, cable_delay};
+template <typename Model>
+auto part_named(const Catalogue* catalogue,
+                const Model& (Catalogue::*find)(const ConfigNode& name) const) {
+  return Via{Text{}, [=](const ConfigNode& name) { return &(catalogue->*find)(name); }};
+}
+// A link of one family, which errors call `expected`.
+inline auto link_named(const Catalogue* catalogue, LinkFamily family, std::string_view expected) {
+  return Via{Text{}, [=](const ConfigNode& name) {
+               const LinkModel& model = catalogue->link(name);
+               if (model.family != family) {
+                 name.fail(expected, name.found());
+               }
+               return &model;
+             }};
+}
 
 }  // namespace trainyard

@@ -2,9 +2,8 @@
 #include "topology/server/server.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
+#include "topology/server/server_keys.h"
 #include "topology/server/server_scale_up.h"
 #include "topology/server/server_tree.h"
 
@@ -12,9 +11,6 @@ namespace trainyard {
 namespace {
 
 using namespace literals;
-
-// The names are in the order of Distance.
-constexpr std::array<std::string_view, 5> kDistances = {"none", "pix", "pxb", "phb", "sys"};
 
 // The memory of a socket whose part is not given.
 Sourced<Bandwidth> default_memory_bandwidth() {
@@ -40,49 +36,17 @@ void read_memory(const CpuModel* cpu, PartLog& parts, ServerSpec& spec) {
 }
 
 // The link between sockets: the key, else what the CPU has.
-const LinkModel& socket_link(const ConfigNode& node, const Catalogue& catalogue,
-                             const CpuModel* cpu) {
-  const auto name = node.optional("socket_link");
-  if (!name && cpu != nullptr && !cpu->socket_link.empty()) {
-    return catalogue.link(cpu->socket_link);
-  }
-  const ConfigNode link = node.required("socket_link");
-  const LinkModel& model = catalogue.link(link);
-  if (model.family != LinkFamily::Socket) {
-    link.fail("a link between CPU sockets", link.found());
-  }
-  return model;
-}
-
-void read_socket_link(const ConfigNode& node, const Catalogue& catalogue, const CpuModel* cpu,
-                      PartLog& parts, ServerSpec& spec) {
-  const auto count = node.optional("socket_links");
-  const int links = count ? static_cast<int>(count->as_integer(1, 16)) : 1;
+void join_sockets(const ServerKeys& keys, PartLog& parts, ServerSpec& spec) {
   if (spec.sockets == 1) {
-    if (const auto unused = node.optional("socket_link")) {
-      (void)catalogue.link(*unused);
-    }
     return;
   }
-  spec.socket_link = physical_link(socket_link(node, catalogue, cpu), parts).bundle(links);
-}
-
-// Keys `peer_access`, `gpudirect`, `pxn` and `host_memory`.
-ServerTraits read_traits(const ConfigNode& node) {
-  ServerTraits traits;
-  if (const auto distance = node.optional("peer_access")) {
-    traits.peer_access = static_cast<Distance>(distance->as_choice(kDistances));
+  const LinkModel* link = keys.socket_link;
+  if (link == nullptr && (keys.cpu == nullptr || keys.cpu->socket_link.empty())) {
+    (void)keys.node->required("socket_link");
   }
-  if (const auto distance = node.optional("gpudirect")) {
-    traits.gpudirect = static_cast<Distance>(distance->as_choice(kDistances));
-  }
-  if (const auto pxn = node.optional("pxn")) {
-    traits.pxn = pxn->as_bool();
-  }
-  if (const auto memory = node.optional("host_memory")) {
-    traits.host_memory = memory->as_bytes();
-  }
-  return traits;
+  spec.socket_link =
+      physical_link(link != nullptr ? *link : keys.catalogue->link(keys.cpu->socket_link), parts)
+          .bundle(keys.socket_links);
 }
 
 }  // namespace
@@ -103,16 +67,16 @@ bool ServerSpec::has_equal_nics() const {
 }
 
 ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
+  ServerKeys keys{.catalogue = &catalogue};
+  read_fields(node, keys, server_fields);
   ServerSpec spec;
-  spec.layout = static_cast<ServerTemplate>(node.required("template").as_choice(kServerTemplates));
-  read_scale_up_link(node, catalogue, parts, spec);
-  const auto cpu_node = node.optional("cpu");
-  const CpuModel* cpu = cpu_node ? &catalogue.cpu(*cpu_node) : nullptr;
-  read_server_tree(node, catalogue, cpu, parts, spec);
-  read_gpu_links(node, catalogue, parts, spec);
-  read_memory(cpu, parts, spec);
-  read_socket_link(node, catalogue, cpu, parts, spec);
-  spec.traits = read_traits(node);
+  spec.layout = keys.layout;
+  read_scale_up_link(keys, parts, spec);
+  read_server_tree(keys, parts, spec);
+  read_gpu_links(keys, parts, spec);
+  read_memory(keys.cpu, parts, spec);
+  join_sockets(keys, parts, spec);
+  spec.traits = keys.traits;
   spec.traits.grouped_nics =
       std::ranges::any_of(spec.nic_specs, [](const NicSpec& nic) { return nic.grouped; });
   return spec;

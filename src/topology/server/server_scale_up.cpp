@@ -27,32 +27,26 @@ constexpr std::array<std::array<int, 8>, 8> kCubeMesh = {{
 }};
 constexpr int kCubeMeshLinks = 6;
 
-constexpr int kMostChips = 60;  // Times 1024 ports is within a Node's 16 bits.
-constexpr int kMostServersOfDomain = 4096;
-constexpr int kMostTrunkLinks = 4096;
-
 std::string_view name_of(ServerTemplate layout) {
   return kServerTemplates[static_cast<std::size_t>(layout)];
 }
 
-[[noreturn]] void fail_number(const ConfigNode& node, const std::string& expected,
+[[noreturn]] void fail_number(const ServerKeys& keys, const std::string& expected,
                               const ServerSpec& spec) {
-  if (const auto gpus = node.optional("gpus")) {
+  if (const auto gpus = keys.node->optional("gpus")) {
     gpus->fail(expected, gpus->found());
   }
-  node.required("tree").fail(expected, std::to_string(spec.gpus));
+  keys.node->required("tree").fail(expected, std::to_string(spec.gpus));
 }
 
 // GPUs of several parts must have the same links.
-void check_parts(const ConfigNode& node, const Catalogue& catalogue, const PartLog& parts,
-                 const ServerSpec& spec) {
-  const ConfigNode gpu_node = node.required("gpu");
-  const GpuModel& first = catalogue.gpu(gpu_node);
+void check_parts(const ServerKeys& keys, const PartLog& parts, const ServerSpec& spec) {
+  const GpuModel& first = *keys.gpu;
   for (const GpuSpec& gpu : spec.gpu_specs) {
-    const GpuModel& model = catalogue.gpus().at(parts.names()[gpu.part]);
+    const GpuModel& model = keys.catalogue->gpus().at(parts.names()[gpu.part]);
     if (model.scale_up_link != first.scale_up_link ||
         model.scale_up_links.value != first.scale_up_links.value) {
-      gpu_node.fail(
+      keys.node->required("gpu").fail(
           fmt::format("the template {} needs GPUs with the same links, and {} has other "
                       "links than {}",
                       name_of(spec.layout), model.name, first.name));
@@ -61,13 +55,12 @@ void check_parts(const ConfigNode& node, const Catalogue& catalogue, const PartL
 }
 
 // Every pair of GPUs by an equal share of their links.
-void join_all(const ConfigNode& node, ServerSpec& spec) {
+void join_all(const ServerKeys& keys, ServerSpec& spec) {
   if (spec.gpus - 1 > spec.scale_up_links) {
-    fail_number(
-        node,
-        fmt::format("at most {} GPUs for the template full-mesh, as {} has {} links",
-                    spec.scale_up_links + 1, node.required("gpu").as_string(), spec.scale_up_links),
-        spec);
+    fail_number(keys,
+                fmt::format("at most {} GPUs for the template full-mesh, as {} has {} links",
+                            spec.scale_up_links + 1, keys.gpu->name, spec.scale_up_links),
+                spec);
   }
   for (int a = 0; a < spec.gpus; ++a) {
     for (int b = a + 1; b < spec.gpus; ++b) {
@@ -76,14 +69,14 @@ void join_all(const ConfigNode& node, ServerSpec& spec) {
   }
 }
 
-void join_cube_mesh(const ConfigNode& node, ServerSpec& spec) {
+void join_cube_mesh(const ServerKeys& keys, ServerSpec& spec) {
   if (spec.gpus != static_cast<int>(kCubeMesh.size())) {
-    fail_number(node, "8 GPUs for the template cube-mesh", spec);
+    fail_number(keys, "8 GPUs for the template cube-mesh", spec);
   }
   if (spec.scale_up_links != kCubeMeshLinks) {
-    const ConfigNode gpu = node.required("gpu");
-    gpu.fail(fmt::format("the template cube-mesh takes {} links of each GPU, and {} has {}",
-                         kCubeMeshLinks, gpu.as_string(), spec.scale_up_links));
+    keys.node->required("gpu").fail(
+        fmt::format("the template cube-mesh takes {} links of each GPU, and {} has {}",
+                    kCubeMeshLinks, keys.gpu->name, spec.scale_up_links));
   }
   for (std::size_t a = 0; a < kCubeMesh.size(); ++a) {
     for (std::size_t b = a + 1; b < kCubeMesh.size(); ++b) {
@@ -111,10 +104,10 @@ GpuPair read_pair(const ConfigNode& entry, const ServerSpec& spec) {
   return {std::min(pair.first, pair.second), std::max(pair.first, pair.second), pair.links};
 }
 
-void read_pairs(const ConfigNode& node, ServerSpec& spec) {
+void read_pairs(const ServerKeys& keys, ServerSpec& spec) {
   std::vector<int> used(static_cast<std::size_t>(spec.gpus), 0);
   std::set<std::pair<int, int>> joined;
-  for (const ConfigNode& entry : node.required("gpu_links").items()) {
+  for (const ConfigNode& entry : keys.gpu_links) {
     const GpuPair pair = read_pair(entry, spec);
     if (!joined.emplace(pair.first, pair.second).second) {
       entry.fail(fmt::format("expected each pair of GPUs once, found {} and {} again", pair.first,
@@ -125,58 +118,45 @@ void read_pairs(const ConfigNode& node, ServerSpec& spec) {
       links += pair.links;
       if (links > spec.scale_up_links) {
         entry.fail(fmt::format("GPU {} would have {} links, and {} has {}", gpu, links,
-                               node.required("gpu").as_string(), spec.scale_up_links));
+                               keys.gpu->name, spec.scale_up_links));
       }
     }
     spec.gpu_links.push_back(pair);
   }
 }
 
-int optional_count(const ConfigNode& node, std::string_view key, int least, int most,
-                   int otherwise) {
-  const auto value = node.optional(key);
-  return value ? static_cast<int>(value->as_integer(least, most)) : otherwise;
-}
-
 // The part of the chips and their number: whether they have the ports.
-void read_chips(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
-                ServerSpec& spec) {
-  NvSwitchSpec& nvswitch = spec.nvswitch;
-  const auto name = node.optional("nvswitch");
-  if (!name) {
-    if (const auto chips = node.optional("nvswitch_chips")) {
-      chips->fail("nvswitch_chips needs nvswitch, the name of the part");
-    }
+void read_chips(const ServerKeys& keys, PartLog& parts, ServerSpec& spec) {
+  if (keys.nvswitch == nullptr) {
     return;
   }
-  const NvSwitchModel& model = catalogue.nvswitch(*name);
-  const GpuModel& gpu = catalogue.gpu(node.required("gpu"));
-  if (model.link != gpu.scale_up_link) {
-    name->fail(fmt::format("{} has ports of {}, and {} has {}", model.name, model.link, gpu.name,
-                           gpu.scale_up_link));
+  NvSwitchSpec& nvswitch = spec.nvswitch;
+  const NvSwitchModel& model = *keys.nvswitch;
+  if (model.link != keys.gpu->scale_up_link) {
+    keys.node->required("nvswitch")
+        .fail(fmt::format("{} has ports of {}, and {} has {}", model.name, model.link,
+                          keys.gpu->name, keys.gpu->scale_up_link));
   }
   nvswitch.part = parts.part(model.name);
-  const ConfigNode count = node.required("nvswitch_chips");
-  const auto chips = static_cast<int>(count.as_integer(1, kMostChips));
-  nvswitch.ports = chips * parts.use(model.name, "ports", model.ports);
+  nvswitch.ports = *keys.nvswitch_chips * parts.use(model.name, "ports", model.ports);
   nvswitch.in_network_reduction =
       parts.use(model.name, "in_network_reduction", model.in_network_reduction);
   const int links = spec.gpus / nvswitch.boards * nvswitch.servers * spec.scale_up_links;
   const int trunk = nvswitch.boards > 1 ? nvswitch.trunk.lanes : 0;
   if (links + trunk > nvswitch.ports) {
-    count.fail(fmt::format("{} {} have {} ports, and the links of GPUs{} take {}", chips,
-                           model.name, nvswitch.ports, trunk > 0 ? " and trunk" : "",
-                           links + trunk));
+    keys.node->required("nvswitch_chips")
+        .fail(fmt::format("{} {} have {} ports, and the links of GPUs{} take {}",
+                          *keys.nvswitch_chips, model.name, nvswitch.ports,
+                          trunk > 0 ? " and trunk" : "", links + trunk));
   }
 }
 
-void read_nvswitch(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
-                   ServerSpec& spec) {
+void read_nvswitch(const ServerKeys& keys, PartLog& parts, ServerSpec& spec) {
   NvSwitchSpec& nvswitch = spec.nvswitch;
-  nvswitch.servers = optional_count(node, "nvlink_domain", 2, kMostServersOfDomain, 1);
-  nvswitch.boards = optional_count(node, "nvswitch_boards", 1, 2, 1);
+  nvswitch.servers = keys.nvlink_domain;
+  nvswitch.boards = keys.nvswitch_boards;
   if (nvswitch.boards > 1) {
-    const ConfigNode boards = node.required("nvswitch_boards");
+    const ConfigNode boards = keys.node->required("nvswitch_boards");
     if (nvswitch.servers > 1) {
       boards.fail("the switches of an nvlink_domain have no boards");
     }
@@ -185,15 +165,13 @@ void read_nvswitch(const ConfigNode& node, const Catalogue& catalogue, PartLog& 
           fmt::format("{} GPUs cannot be dealt evenly to {} boards", spec.gpus, nvswitch.boards));
     }
     const int links = spec.gpus / nvswitch.boards * spec.scale_up_links;
-    const LinkModel& link = catalogue.link(catalogue.gpu(node.required("gpu")).scale_up_link);
-    nvswitch.trunk =
-        physical_link(link, parts)
-            .bundle(optional_count(node, "nvswitch_trunk_links", 1, kMostTrunkLinks, links));
+    nvswitch.trunk = physical_link(keys.catalogue->link(keys.gpu->scale_up_link), parts)
+                         .bundle(keys.nvswitch_trunk_links.value_or(links));
     // The latency of a link to a GPU holds the way through the GPU. From chip to chip there are
     // only the ports: estimated as one more passage of a switch.
     nvswitch.trunk.latency = nvswitch.latency;
   }
-  read_chips(node, catalogue, parts, spec);
+  read_chips(keys, parts, spec);
 }
 
 NodeId add_nvswitch(TopologyBuilder& builder, const ServerSpec& spec, std::string name,
@@ -209,25 +187,23 @@ NodeId add_nvswitch(TopologyBuilder& builder, const ServerSpec& spec, std::strin
 
 }  // namespace
 
-void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
-                        ServerSpec& spec) {
-  const ConfigNode gpu_node = node.required("gpu");
-  const GpuModel& gpu = catalogue.gpu(gpu_node);
+void read_scale_up_link(const ServerKeys& keys, PartLog& parts, ServerSpec& spec) {
+  const GpuModel& gpu = *keys.gpu;
   if (spec.layout == ServerTemplate::Pcie) {
     return;
   }
   if (gpu.scale_up_link.empty()) {
-    gpu_node.fail(fmt::format(
+    keys.node->required("gpu").fail(fmt::format(
         "{} has no link to other GPUs, which the template {} needs; use the template pcie",
         gpu.name, name_of(spec.layout)));
   }
-  const LinkModel& link = catalogue.link(gpu.scale_up_link);
+  const LinkModel& link = keys.catalogue->link(gpu.scale_up_link);
   spec.scale_up = gpu_link(link, parts);
   spec.scale_up_links = parts.use(gpu.name, "scale_up_links", gpu.scale_up_links);
   const bool any_family =
       spec.layout == ServerTemplate::FullMesh || spec.layout == ServerTemplate::Links;
   if (link.family != LinkFamily::NvLink && !any_family) {
-    gpu_node.fail(
+    keys.node->required("gpu").fail(
         fmt::format("{} has no NVLink, which the template {} needs; use the template full-mesh",
                     gpu.name, name_of(spec.layout)));
   }
@@ -243,24 +219,23 @@ void read_scale_up_link(const ConfigNode& node, const Catalogue& catalogue, Part
   }
 }
 
-void read_gpu_links(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts,
-                    ServerSpec& spec) {
+void read_gpu_links(const ServerKeys& keys, PartLog& parts, ServerSpec& spec) {
   if (spec.layout == ServerTemplate::Pcie) {
     return;
   }
-  check_parts(node, catalogue, parts, spec);
+  check_parts(keys, parts, spec);
   switch (spec.layout) {
     case ServerTemplate::NvSwitch:
-      read_nvswitch(node, catalogue, parts, spec);
+      read_nvswitch(keys, parts, spec);
       break;
     case ServerTemplate::FullMesh:
-      join_all(node, spec);
+      join_all(keys, spec);
       break;
     case ServerTemplate::CubeMesh:
-      join_cube_mesh(node, spec);
+      join_cube_mesh(keys, spec);
       break;
     case ServerTemplate::Links:
-      read_pairs(node, spec);
+      read_pairs(keys, spec);
       break;
     case ServerTemplate::Pcie:
       break;

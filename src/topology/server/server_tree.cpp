@@ -8,7 +8,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -18,24 +17,13 @@ namespace {
 
 using namespace literals;
 
-constexpr int kMostDevices = 4096;
-constexpr int kMostNics = 256;
-constexpr int kMostSockets = 64;  // Every pair of them is joined.
-constexpr int kMostLanes = 32;
 constexpr int kSlotLanes = 16;
-
-constexpr std::array<std::string_view, 2> kDevices = {"gpu", "nic"};
 
 // Devices below two root complexes of one socket are 10 ns farther apart than below one.
 Sourced<SimTime> root_link_latency() {
   return {5_ns, Evidence::Measured,
           "voipmonitor/rtx6kpro @29f3863, hardware/*.md: 1062 ns with one root complex, 1072 with "
           "two"};
-}
-
-int optional_count(const ConfigNode& node, std::string_view key, int least, int most) {
-  const auto value = node.optional(key);
-  return value ? static_cast<int>(value->as_integer(least, most)) : least;
 }
 
 // A link and how many lanes of it.
@@ -52,73 +40,44 @@ struct Place {
 
 class TreeReader {
  public:
-  TreeReader(const ConfigNode& node, const Catalogue& catalogue, const CpuModel* cpu,
-             PartLog& parts, ServerSpec& spec)
-      : node_(node),
-        catalogue_(catalogue),
-        cpu_(cpu),
-        parts_(parts),
-        spec_(spec),
-        gpu_node_(node.required("gpu")),
-        gpu_(catalogue.gpu(gpu_node_)) {
-    if (const auto payload = node.optional("pcie_payload")) {
-      const Bytes size = payload->as_bytes();
-      if (size < Bytes(64) || size > Bytes(4096)) {
-        payload->fail("64 B to 4096 B", payload->found());
-      }
-      efficiency_ = pcie_efficiency(size);
-    }
-    if (const auto nic = node.optional("nic")) {
-      nic_ = &catalogue.nic(*nic);
-    }
-    read_uplink_keys();
-  }
+  TreeReader(const ServerKeys& keys, PartLog& parts, ServerSpec& spec)
+      : keys_(keys), catalogue_(*keys.catalogue), parts_(parts), spec_(spec) {}
 
   void read_numbers() {
-    spec_.sockets = optional_count(node_, "sockets", 1, kMostSockets);
-    const int gpus = static_cast<int>(node_.required("gpus").as_integer(1, kMostDevices));
-    const int switches = optional_count(node_, "pcie_switches", 0, kMostDevices);
-    const int nics = optional_count(node_, "nics", 0, kMostNics);
+    spec_.sockets = keys_.sockets;
+    const int gpus = *keys_.gpus;
+    const int switches = keys_.pcie_switches;
+    const int nics = keys_.nics.value_or(0);
+    const auto on_cpu = [&](int device, int devices) {
+      return Place{NodeKind::Cpu, share(device, devices, spec_.sockets)};
+    };
     const auto host = [&](int device, int devices) {
       return switches > 0 ? Place{NodeKind::PcieSwitch, share(device, devices, switches)}
-                          : Place{NodeKind::Cpu, share(device, devices, spec_.sockets)};
+                          : on_cpu(device, devices);
     };
     for (int gpu = 0; gpu < gpus; ++gpu) {
-      const bool on_cpu = !gpu_.c2c.empty();
-      add_gpu(gpu_node_, gpu_,
-              on_cpu ? Place{NodeKind::Cpu, share(gpu, gpus, spec_.sockets)} : host(gpu, gpus));
+      add_gpu(*keys_.node, *keys_.gpu,
+              keys_.gpu->c2c.empty() ? host(gpu, gpus) : on_cpu(gpu, gpus));
     }
     for (int index = 0; index < switches; ++index) {
-      add_switch(node_, default_uplink(), {NodeKind::Cpu, share(index, switches, spec_.sockets)});
+      add_switch(*keys_.node, default_uplink(), on_cpu(index, switches));
     }
     for (int nic = 0; nic < nics; ++nic) {
-      add_nic(node_, catalogue_.nic(node_.required("nic")), host(nic, nics));
+      add_nic(*keys_.node, plain_nic(), host(nic, nics));
     }
     finish();
   }
 
-  void read_tree(const ConfigNode& tree) {
-    for (const std::string_view key : {"sockets", "pcie_switches"}) {
-      if (const auto number = node_.optional(key)) {
-        number->fail("tree says this already; leave it out");
-      }
-    }
-    const std::vector<ConfigNode> sockets = tree.items();
-    if (sockets.empty() || sockets.size() > kMostSockets) {
-      tree.fail(fmt::format("a list of branches for each of 1 to {} sockets", kMostSockets),
-                fmt::format("{} sockets", sockets.size()));
-    }
-    spec_.sockets = static_cast<int>(sockets.size());
+  void read_tree() {
+    spec_.sockets = static_cast<int>(keys_.tree->size());
     for (int socket = 0; socket < spec_.sockets; ++socket) {
-      for (const ConfigNode& branch : sockets[static_cast<std::size_t>(socket)].items()) {
-        read_branch(branch, {NodeKind::Cpu, socket});
-      }
+      add_branches((*keys_.tree)[static_cast<std::size_t>(socket)], {NodeKind::Cpu, socket});
     }
     if (spec_.gpu_specs.empty()) {
-      tree.fail("at least one GPU", "none");
+      keys_.node->required("tree").fail("at least one GPU", "none");
     }
-    check_number("gpus", spec_.gpu_specs.size());
-    check_number("nics", spec_.nic_specs.size());
+    check_number("gpus", keys_.gpus, spec_.gpu_specs.size());
+    check_number("nics", keys_.nics, spec_.nic_specs.size());
     finish();
   }
 
@@ -127,100 +86,57 @@ class TreeReader {
     return static_cast<int>(std::int64_t{index} * hosts / count);
   }
 
-  // The keys `pcie_uplink` and `pcie_uplink_lanes`.
-  void read_uplink_keys() {
-    const auto uplink = node_.optional("pcie_uplink");
-    const auto lanes = node_.optional("pcie_uplink_lanes");
-    if (lanes && !uplink) {
-      lanes->fail("pcie_uplink_lanes needs pcie_uplink, the name of the link");
+  [[nodiscard]] const NicModel& plain_nic() const {
+    if (keys_.nic == nullptr) {
+      (void)keys_.node->required("nic");
     }
-    if (uplink) {
-      uplink_ = Uplink{&pcie_model(*uplink), lanes ? lane_count(*lanes) : kSlotLanes};
-    }
-  }
-
-  [[nodiscard]] const LinkModel& pcie_model(const ConfigNode& name) const {
-    const LinkModel& model = catalogue_.link(name);
-    if (model.family != LinkFamily::Pcie) {
-      name.fail("a PCIe link such as PCIe4", name.found());
-    }
-    return model;
-  }
-
-  static int lane_count(const ConfigNode& lanes) {
-    return static_cast<int>(lanes.as_integer(1, kMostLanes));
+    return *keys_.nic;
   }
 
   // Returns the link from a PCIe switch to what is above: as the keys say, else what the GPU has,
   // else the NIC.
   [[nodiscard]] Uplink default_uplink() {
-    if (uplink_) {
-      return *uplink_;
+    if (keys_.pcie_uplink != nullptr) {
+      return {keys_.pcie_uplink, keys_.pcie_uplink_lanes.value_or(kSlotLanes)};
     }
-    if (!gpu_.pcie.empty()) {
-      return {&catalogue_.link(gpu_.pcie), parts_.use(gpu_.name, "pcie_lanes", gpu_.pcie_lanes)};
+    const GpuModel& gpu = *keys_.gpu;
+    if (!gpu.pcie.empty()) {
+      return {&catalogue_.link(gpu.pcie), parts_.use(gpu.name, "pcie_lanes", gpu.pcie_lanes)};
     }
-    if (nic_ != nullptr) {
-      return {&catalogue_.link(nic_->pcie), parts_.use(nic_->name, "pcie_lanes", nic_->pcie_lanes)};
+    if (keys_.nic == nullptr) {
+      (void)keys_.node->required("pcie_uplink");
     }
-    return {&pcie_model(node_.required("pcie_uplink")), kSlotLanes};
+    const NicModel& nic = *keys_.nic;
+    return {&catalogue_.link(nic.pcie), parts_.use(nic.name, "pcie_lanes", nic.pcie_lanes)};
   }
 
-  void read_branch(const ConfigNode& branch, Place above) {
-    if (branch.is_scalar()) {
-      if (branch.as_choice(kDevices) == 0) {
-        add_gpu(branch, gpu_, above);
-      } else {
-        add_nic(branch, catalogue_.nic(node_.required("nic")), above);
+  // Recursion is as deep as the file.
+  void add_branches(const std::vector<ServerBranch>& branches, Place above) {
+    for (const ServerBranch& branch : branches) {
+      for (int index = 0; index < branch.times; ++index) {
+        add_branch(branch, above);
       }
-      return;
     }
-    const int times = optional_count(branch, "times", 1, kMostDevices);
-    if (const auto below = branch.optional("switch")) {
-      repeat(times, [&] {
-        const Place place{NodeKind::PcieSwitch, add_switch(branch, uplink_of(branch), above)};
-        read_branches(*below, place);
-      });
-    } else if (const auto root = branch.optional("root")) {
-      repeat(times, [&] { read_branches(*root, add_root(branch, above)); });
-    } else if (const auto gpu = branch.optional("gpu")) {
-      repeat(times, [&] { add_gpu(*gpu, catalogue_.gpu(*gpu), above); });
-    } else if (const auto nic = branch.optional("nic")) {
-      repeat(times, [&] { add_nic(*nic, catalogue_.nic(*nic), above); });
+  }
+
+  void add_branch(const ServerBranch& branch, Place above) {
+    const ConfigNode& where = *branch.node;
+    if (branch.kind == NodeKind::Gpu) {
+      add_gpu(where, branch.gpu != nullptr ? *branch.gpu : *keys_.gpu, above);
+    } else if (branch.kind == NodeKind::Nic) {
+      add_nic(where, branch.nic != nullptr ? *branch.nic : plain_nic(), above);
+    } else if (branch.kind == NodeKind::PcieSwitch) {
+      Uplink uplink =
+          branch.uplink != nullptr ? Uplink{branch.uplink, kSlotLanes} : default_uplink();
+      uplink.lanes = branch.lanes.value_or(uplink.lanes);
+      add_branches(branch.below, {NodeKind::PcieSwitch, add_switch(where, uplink, above)});
     } else {
-      branch.fail("gpu, nic or a mapping with one of the keys switch, root, gpu and nic");
+      add_branches(branch.below, add_root(branch, above));
     }
-  }
-
-  template <typename Action>
-  static void repeat(int times, const Action& action) {
-    for (int index = 0; index < times; ++index) {
-      action();
-    }
-  }
-
-  void read_branches(const ConfigNode& list, Place above) {
-    const std::vector<ConfigNode> branches = list.items();
-    if (branches.empty()) {
-      list.fail("at least one branch", "an empty list");
-    }
-    for (const ConfigNode& branch : branches) {
-      read_branch(branch, above);
-    }
-  }
-
-  [[nodiscard]] Uplink uplink_of(const ConfigNode& branch) {
-    const auto part = branch.optional("uplink");
-    const auto lanes = branch.optional("lanes");
-    Uplink uplink = part ? Uplink{&pcie_model(*part), kSlotLanes} : default_uplink();
-    if (lanes) {
-      uplink.lanes = lane_count(*lanes);
-    }
-    return uplink;
   }
 
   void add_gpu(const ConfigNode& where, const GpuModel& gpu, Place above) {
-    check_room(where, spec_.gpu_specs.size(), kMostDevices, "GPUs");
+    check_room(where, spec_.gpu_specs.size(), kMostServerDevices, "GPUs");
     const std::uint16_t part = parts_.part(gpu.name);
     if (!gpu.pcie.empty()) {
       const LinkModel& model = catalogue_.link(gpu.pcie);
@@ -239,7 +155,7 @@ class TreeReader {
   }
 
   void add_nic(const ConfigNode& where, const NicModel& nic, Place above) {
-    check_room(where, spec_.nic_specs.size(), kMostNics, "NICs");
+    check_room(where, spec_.nic_specs.size(), kMostServerNics, "NICs");
     NicSpec spec;
     spec.part = parts_.part(nic.name);
     spec.ports = parts_.use(nic.name, "ports", nic.ports);
@@ -254,7 +170,7 @@ class TreeReader {
   }
 
   int add_switch(const ConfigNode& where, const Uplink& uplink, Place above) {
-    check_room(where, spec_.switch_specs.size(), kMostDevices, "PCIe switches");
+    check_room(where, spec_.switch_specs.size(), kMostServerDevices, "PCIe switches");
     const LinkModel& model = *uplink.model;
     PcieSwitchSpec spec;
     const PhysicalLink link = physical_link(model, parts_);
@@ -266,20 +182,20 @@ class TreeReader {
     return static_cast<int>(spec_.switch_specs.size()) - 1;
   }
 
-  Place add_root(const ConfigNode& branch, Place above) {
-    check_room(branch, spec_.root_specs.size(), kMostDevices, "root complexes");
+  Place add_root(const ServerBranch& branch, Place above) {
+    check_room(*branch.node, spec_.root_specs.size(), kMostServerDevices, "root complexes");
     if (above.kind != NodeKind::Cpu) {
-      branch.fail(
+      branch.node->fail(
           "a root complex belongs to a socket: it cannot stand below a PCIe switch or "
           "another one");
     }
     LinkSpec link{.kind = LinkKind::Pcie};
-    if (const auto limit = branch.optional("bandwidth")) {
-      link.bandwidth = limit->as_bandwidth();
-    } else if (cpu_ != nullptr && cpu_->root_bandwidth) {
-      link.bandwidth = parts_.use(cpu_->name, "root_bandwidth", *cpu_->root_bandwidth);
+    if (branch.bandwidth) {
+      link.bandwidth = *branch.bandwidth;
+    } else if (keys_.cpu != nullptr && keys_.cpu->root_bandwidth) {
+      link.bandwidth = parts_.use(keys_.cpu->name, "root_bandwidth", *keys_.cpu->root_bandwidth);
     } else {
-      (void)branch.required("bandwidth");
+      (void)branch.node->required("bandwidth");
     }
     link.latency = parts_.use("root complex", "latency to its CPU", root_link_latency());
     spec_.root_specs.push_back({above.kind, above.index, link});
@@ -289,7 +205,7 @@ class TreeReader {
   // The link from a device to what is above it.
   [[nodiscard]] Attachment attach(PhysicalLink link, int lanes, const LinkModel& model,
                                   Place above) {
-    link.efficiency = efficiency_.value_or(link.efficiency);
+    link.efficiency = keys_.pcie_efficiency.value_or(link.efficiency);
     if (above.kind != NodeKind::PcieSwitch && model.root_latency) {
       const SimTime root = parts_.use(model.name, "root_latency", *model.root_latency);
       link.latency += picoseconds(root.picoseconds() / 2);
@@ -305,10 +221,10 @@ class TreeReader {
   }
 
   // `gpus` and `nics` beside `tree` say what is there to be counted.
-  void check_number(std::string_view key, std::size_t number) const {
-    const auto given = node_.optional(key);
-    if (given && given->as_integer(0, kMostDevices) != static_cast<std::int64_t>(number)) {
-      given->fail(fmt::format("{}, the number in tree", number), given->found());
+  void check_number(std::string_view key, std::optional<int> given, std::size_t number) const {
+    if (given && *given != static_cast<int>(number)) {
+      const ConfigNode node = keys_.node->required(key);
+      node.fail(fmt::format("{}, the number in tree", number), node.found());
     }
   }
 
@@ -324,25 +240,18 @@ class TreeReader {
     }
   }
 
-  const ConfigNode& node_;
+  const ServerKeys& keys_;
   const Catalogue& catalogue_;
-  const CpuModel* cpu_;
   PartLog& parts_;
   ServerSpec& spec_;
-  ConfigNode gpu_node_;
-  const GpuModel& gpu_;
-  const NicModel* nic_ = nullptr;
-  std::optional<Uplink> uplink_;
-  std::optional<double> efficiency_;  // Efficiency of PCIe, where `pcie_payload` gives it.
 };
 
 }  // namespace
 
-void read_server_tree(const ConfigNode& node, const Catalogue& catalogue, const CpuModel* cpu,
-                      PartLog& parts, ServerSpec& spec) {
-  TreeReader reader(node, catalogue, cpu, parts, spec);
-  if (const auto tree = node.optional("tree")) {
-    reader.read_tree(*tree);
+void read_server_tree(const ServerKeys& keys, PartLog& parts, ServerSpec& spec) {
+  TreeReader reader(keys, parts, spec);
+  if (keys.tree) {
+    reader.read_tree();
   } else {
     reader.read_numbers();
   }

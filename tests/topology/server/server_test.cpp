@@ -72,25 +72,5 @@ TEST_CASE("the memory of a CPU that the file does not name is a listed estimate"
   REQUIRE(listed == 1);
 }
 
-TEST_CASE("what the software of a server allows is read, with NCCL's defaults") {
-  const std::string box = even_server("pcie", "RTX-4090", 8, 0, 0, 1);
-  const ServerTraits plain = read_server_text(box).traits;
-  REQUIRE(plain.peer_access == Distance::Sys);
-  REQUIRE(plain.gpudirect == Distance::Pxb);
-  REQUIRE(!plain.pxn);
-  const ServerTraits given =
-      read_server_text(box + "peer_access: none\ngpudirect: phb\npxn: true\n").traits;
-  REQUIRE(given.peer_access == Distance::None);
-  REQUIRE(given.gpudirect == Distance::Phb);
-  REQUIRE(given.pxn);
-  const BuiltServer built = build_server(box + "peer_access: pix\n");
-  REQUIRE(built.topology.server(ServerId(0)).peer_access == Distance::Pix);
-  REQUIRE(server_error(box + "peer_access: node\n") ==
-          "server.yaml:7:14: peer_access: expected one of none, pix, pxb, phb, sys, found "
-          "\"node\"; did you mean \"none\"?");
-  REQUIRE(server_error(box + "pxn: yes\n") ==
-          "server.yaml:7:6: pxn: expected true or false, found \"yes\"");
-}
-
 }  // namespace
 }  // namespace trainyard
