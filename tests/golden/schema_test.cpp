@@ -23,6 +23,7 @@
 #include "support/paths.h"
 #include "support/program.h"
 #include "support/schema_text.h"
+#include "topology/cluster/cluster_keys.h"
 #include "topology/server/server_keys.h"
 
 namespace trainyard {
@@ -52,6 +53,7 @@ std::vector<Kind> kinds() {
       {"nccl-case", "A measured collective and what it ran on",
        schema_of<LoadedCase>(
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
+      {"cluster", "Servers and what joins them", schema_of<ClusterKeys>(cluster_fields)},
       {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
   };
   for (const auto& [name, schema] : catalogue_schemas()) {

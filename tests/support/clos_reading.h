@@ -32,8 +32,9 @@ class ClosReading {
         document_(ConfigDocument::parse("nodes: " + std::to_string(servers_.size()) +
                                             "\nfabric: {cable: 10 m, " + fabric + "}\n",
                                         "fabric.yaml")),
-        nodes_(document_.root().required("nodes")),
-        fabric_(document_.root().required("fabric")) {
+        nodes_(document_.root().required("nodes")) {
+    read_fields(document_.root().required("fabric"), keys_, fabric_fields);
+    document_.finish();
     for (const ServerSpec& server : servers_) {
       pointers_.push_back(&server);
     }
@@ -46,31 +47,21 @@ class ClosReading {
                                                                   "rail-optimised", "fat-tree"};
     static constexpr std::array<ClosForm, 4> forms = {
         {{.is_single = true}, {}, {.rails = true}, {.is_fat_tree = true}}};
-    const ClosForm form = forms[fabric_.required("template").as_choice(templates)];
-    ClosSpec spec = read_clos_spec(context(), form);
-    document_.finish();
-    return spec;
+    const ClosForm form = forms[keys_.node->required("template").as_choice(templates)];
+    return read_clos_spec(context(), form);
   }
-  std::unique_ptr<Fabric> fabric() {
-    std::unique_ptr<Fabric> fabric = read_fabric(context());
-    document_.finish();
-    return fabric;
-  }
+  std::unique_ptr<Fabric> fabric() { return read_fabric(context()); }
 
  private:
   FabricContext context() {
-    return {.node = fabric_,
-            .nodes = nodes_,
-            .servers = pointers_,
-            .catalogue = shipped_catalogue(),
-            .parts = parts_};
+    return {.keys = keys_, .nodes = nodes_, .servers = pointers_, .parts = parts_};
   }
 
   std::vector<ServerSpec> servers_;
   std::vector<const ServerSpec*> pointers_;
   ConfigDocument document_;
   ConfigNode nodes_;
-  ConfigNode fabric_;
+  FabricKeys keys_{.catalogue = &shipped_catalogue()};
   PartLog parts_;
 };
 

@@ -7,13 +7,20 @@
 
 #include "support/shipped.h"
 #include "topology/server/server.h"
+#include "topology/server/server_keys.h"
 
 namespace trainyard {
+
+inline ServerSpec read_server(const ConfigNode& node, PartLog& parts) {
+  ServerKeys keys{.catalogue = &shipped_catalogue()};
+  read_fields(node, keys, server_fields);
+  return read_server(keys, parts);
+}
 
 inline ServerSpec read_server_text(const std::string& text) {
   ConfigDocument document = ConfigDocument::parse(text, "server.yaml");
   PartLog parts;
-  ServerSpec spec = read_server(document.root(), shipped_catalogue(), parts);
+  ServerSpec spec = read_server(document.root(), parts);
   document.finish();
   return spec;
 }

@@ -20,7 +20,7 @@ import yaml
 LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
-    "configs/clusters/", "configs/sweeps/", "configs/traffic/",
+    "configs/sweeps/", "configs/traffic/",
     "configs/transport/", "configs/nccl/intervals.yaml", "configs/costs/",
     "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
     "validation/cases/nccl-budgets.yaml", "validation/cases/training", "validation/pipeline/",

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/check.h"
+#include "topology/cluster/cluster_keys.h"
 #include "topology/cluster/faults.h"
 #include "topology/cluster/reach.h"
 #include "topology/fabric/fabric.h"
@@ -20,8 +21,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostServers = 1'000'000;
-constexpr std::size_t kMostKinds = 1'000;
 // About 1 GB of memory.
 constexpr std::int64_t kMostDevices = 2'000'000;
 
@@ -81,44 +80,6 @@ void apply_overrides(ConfigDocument& document, const Catalogue& catalogue,
   }
 }
 
-// One group of servers from the keys `nodes` and `server` of a mapping.
-ServerGroup read_group(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
-  ServerGroup group;
-  group.count = static_cast<int>(node.required("nodes").as_integer(1, kMostServers));
-  group.spec = read_server(node.required("server"), catalogue, parts);
-  return group;
-}
-
-// The value that errors about the number of servers point at.
-ConfigNode size_node(const ConfigNode& root) {
-  const auto groups = root.optional("servers");
-  return groups ? *groups : root.required("nodes");
-}
-
-std::vector<ServerGroup> read_groups(const ConfigNode& root, const Catalogue& catalogue,
-                                     PartLog& parts) {
-  const auto list = root.optional("servers");
-  if (!list) {
-    std::vector<ServerGroup> groups;
-    groups.push_back(read_group(root, catalogue, parts));
-    return groups;
-  }
-  for (const std::string_view key : {"nodes", "server"}) {
-    if (const auto other = root.optional(key)) {
-      other->fail("servers says this already; leave it out");
-    }
-  }
-  const std::vector<ConfigNode> items = list->items();
-  if (items.empty() || items.size() > kMostKinds) {
-    list->fail(fmt::format("1 to {} kinds of server", kMostKinds), std::to_string(items.size()));
-  }
-  std::vector<ServerGroup> groups;
-  for (const ConfigNode& item : items) {
-    groups.push_back(read_group(item, catalogue, parts));
-  }
-  return groups;
-}
-
 void check_size(const ConfigNode& nodes, const std::vector<ServerGroup>& groups) {
   std::int64_t servers = 0;
   std::int64_t devices = 0;
@@ -138,7 +99,7 @@ void check_size(const ConfigNode& nodes, const std::vector<ServerGroup>& groups)
 }
 
 // --gpus-per-node cuts each server to as many GPUs, if it has more.
-void use_gpus(const ConfigNode& root, std::vector<ServerGroup>& groups,
+void use_gpus(const ClusterKeys& keys, std::vector<ServerGroup>& groups,
               const ClusterOverrides& overrides) {
   int most = 0;
   for (const ServerGroup& group : groups) {
@@ -146,9 +107,10 @@ void use_gpus(const ConfigNode& root, std::vector<ServerGroup>& groups,
   }
   const int used = overrides.gpus_per_node.value_or(most);
   if (used < 1 || used > most) {
-    const auto server = root.optional("server");
-    const auto gpus = server ? server->optional("gpus") : std::nullopt;
-    const ConfigNode place = gpus ? *gpus : server ? server->required("tree") : size_node(root);
+    const ConfigNode& server = *keys.groups[0].server.node;
+    const ConfigNode place = keys.size->is_sequence()     ? *keys.size
+                             : keys.groups[0].server.gpus ? server.required("gpus")
+                                                          : server.required("tree");
     place.fail(fmt::format("--gpus-per-node: expected 1 to {}, the GPUs of {} server, found {}",
                            most, groups.size() == 1 ? "a" : "the largest", used));
   }
@@ -163,42 +125,36 @@ bool is_one_domain(const std::vector<ServerGroup>& groups) {
 }
 
 // Checks whether every server has a way into the fabric.
-void check_nics(const ConfigNode& root, const std::vector<ServerGroup>& groups) {
+void check_nics(const ClusterKeys& keys, const std::vector<ServerGroup>& groups) {
   for (std::size_t index = 0; index < groups.size(); ++index) {
     if (groups[index].spec.nics == 0) {
-      root.required("servers").items()[index].fail("servers without NICs cannot reach the others");
+      keys.groups[index].node->fail("servers without NICs cannot reach the others");
     }
   }
 }
 
 // The fabric, if there is one; an error if servers need one and cannot have it.
-std::unique_ptr<Fabric> read_network(const ConfigNode& root, const std::vector<ServerGroup>& groups,
-                                     const Catalogue& catalogue, PartLog& parts) {
+std::unique_ptr<Fabric> read_network(const ClusterKeys& keys,
+                                     const std::vector<ServerGroup>& groups, PartLog& parts) {
   std::vector<const ServerSpec*> servers;
   for (const ServerGroup& group : groups) {
     servers.insert(servers.end(), static_cast<std::size_t>(group.count), &group.spec);
   }
-  const ConfigNode nodes = size_node(root);
-  const auto fabric = root.optional("fabric");
   const bool any_nic =
       std::ranges::any_of(groups, [](const ServerGroup& group) { return group.spec.nics > 0; });
-  const bool joins_gpus = fabric && attaches_gpus(*fabric);
-  if (fabric && (joins_gpus || any_nic)) {
-    if (!joins_gpus) {
-      check_nics(root, groups);
+  if (keys.fabric && (keys.fabric->attaches_gpus || any_nic)) {
+    if (!keys.fabric->attaches_gpus) {
+      check_nics(keys, groups);
     }
-    return read_fabric({.node = *fabric,
-                        .nodes = nodes,
-                        .servers = servers,
-                        .catalogue = catalogue,
-                        .parts = parts});
+    return read_fabric(
+        {.keys = *keys.fabric, .nodes = *keys.size, .servers = servers, .parts = parts});
   }
   if (servers.size() > 1 && !is_one_domain(groups)) {
-    nodes.fail(fmt::format("{} servers cannot reach each other: {}", servers.size(),
-                           any_nic ? "there is no fabric" : "server.nics is 0"));
+    keys.size->fail(fmt::format("{} servers cannot reach each other: {}", servers.size(),
+                                any_nic ? "there is no fabric" : "server.nics is 0"));
   }
-  if (fabric) {
-    fabric->fail("there is nothing to connect: server.nics is 0");
+  if (keys.fabric) {
+    keys.fabric->node->fail("there is nothing to connect: server.nics is 0");
   }
   return nullptr;
 }
@@ -281,23 +237,27 @@ void break_links(Cluster& cluster, std::span<const Fault> faults) {
 Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                       const ClusterOverrides& overrides) {
   apply_overrides(document, catalogue, overrides);
-  const ConfigNode root = document.root();
-  const std::string name = root.required("name").as_string();
-  root.required("source").skip();
+  ClusterKeys keys{.catalogue = &catalogue};
+  read_fields(document.root(), keys, cluster_fields);
+  document.finish();  // A key that is misspelt is told before what follows from its absence.
   PartLog parts;
-  std::vector<ServerGroup> groups = read_groups(root, catalogue, parts);
-  check_size(size_node(root), groups);
-  use_gpus(root, groups, overrides);
-  const auto fabric = read_network(root, groups, catalogue, parts);
-  const bool has_nics = !fabric || !attaches_gpus(root.required("fabric"));
-  const std::vector<Fault> faults = read_faults(root, overrides.pulls);
-  document.finish();
+  std::vector<ServerGroup> groups;
+  for (const ServerGroupKeys& group : keys.groups) {
+    groups.push_back({.spec = read_server(group.server, parts), .count = group.count});
+  }
+  check_size(*keys.size, groups);
+  use_gpus(keys, groups, overrides);
+  const auto fabric = read_network(keys, groups, parts);
+  const bool has_nics = !fabric || !keys.fabric->attaches_gpus;
+  for (const std::string& pull : overrides.pulls) {
+    keys.faults.push_back(pulled(pull));
+  }
 
   ClusterBuilder builder(groups);
   const std::vector<int>& server_gpus = builder.server_gpus();
   const auto fewest_nics =
       std::ranges::min(groups, {}, [](const ServerGroup& group) { return group.spec.nics; });
-  Cluster cluster = {.name = name,
+  Cluster cluster = {.name = keys.name,
                      .topology = builder.build(fabric.get(), parts),
                      .routing = fabric ? fabric->routing() : RoutingOptions{},
                      .nodes = static_cast<int>(server_gpus.size()),
@@ -307,7 +267,7 @@ Cluster build_cluster(ConfigDocument& document, const Catalogue& catalogue,
                      .nics_per_node = has_nics ? fewest_nics.spec.nics : 0,
                      .estimates = parts.lines(),
                      .warnings = fabric ? fabric->warnings() : std::vector<std::string>{}};
-  break_links(cluster, faults);
+  break_links(cluster, keys.faults);
   return cluster;
 }
 

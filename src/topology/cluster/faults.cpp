@@ -16,8 +16,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMostLinks = 4096;
-
 std::string rate_text(double bits_per_second) {
   const double gigabytes = bits_per_second / 8e9;
   return gigabytes >= 1000.0 ? fmt::format("{:.0f}", gigabytes) : fmt::format("{:.4g}", gigabytes);
@@ -34,33 +32,16 @@ std::vector<std::string> read_ends(const ConfigNode& node) {
   return ends;
 }
 
-Fault read_fault(const ConfigNode& node) {
-  Fault fault;
-  fault.node = node;
-  if (node.is_scalar()) {
-    fault.ends = {node.as_string()};
-  } else if (node.is_sequence()) {
-    fault.ends = read_ends(node);
-  } else {
-    fault.ends = read_ends(node.required("between"));
-    if (const auto links = node.optional("links")) {
-      fault.links = static_cast<int>(links->as_integer(1, kMostLinks));
-    }
-    if (const auto lanes = node.optional("lanes")) {
-      fault.lanes = static_cast<int>(lanes->as_integer(1, kMostLinks));
-    }
+void fault_fields(Fields& fields, Fault& fault) {
+  constexpr Whole kLinks{1, 4096};
+  fields.required("between", fault.ends, Via{List{Text{}}, read_ends}, "Two nodes.");
+  fields.optional("links", fault.links, kLinks, "So many of parallel links: all.");
+  fields.optional("lanes", fault.lanes, kLinks, "So many lanes of a bundle: all.");
+  fields.check([&](const ConfigNode& node) {
     if (fault.links && fault.lanes) {
-      fault.fail("expected links or lanes, found both");
+      node.fail("expected links or lanes, found both");
     }
-  }
-  return fault;
-}
-
-Fault read_pull(const std::string& pull) {
-  Fault fault;
-  fault.option = "--pull " + escaped(pull);
-  fault.ends = {pull};
-  return fault;
+  });
 }
 
 // The way up: what a reader counts as a node's own links of the same sort as the lost ones.
@@ -408,17 +389,24 @@ void Fault::fail(std::string_view message) const {
   throw ConfigError(fmt::format("{}: {}", option, message));
 }
 
-std::vector<Fault> read_faults(const ConfigNode& root, std::span<const std::string> pulls) {
-  std::vector<Fault> faults;
-  if (const auto list = root.optional("faults")) {
-    for (const ConfigNode& item : list->items()) {
-      faults.push_back(read_fault(item));
-    }
+void FaultKind::read(const Fields& parent, const ConfigNode& node, Fault& fault) const {
+  fault.node = node;
+  if (node.is_scalar()) {
+    fault.ends = {node.as_string()};
+  } else if (node.is_sequence()) {
+    fault.ends = read_ends(node);
+  } else {
+    Group{fault_fields}.read(parent, node, fault);
   }
-  for (const std::string& pull : pulls) {
-    faults.push_back(read_pull(pull));
-  }
-  return faults;
+}
+
+void FaultKind::describe(Schema& schema, Fault& fault) const {
+  Either{Text{}, List{Text{}}}.describe(schema);
+  Group{fault_fields}.describe(schema.alternatives.emplace_back(), fault);
+}
+
+Fault pulled(const std::string& pull) {
+  return {.option = "--pull " + escaped(pull), .ends = {pull}};
 }
 
 BrokenTopology apply_faults(const Topology& topology, std::span<const Fault> faults) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/config.h"
+#include "sim/fields.h"
 #include "topology/cluster/cluster.h"
 #include "topology/graph/topology.h"
 
@@ -25,10 +26,14 @@ struct Fault {
   [[noreturn]] void fail(std::string_view message) const;
 };
 
-// Reads the faults of the key `faults` of a cluster file, if it is there, and of options --pull.
-// Throws ConfigError.
-[[nodiscard]] std::vector<Fault> read_faults(const ConfigNode& root,
-                                             std::span<const std::string> pulls);
+// An item of the key `faults`.
+struct FaultKind {
+  void read(const Fields& parent, const ConfigNode& node, Fault& fault) const;
+  void describe(Schema& schema, Fault& fault) const;
+};
+
+// Returns the fault of `--pull PULL`.
+[[nodiscard]] Fault pulled(const std::string& pull);
 
 struct BrokenTopology {
   // The same nodes; links are numbered anew, in the same order.

@@ -4,8 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,16 +14,13 @@
 namespace trainyard {
 namespace {
 
-// Keys that are of use with more servers: --nodes must not make them errors.
-constexpr std::array<std::string_view, 2> kSpineKeys = {"uplinks", "spines"};
-constexpr std::array<std::string_view, 4> kCoreKeys = {"leaves_per_pod", "spine_oversubscription",
-                                                       "spine_uplinks", "cores"};
+constexpr Whole kPorts{1, 4096};
 
 class ClosReader {
  public:
   ClosReader(const FabricContext& context, const ClosForm& form)
       : context_(context),
-        node_(context.node),
+        keys_(context.keys),
         form_(form),
         cables_(context),
         efficiency_(std::ranges::max_element(
@@ -35,19 +30,18 @@ class ClosReader {
 
   ClosSpec read() && {
     spec_.rails = form_.rails;
-    spec_.leaf = read_switch(context_, node_.required(form_.is_fat_tree ? "switch" : "leaf"));
-    flight_ = cable_delay(node_.required("cable"));
+    spec_.leaf = use_switch(*keys_.part, context_.parts);
     ClosSizer sizer(context_, form_, spec_);
     for (const ServerSpec* server : context_.servers) {
       if (!server->has_equal_nics()) {
-        node_.required("template").fail("needs NICs of one part in each server");
+        context_.node().required("template").fail("needs NICs of one part in each server");
       }
       const Bandwidth port(server->nic_speed.bits_per_second() / spec_.planes / spec_.tors);
       spec_.host_links.push_back(
-          cables_.link(std::min(port, spec_.leaf.speed), server->network_efficiency, flight_));
+          cables_.link(std::min(port, spec_.leaf.speed), server->network_efficiency, *keys_.cable));
     }
     if (form_.is_fat_tree) {
-      sizer.size_fat_tree(node_.required("k"));
+      sizer.size_fat_tree();
       spec_.spine = spec_.leaf;
       spec_.core = spec_.leaf;
       read_links();
@@ -62,48 +56,32 @@ class ClosReader {
 
  private:
   void read_upper_tiers(ClosSizer& sizer) {
-    const auto tiers_node = node_.optional("tiers");
-    const std::int64_t tiers = tiers_node ? tiers_node->as_integer(2, 3) : 0;
-    const auto spine = sizer.needs_spines() ? node_.required("spine") : node_.optional("spine");
     if (sizer.needs_spines()) {
-      spec_.spine = read_switch(context_, *spine);
-    } else if (spine) {
-      (void)context_.catalogue.network_switch(*spine);
-    }
-    const bool wants_core =
-        sizer.needs_spines() && (tiers == 3 || (tiers == 0 && sizer.needs_cores()));
-    const auto core = wants_core && tiers == 3 ? node_.required("core") : node_.optional("core");
-    if (wants_core && core) {
-      spec_.core = read_switch(context_, *core);
-      sizer.size_three_tiers(*spine);
-    } else {
-      if (core) {
-        (void)context_.catalogue.network_switch(*core);
+      spec_.spine = use_switch(named(keys_.spine, "spine"), context_.parts);
+      if (keys_.tiers == 3) {
+        (void)named(keys_.core, "core");
       }
-      skip(kCoreKeys);
-      if (sizer.needs_spines()) {
-        sizer.size_two_tiers(*spine);
+      if (keys_.core != nullptr && keys_.tiers != 2 && (keys_.tiers == 3 || sizer.needs_cores())) {
+        spec_.core = use_switch(*keys_.core, context_.parts);
+        sizer.size_three_tiers();
       } else {
-        skip(kSpineKeys);
+        sizer.size_two_tiers();
       }
     }
     read_links();
   }
 
-  template <typename Keys>
-  void skip(const Keys& keys) const {
-    for (const std::string_view key : keys) {
-      if (const auto value = node_.optional(key)) {
-        value->skip();
-      }
+  // The part under `key`, which must be there.
+  [[nodiscard]] const SwitchModel& named(const SwitchModel* part, std::string_view key) const {
+    if (part == nullptr) {
+      (void)context_.node().required(key);
     }
+    return *part;
   }
 
   void read_links() {
-    const auto spine_cable = node_.optional("spine_cable");
-    const SimTime spine_flight = spine_cable ? cable_delay(*spine_cable) : flight_;
-    const auto core_cable = node_.optional("core_cable");
-    const SimTime core_flight = core_cable ? cable_delay(*core_cable) : spine_flight;
+    const SimTime spine_flight = keys_.spine_cable.value_or(*keys_.cable);
+    const SimTime core_flight = keys_.core_cable.value_or(spine_flight);
     if (spec_.tiers > 1) {
       spec_.spine_link =
           cables_.link(std::min(spec_.leaf.speed, spec_.spine.speed), efficiency_, spine_flight);
@@ -115,11 +93,10 @@ class ClosReader {
   }
 
   const FabricContext& context_;
-  const ConfigNode& node_;
+  const FabricKeys& keys_;
   ClosForm form_;
   CableReader cables_;
   double efficiency_;  // The efficiency of the NICs that fill links above the leaves best.
-  SimTime flight_;     // Time of flight through `cable`.
   ClosSpec spec_;
 };
 
@@ -202,13 +179,50 @@ class Clos final : public Fabric {
 
 }  // namespace
 
+// Keys that are of use with more servers are read always: --nodes must not make them errors.
+void clos_fields(Fields& fields, FabricKeys& keys, const ClosForm& form) {
+  constexpr Number kRatio{0.1, 100.0};
+  const auto part = part_named(keys.catalogue, &Catalogue::network_switch);
+  fields.required(form.is_fat_tree ? "switch" : "leaf", keys.part, part, "Part of leaves.");
+  fields.required("cable", keys.cable, kLength,
+                  "Length of a link, such as `10 m`; perhaps missing in a graph.");
+  if (form.is_single) {
+    return;
+  }
+  fields.optional("spine_cable", keys.spine_cable, kLength, "Between leaf and spine: `cable`.");
+  fields.optional("core_cable", keys.core_cable, kLength, "Between spine and core: `spine_cable`.");
+  fields.optional("planes", keys.planes, kPorts, "Copies, to which a NIC deals its ports: 1.");
+  if (form.is_fat_tree) {
+    fields.required("k", keys.k, Whole{2, kPorts.most}, "Number of a fat tree's pods, even.");
+    return;
+  }
+  fields.optional("dual_tor", keys.is_dual_tor, Flag{},
+                  "The ports that a NIC has in a plane go to different leaves.");
+  fields.optional("spine", keys.spine, part, "Part, needed with two leaves or more.");
+  fields.optional("core", keys.core, part, "Part, needed if two tiers are not enough.");
+  fields.optional("tiers", keys.tiers, Whole{2, 3}, "Tiers of two leaves or more: what it takes.");
+  fields.optional("oversubscription", keys.oversubscription, kRatio,
+                  "Ports down over ports up of a leaf: 1.");
+  fields.optional("nodes_per_leaf", keys.nodes_per_leaf, kPorts,
+                  "Servers below a leaf: what fits.");
+  fields.optional("uplinks", keys.uplinks, kPorts, "Of a leaf: as `oversubscription` says.");
+  fields.optional("spines", keys.spines, kPorts, "Of a pod, a divisor of `uplinks`: the fewest.");
+  fields.optional("leaves_per_pod", keys.leaves_per_pod, kPorts,
+                  "In three tiers: the ports down of a spine.");
+  fields.optional("spine_oversubscription", keys.spine_oversubscription, kRatio,
+                  "Ports down over ports up of a spine: 1.");
+  fields.optional("spine_uplinks", keys.spine_uplinks, kPorts,
+                  "Of a spine: as `spine_oversubscription` says.");
+  fields.optional("cores", keys.cores, Whole{1, kPorts.most * kPorts.most},
+                  "Spines of a pod times a divisor of `spine_uplinks`: the fewest.");
+}
+
 ClosSpec read_clos_spec(const FabricContext& context, const ClosForm& form) {
   return ClosReader(context, form).read();
 }
 
 std::unique_ptr<Fabric> read_clos(const FabricContext& context, const ClosForm& form) {
-  RoutingOptions routing = read_routing(context.node);
-  return std::make_unique<Clos>(std::move(routing), read_clos_spec(context, form));
+  return std::make_unique<Clos>(context.keys.routing, read_clos_spec(context, form));
 }
 
 }  // namespace trainyard

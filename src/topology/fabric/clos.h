@@ -56,6 +56,8 @@ struct ClosSpec {
   [[nodiscard]] int cores_per_spine() const { return cores / spines_per_pod(); }
 };
 
+void clos_fields(Fields& fields, FabricKeys& keys, const ClosForm& form);
+
 [[nodiscard]] ClosSpec read_clos_spec(const FabricContext& context, const ClosForm& form);
 
 [[nodiscard]] std::unique_ptr<Fabric> read_clos(const FabricContext& context, const ClosForm& form);

@@ -11,7 +11,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMostPorts = 4096;
 // About 1 GB of memory.
 constexpr std::int64_t kMostCables = 8'000'000;
 
@@ -28,15 +27,6 @@ int ports_up(int down, double oversubscription) {
   return std::max(1, static_cast<int>(std::ceil(down / oversubscription - 1e-9)));
 }
 
-double read_oversubscription(const ConfigNode& node, std::string_view key) {
-  const auto ratio = node.optional(key);
-  return ratio ? ratio->as_number(0.1, 100.0) : 1.0;
-}
-
-std::optional<int> read_count(const std::optional<ConfigNode>& node) {
-  return node ? std::optional(static_cast<int>(node->as_integer(1, kMostPorts))) : std::nullopt;
-}
-
 // The least number from `least` on that divides `links`, of which there are at least as many.
 int spread_evenly(int links, int least) {
   while (links % least != 0) {
@@ -49,7 +39,7 @@ int spread_evenly(int links, int least) {
 
 ClosSizer::ClosSizer(const FabricContext& context, const ClosForm& form, ClosSpec& spec)
     : context_(context),
-      node_(context.node),
+      keys_(context.keys),
       form_(form),
       spec_(spec),
       servers_(static_cast<int>(context.servers.size())) {
@@ -60,7 +50,7 @@ ClosSizer::ClosSizer(const FabricContext& context, const ClosForm& form, ClosSpe
   }
   equal_nics_ = least == nics_;
   if (spec.rails && !equal_nics_) {
-    node_.required("template")
+    place("template")
         .fail(fmt::format("rail-optimised needs servers with equally many NICs, found {} and {}; "
                           "use the template clos",
                           least, nics_));
@@ -69,6 +59,10 @@ ClosSizer::ClosSizer(const FabricContext& context, const ClosForm& form, ClosSpe
     read_ports();
   }
   spec.leaves_per_group = (spec.rails ? nics_ : 1) * spec.tors;
+}
+
+ConfigNode ClosSizer::place(std::string_view key) const {
+  return context_.node().optional(key).value_or(context_.node());
 }
 
 void ClosSizer::read_ports() {
@@ -80,22 +74,22 @@ void ClosSizer::read_ports() {
       most = std::max(most, server->nic_ports);
     }
   }
-  const auto planes = node_.optional("planes");
-  spec_.planes = read_count(planes).value_or(1);
-  const auto dual_tor = form_.is_fat_tree ? std::nullopt : node_.optional("dual_tor");
-  const bool is_dual = dual_tor && dual_tor->as_bool();
-  if (least != most && (spec_.planes > 1 || is_dual)) {
-    (planes ? *planes : *dual_tor)
+  spec_.planes = keys_.planes;
+  if (least != most && (spec_.planes > 1 || keys_.is_dual_tor)) {
+    const bool has_planes = context_.node().optional("planes").has_value();
+    place(has_planes ? "planes" : "dual_tor")
         .fail(fmt::format("needs NICs with equally many ports, found {} and {}", least, most));
   }
   if (least % spec_.planes != 0) {
-    planes->fail(fmt::format("a divisor of the {} ports of a NIC", least), planes->found());
+    place("planes").fail(fmt::format("a divisor of the {} ports of a NIC", least),
+                         place("planes").found());
   }
-  if (is_dual) {
+  if (keys_.is_dual_tor) {
     spec_.tors = least / spec_.planes;
     if (spec_.tors == 1) {
-      dual_tor->fail(
-          fmt::format("a NIC of {} ports has one port a plane, and two leaves need two", least));
+      place("dual_tor")
+          .fail(fmt::format("a NIC of {} ports has one port a plane, and two leaves need two",
+                            least));
     }
   }
 }
@@ -126,13 +120,13 @@ ClosSizer::LeafLimit ClosSizer::leaf_limit() const {
   if (form_.is_single) {
     return {ports, servers_};
   }
-  const double oversubscription = read_oversubscription(node_, "oversubscription");
-  if (const auto given = node_.optional("nodes_per_leaf")) {
-    const int servers = *read_count(given);
+  if (keys_.nodes_per_leaf) {
+    const int servers = *keys_.nodes_per_leaf;
     if (servers * per_server > ports) {
-      given->fail(fmt::format("at most {}, the ports of {} over those of a server",
-                              ports / per_server, spec_.leaf.name),
-                  given->found());
+      const ConfigNode given = place("nodes_per_leaf");
+      given.fail(fmt::format("at most {}, the ports of {} over those of a server",
+                             ports / per_server, spec_.leaf.name),
+                 given.found());
     }
     return {ports, servers};
   }
@@ -145,9 +139,9 @@ ClosSizer::LeafLimit ClosSizer::leaf_limit() const {
       return {ports, servers_};
     }
   }
-  const int down = ports_down(ports, oversubscription);
+  const int down = ports_down(ports, keys_.oversubscription);
   if (down < per_server) {
-    node_.required("leaf").fail(
+    place("leaf").fail(
         fmt::format("{} has {} ports, too few for the {} NICs of a server and their uplinks",
                     spec_.leaf.name, ports, per_server));
   }
@@ -181,7 +175,7 @@ void ClosSizer::fail_size(int groups, const std::string& fabric) const {
   const std::string servers = equal_nics_
                                   ? fmt::format("at most {} servers of {} NICs", most, nics_)
                                   : fmt::format("at most the first {} servers", most);
-  const bool may_add_core = spec_.tiers == 2 && !node_.optional("tiers");
+  const bool may_add_core = spec_.tiers == 2 && keys_.tiers == 0;
   context_.nodes.fail(
       fmt::format("{} fit {}, found {}: lower nodes{} take switches with more "
                   "ports{}",
@@ -189,13 +183,13 @@ void ClosSizer::fail_size(int groups, const std::string& fabric) const {
                   may_add_core ? " or give a core" : ""));
 }
 
-void ClosSizer::size_two_tiers(const ConfigNode& spine) {
+void ClosSizer::size_two_tiers() {
   spec_.tiers = 2;
   size_uplinks();
   const int ports = spec_.spine.ports;
   if (spec_.leaves > ports && ports < spec_.leaves_per_group) {
-    spine.fail(fmt::format("{} has {} ports, and {} leaves need one each", spec_.spine.name, ports,
-                           spec_.leaves));
+    place("spine").fail(fmt::format("{} has {} ports, and {} leaves need one each",
+                                    spec_.spine.name, ports, spec_.leaves));
   }
   if (spec_.leaves > ports) {
     fail_size(ports / spec_.leaves_per_group,
@@ -208,11 +202,9 @@ void ClosSizer::size_two_tiers(const ConfigNode& spine) {
 
 void ClosSizer::size_uplinks() {
   const int used = spec_.ports_per_leaf;
-  const auto given = node_.optional("uplinks");
-  spec_.uplinks =
-      read_count(given).value_or(ports_up(used, read_oversubscription(node_, "oversubscription")));
+  spec_.uplinks = keys_.uplinks.value_or(ports_up(used, keys_.oversubscription));
   if (used + spec_.uplinks > spec_.leaf.ports) {
-    given.value_or(node_).fail(
+    place("uplinks").fail(
         fmt::format("{} ports down and {} up are more than the {} ports of "
                     "{}",
                     used, spec_.uplinks, spec_.leaf.ports, spec_.leaf.name));
@@ -222,14 +214,14 @@ void ClosSizer::size_uplinks() {
 // `ports` of a spine lead down; a number that the user gives may use all.
 void ClosSizer::size_spines(int ports) {
   const int leaves = spec_.leaves_per_pod;
-  const auto given = node_.optional("spines");
-  int spines = read_count(given).value_or(0);
+  const bool given = keys_.spines.has_value();
+  int spines = keys_.spines.value_or(0);
   if (given && spec_.uplinks % spines != 0) {
-    given->fail(fmt::format("a divisor of the {} uplinks of a leaf", spec_.uplinks),
-                given->found());
+    place("spines").fail(fmt::format("a divisor of the {} uplinks of a leaf", spec_.uplinks),
+                         place("spines").found());
   }
   if (given && leaves * (spec_.uplinks / spines) > spec_.spine.ports) {
-    given->fail(
+    place("spines").fail(
         fmt::format("{} leaves of {} uplinks need more than the {} ports of each of {} "
                     "spines",
                     leaves, spec_.uplinks, spec_.spine.ports, spines));
@@ -240,26 +232,25 @@ void ClosSizer::size_spines(int ports) {
   spec_.spines = spines * spec_.pods;
 }
 
-void ClosSizer::size_three_tiers(const ConfigNode& spine) {
+void ClosSizer::size_three_tiers() {
   spec_.tiers = 3;
   size_uplinks();
-  const double oversubscription = read_oversubscription(node_, "spine_oversubscription");
   const int group = spec_.leaves_per_group;
-  const int down = ports_down(spec_.spine.ports, oversubscription);
-  const auto given = node_.optional("leaves_per_pod");
+  const int down = ports_down(spec_.spine.ports, keys_.spine_oversubscription);
   if (down < group) {
-    spine.fail(
+    place("spine").fail(
         fmt::format("{} has {} ports, too few for the {} leaves of a group of servers and "
                     "their uplinks",
                     spec_.spine.name, spec_.spine.ports, group));
   }
-  const int leaves = read_count(given).value_or(down / group * group);
-  if (given && (leaves > down || leaves % group != 0)) {
-    given->fail(group == 1 ? fmt::format("at most {}, the ports down of a spine", down)
-                           : fmt::format("a multiple of {}, the leaves of a group of servers, and "
-                                         "at most {}, the ports down of a spine",
-                                         group, down),
-                given->found());
+  const int leaves = keys_.leaves_per_pod.value_or(down / group * group);
+  if (leaves > down || leaves % group != 0) {
+    const ConfigNode given = place("leaves_per_pod");
+    given.fail(group == 1 ? fmt::format("at most {}, the ports down of a spine", down)
+                          : fmt::format("a multiple of {}, the leaves of a group of servers, and "
+                                        "at most {}, the ports down of a spine",
+                                        group, down),
+               given.found());
   }
   spec_.pods = ceiling(spec_.leaves, leaves);
   spec_.leaves_per_pod = std::min(leaves, spec_.leaves);
@@ -270,20 +261,19 @@ void ClosSizer::size_three_tiers(const ConfigNode& spine) {
                           spec_.spine.name, spec_.core.name, ports));
   }
   size_spines(down);
-  size_spine_uplinks(oversubscription);
+  size_spine_uplinks();
   size_cores();
   check_cables();
 }
 
-void ClosSizer::size_spine_uplinks(double oversubscription) {
+void ClosSizer::size_spine_uplinks() {
   const int down = spec_.leaves_per_pod * (spec_.uplinks / spec_.spines_per_pod());
-  const auto given = node_.optional("spine_uplinks");
-  spec_.spine_uplinks = read_count(given).value_or(ports_up(down, oversubscription));
+  spec_.spine_uplinks = keys_.spine_uplinks.value_or(ports_up(down, keys_.spine_oversubscription));
   if (down + spec_.spine_uplinks > spec_.spine.ports) {
-    given.value_or(node_).fail(
-        fmt::format("{} ports down and {} up are more than the {} ports of "
-                    "{}",
-                    down, spec_.spine_uplinks, spec_.spine.ports, spec_.spine.name));
+    place("spine_uplinks")
+        .fail(fmt::format("{} ports down and {} up are more than the {} ports of "
+                          "{}",
+                          down, spec_.spine_uplinks, spec_.spine.ports, spec_.spine.name));
   }
 }
 
@@ -291,27 +281,28 @@ void ClosSizer::size_cores() {
   const int groups = spec_.spines_per_pod();
   const int uplinks = spec_.spine_uplinks;
   const int ports = spec_.core.ports;
-  const auto given = node_.optional("cores");
-  if (!given) {
+  if (!keys_.cores) {
     spec_.cores = groups * spread_evenly(uplinks, ceiling(spec_.pods * uplinks, ports));
     return;
   }
-  spec_.cores = static_cast<int>(given->as_integer(1, std::int64_t{kMostPorts} * kMostPorts));
+  spec_.cores = *keys_.cores;
+  const ConfigNode given = place("cores");
   if (spec_.cores % groups != 0 || uplinks % std::max(1, spec_.cores / groups) != 0) {
-    given->fail(fmt::format("{}, the spines of a pod, times a divisor of the {} uplinks of a spine",
-                            groups, uplinks),
-                given->found());
+    given.fail(fmt::format("{}, the spines of a pod, times a divisor of the {} uplinks of a spine",
+                           groups, uplinks),
+               given.found());
   }
   if (spec_.pods * (uplinks / spec_.cores_per_spine()) > ports) {
-    given->fail(
+    given.fail(
         fmt::format("{} spines of {} uplinks need more than the {} ports of each of {} "
                     "cores",
                     spec_.pods, uplinks, ports, spec_.cores_per_spine()));
   }
 }
 
-void ClosSizer::size_fat_tree(const ConfigNode& node) {
-  const int k = static_cast<int>(node.as_integer(2, kMostPorts));
+void ClosSizer::size_fat_tree() {
+  const int k = keys_.k;
+  const ConfigNode node = place("k");
   if (k % 2 != 0) {
     node.fail("an even number", node.found());
   }
@@ -342,8 +333,8 @@ void ClosSizer::check_cables() const {
   const std::int64_t cables =
       std::int64_t{spec_.leaves} * spec_.uplinks + std::int64_t{spec_.spines} * spec_.spine_uplinks;
   if (cables * spec_.planes > kMostCables) {
-    node_.fail(fmt::format("at most {} cables between switches, found {}", kMostCables,
-                           cables * spec_.planes));
+    context_.node().fail(fmt::format("at most {} cables between switches, found {}", kMostCables,
+                                     cables * spec_.planes));
   }
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "topology/fabric/clos.h"
 
@@ -28,14 +29,16 @@ class ClosSizer {
   [[nodiscard]] bool needs_spines() const;
   // Whether two tiers are not enough; `spec` has its spine.
   [[nodiscard]] bool needs_cores() const;
-  void size_two_tiers(const ConfigNode& spine);
+  void size_two_tiers();
   // `spec` has its core.
-  void size_three_tiers(const ConfigNode& spine);
+  void size_three_tiers();
   // All numbers of the k-ary fat tree, without reading any other.
-  void size_fat_tree(const ConfigNode& k);
+  void size_fat_tree();
 
  private:
   void read_ports();
+  // Where errors about `key` point.
+  [[nodiscard]] ConfigNode place(std::string_view key) const;
   [[nodiscard]] int ports_on_leaf(const ServerSpec& server) const;
   // At most this many ports down, and servers, of a leaf.
   struct LeafLimit {
@@ -47,12 +50,12 @@ class ClosSizer {
   [[noreturn]] void fail_size(int groups, const std::string& fabric) const;
   void size_uplinks();
   void size_spines(int ports_down);
-  void size_spine_uplinks(double oversubscription);
+  void size_spine_uplinks();
   void size_cores();
   void check_cables() const;
 
   const FabricContext& context_;
-  const ConfigNode& node_;
+  const FabricKeys& keys_;
   ClosForm form_;
   ClosSpec& spec_;
   int servers_;

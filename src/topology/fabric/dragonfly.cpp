@@ -18,25 +18,6 @@ constexpr std::int64_t kMostInGroup = 1024;
 constexpr std::int64_t kMostSwitchesOfDragonfly = 200'000;
 constexpr std::int64_t kMostLinks = 4096;  // Links from a switch to one other.
 
-int count(const ConfigNode& node, std::string_view key, std::int64_t most) {
-  return static_cast<int>(node.required(key).as_integer(1, most));
-}
-
-int count_or_one(const ConfigNode& node, std::string_view key, std::int64_t most) {
-  const auto value = node.optional(key);
-  return value ? static_cast<int>(value->as_integer(1, most)) : 1;
-}
-
-void read_global_links(const ConfigNode& node, DragonflySpec& spec) {
-  const ConfigNode links = node.required("global_links");
-  const int total = static_cast<int>(links.as_integer(1, kMostLinks));
-  spec.bundle = count_or_one(node, "bundle", kMostParallelCables);
-  if (total % spec.bundle != 0) {
-    links.fail(fmt::format("a multiple of the {} links of a bundle", spec.bundle), links.found());
-  }
-  spec.bundles = total / spec.bundle;
-}
-
 void check_ports(const ConfigNode& node, const DragonflySpec& spec, std::string_view what,
                  int endpoints, int neighbours, int gateways) {
   const int bundles = ((spec.groups - 1) * spec.bundles + gateways - 1) / gateways;
@@ -51,7 +32,7 @@ void check_ports(const ConfigNode& node, const DragonflySpec& spec, std::string_
 }
 
 void check_size(const FabricContext& context, const DragonflySpec& spec) {
-  const ConfigNode& node = context.node;
+  const ConfigNode& node = context.node();
   const std::int64_t switches = std::int64_t{spec.groups} * spec.group_size();
   if (switches > kMostSwitchesOfDragonfly) {
     node.required("groups").fail(
@@ -162,39 +143,62 @@ int DragonflySpec::gateway(int from, int to, int bundle_number) const {
   return (has_spines ? leaves : 0) + (place * bundles + bundle_number) % gateways;
 }
 
+void dragonfly_fields(Fields& fields, FabricKeys& keys, bool has_spines) {
+  constexpr Whole kInGroup{1, kMostInGroup};
+  fields.required("groups", keys.groups, Whole{1, kMostGroups}, "Groups of a dragonfly.");
+  if (has_spines) {
+    fields.required("leaves_per_group", keys.group_leaves, kInGroup, "Of `dragonfly-plus`.");
+    fields.required("spines_per_group", keys.group_spines, kInGroup, "Of `dragonfly-plus`.");
+  } else {
+    fields.required("switches_per_group", keys.group_leaves, kInGroup, "Of `dragonfly`.");
+  }
+  fields.required("endpoints_per_switch", keys.endpoints_per_switch, Whole{1, kMostLinks},
+                  "Endpoints of a switch or leaf without tiers: what is needed.");
+  fields.optional("local_links", keys.local_links, Whole{1, kMostParallelCables},
+                  "Links between two switches of a group: 1.");
+  fields.required("global_links", keys.global_links, Whole{1, kMostLinks},
+                  "Links between two groups.");
+  fields.optional("bundle", keys.bundle, Whole{1, kMostParallelCables},
+                  "So many of them join the same two switches: 1.");
+  add_group_fields(fields, keys);
+  fields.check([&](const ConfigNode& node) {
+    if (keys.global_links % keys.bundle != 0) {
+      const ConfigNode links = node.required("global_links");
+      links.fail(fmt::format("a multiple of the {} links of a bundle", keys.bundle), links.found());
+    }
+  });
+}
+
 DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines) {
-  const ConfigNode& node = context.node;
+  const FabricKeys& keys = context.keys;
   const CableReader cables(context);
   DragonflySpec spec;
   spec.has_spines = has_spines;
-  spec.groups = count(node, "groups", kMostGroups);
-  spec.leaves = count(node, has_spines ? "leaves_per_group" : "switches_per_group", kMostInGroup);
-  spec.spines = has_spines ? count(node, "spines_per_group", kMostInGroup) : 0;
-  spec.endpoints_per_switch = count(node, "endpoints_per_switch", kMostLinks);
-  spec.local_links = count_or_one(node, "local_links", kMostParallelCables);
-  read_global_links(node, spec);
-  spec.part = read_switch(context, node.required("switch"));
-  const SimTime local = cable_delay(node.required("local_cable"));
-  const auto host_cable = node.optional("host_cable");
-  const SimTime host = host_cable ? cable_delay(*host_cable) : local;
+  spec.groups = keys.groups;
+  spec.leaves = keys.group_leaves;
+  spec.spines = keys.group_spines;
+  spec.endpoints_per_switch = *keys.endpoints_per_switch;
+  spec.local_links = keys.local_links;
+  spec.bundle = keys.bundle;
+  spec.bundles = keys.global_links / keys.bundle;
+  spec.part = use_switch(*keys.part, context.parts);
   for (const ServerSpec* server : context.servers) {
-    cables.add_nic_links(*server, spec.part, host, spec.host_links);
+    cables.add_nic_links(*server, spec.part, keys.host_cable.value_or(*keys.cable),
+                         spec.host_links);
   }
   const double efficiency = first_efficiency(context);
-  spec.local_link = cables.link(spec.part.speed, efficiency, local);
-  spec.global_link =
-      cables.link(spec.part.speed, efficiency, cable_delay(node.required("global_cable")));
+  spec.local_link = cables.link(spec.part.speed, efficiency, *keys.cable);
+  spec.global_link = cables.link(spec.part.speed, efficiency, keys.global_cable);
   check_size(context, spec);
   return spec;
 }
 
 std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines) {
-  RoutingOptions routing = read_routing(context.node);
-  DragonflySpec spec = read_dragonfly_spec(context, has_spines);
+  RoutingOptions routing = context.keys.routing;
   // One for each group that a path visits (topology/routing/dragonfly_router.h).
-  routing.fabric.virtual_channels = read_virtual_channels(
-      context.node, DragonflyRouter::may_misroute(traits(routing.policy)) ? 3 : 2);
-  return std::make_unique<Dragonfly>(std::move(routing), std::move(spec));
+  routing.fabric.virtual_channels = context.keys.virtual_channels.value_or(
+      DragonflyRouter::may_misroute(traits(routing.policy)) ? 3 : 2);
+  return std::make_unique<Dragonfly>(std::move(routing), read_dragonfly_spec(context, has_spines));
 }
 
 }  // namespace trainyard

@@ -38,6 +38,8 @@ struct DragonflySpec {
   [[nodiscard]] int gateway(int from, int to, int bundle_number) const;
 };
 
+void dragonfly_fields(Fields& fields, FabricKeys& keys, bool has_spines);
+
 [[nodiscard]] DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines);
 
 [[nodiscard]] std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines);

@@ -22,10 +22,9 @@ namespace {
 
 using namespace literals;
 
-constexpr std::int64_t kMostVirtualChannels = 8;
-
 struct FabricTemplate {
   std::string_view name;  // Key `template`.
+  void (*fields)(Fields& fields, FabricKeys& keys);
   std::unique_ptr<Fabric> (*read)(const FabricContext& context);
   MakeFabricRouter router;     // Knows its shape; states its dependencies for lint.
   bool attaches_gpus = false;  // May have `attach: gpu`.
@@ -33,62 +32,55 @@ struct FabricTemplate {
 };
 
 // Templates that one reader serves differ in a form.
-template <auto kRead, auto kForm>
-std::unique_ptr<Fabric> read_as(const FabricContext& context) {
-  return kRead(context, kForm);
+template <ClosForm kForm>
+constexpr FabricTemplate tiers(std::string_view name) {
+  return {.name = name,
+          .fields = [](Fields& fields, FabricKeys& keys) { clos_fields(fields, keys, kForm); },
+          .read = [](const FabricContext& context) { return read_clos(context, kForm); },
+          .router = make_router<UpDownRouter>};
+}
+template <GridForm kForm>
+constexpr FabricTemplate grid(std::string_view name) {
+  return {.name = name,
+          .fields = [](Fields& fields, FabricKeys& keys) { grid_fields(fields, keys, kForm); },
+          .read = [](const FabricContext& context) { return read_grid(context, kForm); },
+          .router = make_router<GridRouter>,
+          .attaches_gpus = true,
+          .has_valiant = true};
+}
+template <bool kHasSpines>
+constexpr FabricTemplate dragonfly(std::string_view name) {
+  return {.name = name,
+          .fields = [](Fields& fields,
+                       FabricKeys& keys) { dragonfly_fields(fields, keys, kHasSpines); },
+          .read = [](const FabricContext& context) { return read_dragonfly(context, kHasSpines); },
+          .router = make_router<DragonflyRouter>,
+          .has_valiant = true};
 }
 
 // Ordered by name. What differs between templates beyond these columns is theirs alone: the rest of
 // the program asks FabricShape and FabricRouter for traits.
 constexpr auto kTemplates = std::to_array<FabricTemplate>({
-    {.name = "clos", .read = read_as<read_clos, ClosForm{}>, .router = make_router<UpDownRouter>},
-    {.name = "dragonfly",
-     .read = read_as<read_dragonfly, false>,
-     .router = make_router<DragonflyRouter>,
-     .has_valiant = true},
-    {.name = "dragonfly-plus",
-     .read = read_as<read_dragonfly, true>,
-     .router = make_router<DragonflyRouter>,
-     .has_valiant = true},
-    {.name = "fat-tree",
-     .read = read_as<read_clos, ClosForm{.is_fat_tree = true}>,
-     .router = make_router<UpDownRouter>},
-    {.name = "full",
-     .read = read_as<read_grid, GridForm{.has_one_dimension = true, .joins_all = true}>,
-     .router = make_router<GridRouter>,
-     .attaches_gpus = true,
-     .has_valiant = true},
+    tiers<ClosForm{}>("clos"),
+    dragonfly<false>("dragonfly"),
+    dragonfly<true>("dragonfly-plus"),
+    tiers<ClosForm{.is_fat_tree = true}>("fat-tree"),
+    grid<GridForm{.has_one_dimension = true, .joins_all = true}>("full"),
     {.name = "graph",
+     .fields = graph_fields,
      .read = read_graph,
      .router = make_router<GeneralRouter>,
      .attaches_gpus = true},
-    {.name = "hyperx",
-     .read = read_as<read_grid, GridForm{.joins_all = true}>,
-     .router = make_router<GridRouter>,
-     .attaches_gpus = true,
-     .has_valiant = true},
-    {.name = "mesh",
-     .read = read_as<read_grid, GridForm{}>,
-     .router = make_router<GridRouter>,
-     .attaches_gpus = true,
-     .has_valiant = true},
-    {.name = "rail-optimised",
-     .read = read_as<read_clos, ClosForm{.rails = true}>,
-     .router = make_router<UpDownRouter>},
-    {.name = "ring",
-     .read = read_as<read_grid, GridForm{.has_one_dimension = true, .wraps = true}>,
-     .router = make_router<GridRouter>,
-     .attaches_gpus = true,
-     .has_valiant = true},
-    {.name = "single-switch",
-     .read = read_as<read_clos, ClosForm{.is_single = true}>,
-     .router = make_router<UpDownRouter>},
-    {.name = "slim-fly", .read = read_slim_fly, .router = make_router<GeneralRouter>},
-    {.name = "torus",
-     .read = read_as<read_grid, GridForm{.wraps = true, .may_choose_wraps = true}>,
-     .router = make_router<GridRouter>,
-     .attaches_gpus = true,
-     .has_valiant = true},
+    grid<GridForm{.joins_all = true}>("hyperx"),
+    grid<GridForm{}>("mesh"),
+    tiers<ClosForm{.rails = true}>("rail-optimised"),
+    grid<GridForm{.has_one_dimension = true, .wraps = true}>("ring"),
+    tiers<ClosForm{.is_single = true}>("single-switch"),
+    {.name = "slim-fly",
+     .fields = slim_fly_fields,
+     .read = read_slim_fly,
+     .router = make_router<GeneralRouter>},
+    grid<GridForm{.wraps = true, .may_choose_wraps = true}>("torus"),
 });
 
 template <typename Rows>
@@ -99,10 +91,6 @@ constexpr auto names_of(const Rows& rows) {
 }
 constexpr auto kTemplateNames = names_of(kTemplates);
 constexpr auto kPolicyNames = names_of(kRoutingPolicies);
-
-const FabricTemplate& template_of(const ConfigNode& node) {
-  return kTemplates[node.required("template").as_choice(kTemplateNames)];
-}
 
 constexpr std::array<std::string_view, 2> kAttached = {"nic", "gpu"};
 
@@ -119,48 +107,60 @@ Sourced<SimTime> optics_latency() {
 
 }  // namespace
 
+void fabric_fields(Fields& fields, FabricKeys& keys) {
+  fields.check([&](const ConfigNode& node) { keys.node = node; });
+  fields.required("template", keys.layout, Choice{kTemplateNames}, "Form of the fabric.");
+  const FabricTemplate& row = kTemplates[keys.layout];
+  keys.routing.fabric.router = row.router;
+  fields.optional("attach", keys.attaches_gpus, Choice{kAttached},
+                  "What hangs off switches of grids and graphs.");
+  fields.check([&](const ConfigNode& node) {
+    if (keys.attaches_gpus && !row.attaches_gpus) {
+      const ConfigNode attach = node.required("attach");
+      attach.fail("nic, as this template joins NICs only", attach.found());
+    }
+  });
+  fields.optional("routing", keys.routing.policy, Choice{kPolicyNames}, "How paths are chosen.");
+  fields.optional("routing_seed", keys.routing.seed, Whole{0, std::int64_t{1} << 62},
+                  "Seed of the ECMP hash: 1.");
+  for (const FabricTemplate& one : kTemplates) {
+    fields.where(&one == &row, [&] { one.fields(fields, keys); });
+  }
+  // The links of a graph are not those of a grid, and describe both.
+  fields.where(false, [&] { graph_fields(fields, keys); });
+  fields.where(keys.link == nullptr, [&] {
+    fields.optional("optics", keys.has_optics, Flag{},
+                    "Optical modules with signal processors, 100 ns a link more.");
+  });
+}
+
+void add_channel_field(Fields& fields, FabricKeys& keys) {
+  fields.optional("virtual_channels", keys.virtual_channels, Whole{1, 8},
+                  "What a fabric without tiers has: what its routes need.");
+}
+
+void add_group_fields(Fields& fields, FabricKeys& keys) {
+  fields.required("switch", keys.part, part_named(keys.catalogue, &Catalogue::network_switch),
+                  "Part, without tiers and of `fat-tree`.");
+  fields.required("local_cable", keys.cable, kLength, "Length in a group or rack.");
+  fields.required("global_cable", keys.global_cable, kLength, "Length between groups or racks.");
+  fields.optional("host_cable", keys.host_cable, kLength,
+                  "Length to endpoints: that between switches.");
+  add_channel_field(fields, keys);
+}
+
 std::unique_ptr<Fabric> read_fabric(const FabricContext& context) {
-  const FabricTemplate& row = template_of(context.node);
+  const FabricTemplate& row = kTemplates[context.keys.layout];
   auto fabric = row.read(context);
   if (traits(fabric->routing().policy).is_valiant && !row.has_valiant) {
-    context.node.required("routing").fail(
+    context.node().required("routing").fail(
         "a policy of this template: valiant is for tori, meshes, HyperX and dragonflies",
         "\"valiant\"");
   }
   return fabric;
 }
 
-bool attaches_gpus(const ConfigNode& node) {
-  const auto attach = node.optional("attach");
-  if (!attach || attach->as_choice(kAttached) == 0) {
-    return false;
-  }
-  if (!template_of(node).attaches_gpus) {
-    attach->fail("nic, as this template joins NICs only", attach->found());
-  }
-  return true;
-}
-
-RoutingOptions read_routing(const ConfigNode& node) {
-  RoutingOptions routing;
-  routing.fabric.router = template_of(node).router;
-  if (const auto policy = node.optional("routing")) {
-    routing.policy = kRoutingPolicies[policy->as_choice(kPolicyNames)].policy;
-  }
-  if (const auto seed = node.optional("routing_seed")) {
-    routing.seed = static_cast<std::uint64_t>(seed->as_integer(0, std::int64_t{1} << 62));
-  }
-  return routing;
-}
-
-int read_virtual_channels(const ConfigNode& node, int needed) {
-  const auto channels = node.optional("virtual_channels");
-  return channels ? static_cast<int>(channels->as_integer(1, kMostVirtualChannels)) : needed;
-}
-
-SwitchSpec read_switch(const FabricContext& context, const ConfigNode& name) {
-  const SwitchModel& model = context.catalogue.network_switch(name);
-  PartLog& parts = context.parts;
+SwitchSpec use_switch(const SwitchModel& model, PartLog& parts) {
   return {.name = model.name,
           .part = parts.part(model.name),
           .ports = parts.use(model.name, "ports", model.ports),
@@ -183,8 +183,7 @@ NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string 
 
 CableReader::CableReader(const FabricContext& context)
     : latency_(context.parts.use("network link", "FEC latency", fec_latency())) {
-  const auto optics = context.node.optional("optics");
-  if (optics && optics->as_bool()) {
+  if (context.keys.has_optics) {
     latency_ += context.parts.use("network link", "optics latency", optics_latency());
   }
 }

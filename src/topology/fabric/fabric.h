@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "hw/parts/catalogue.h"
 #include "sim/config.h"
+#include "sim/fields.h"
 #include "topology/graph/topology.h"
 #include "topology/routing/routing.h"
 #include "topology/server/parts.h"
@@ -22,15 +24,84 @@ namespace trainyard {
 // The most cables side by side between two switches.
 inline constexpr std::int64_t kMostParallelCables = 64;
 
-// The input that a template reads.
+// A switch and a link of a graph, as the file has them.
+struct GraphSwitchKeys {
+  std::optional<ConfigNode> node = {};
+  std::string name = {};
+  const SwitchModel* part = nullptr;
+  std::optional<int> count = {};
+};
+struct GraphLinkKeys {
+  std::optional<ConfigNode> node = {};
+  std::string from = {};
+  std::string to = {};
+  int count = 1;
+  std::optional<SimTime> cable = {};
+  std::optional<Bandwidth> rate = {};
+};
+
+// The keys of all templates. Lengths are times of flight; parts are null where none is named.
+struct FabricKeys {
+  const Catalogue* catalogue = nullptr;  // Null where nothing is read.
+  std::optional<ConfigNode> node = {};   // The mapping under `fabric`.
+  std::size_t layout = 0;                // Index of the template.
+  bool attaches_gpus = false;            // GPUs, not NICs, have the links into the fabric.
+  bool has_optics = false;
+  RoutingOptions routing = {};  // With the router of the template.
+  std::optional<int> virtual_channels = {};
+  // Switches of all templates; those of tiers are leaves.
+  const SwitchModel* part = nullptr;
+  std::optional<SimTime> cable = {};  // Also `local_cable`.
+  std::optional<SimTime> host_cable = {};
+  std::optional<int> endpoints_per_switch = {};
+  // Tiers.
+  const SwitchModel* spine = nullptr;
+  const SwitchModel* core = nullptr;
+  std::optional<SimTime> spine_cable = {};
+  std::optional<SimTime> core_cable = {};
+  double oversubscription = 1.0;
+  double spine_oversubscription = 1.0;
+  int planes = 1;
+  bool is_dual_tor = false;
+  int tiers = 0;  // Zero: as many as it takes.
+  int k = 0;
+  std::optional<int> nodes_per_leaf = {};
+  std::optional<int> uplinks = {};
+  std::optional<int> spines = {};
+  std::optional<int> leaves_per_pod = {};
+  std::optional<int> spine_uplinks = {};
+  std::optional<int> cores = {};
+  // Grids, by dimension.
+  std::vector<int> shape = {};
+  std::vector<int> links = {};
+  std::vector<bool> wraps = {};
+  const LinkModel* link = nullptr;  // Between chips that route themselves.
+  // Groups and racks.
+  int groups = 1;
+  int group_leaves = 1;
+  int group_spines = 0;
+  int global_links = 1;
+  int bundle = 1;
+  int local_links = 1;
+  SimTime global_cable = {};
+  int q = 0;
+  // Graphs.
+  std::vector<GraphSwitchKeys> graph_switches = {};
+  std::vector<GraphLinkKeys> graph_links = {};
+};
+
+void fabric_fields(Fields& fields, FabricKeys& keys);
+
+// The input of a template.
 struct FabricContext {
-  const ConfigNode& node;  // The mapping under `fabric`.
+  const FabricKeys& keys;
   const ConfigNode&
       nodes;  // The value that gave the number of servers: errors of size point at it.
-  // One per server; at least one has NICs, unless attaches_gpus().
+  // One per server; at least one has NICs, unless GPUs are attached.
   std::span<const ServerSpec* const> servers;
-  const Catalogue& catalogue;
   PartLog& parts;
+
+  [[nodiscard]] const ConfigNode& node() const { return *keys.node; }
 };
 
 // A fabric that was read and checked, ready to be built.
@@ -55,13 +126,10 @@ class Fabric {
 };
 
 [[nodiscard]] std::unique_ptr<Fabric> read_fabric(const FabricContext& context);
-// Key `attach`: whether GPUs, not NICs, have the links into the fabric.
-[[nodiscard]] bool attaches_gpus(const ConfigNode& node);
 
-// Keys `routing` and `routing_seed`, with the router of the template.
-[[nodiscard]] RoutingOptions read_routing(const ConfigNode& node);
-// Key `virtual_channels`; without it, `needed` by routes.
-[[nodiscard]] int read_virtual_channels(const ConfigNode& node, int needed);
+// Rows that several templates have.
+void add_channel_field(Fields& fields, FabricKeys& keys);
+void add_group_fields(Fields& fields, FabricKeys& keys);
 
 // A switch as the catalogue has it.
 struct SwitchSpec {
@@ -72,10 +140,10 @@ struct SwitchSpec {
   SimTime latency;
   bool in_network_reduction = false;
 };
-[[nodiscard]] SwitchSpec read_switch(const FabricContext& context, const ConfigNode& name);
+[[nodiscard]] SwitchSpec use_switch(const SwitchModel& model, PartLog& parts);
 NodeId add_switch(TopologyBuilder& builder, const SwitchSpec& spec, std::string name);
 
-// Cables of the fabric: key `optics`; time of flight, FEC and optical modules.
+// Cables of the fabric: time of flight, FEC and optical modules.
 class CableReader {
  public:
   explicit CableReader(const FabricContext& context);

@@ -9,11 +9,41 @@
 #include <string>
 #include <utility>
 
+#include "topology/fabric/grid.h"
+
 namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostSwitchesOfGraph = 100'000;
 constexpr std::int64_t kMostCopiesOfCable = 4096;
+
+void switch_fields(Fields& fields, GraphSwitchKeys& keys, const Catalogue* catalogue) {
+  fields.check([&](const ConfigNode& node) { keys.node = node; });
+  fields.required("name", keys.name, Text{}, "Name without /.");
+  fields.required("part", keys.part, part_named(catalogue, &Catalogue::network_switch), "Part.");
+  fields.optional("count", keys.count, Whole{1, kMostSwitchesOfGraph},
+                  "So many, with numbers behind the name.");
+}
+
+void link_fields(Fields& fields, GraphLinkKeys& keys) {
+  fields.check([&](const ConfigNode& node) { keys.node = node; });
+  fields.required("from", keys.from, Text{}, "Switch, or a NIC such as server0/nic3.");
+  fields.required("to", keys.to, Text{}, "The other end.");
+  fields.optional("count", keys.count, Whole{1, kMostCopiesOfCable}, "Cables: 1.");
+  fields.optional("cable", keys.cable, kLength, "Length: `cable` of the fabric.");
+  fields.optional("rate", keys.rate, Rate{}, "Line rate: that of the slower end.");
+}
+
+struct GraphLinks {
+  List<Group<decltype(&link_fields)>> list{{link_fields}};
+  void read(const Fields& parent, const ConfigNode& node, std::vector<GraphLinkKeys>& links) const {
+    list.read(parent, node, links);
+  }
+  void describe(Schema& schema, std::vector<GraphLinkKeys>& links) const {
+    kGridLinks.describe(schema);
+    list.describe(schema.alternatives.emplace_back(), links);
+  }
+};
 
 enum class EndKind : std::uint8_t { Switch, Nic, Gpu };
 
@@ -50,7 +80,7 @@ class GraphReader {
   GraphSpec read() && {
     read_switches();
     enter_servers();
-    for (const ConfigNode& link : context_.node.required("links").items()) {
+    for (const GraphLinkKeys& link : context_.keys.graph_links) {
       read_link(link);
     }
     warn_of_unused();
@@ -65,21 +95,19 @@ class GraphReader {
   }
 
   void read_switches() {
-    const auto list = context_.node.optional("switches");
-    for (const ConfigNode& item : list ? list->items() : std::vector<ConfigNode>()) {
-      const ConfigNode name_node = item.required("name");
-      const std::string name = name_node.as_string();
-      const SwitchSpec spec = read_switch(context_, item.required("part"));
-      const auto count = item.optional("count");
-      const std::int64_t copies = count ? count->as_integer(1, kMostSwitchesOfGraph) : 1;
+    for (const GraphSwitchKeys& item : context_.keys.graph_switches) {
+      const std::string& name = item.name;
+      const ConfigNode name_node = item.node->required("name");
+      const SwitchSpec spec = use_switch(*item.part, context_.parts);
+      const std::int64_t copies = item.count.value_or(1);
       if (name.empty() || name.find('/') != std::string::npos) {
         name_node.fail("a name without /", name_node.found());
       }
       if (static_cast<std::int64_t>(spec_.switches.size()) + copies > kMostSwitchesOfGraph) {
-        item.fail(fmt::format("at most {} switches in all", kMostSwitchesOfGraph));
+        item.node->fail(fmt::format("at most {} switches in all", kMostSwitchesOfGraph));
       }
       for (std::int64_t copy = 0; copy < copies; ++copy) {
-        const std::string full = count ? fmt::format("{}{}", name, copy) : name;
+        const std::string full = item.count ? fmt::format("{}{}", name, copy) : name;
         if (by_name_.contains(full)) {
           name_node.fail(fmt::format("there is a switch {} already", full));
         }
@@ -95,7 +123,7 @@ class GraphReader {
   }
 
   void enter_servers() {
-    const bool gpus = attaches_gpus(context_.node);
+    const bool gpus = context_.keys.attaches_gpus;
     for (std::size_t server = 0; server < context_.servers.size(); ++server) {
       const ServerSpec& spec = *context_.servers[server];
       Device device;
@@ -131,7 +159,7 @@ class GraphReader {
   }
 
   // The line rate of one cable: that of the slower end, or as given.
-  [[nodiscard]] Bandwidth read_rate(const ConfigNode& node, const Device& from,
+  [[nodiscard]] Bandwidth read_rate(const GraphLinkKeys& link, const Device& from,
                                     const Device& to) const {
     Bandwidth most;
     for (const Device* end : {&from, &to}) {
@@ -139,36 +167,36 @@ class GraphReader {
         most = end->speed;
       }
     }
-    const auto given = node.optional("rate");
-    if (!given && most == Bandwidth()) {
-      node.fail("the key \"rate\", as neither end has a speed of its own");
+    if (!link.rate && most == Bandwidth()) {
+      link.node->fail("the key \"rate\", as neither end has a speed of its own");
     }
-    const Bandwidth rate = given ? given->as_bandwidth() : most;
+    const Bandwidth rate = link.rate.value_or(most);
     const Bandwidth limit = most == Bandwidth() ? kMaxBandwidth : most;
     if (rate > limit) {
-      given->fail(fmt::format("at most {}, the speed of the slower end", to_string(limit)),
-                  given->found());
+      const ConfigNode given = link.node->required("rate");
+      given.fail(fmt::format("at most {}, the speed of the slower end", to_string(limit)),
+                 given.found());
     }
     return rate;
   }
 
-  void read_link(const ConfigNode& node) {
+  void read_link(const GraphLinkKeys& link) {
     Cable cable;
-    const ConfigNode from = node.required("from");
-    const ConfigNode to = node.required("to");
+    const ConfigNode from = link.node->required("from");
+    const ConfigNode to = link.node->required("to");
     cable.from = read_end(from);
     cable.to = read_end(to);
     if (cable.from == cable.to) {
       to.fail("another device than from", to.found());
     }
-    if (const auto count = node.optional("count")) {
-      cable.count = static_cast<int>(count->as_integer(1, kMostCopiesOfCable));
+    if (!link.cable && !context_.keys.cable) {
+      (void)context_.node().required("cable");
     }
-    const auto own = node.optional("cable");
-    const SimTime flight = cable_delay(own ? *own : context_.node.required("cable"));
+    cable.count = link.count;
+    const SimTime flight = link.cable ? *link.cable : *context_.keys.cable;
     Device& first = spec_.devices[cable.from];
     Device& second = spec_.devices[cable.to];
-    const Bandwidth rate = read_rate(node, first, second);
+    const Bandwidth rate = read_rate(link, first, second);
     take(from, first, cable.count, rate);
     take(to, second, cable.count, rate);
     cable.spec = cables_reader_.link(rate, efficiency(first, second), flight);
@@ -261,9 +289,20 @@ class Graph final : public Fabric {
 
 }  // namespace
 
+void graph_fields(Fields& fields, FabricKeys& keys) {
+  const auto switches = [&](Fields& inner, GraphSwitchKeys& item) {
+    switch_fields(inner, item, keys.catalogue);
+  };
+  fields.optional("switches", keys.graph_switches, List{Group{switches}}, "Switches of a graph.");
+  fields.required("links", keys.graph_links, GraphLinks{},
+                  "Of a graph: all. Of a grid: between neighbours, or for each dimension: 1.");
+  fields.optional("cable", keys.cable, kLength, "Length such as `10 m`; of most fabrics required.");
+  add_channel_field(fields, keys);
+}
+
 std::unique_ptr<Fabric> read_graph(const FabricContext& context) {
-  RoutingOptions routing = read_routing(context.node);
-  routing.fabric.virtual_channels = read_virtual_channels(context.node, 1);
+  RoutingOptions routing = context.keys.routing;
+  routing.fabric.virtual_channels = context.keys.virtual_channels.value_or(1);
   return std::make_unique<Graph>(std::move(routing), GraphReader(context).read());
 }
 

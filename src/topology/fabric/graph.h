@@ -8,6 +8,8 @@
 
 namespace trainyard {
 
+void graph_fields(Fields& fields, FabricKeys& keys);
+
 [[nodiscard]] std::unique_ptr<Fabric> read_graph(const FabricContext& context);
 
 }  // namespace trainyard

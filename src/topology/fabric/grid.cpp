@@ -11,7 +11,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostSwitchesOfGrid = 1'000'000;
-constexpr std::int64_t kMostInDimension = 4096;
+constexpr Whole kDimension{1, 4096};
 constexpr std::size_t kMostDimensions = 6;
 constexpr std::int64_t kMostEndpoints = 4096;
 
@@ -25,7 +25,7 @@ std::vector<int> read_shape(const ConfigNode& node, const GridForm& form) {
   std::vector<int> shape;
   std::int64_t switches = 1;
   for (const ConfigNode& item : items) {
-    shape.push_back(static_cast<int>(item.as_integer(1, kMostInDimension)));
+    shape.push_back(static_cast<int>(kDimension.value(item)));
     switches *= shape.back();
     if (switches > kMostSwitchesOfGrid) {
       node.fail(fmt::format("at most {} switches in all", kMostSwitchesOfGrid));
@@ -52,19 +52,6 @@ auto for_dimensions(const ConfigNode& node, std::size_t dimensions, Read read) {
   return values;
 }
 
-void read_wraps(const FabricContext& context, const GridForm& form, GridSpec& spec) {
-  spec.wraps.assign(spec.shape.size(), form.wraps);
-  if (form.may_choose_wraps) {
-    if (const auto given = context.node.optional("wraps")) {
-      spec.wraps = for_dimensions(*given, spec.shape.size(),
-                                  [](const ConfigNode& item) { return item.as_bool(); });
-    }
-  }
-  for (std::size_t dimension = 0; dimension < spec.shape.size(); ++dimension) {
-    spec.wraps[dimension] = spec.wraps[dimension] && spec.shape[dimension] > 2;
-  }
-}
-
 // Payload over line rate, of the first NICs that there are.
 double efficiency(const FabricContext& context) {
   const auto server = std::ranges::find_if(
@@ -73,29 +60,16 @@ double efficiency(const FabricContext& context) {
 }
 
 void read_switches(const FabricContext& context, GridSpec& spec) {
-  const ConfigNode& node = context.node;
-  if (const auto link = node.optional("link")) {
-    const LinkModel& model = context.catalogue.link(*link);
-    if (model.family != LinkFamily::Ici) {
-      link->fail("a link of family ici, between chips that route themselves", link->found());
-    }
-    if (const auto part = node.optional("switch")) {
-      part->fail("give either this or link, for chips that route themselves");
-    }
-    if (!spec.attaches_gpus) {
-      link->fail("link is for chips that route themselves: it needs attach: gpu");
-    }
-    spec.trunk = physical_link(model, context.parts).bundle(1);
-    if (const auto cable = node.optional("cable")) {
-      spec.trunk.latency += cable_delay(*cable);
-    }
+  const FabricKeys& keys = context.keys;
+  const SimTime flight = keys.cable.value_or(SimTime());
+  if (keys.link != nullptr) {
+    spec.trunk = physical_link(*keys.link, context.parts).bundle(1);
+    spec.trunk.latency += flight;
     return;
   }
   const CableReader cables(context);
-  spec.part = read_switch(context, node.required("switch"));
-  const SimTime flight = cable_delay(node.required("cable"));
-  const auto host_cable = node.optional("host_cable");
-  spec.host_flight = host_cable ? cable_delay(*host_cable) : flight;
+  spec.part = use_switch(*keys.part, context.parts);
+  spec.host_flight = keys.host_cable.value_or(flight);
   spec.trunk = cables.link(spec.part->speed, efficiency(context), flight);
 }
 
@@ -105,15 +79,17 @@ void read_endpoints(const FabricContext& context, GridSpec& spec) {
     endpoints += spec.attaches_gpus ? server->gpus : server->nics;
   }
   const std::int64_t switches = spec.switches();
-  if (const auto given = context.node.optional("endpoints_per_switch")) {
-    spec.endpoints_per_switch = static_cast<int>(given->as_integer(1, kMostEndpoints));
+  if (context.keys.endpoints_per_switch) {
+    spec.endpoints_per_switch = *context.keys.endpoints_per_switch;
   } else if (spec.part) {
     spec.endpoints_per_switch = static_cast<int>(
         std::min(kMostEndpoints, std::max<std::int64_t>(1, (endpoints + switches - 1) / switches)));
   }
   const std::string_view what = spec.attaches_gpus ? "GPUs" : "NICs";
   if (!spec.part && spec.endpoints_per_switch != 1) {
-    context.node.required("endpoints_per_switch").fail("a chip that routes itself is one endpoint");
+    context.node()
+        .required("endpoints_per_switch")
+        .fail("a chip that routes itself is one endpoint");
   }
   if (endpoints > switches * spec.endpoints_per_switch) {
     context.nodes.fail(fmt::format(
@@ -132,7 +108,7 @@ void check_ports(const FabricContext& context, const GridSpec& spec) {
     const std::int64_t most =
         kMaxBandwidth.bits_per_second() / spec.trunk.bandwidth.bits_per_second();
     if (trunks > most) {
-      context.node.required("shape").fail(
+      context.node().required("shape").fail(
           fmt::format("a chip has {} links of {}, and at most {} are possible", trunks,
                       to_string(spec.trunk.bandwidth), most));
     }
@@ -140,7 +116,7 @@ void check_ports(const FabricContext& context, const GridSpec& spec) {
   }
   const int ports = trunks + spec.endpoints_per_switch;
   if (ports > spec.part->ports) {
-    context.node.required("switch").fail(
+    context.node().required("switch").fail(
         fmt::format("{} has {} ports, and {} are needed: {} for endpoints, {} for other switches",
                     spec.part->name, spec.part->ports, ports, spec.endpoints_per_switch, trunks));
   }
@@ -281,18 +257,60 @@ int GridSpec::ports_of(std::size_t dimension, int coordinate) const {
   return (up + down) * links[dimension];
 }
 
+void grid_fields(Fields& fields, FabricKeys& keys, const GridForm& form) {
+  const auto shape = [&](const ConfigNode& node) { return read_shape(node, form); };
+  const auto links = [&](const ConfigNode& node) {
+    return for_dimensions(node, keys.shape.size(), [](const ConfigNode& item) {
+      return static_cast<int>(kGridLinks.first.value(item));
+    });
+  };
+  const auto wraps = [&](const ConfigNode& node) {
+    return for_dimensions(node, keys.shape.size(), Flag::value);
+  };
+  fields.required("shape", keys.shape, Via{List{kDimension}, shape},
+                  "Switches of a grid in each dimension.");
+  if (!fields.optional("links", keys.links, Via{kGridLinks, links}, "")) {
+    keys.links.assign(keys.shape.size(), 1);
+  }
+  keys.wraps.assign(keys.shape.size(), form.wraps);
+  fields.where(form.may_choose_wraps, [&] {
+    fields.optional("wraps", keys.wraps, Via{Either{Flag{}, List{Flag{}}}, wraps},
+                    "Whether dimensions of a torus close to rings: `true`.");
+  });
+  const bool has_link =
+      fields.optional("link", keys.link,
+                      link_named(keys.catalogue, LinkFamily::Ici,
+                                 "a link of family ici, between chips that route themselves"),
+                      "Part that joins chips that route themselves, instead of `switch`.");
+  fields.check([&](const ConfigNode& node) {
+    if (const auto part = node.optional("switch"); part && has_link) {
+      part->fail("give either this or link, for chips that route themselves");
+    }
+    if (has_link && !keys.attaches_gpus) {
+      node.required("link").fail("link is for chips that route themselves: it needs attach: gpu");
+    }
+  });
+  fields.where(has_link, [&] { fields.optional("cable", keys.cable, kLength, ""); });
+  fields.where(!has_link, [&] {
+    fields.required("switch", keys.part, part_named(keys.catalogue, &Catalogue::network_switch),
+                    "");
+    fields.required("cable", keys.cable, kLength, "");
+    fields.optional("host_cable", keys.host_cable, kLength, "");
+  });
+  fields.optional("endpoints_per_switch", keys.endpoints_per_switch, Whole{1, kMostEndpoints}, "");
+  add_channel_field(fields, keys);
+}
+
 GridSpec read_grid_spec(const FabricContext& context, const GridForm& form) {
   GridSpec spec;
   spec.joins_all = form.joins_all;
-  spec.attaches_gpus = attaches_gpus(context.node);
-  spec.shape = read_shape(context.node.required("shape"), form);
-  spec.links.assign(spec.shape.size(), 1);
-  if (const auto links = context.node.optional("links")) {
-    spec.links = for_dimensions(*links, spec.shape.size(), [](const ConfigNode& item) {
-      return static_cast<int>(item.as_integer(1, kMostParallelCables));
-    });
+  spec.attaches_gpus = context.keys.attaches_gpus;
+  spec.shape = context.keys.shape;
+  spec.links = context.keys.links;
+  spec.wraps = context.keys.wraps;
+  for (std::size_t dimension = 0; dimension < spec.shape.size(); ++dimension) {
+    spec.wraps[dimension] = spec.wraps[dimension] && spec.shape[dimension] > 2;
   }
-  read_wraps(context, form, spec);
   read_switches(context, spec);
   read_endpoints(context, spec);
   check_ports(context, spec);
@@ -300,13 +318,13 @@ GridSpec read_grid_spec(const FabricContext& context, const GridForm& form) {
 }
 
 std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form) {
-  RoutingOptions routing = read_routing(context.node);
+  RoutingOptions routing = context.keys.routing;
   GridSpec spec = read_grid_spec(context, form);
   const bool any_wrap = std::ranges::find(spec.wraps, true) != spec.wraps.end();
   // A date line needs two, and Valiant's second half a set of its own
   // (topology/routing/grid_router.h).
-  routing.fabric.virtual_channels = read_virtual_channels(
-      context.node, (any_wrap ? 2 : 1) * (traits(routing.policy).is_valiant ? 2 : 1));
+  routing.fabric.virtual_channels = context.keys.virtual_channels.value_or(
+      (any_wrap ? 2 : 1) * (traits(routing.policy).is_valiant ? 2 : 1));
   return std::make_unique<Grid>(std::move(routing), context, std::move(spec));
 }
 

@@ -42,6 +42,11 @@ struct GridSpec {
   [[nodiscard]] int ports_of(std::size_t dimension, int coordinate) const;
 };
 
+void grid_fields(Fields& fields, FabricKeys& keys, const GridForm& form);
+// Describes `links` of a grid: a number, or one for each dimension.
+inline constexpr Either kGridLinks{Whole{1, kMostParallelCables},
+                                   List<Whole>{{1, kMostParallelCables}}};
+
 [[nodiscard]] GridSpec read_grid_spec(const FabricContext& context, const GridForm& form);
 
 [[nodiscard]] std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form);

@@ -127,7 +127,7 @@ std::vector<SlimFlyCable> join_switches(int q) {
 void check_size(const FabricContext& context, const SlimFlySpec& spec) {
   const int ports = spec.degree + spec.endpoints_per_switch;
   if (ports > spec.part.ports) {
-    context.node.required("switch").fail(fmt::format(
+    context.node().required("switch").fail(fmt::format(
         "{} has {} ports, and {} are needed: {} for endpoints, {} for other switches",
         spec.part.name, spec.part.ports, ports, spec.endpoints_per_switch, spec.degree));
   }
@@ -177,40 +177,44 @@ class SlimFly final : public Fabric {
 
 }  // namespace
 
+void slim_fly_fields(Fields& fields, FabricKeys& keys) {
+  fields.required("q", keys.q, Whole{3, kMostSlimFlyOrder},
+                  "Of a slim fly: a prime or a power of one, for 2 q^2 switches.");
+  fields.check([&](const ConfigNode& node) {
+    if (prime_of(keys.q) == 0) {
+      const ConfigNode q = node.required("q");
+      q.fail("a prime or a power of one, such as 5, 7, 8, 9, 11 or 13", q.found());
+    }
+  });
+  fields.optional("endpoints_per_switch", keys.endpoints_per_switch,
+                  Whole{1, kMostEndpointsOfSwitch}, "");
+  add_group_fields(fields, keys);
+}
+
 SlimFlySpec read_slim_fly_spec(const FabricContext& context) {
-  const ConfigNode& node = context.node;
+  const FabricKeys& keys = context.keys;
   const CableReader cables(context);
   SlimFlySpec spec;
-  const ConfigNode q = node.required("q");
-  spec.q = static_cast<int>(q.as_integer(3, kMostSlimFlyOrder));
-  if (prime_of(spec.q) == 0) {
-    q.fail("a prime or a power of one, such as 5, 7, 8, 9, 11 or 13", q.found());
-  }
+  spec.q = keys.q;
   spec.degree = (3 * spec.q - delta_of(spec.q)) / 2;
   spec.cables = join_switches(spec.q);
-  const auto endpoints = node.optional("endpoints_per_switch");
-  spec.endpoints_per_switch =
-      endpoints ? static_cast<int>(endpoints->as_integer(1, kMostEndpointsOfSwitch))
-                : (spec.degree + 1) / 2;
-  spec.part = read_switch(context, node.required("switch"));
-  const SimTime local = cable_delay(node.required("local_cable"));
-  const auto host_cable = node.optional("host_cable");
-  const SimTime host = host_cable ? cable_delay(*host_cable) : local;
+  spec.endpoints_per_switch = keys.endpoints_per_switch.value_or((spec.degree + 1) / 2);
+  spec.part = use_switch(*keys.part, context.parts);
   for (const ServerSpec* server : context.servers) {
-    cables.add_nic_links(*server, spec.part, host, spec.host_links);
+    cables.add_nic_links(*server, spec.part, keys.host_cable.value_or(*keys.cable),
+                         spec.host_links);
   }
   const double efficiency = first_efficiency(context);
-  spec.local_link = cables.link(spec.part.speed, efficiency, local);
-  spec.global_link =
-      cables.link(spec.part.speed, efficiency, cable_delay(node.required("global_cable")));
+  spec.local_link = cables.link(spec.part.speed, efficiency, *keys.cable);
+  spec.global_link = cables.link(spec.part.speed, efficiency, keys.global_cable);
   check_size(context, spec);
   return spec;
 }
 
 std::unique_ptr<Fabric> read_slim_fly(const FabricContext& context) {
-  RoutingOptions routing = read_routing(context.node);
+  RoutingOptions routing = context.keys.routing;
   // One for each cable between switches of the longest path (topology/routing/general_router.h).
-  routing.fabric.virtual_channels = read_virtual_channels(context.node, 2);
+  routing.fabric.virtual_channels = context.keys.virtual_channels.value_or(2);
   return std::make_unique<SlimFly>(std::move(routing), read_slim_fly_spec(context));
 }
 

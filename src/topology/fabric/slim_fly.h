@@ -41,6 +41,8 @@ struct SlimFlySpec {
   [[nodiscard]] int rack(int at) const { return at / q % q; }
 };
 
+void slim_fly_fields(Fields& fields, FabricKeys& keys);
+
 [[nodiscard]] SlimFlySpec read_slim_fly_spec(const FabricContext& context);
 
 [[nodiscard]] std::unique_ptr<Fabric> read_slim_fly(const FabricContext& context);

@@ -66,9 +66,7 @@ bool ServerSpec::has_equal_nics() const {
       nic_specs, [&](const NicSpec& nic) { return nic.part == nic_specs.front().part; });
 }
 
-ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue, PartLog& parts) {
-  ServerKeys keys{.catalogue = &catalogue};
-  read_fields(node, keys, server_fields);
+ServerSpec read_server(const ServerKeys& keys, PartLog& parts) {
   ServerSpec spec;
   spec.layout = keys.layout;
   read_scale_up_link(keys, parts, spec);

@@ -70,6 +70,8 @@ struct NvSwitchSpec {
   bool in_network_reduction = false;
 };
 
+struct ServerKeys;  // topology/server/server_keys.h
+
 struct ServerSpec {
   ServerTemplate layout = ServerTemplate::NvSwitch;
   int gpus = 0;
@@ -107,8 +109,8 @@ struct ServerNodes {
   std::vector<NodeId> memories;  // Memory of each CPU, once add_memory was called.
 };
 
-[[nodiscard]] ServerSpec read_server(const ConfigNode& node, const Catalogue& catalogue,
-                                     PartLog& parts);
+// Throws ConfigError where the parts do not fit each other.
+[[nodiscard]] ServerSpec read_server(const ServerKeys& keys, PartLog& parts);
 
 // Adds one more server.
 ServerNodes add_server(TopologyBuilder& builder, const ServerSpec& spec);

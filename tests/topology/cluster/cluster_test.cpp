@@ -277,6 +277,8 @@ TEST_CASE("each mistake in a cluster file is one line that says what to do") {
     REQUIRE(error_of(no_fabric) ==
             "my.yaml:3:8: nodes: 2 servers cannot reach each other: there is no fabric");
     REQUIRE(error_of(no_fabric, {.nodes = 1}) == "no error");
+    REQUIRE(error_of(replaced("fabric:", "fabrik:")) ==
+            "my.yaml:11:1: unknown key \"fabrik\"; did you mean \"fabric\"?");
   }
   SECTION("a fabric with nothing to connect") {
     const std::string error = error_of(replaced("  nics: 4", "  nics: 0"), {.nodes = 1});

@@ -13,17 +13,8 @@ TEST_CASE("an unknown template or routing is refused with the known ones") {
   const auto read = [](const std::string& fabric) {
     ConfigDocument document =
         ConfigDocument::parse("nodes: 1\nfabric: {" + fabric + "}\n", "fabric.yaml");
-    const ConfigNode node = document.root().required("fabric");
-    const ConfigNode nodes = document.root().required("nodes");
-    ServerSpec server;
-    server.nics = 1;
-    const ServerSpec* const servers[] = {&server};
-    PartLog parts;
-    (void)read_fabric({.node = node,
-                       .nodes = nodes,
-                       .servers = servers,
-                       .catalogue = shipped_catalogue(),
-                       .parts = parts});
+    FabricKeys keys{.catalogue = &shipped_catalogue()};
+    read_fields(document.root().required("fabric"), keys, fabric_fields);
   };
   REQUIRE_THROWS_WITH(read("template: close"),
                       Catch::Contains("fabric.yaml:2:20: fabric.template: expected one of") &&

@@ -39,7 +39,7 @@ TEST_CASE("a server knows the parts it is made of") {
   ConfigDocument document = ConfigDocument::parse(
       even_server("nvswitch", "H100-SXM", 8, 8, 8, 2) + "cpu: EPYC-Genoa\n", "server.yaml");
   PartLog parts;
-  const ServerSpec spec = read_server(document.root(), shipped_catalogue(), parts);
+  const ServerSpec spec = read_server(document.root(), parts);
   document.finish();
   TopologyBuilder builder;
   const ServerNodes nodes = add_server(builder, spec);
@@ -62,7 +62,7 @@ TEST_CASE("the memory of a CPU that the file does not name is a listed estimate"
   ConfigDocument document =
       ConfigDocument::parse(even_server("nvswitch", "H100-SXM", 8, 0, 8, 1), "server.yaml");
   PartLog parts;
-  const ServerSpec spec = read_server(document.root(), shipped_catalogue(), parts);
+  const ServerSpec spec = read_server(document.root(), parts);
   REQUIRE(spec.cpu_part == 0);
   REQUIRE(spec.memory_link.bandwidth.gigabytes_per_second() == Approx(8 * 3.2 * 8));
   int listed = 0;
