@@ -218,7 +218,7 @@ TEST_CASE("what this version does not have is refused by name") {
 TEST_CASE("ranks that cannot reach each other are refused") {
   require_collective_mistake(
       {"--set", "server.nics=0"},
-      shipped("dgx-h100") + ":4:8: nodes: 4 servers cannot reach each other: server.nics is 0");
+      shipped("dgx-h100") + ":5:8: nodes: 4 servers cannot reach each other: server.nics is 0");
   require_mistake({"collective", "all_reduce", "--cluster", "rtx4090-pcie", "--nodes", "2"},
                   "--nodes 2: nodes: 2 servers cannot reach each other: server.nics is 0",
                   source_dir());

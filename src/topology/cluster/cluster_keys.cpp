@@ -10,6 +10,18 @@ namespace {
 
 constexpr std::size_t kMostKinds = 1'000;
 
+// A server, whose keys the docs list by themselves.
+template <typename Rows>
+struct ServerKind : Composed<Rows> {
+  template <typename Value>
+  void describe(Schema& schema, Value& value) const {
+    Composed<Rows>::describe(schema, value);
+    schema.is_cited = true;
+  }
+};
+template <typename Rows>
+ServerKind(Composed<Rows>) -> ServerKind<Rows>;
+
 void group_fields(Fields& fields, ServerGroupKeys& keys, const Catalogue* catalogue) {
   const auto server = [&](Fields& inner, ServerKeys& own) {
     own.catalogue = catalogue;
@@ -17,7 +29,8 @@ void group_fields(Fields& fields, ServerGroupKeys& keys, const Catalogue* catalo
   };
   fields.check([&](const ConfigNode& node) { keys.node = node; });
   fields.required("nodes", keys.count, Whole{1, kMostServers}, "Servers that are alike.");
-  fields.required("server", keys.server, Composed{server}, "What is in each of them.");
+  fields.required("server", keys.server, ServerKind{Composed{server}},
+                  "What is in each of them: a mapping of a server's keys, or its file.");
 }
 
 void check_groups(const ConfigNode& node, const ClusterKeys& keys) {

@@ -169,10 +169,9 @@ void dragonfly_fields(Fields& fields, FabricKeys& keys, bool has_spines) {
   });
 }
 
-DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines) {
+std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines) {
   const FabricKeys& keys = context.keys;
-  const CableReader cables(context);
-  DragonflySpec spec;
+  DragonflySpec spec{read_group_links(context)};
   spec.has_spines = has_spines;
   spec.groups = keys.groups;
   spec.leaves = keys.group_leaves;
@@ -181,24 +180,12 @@ DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines)
   spec.local_links = keys.local_links;
   spec.bundle = keys.bundle;
   spec.bundles = keys.global_links / keys.bundle;
-  spec.part = use_switch(*keys.part, context.parts);
-  for (const ServerSpec* server : context.servers) {
-    cables.add_nic_links(*server, spec.part, keys.host_cable.value_or(*keys.cable),
-                         spec.host_links);
-  }
-  const double efficiency = first_efficiency(context);
-  spec.local_link = cables.link(spec.part.speed, efficiency, *keys.cable);
-  spec.global_link = cables.link(spec.part.speed, efficiency, keys.global_cable);
   check_size(context, spec);
-  return spec;
-}
-
-std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines) {
-  RoutingOptions routing = context.keys.routing;
+  RoutingOptions routing = keys.routing;
   // One for each group that a path visits (topology/routing/dragonfly_router.h).
-  routing.fabric.virtual_channels = context.keys.virtual_channels.value_or(
-      DragonflyRouter::may_misroute(traits(routing.policy)) ? 3 : 2);
-  return std::make_unique<Dragonfly>(std::move(routing), read_dragonfly_spec(context, has_spines));
+  routing.fabric.virtual_channels =
+      keys.virtual_channels.value_or(DragonflyRouter::may_misroute(traits(routing.policy)) ? 3 : 2);
+  return std::make_unique<Dragonfly>(std::move(routing), std::move(spec));
 }
 
 }  // namespace trainyard

@@ -19,7 +19,7 @@
 
 namespace trainyard {
 
-struct DragonflySpec {
+struct DragonflySpec : GroupLinks {
   bool has_spines = false;
   int groups = 1;
   int leaves = 1;  // With endpoints, of one group: all its switches unless has_spines.
@@ -28,10 +28,6 @@ struct DragonflySpec {
   int bundles = 1;      // Bundles between two groups.
   int bundle = 1;       // Links of one bundle.
   int endpoints_per_switch = 1;
-  SwitchSpec part;
-  LinkSpec local_link;
-  LinkSpec global_link;
-  std::vector<LinkSpec> host_links;  // One per NIC, server by server.
 
   [[nodiscard]] int group_size() const { return leaves + spines; }
   // The switch, within group `from`, of one of its bundles to group `to`.
@@ -39,8 +35,6 @@ struct DragonflySpec {
 };
 
 void dragonfly_fields(Fields& fields, FabricKeys& keys, bool has_spines);
-
-[[nodiscard]] DragonflySpec read_dragonfly_spec(const FabricContext& context, bool has_spines);
 
 [[nodiscard]] std::unique_ptr<Fabric> read_dragonfly(const FabricContext& context, bool has_spines);
 

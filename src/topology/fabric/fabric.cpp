@@ -210,4 +210,19 @@ double first_efficiency(const FabricContext& context) {
   return 1.0;
 }
 
+GroupLinks read_group_links(const FabricContext& context) {
+  const FabricKeys& keys = context.keys;
+  const CableReader cables(context);
+  GroupLinks links;
+  links.part = use_switch(*keys.part, context.parts);
+  for (const ServerSpec* server : context.servers) {
+    cables.add_nic_links(*server, links.part, keys.host_cable.value_or(*keys.cable),
+                         links.host_links);
+  }
+  const double efficiency = first_efficiency(context);
+  links.local_link = cables.link(links.part.speed, efficiency, *keys.cable);
+  links.global_link = cables.link(links.part.speed, efficiency, keys.global_cable);
+  return links;
+}
+
 }  // namespace trainyard

@@ -159,4 +159,13 @@ class CableReader {
 // Payload over line rate of the first NIC, which links between switches have too; 1 without NICs.
 [[nodiscard]] double first_efficiency(const FabricContext& context);
 
+// Switches of one part in groups or racks, and their links as add_group_fields() has them.
+struct GroupLinks {
+  SwitchSpec part;
+  LinkSpec local_link;               // In a group or rack.
+  LinkSpec global_link;              // Between groups or racks.
+  std::vector<LinkSpec> host_links;  // One per NIC, server by server.
+};
+[[nodiscard]] GroupLinks read_group_links(const FabricContext& context);
+
 }  // namespace trainyard

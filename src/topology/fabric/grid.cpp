@@ -301,7 +301,7 @@ void grid_fields(Fields& fields, FabricKeys& keys, const GridForm& form) {
   add_channel_field(fields, keys);
 }
 
-GridSpec read_grid_spec(const FabricContext& context, const GridForm& form) {
+std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form) {
   GridSpec spec;
   spec.joins_all = form.joins_all;
   spec.attaches_gpus = context.keys.attaches_gpus;
@@ -314,12 +314,7 @@ GridSpec read_grid_spec(const FabricContext& context, const GridForm& form) {
   read_switches(context, spec);
   read_endpoints(context, spec);
   check_ports(context, spec);
-  return spec;
-}
-
-std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form) {
   RoutingOptions routing = context.keys.routing;
-  GridSpec spec = read_grid_spec(context, form);
   const bool any_wrap = std::ranges::find(spec.wraps, true) != spec.wraps.end();
   // A date line needs two, and Valiant's second half a set of its own
   // (topology/routing/grid_router.h).

@@ -47,8 +47,6 @@ void grid_fields(Fields& fields, FabricKeys& keys, const GridForm& form);
 inline constexpr Either kGridLinks{Whole{1, kMostParallelCables},
                                    List<Whole>{{1, kMostParallelCables}}};
 
-[[nodiscard]] GridSpec read_grid_spec(const FabricContext& context, const GridForm& form);
-
 [[nodiscard]] std::unique_ptr<Fabric> read_grid(const FabricContext& context, const GridForm& form);
 
 }  // namespace trainyard

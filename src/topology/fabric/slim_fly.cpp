@@ -191,31 +191,17 @@ void slim_fly_fields(Fields& fields, FabricKeys& keys) {
   add_group_fields(fields, keys);
 }
 
-SlimFlySpec read_slim_fly_spec(const FabricContext& context) {
-  const FabricKeys& keys = context.keys;
-  const CableReader cables(context);
-  SlimFlySpec spec;
-  spec.q = keys.q;
+std::unique_ptr<Fabric> read_slim_fly(const FabricContext& context) {
+  SlimFlySpec spec{read_group_links(context)};
+  spec.q = context.keys.q;
   spec.degree = (3 * spec.q - delta_of(spec.q)) / 2;
   spec.cables = join_switches(spec.q);
-  spec.endpoints_per_switch = keys.endpoints_per_switch.value_or((spec.degree + 1) / 2);
-  spec.part = use_switch(*keys.part, context.parts);
-  for (const ServerSpec* server : context.servers) {
-    cables.add_nic_links(*server, spec.part, keys.host_cable.value_or(*keys.cable),
-                         spec.host_links);
-  }
-  const double efficiency = first_efficiency(context);
-  spec.local_link = cables.link(spec.part.speed, efficiency, *keys.cable);
-  spec.global_link = cables.link(spec.part.speed, efficiency, keys.global_cable);
+  spec.endpoints_per_switch = context.keys.endpoints_per_switch.value_or((spec.degree + 1) / 2);
   check_size(context, spec);
-  return spec;
-}
-
-std::unique_ptr<Fabric> read_slim_fly(const FabricContext& context) {
   RoutingOptions routing = context.keys.routing;
   // One for each cable between switches of the longest path (topology/routing/general_router.h).
   routing.fabric.virtual_channels = context.keys.virtual_channels.value_or(2);
-  return std::make_unique<SlimFly>(std::move(routing), read_slim_fly_spec(context));
+  return std::make_unique<SlimFly>(std::move(routing), std::move(spec));
 }
 
 }  // namespace trainyard

@@ -27,23 +27,17 @@ struct SlimFlyCable {
   int to = 0;
 };
 
-struct SlimFlySpec {
+struct SlimFlySpec : GroupLinks {
   int q = 0;
-  int degree = 0;                    // Cables of a switch to other switches.
-  std::vector<SlimFlyCable> cables;  // Between switches, each once.
+  int degree = 0;                         // Cables of a switch to other switches.
+  std::vector<SlimFlyCable> cables = {};  // Between switches, each once.
   int endpoints_per_switch = 1;
-  SwitchSpec part;
-  LinkSpec local_link;               // In a rack.
-  LinkSpec global_link;              // Between racks.
-  std::vector<LinkSpec> host_links;  // By NIC, server by server.
 
   [[nodiscard]] int switches() const { return 2 * q * q; }
   [[nodiscard]] int rack(int at) const { return at / q % q; }
 };
 
 void slim_fly_fields(Fields& fields, FabricKeys& keys);
-
-[[nodiscard]] SlimFlySpec read_slim_fly_spec(const FabricContext& context);
 
 [[nodiscard]] std::unique_ptr<Fabric> read_slim_fly(const FabricContext& context);
 
