@@ -152,7 +152,8 @@ Table case_table(const std::vector<ConstantSet>& sets) {
     for (const ConstantSet& set : std::span(sets).subspan(1)) {
       const GroupResult group = of_case(set.validation->cases[index]);
       const auto add = [&](const char* what, Cell cell) {
-        fields.push_back({{.name = "", .key = set.key + what, .shown = Shown::Csv}, std::move(cell)});
+        fields.push_back(
+            {{.name = "", .key = set.key + what, .shown = Shown::Csv}, std::move(cell)});
       };
       add("_median_error_large", error_cell(group.large.tables > 0, group.large.median));
       add("_bias_large", bias_cell(group.large.tables > 0, group.large.bias));
