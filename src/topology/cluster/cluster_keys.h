@@ -2,6 +2,7 @@
 // The keys of a cluster as its file has them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
