@@ -6,8 +6,6 @@
 // branch. Recording never changes a result.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>

@@ -3,7 +3,6 @@
 // one behind the other.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>

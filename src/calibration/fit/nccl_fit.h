@@ -3,9 +3,7 @@
 // of all systems but one, which it then predicts (docs/commands/validate.md).
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -4,11 +4,9 @@
 // (docs/commands/validate.md).
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "calibration/fit/nccl_fit.h"

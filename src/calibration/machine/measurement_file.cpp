@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <exception>
 
 #include "calibration/machine/harness_set.h"
 #include "calibration/measured/measured_damage.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/measured/link_comparison.h"
 
-#include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <utility>
 
 #include "sim/check.h"
 #include "sim/config_error.h"

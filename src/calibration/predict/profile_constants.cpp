@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 #include "sim/check.h"
 #include "sim/config.h"

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <system_error>
 
 #include "nccl/types/types.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <string_view>
 
 #include "sim/check.h"

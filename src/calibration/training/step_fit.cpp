@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <optional>
 #include <utility>
 
 #include "parallelism/lowering/step_graph.h"

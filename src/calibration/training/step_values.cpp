@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibration/training/step_values.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 

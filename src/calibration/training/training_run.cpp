@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <utility>
 
 #include "calibration/training/training_model.h"
 #include "sim/config_error.h"

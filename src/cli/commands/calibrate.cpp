@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <optional>

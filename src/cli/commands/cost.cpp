@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/common/common.h"
 #include "cli/common/cost_options.h"

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <string_view>
 
 #include "sim/config_error.h"
 

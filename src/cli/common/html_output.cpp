@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "cli/common/common.h"
 #include "report/formats/output.h"

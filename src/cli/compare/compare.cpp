@@ -7,7 +7,6 @@
 #include <optional>
 #include <ostream>
 #include <string_view>
-#include <utility>
 
 #include "cli/common/common.h"
 #include "cli/common/options.h"

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 

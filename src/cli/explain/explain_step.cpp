@@ -3,10 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <optional>
 #include <ostream>
-#include <string_view>
 #include <utility>
 #include <vector>
 

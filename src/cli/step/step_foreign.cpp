@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <string>

@@ -14,7 +14,6 @@
 // Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash",
 // arXiv:1811.05233 (2D torus). Jain, Sabharwal, "Optimal bucket algorithms for large MPI
 // collectives on torus interconnects", ICS 2010 (any number of dimensions).
-#include <algorithm>
 #include <functional>
 #include <numeric>
 

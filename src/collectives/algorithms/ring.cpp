@@ -16,7 +16,6 @@
 //
 // Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69
 // (2009).
-#include <algorithm>
 
 #include "collectives/algorithms/algorithms.h"
 

@@ -2,8 +2,6 @@
 #include "collectives/placement/rank_grid.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 namespace trainyard {
 

@@ -2,7 +2,6 @@
 #include "nccl/machine/gpu_ranks.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace trainyard::nccl {
 namespace {

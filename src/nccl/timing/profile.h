@@ -3,13 +3,10 @@
 // read from configs/nccl/profile.yaml, each with its source (docs/models/nccl-timing.md).
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "nccl/timing/profile_basis.h"
 #include "nccl/types/types.h"

@@ -4,9 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <string_view>
 #include <tuple>
 
 #include "sim/fields.h"

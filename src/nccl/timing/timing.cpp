@@ -2,7 +2,6 @@
 #include "nccl/timing/timing.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>

@@ -2,10 +2,8 @@
 // Predicts how long NCCL's collectives take: the event model (docs/models/nccl-timing.md).
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "nccl/machine/machine_kind.h"

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "nccl/timing/timing_state.h"
 #include "network/flow/max_min.h"

@@ -2,7 +2,6 @@
 // NVLS, NVLSTree and PAT, loop by loop.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "nccl/timing/timing_state.h"
 #include "sim/config_error.h"

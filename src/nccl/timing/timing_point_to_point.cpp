@@ -2,7 +2,6 @@
 // Operations made of sends and receives: what the busiest rank's blocks, ports, NICs and host need,
 // of which the longest counts, beside the way of the first message.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "nccl/timing/timing_state.h"

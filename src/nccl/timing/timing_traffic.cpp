@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/timing/timing_traffic.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>

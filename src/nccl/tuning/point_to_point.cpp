@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 #include "nccl/tuning/chunking.h"
 #include "nccl/types/gpu_generation.h"

@@ -4,7 +4,6 @@
 #include "nccl/tuning/tuning.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 

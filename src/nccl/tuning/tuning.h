@@ -4,7 +4,6 @@
 // what differs between releases: docs/models/nccl-tuning.md.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include "nccl/search/graph.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/types/selection_filter.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <vector>
 

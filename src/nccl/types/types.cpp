@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstddef>
-#include <string>
 
 namespace trainyard::nccl {
 namespace {

@@ -2,7 +2,6 @@
 #include "network/flow/flow.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace trainyard {

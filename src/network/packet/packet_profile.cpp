@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <string_view>
 
 #include "hw/transport/transport_profile.h"

@@ -2,7 +2,6 @@
 #include "network/packet/packet_reliability.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "network/packet/packet_transport.h"
 #include "sim/check.h"

@@ -2,12 +2,10 @@
 // The records of the packet engine: packets, what is under way on a link, the port that sends.
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "network/packet_parts/packet_ring.h"
 

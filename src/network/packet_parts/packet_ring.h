@@ -3,7 +3,6 @@
 // allocated for an element. A ring that was never used owns no memory.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <type_traits>

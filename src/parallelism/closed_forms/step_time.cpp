@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/closed_forms/step_time.h"
 
-#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>

@@ -11,7 +11,6 @@
 // operation the one that it waited for last.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

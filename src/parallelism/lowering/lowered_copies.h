@@ -7,14 +7,11 @@
 // backward does.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <vector>
 
 #include "parallelism/lowering/lowered_rank.h"
 #include "parallelism/lowering/lowered_units.h"

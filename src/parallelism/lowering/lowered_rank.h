@@ -3,7 +3,6 @@
 // what the next operation has to wait for.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "parallelism/graph/operation_graph.h"

@@ -2,7 +2,6 @@
 #include "parallelism/lowering/recommender_graph.h"
 
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "parallelism/lowering/pass_units.h"

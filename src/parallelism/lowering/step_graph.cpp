@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "parallelism/graph/graph_blame.h"
 #include "parallelism/model/rank_groups.h"

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cstdint>
 #include <utility>
 
 #include "parallelism/lowering/recommender_graph.h"

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <bit>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>

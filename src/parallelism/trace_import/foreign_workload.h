@@ -5,9 +5,7 @@
 // file, the line or node, and the field. What has no effect by a rule of the page is counted.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

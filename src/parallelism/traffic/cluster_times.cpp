@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "collectives/algorithms/algorithms.h"

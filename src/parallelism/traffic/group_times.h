@@ -2,7 +2,6 @@
 // Declares how long the traffic of a step takes, as the step model asks for it.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "collectives/schedule/operation.h"

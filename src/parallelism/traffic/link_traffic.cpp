@@ -4,7 +4,6 @@
 // its bytes scale with the size.
 #include "parallelism/traffic/link_traffic.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/traffic/plan_network.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <vector>

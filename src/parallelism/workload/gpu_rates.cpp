@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <string_view>
 #include <vector>
 
 #include "sim/config_error.h"

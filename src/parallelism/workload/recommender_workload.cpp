@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
-#include <span>
 #include <tuple>
 
 #include "sim/config_error.h"

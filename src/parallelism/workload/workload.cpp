@@ -5,7 +5,6 @@
 
 #include <array>
 #include <optional>
-#include <span>
 #include <tuple>
 
 #include "parallelism/workload/foreign_files.h"

@@ -5,10 +5,7 @@
 #include <spdlog/fmt/ranges.h>
 
 #include <array>
-#include <cstdint>
 #include <map>
-#include <set>
-#include <span>
 #include <utility>
 
 #include "report/formats/json.h"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
 #include "calibration/measured/comparison.h"
 #include "report/formats/json.h"

@@ -4,8 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdlib>
 #include <utility>
 
 #include "report/formats/json.h"

@@ -2,7 +2,6 @@
 // The report of `trainyard traffic`, and its files of flows and counters.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -2,8 +2,6 @@
 #include "report/steps/memory_profile.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 

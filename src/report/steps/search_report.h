@@ -2,7 +2,6 @@
 // The result of a search for plans as a document.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,7 +2,6 @@
 // A cluster as its YAML file describes it, built into a Topology.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>

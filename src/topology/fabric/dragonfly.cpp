@@ -3,9 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "topology/routing/dragonfly_router.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
-#include <utility>
 
 #include "sim/check.h"
 #include "topology/graph/dependency_graph.h"

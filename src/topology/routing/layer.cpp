@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
-#include <tuple>
 
 #include "sim/check.h"
 

@@ -2,7 +2,6 @@
 // Leads from the description of a server to nodes and links.
 #include <spdlog/fmt/fmt.h>
 
-#include <string>
 #include <string_view>
 #include <utility>
 
