@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common/commands.h"
 
-
 #include <algorithm>
 #include <optional>
 #include <string_view>

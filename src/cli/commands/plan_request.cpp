@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-
 #include "sim/config_error.h"
 
 namespace trainyard {

@@ -4,7 +4,6 @@
 // src/enqueue.cc: topoGetAlgoInfo, scheduleCollTasksToPlan, calcCollChunking).
 #pragma once
 
-
 #include "nccl/tuning/call_plan.h"
 #include "nccl/tuning/communicator.h"
 #include "nccl/types/environment.h"

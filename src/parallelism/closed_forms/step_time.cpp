@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallelism/closed_forms/step_time.h"
 
-
 #include <algorithm>
 #include <cstddef>
 #include <map>

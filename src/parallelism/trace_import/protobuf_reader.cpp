@@ -5,7 +5,6 @@
 #include <google/protobuf/wire_format_lite.h>
 #include <spdlog/fmt/fmt.h>
 
-
 #include "parallelism/workload/foreign_text.h"
 
 namespace trainyard {
