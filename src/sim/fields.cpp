@@ -90,6 +90,26 @@ void Amount::describe(Schema& schema) {
   describe_quantity("B", "25 MiB", schema);
 }
 
+Bytes SomeAmount::value(const ConfigNode& node) {
+  const Bytes size = node.as_bytes();
+  if (size <= Bytes(0)) {
+    node.fail("a size above zero", node.found());
+  }
+  return size;
+}
+
+SimTime SomeTime::value(const ConfigNode& node) {
+  const SimTime time = node.as_time();
+  if (time <= SimTime()) {
+    node.fail("a time above zero", node.found());
+  }
+  return time;
+}
+
+bool is_off(const ConfigNode& node) {
+  return node.is_scalar() && node.as_string() == "off";
+}
+
 void Rate::describe(Schema& schema) {
   describe_quantity("/s", "400 Gb/s", schema);
 }

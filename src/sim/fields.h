@@ -15,6 +15,7 @@
 // optional field that is missing keeps the value that the struct has.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -151,6 +152,13 @@ struct Amount {
   [[nodiscard]] static Bytes value(const ConfigNode& node) { return node.as_bytes(); }
   static void describe(Schema& schema);
 };
+// The same above zero.
+struct SomeTime : Duration {
+  [[nodiscard]] static SimTime value(const ConfigNode& node);
+};
+struct SomeAmount : Amount {
+  [[nodiscard]] static Bytes value(const ConfigNode& node);
+};
 struct Rate {
   [[nodiscard]] static Bandwidth value(const ConfigNode& node) { return node.as_bandwidth(); }
   static void describe(Schema& schema);
@@ -165,6 +173,22 @@ struct Choice {
   [[nodiscard]] std::size_t value(const ConfigNode& node) const { return node.as_choice(names); }
   void describe(Schema& schema) const;
 };
+// A value, or the word "off", which is 0.
+[[nodiscard]] bool is_off(const ConfigNode& node);
+template <typename Kind>
+struct OrOff {
+  Kind of;
+  [[nodiscard]] auto value(const ConfigNode& node) const {
+    return is_off(node) ? decltype(of.value(node)){} : of.value(node);
+  }
+  void describe(Schema& schema) const {
+    static constexpr std::array<std::string_view, 1> kOff{"off"};
+    Choice{kOff}.describe(schema.alternatives.emplace_back());
+    of.describe(schema.alternatives.emplace_back());
+  }
+};
+template <typename Kind>
+OrOff(Kind) -> OrOff<Kind>;
 // Documentation, which nobody reads; the member is std::ignore.
 struct Unread {
   template <typename Value>

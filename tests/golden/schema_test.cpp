@@ -13,7 +13,9 @@
 
 #include "calibration/measured/measurement.h"
 #include "calibration/predict/validation_case.h"
+#include "hw/control/control_profile.h"
 #include "hw/parts/catalogue_schemas.h"
+#include "hw/transport/transport_profile.h"
 #include "nccl/timing/profile.h"
 #include "parallelism/workload/gpu_rates.h"
 #include "parallelism/workload/recommender_workload.h"
@@ -24,6 +26,7 @@
 #include "support/program.h"
 #include "support/schema_text.h"
 #include "topology/cluster/cluster_keys.h"
+#include "topology/server/part_costs.h"
 #include "topology/server/server_keys.h"
 
 namespace trainyard {
@@ -55,9 +58,18 @@ std::vector<Kind> kinds() {
            [](Fields& fields, LoadedCase& loaded) { case_fields(fields, loaded, {}, {}); })},
       {"cluster", "Servers and what joins them", schema_of<ClusterKeys>(cluster_fields)},
       {"server", "What is in a server", schema_of<ServerKeys>(server_file_fields)},
+      {"costs", "What parts cost and draw", schema_of<PartCosts>(cost_fields)},
+      {"transport", "How RDMA runs over a fabric",
+       schema_of<TransportProfile>([](Fields& fields, TransportProfile& profile) {
+         transport_fields(fields, profile, {}, {});
+       })},
+      {"ecn", "When queues mark packets", schema_of<MarkingPresets>(marking_fields)},
   };
   for (const auto& [name, schema] : catalogue_schemas()) {
     all.push_back({name, "Parts of the catalogue: " + name, schema});
+  }
+  for (const auto& [name, schema] : control_schemas()) {
+    all.push_back({name, "A congestion control: " + name, schema});
   }
   return all;
 }

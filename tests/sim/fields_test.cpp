@@ -165,4 +165,19 @@ TEST_CASE("the same rows describe themselves") {
   REQUIRE_FALSE(schema.keys.at(5).is_required);
 }
 
+TEST_CASE("a size or a time above zero is one, or off where a kind may be", "[config]") {
+  ConfigDocument document = ConfigDocument::parse(
+      "size: 1 B\ntime: 1 ps\nnothing: 0 B\nnever: 0 s\noff: off\n", "file.yaml");
+  const ConfigNode root = document.root();
+  REQUIRE(SomeAmount::value(root.required("size")) == Bytes(1));
+  REQUIRE(SomeTime::value(root.required("time")) == picoseconds(1));
+  REQUIRE_THROWS_WITH(SomeAmount::value(root.required("nothing")),
+                      "file.yaml:3:10: nothing: expected a size above zero, found \"0 B\"");
+  REQUIRE_THROWS_WITH(SomeTime::value(root.required("never")),
+                      "file.yaml:4:8: never: expected a time above zero, found \"0 s\"");
+  REQUIRE(OrOff{SomeTime{}}.value(root.required("off")) == SimTime());
+  REQUIRE(OrOff{SomeTime{}}.value(root.required("time")) == picoseconds(1));
+  REQUIRE_THROWS(OrOff{SomeTime{}}.value(root.required("never")));
+}
+
 }  // namespace trainyard

@@ -21,7 +21,7 @@ LINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 READ_BY_HAND = (
     "configs/sweeps/", "configs/traffic/",
-    "configs/transport/", "configs/nccl/intervals.yaml", "configs/costs/",
+    "configs/nccl/intervals.yaml",
     "configs/nccl/profile-priors.yaml", "configs/hardware/gpu-rates-priors.yaml",
     "validation/cases/nccl-budgets.yaml", "validation/cases/training", "validation/pipeline/",
     "validation/recommenders/", "validation/training/", "validation/transfers/",

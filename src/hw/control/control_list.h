@@ -37,12 +37,12 @@ struct ControlTable : ControlEntry<Rows>... {
   using Senders = std::variant<typename Rows::Sender...>;
 
   static constexpr std::array<std::string_view, sizeof...(Rows)> kNames{Rows::kName...};
-  // Reads the settings of the control that is at `index` in kNames.
-  static Profiles read(std::size_t index, const ControlReader& reader) {
-    using Read = Profiles (*)(const ControlReader&);
-    constexpr std::array<Read, sizeof...(Rows)> kReaders{
-        [](const ControlReader& from) { return Profiles(Rows::read(from)); }...};
-    return kReaders.at(index)(reader);
+  // Binds the keys of the control that is at `index` in kNames.
+  static void fields(std::size_t index, Fields& fields, Profiles& profile) {
+    std::size_t row = 0;
+    ((row++ == index ? Rows::fields(fields, profile.template emplace<typename Rows::Profile>())
+                     : void()),
+     ...);
   }
 };
 

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "hw/control/congestion_control.h"
+#include "sim/schema.h"
 
 namespace trainyard {
 
@@ -20,5 +22,8 @@ struct ControlProfile {
   [[nodiscard]] ControlSettings settings(const PortTerms& port) const;
   [[nodiscard]] ControlTraits traits() const;
 };
+
+// Returns the schemas of the files of each control, by names such as "control-dcqcn".
+[[nodiscard]] std::map<std::string, Schema> control_schemas();
 
 }  // namespace trainyard

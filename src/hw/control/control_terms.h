@@ -108,11 +108,11 @@ struct ControlTraits {
   [[nodiscard]] int packets_for_ack(Bytes packet) const;
 };
 
-class ControlReader;
+class Fields;
 
 // A control is a row of the table in hw/control/control_list.h: a struct with
 //   kName       its name in files: the value of `algorithm`
-//   Profile     its settings as a file states them, for ports of any speed; read() makes it
+//   Profile     its settings as a file states them, for ports of any speed; fields() binds its keys
 //   Settings    what all flows of one port share; settings() makes it
 //   Sender      the state of one flow; made from a Settings that outlives it
 //   traits()    what it needs of others

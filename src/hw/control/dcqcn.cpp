@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -32,16 +32,45 @@ std::int64_t whole(SimTime time, SimTime interval) {
   return time.picoseconds() / interval.picoseconds();
 }
 
-void read_increase(const ControlReader& reader, DcqcnSettings& settings) {
-  settings.rate_timer = reader.some_time("rate_timer");
-  const ConfigNode counter = reader.node("byte_counter");
-  settings.byte_counter = is_off(counter) ? Bytes(0) : reader.some_bytes("byte_counter");
-  settings.threshold = reader.count("threshold", 1, ControlReader::kMany);
-  constexpr std::array<std::string_view, 2> kRecoveries{"below", "up-to"};
-  settings.fast_recovery = static_cast<FastRecovery>(reader.choice("fast_recovery", kRecoveries));
-  settings.counts_first = reader.flag("counts_first");
-  settings.hyper_grows = reader.flag("hyper_grows");
-  settings.cap_target = reader.flag("cap_target");
+constexpr std::array<std::string_view, 2> kRecoveries{"below", "up-to"};
+constexpr std::array<std::string_view, 2> kTimings{"on-cnp", "periodic"};
+constexpr std::array<std::string_view, 2> kWindows{"off", "bdp"};
+constexpr std::array<std::string_view, 2> kCnpRules{"immediate", "deferred"};
+
+void cut_fields(Fields& fields, DcqcnSettings& settings) {
+  fields.required("timing", settings.timing, Cited{Choice{kTimings}},
+                  "Whether a CNP cuts the rate, or a tick after it.");
+  fields.required("g", settings.g, control::kShare, "The gain of alpha.");
+  fields.required("initial_alpha", settings.initial_alpha, control::kShare,
+                  "Alpha at the first CNP.");
+  fields.required("alpha_interval", settings.alpha_interval, control::kSomeTime,
+                  "Time without a CNP after which alpha falls, or between ticks.");
+  fields.required("alpha_weight", settings.alpha_weight, control::kShare,
+                  "A cut takes this share of alpha.");
+  fields.required("least_share", settings.least_share, control::kShare,
+                  "What one cut leaves of the rate at least.");
+  fields.where(settings.timing == CutTiming::Periodic, [&] {
+    fields.required("cut_interval", settings.cut_interval, control::kSomeTime,
+                    "Periodic: time between two looks for a CNP.");
+    fields.required("first_rate", settings.first_rate, Cited{OrOff{Rate{}}},
+                    "Periodic: the rate that the first CNP sets.");
+  });
+}
+
+void increase_fields(Fields& fields, DcqcnSettings& settings) {
+  fields.required("rate_timer", settings.rate_timer, control::kSomeTime, "Time between increases.");
+  fields.required("byte_counter", settings.byte_counter, Cited{OrOff{SomeAmount{}}},
+                  "Bytes sent between increases.");
+  fields.required("threshold", settings.threshold, control::kCount,
+                  "F, the increases of fast recovery.");
+  fields.required("fast_recovery", settings.fast_recovery, Cited{Choice{kRecoveries}},
+                  "Whether increase F is one of fast recovery.");
+  fields.required("counts_first", settings.counts_first, control::kFlag,
+                  "Whether an expiry counts before the phase is looked up.");
+  fields.required("hyper_grows", settings.hyper_grows, control::kFlag,
+                  "Whether hyper increases grow from one to the next.");
+  fields.required("cap_target", settings.cap_target, control::kFlag,
+                  "Whether the target stays within the line rate.");
 }
 
 }  // namespace
@@ -205,33 +234,24 @@ Bytes DcqcnReaction::window() const {
   return Bytes(static_cast<std::int64_t>(full * (rate_ / real(settings_->line))));
 }
 
-DcqcnProfile DcqcnControl::read(const ControlReader& reader) {
-  DcqcnProfile profile;
+void DcqcnControl::fields(Fields& fields, DcqcnProfile& profile) {
   DcqcnSettings& settings = profile.settings;
-  constexpr std::array<std::string_view, 2> kTimings{"on-cnp", "periodic"};
-  settings.timing = static_cast<CutTiming>(reader.choice("timing", kTimings));
-  settings.g = reader.share("g");
-  settings.initial_alpha = reader.share("initial_alpha");
-  settings.alpha_interval = reader.some_time("alpha_interval");
-  settings.alpha_weight = reader.share("alpha_weight");
-  settings.least_share = reader.share("least_share");
-  if (settings.timing == CutTiming::Periodic) {
-    settings.cut_interval = reader.some_time("cut_interval");
-    const ConfigNode first = reader.node("first_rate");
-    settings.first_rate = is_off(first) ? Bandwidth(0) : first.as_bandwidth();
-  }
-  read_increase(reader, settings);
-  settings.clamp_target = reader.flag("clamp_target");
-  settings.clamp_after_timer = reader.flag("clamp_after_timer");
-  profile.least = reader.rate("least_rate");
-  profile.additive = reader.rate("additive_increase");
-  profile.hyper = reader.rate("hyper_increase");
-  constexpr std::array<std::string_view, 2> kWindows{"off", "bdp"};
-  profile.has_window = reader.choice("window", kWindows) == 1;
-  constexpr std::array<std::string_view, 2> kCnpRules{"immediate", "deferred"};
-  profile.cnp_rule = static_cast<CnpRule>(reader.choice("cnp_rule", kCnpRules));
-  profile.cnp_interval = reader.time("cnp_interval");
-  return profile;
+  cut_fields(fields, settings);
+  increase_fields(fields, settings);
+  fields.required("clamp_target", settings.clamp_target, control::kFlag,
+                  "Whether every cut sets the target to the rate before it.");
+  fields.required("clamp_after_timer", settings.clamp_after_timer, control::kFlag,
+                  "Whether a cut after an increase by the timer does.");
+  fields.required("least_rate", profile.least, control::PerRate{}, "No cut goes below.");
+  fields.required("additive_increase", profile.additive, control::PerRate{},
+                  "R_AI, an additive increase.");
+  fields.required("hyper_increase", profile.hyper, control::PerRate{}, "R_HAI, a hyper increase.");
+  fields.required("window", profile.has_window, Cited{Choice{kWindows}},
+                  "Bytes in flight: no limit, or line rate x base RTT, narrowing with the rate.");
+  fields.required("cnp_rule", profile.cnp_rule, Cited{Choice{kCnpRules}},
+                  "Whether a receiver sends a CNP at once or when its interval ends.");
+  fields.required("cnp_interval", profile.cnp_interval, control::kTime,
+                  "The least time between two CNPs of a flow.");
 }
 
 DcqcnSettings DcqcnControl::settings(const DcqcnProfile& profile, const PortTerms& port) {

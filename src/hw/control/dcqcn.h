@@ -166,7 +166,7 @@ struct DcqcnControl : ControlDefaults {
   using Sender = DcqcnReaction;
   static constexpr std::string_view kName = "dcqcn";
 
-  static DcqcnProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, DcqcnProfile& profile);
   static DcqcnSettings settings(const DcqcnProfile& profile, const PortTerms& port);
   static ControlTraits traits(const DcqcnProfile& profile) {
     return {.packets_per_ack = profile.has_window ? 1 : 0,

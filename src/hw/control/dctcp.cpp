@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hw/control/dctcp.h"
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 
 namespace trainyard {
 
-DctcpProfile DctcpControl::read(const ControlReader& reader) {
-  DctcpProfile profile;
-  profile.settings.g = reader.share("g");
-  profile.settings.initial_alpha = reader.share("initial_alpha");
-  return profile;
+void DctcpControl::fields(Fields& fields, DctcpProfile& profile) {
+  fields.required("g", profile.settings.g, control::kShare, "The gain of alpha.");
+  fields.required("initial_alpha", profile.settings.initial_alpha, control::kShare,
+                  "Alpha at the start.");
 }
 
 DctcpSettings DctcpControl::settings(const DctcpProfile& profile, const PortTerms& port) {

@@ -96,7 +96,7 @@ struct DctcpControl : ControlDefaults {
   using Sender = Dctcp;
   static constexpr std::string_view kName = "dctcp";
 
-  static DctcpProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, DctcpProfile& profile);
   static DctcpSettings settings(const DctcpProfile& profile, const PortTerms& port);
   static ControlTraits traits(const DctcpProfile& /*profile*/) {
     return {.packets_per_ack = 1,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -126,13 +126,14 @@ void Hpcc::on_ack(std::uint64_t acked, std::uint64_t next, std::span<const IntHo
   remember(memory, hops);
 }
 
-HpccProfile HpccControl::read(const ControlReader& reader) {
-  HpccProfile profile;
-  profile.settings.eta = reader.number("eta", 0.01, 1.0);
-  profile.settings.max_stage = reader.count("max_stage", 0, ControlReader::kMany);
-  profile.settings.wire_counters = reader.flag("wire_counters");
-  profile.additive = reader.rate("additive_increase");
-  return profile;
+void HpccControl::fields(Fields& fields, HpccProfile& profile) {
+  fields.required("eta", profile.settings.eta, Cited{Number{0.01, 1.0}}, "What a link is used to.");
+  fields.required("max_stage", profile.settings.max_stage, Cited{Whole{0, control::kMany}},
+                  "Additive steps before the next multiplicative one.");
+  fields.required("wire_counters", profile.settings.wire_counters, control::kFlag,
+                  "Whether INT has the bits of the wire, and wraps.");
+  fields.required("additive_increase", profile.additive, control::PerRate{},
+                  "Times the base RTT this is W_AI.");
 }
 
 HpccSettings HpccControl::settings(const HpccProfile& profile, const PortTerms& port) {

@@ -83,7 +83,7 @@ struct HpccControl : ControlDefaults {
   using Sender = Hpcc;
   static constexpr std::string_view kName = "hpcc";
 
-  static HpccProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, HpccProfile& profile);
   static HpccSettings settings(const HpccProfile& profile, const PortTerms& port);
   static ControlTraits traits(const HpccProfile& profile) {
     return {.packets_per_ack = 1,

@@ -24,7 +24,7 @@ struct NoControl : ControlDefaults {
   using Sender = LineRate;
   static constexpr std::string_view kName = "none";
 
-  static NoControlProfile read(const ControlReader& /*reader*/) { return {}; }
+  static void fields(Fields& /*fields*/, NoControlProfile& /*profile*/) {}
   static LineRateSettings settings(const NoControlProfile& /*profile*/, const PortTerms& port) {
     return {.line = port.line};
   }

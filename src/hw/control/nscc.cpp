@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -140,28 +140,37 @@ void Nscc::on_loss(SimTime now) {
   }
 }
 
-NsccProfile NsccControl::read(const ControlReader& reader) {
-  constexpr double kMost = ControlReader::kMany;
-  NsccProfile profile;
-  NsccSettings& settings = profile.settings;
-  profile.target = reader.number("target", 1e-3, kMost);
-  settings.most_window = reader.number("most_window", 1e-3, kMost);
-  settings.delay_weight = reader.share("delay_weight");
-  settings.alpha = reader.number("alpha", 0.0, kMost);
-  settings.fi = reader.number("fi", 0.0, kMost);
-  settings.eta = reader.number("eta", 0.0, kMost);
-  settings.fi_scale = reader.number("fi_scale", 0.0, kMost);
-  settings.fast_delay = reader.time("fast_delay");
-  settings.gamma = reader.share("gamma");
-  settings.max_decrease = reader.share("max_decrease");
-  settings.adjust_packets = reader.count("adjust_packets", 1, ControlReader::kMany);
-  settings.qa_threshold = reader.number("qa_threshold", 0.0, kMost);
+void NsccControl::fields(Fields& fields, NsccProfile& profile) {
   constexpr int kMostGate = 30;
-  settings.qa_gate = reader.count("qa_gate", 0, kMostGate);
-  settings.qa_scaling = reader.number("qa_scaling", 1e-3, kMost);
-  settings.reference_rate = reader.node("reference_rate").as_bandwidth();
-  settings.reference_rtt = reader.some_time("reference_rtt");
-  return profile;
+  NsccSettings& settings = profile.settings;
+  fields.required("target", profile.target, control::kSomeFactor,
+                  "Target of the queueing delay, in base RTTs.");
+  fields.required("most_window", settings.most_window, control::kSomeFactor,
+                  "The largest window, in units of line rate x base RTT.");
+  fields.required("delay_weight", settings.delay_weight, control::kShare,
+                  "Weight of a new delay in the average.");
+  fields.required("alpha", settings.alpha, control::kFactor,
+                  "Growth by the delay below the target, in packets a window.");
+  fields.required("fi", settings.fi, control::kFactor, "Fair increase, in packets a window.");
+  fields.required("eta", settings.eta, control::kFactor, "Growth in packets a base RTT.");
+  fields.required("fi_scale", settings.fi_scale, control::kFactor,
+                  "Fast increase, as a share of what is acknowledged.");
+  fields.required("fast_delay", settings.fast_delay, control::kTime,
+                  "The delay below which fast increase begins.");
+  fields.required("gamma", settings.gamma, control::kShare, "Strength of a decrease.");
+  fields.required("max_decrease", settings.max_decrease, control::kShare,
+                  "The share of the window that a decrease leaves at least.");
+  fields.required("adjust_packets", settings.adjust_packets, control::kCount,
+                  "Packets between two adjustments of the window.");
+  fields.required("qa_threshold", settings.qa_threshold, control::kFactor,
+                  "The delay that quick adapt acts on, in targets.");
+  fields.required("qa_gate", settings.qa_gate, Cited{Whole{0, kMostGate}},
+                  "The power of two that divides the largest window for quick adapt.");
+  fields.required("qa_scaling", settings.qa_scaling, control::kSomeFactor,
+                  "The share of what came that quick adapt takes as window.");
+  fields.required("reference_rate", settings.reference_rate, Cited{Rate{}},
+                  "The rate of the network that the constants are for.");
+  fields.required("reference_rtt", settings.reference_rtt, control::kSomeTime, "Its base RTT.");
 }
 
 NsccSettings NsccControl::settings(const NsccProfile& profile, const PortTerms& port) {

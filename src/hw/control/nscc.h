@@ -107,7 +107,7 @@ struct NsccControl : ControlDefaults {
   using Sender = Nscc;
   static constexpr std::string_view kName = "nscc";
 
-  static NsccProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, NsccProfile& profile);
   static NsccSettings settings(const NsccProfile& profile, const PortTerms& port);
   static ControlTraits traits(const NsccProfile& /*profile*/) {
     return {.packets_per_ack = 1, .marks = MarkSignal::Echoes, .marking = "nscc"};

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 
 namespace trainyard {
 namespace {
@@ -14,11 +14,14 @@ Bytes times(Bytes size, double factor) {
 
 }  // namespace
 
-CreditProfile CreditControl::read(const ControlReader& reader) {
-  return {.quantum = reader.some_bytes("quantum"),
-          .window = reader.number("window", 0.01, ControlReader::kMany),
-          .speculative = reader.number("speculative", 0.0, ControlReader::kMany),
-          .patience = reader.some_time("patience")};
+void CreditControl::fields(Fields& fields, CreditProfile& profile) {
+  fields.required("quantum", profile.quantum, control::kSomeBytes, "Credit of one grant.");
+  fields.required("window", profile.window, Cited{Number{0.01, control::kMany}},
+                  "Credit under way, in units of line rate x base RTT.");
+  fields.required("speculative", profile.speculative, control::kFactor,
+                  "What is sent before any credit, in the same units.");
+  fields.required("patience", profile.patience, control::kSomeTime,
+                  "Time before a request is repeated, and what is missing counts as lost.");
 }
 
 CreditSettings CreditControl::settings(const CreditProfile& profile, const PortTerms& port) {

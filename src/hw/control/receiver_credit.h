@@ -245,7 +245,7 @@ struct CreditControl : ControlDefaults {
   using Sender = CreditSender;
   static constexpr std::string_view kName = "receiver-credit";
 
-  static CreditProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, CreditProfile& profile);
   static CreditSettings settings(const CreditProfile& profile, const PortTerms& port);
   // ACKs only say when a sender is idle: as many as without a control that asks for them.
   static ControlTraits traits(const CreditProfile& /*profile*/) {

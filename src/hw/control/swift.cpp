@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 #include "sim/check.h"
 
 namespace trainyard {
@@ -104,25 +104,39 @@ SimTime Swift::pacing_delay() const {
   return SimTime(std::llround(rtt_.real_picoseconds() / packets));
 }
 
-SwiftProfile SwiftControl::read(const ControlReader& reader) {
-  constexpr double kMostPackets = 1e6;
-  SwiftProfile profile;
+void SwiftControl::fields(Fields& fields, SwiftProfile& profile) {
+  constexpr Number kPackets{1e-6, 1e6};
   SwiftSettings& settings = profile.settings;
-  settings.additive = reader.number("additive", 1e-6, kMostPackets);
-  settings.beta = reader.share("beta");
-  settings.max_decrease = reader.share("max_decrease");
-  settings.base_target = reader.some_time("base_target");
-  settings.hop_target = reader.time("hop_target");
-  settings.flow_range = reader.time("flow_range");
-  settings.flow_least = reader.number("flow_least", 1e-6, kMostPackets);
-  settings.flow_most = reader.number("flow_most", settings.flow_least * 1.001, kMostPackets);
-  const ConfigNode host = reader.node("host_target");
-  settings.host_target = is_off(host) ? SimTime() : reader.some_time("host_target");
-  settings.least_window = reader.number("least_window", 1e-6, 1.0);
-  settings.reset_timeouts = reader.count("reset_timeouts", 1, ControlReader::kMany);
-  profile.first_window = reader.number("first_window", 1e-3, ControlReader::kMany);
-  profile.most_window = reader.number("most_window", profile.first_window, ControlReader::kMany);
-  return profile;
+  fields.required("additive", settings.additive, Cited{kPackets}, "Packets more for each RTT.");
+  fields.required("beta", settings.beta, control::kShare, "Strength of a decrease.");
+  fields.required("max_decrease", settings.max_decrease, control::kShare,
+                  "The share of the window that one decrease takes at most.");
+  fields.required("base_target", settings.base_target, control::kSomeTime,
+                  "Target of the fabric delay without hops.");
+  fields.required("hop_target", settings.hop_target, control::kTime, "Target of each hop.");
+  fields.required("flow_range", settings.flow_range, control::kTime,
+                  "The most that small windows add to the target.");
+  fields.required("flow_least", settings.flow_least, Cited{kPackets},
+                  "The window that adds all of it, in packets.");
+  fields.required("flow_most", settings.flow_most, Cited{kPackets},
+                  "The window that adds nothing, in packets.");
+  fields.required("host_target", settings.host_target, Cited{OrOff{SomeTime{}}},
+                  "Target of the receiving host's delay.");
+  fields.required("least_window", settings.least_window, Cited{Number{1e-6, 1.0}},
+                  "The least window, in packets.");
+  fields.required("reset_timeouts", settings.reset_timeouts, control::kCount,
+                  "So many timeouts in a row set the least window.");
+  fields.required("first_window", profile.first_window, control::kSomeFactor,
+                  "The first window, in units of line rate x base RTT.");
+  fields.required("most_window", profile.most_window, control::kSomeFactor,
+                  "The largest window, in the same units.");
+  fields.check([&](const ConfigNode& node) {
+    const auto at_least = [&](std::string_view key, double least, double most) {
+      static_cast<void>(node.required(key).required("value").as_number(least, most));
+    };
+    at_least("flow_most", settings.flow_least * 1.001, kPackets.most);
+    at_least("most_window", profile.first_window, control::kMany);
+  });
 }
 
 SwiftSettings SwiftControl::settings(const SwiftProfile& profile, const PortTerms& port) {

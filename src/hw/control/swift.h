@@ -101,7 +101,7 @@ struct SwiftControl : ControlDefaults {
   using Sender = Swift;
   static constexpr std::string_view kName = "swift";
 
-  static SwiftProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, SwiftProfile& profile);
   static SwiftSettings settings(const SwiftProfile& profile, const PortTerms& port);
   static ControlTraits traits(const SwiftProfile& /*profile*/) { return {.packets_per_ack = 1}; }
 

@@ -3,27 +3,33 @@
 
 #include <algorithm>
 
-#include "hw/control/control_reader.h"
+#include "hw/control/control_fields.h"
 
 namespace trainyard {
 
-TimelyProfile TimelyControl::read(const ControlReader& reader) {
-  TimelyProfile profile;
+void TimelyControl::fields(Fields& fields, TimelyProfile& profile) {
   TimelySettings& settings = profile.settings;
-  settings.weight = reader.share("weight");
-  settings.beta = reader.share("beta");
-  settings.low = reader.some_time("low");
-  settings.high = reader.some_time("high");
-  if (settings.high < settings.low) {
-    reader.node("high").fail("a time not below `low`", reader.node("high").found());
-  }
-  settings.least_rtt = reader.some_time("least_rtt");
-  settings.hyper_after = reader.count("hyper_after", 1, ControlReader::kMany);
-  settings.hyper_steps = reader.number("hyper_steps", 1.0, ControlReader::kMany);
-  settings.segment = reader.some_bytes("segment");
-  profile.additive = reader.rate("additive_increase");
-  profile.least = reader.rate("least_rate");
-  return profile;
+  fields.required("weight", settings.weight, control::kShare,
+                  "Weight of a new difference of RTTs.");
+  fields.required("beta", settings.beta, control::kShare, "Strength of a decrease.");
+  fields.required("low", settings.low, control::kSomeTime, "The RTT below which rates only grow.");
+  fields.required("high", settings.high, control::kSomeTime,
+                  "The RTT above which rates only fall.");
+  fields.check([&](const ConfigNode& node) {
+    if (settings.high < settings.low) {
+      const ConfigNode high = node.required("high").required("value");
+      high.fail("a time not below `low`", high.found());
+    }
+  });
+  fields.required("least_rtt", settings.least_rtt, control::kSomeTime,
+                  "The RTT that differences are divided by.");
+  fields.required("hyper_after", settings.hyper_after, control::kCount,
+                  "Increases before they grow faster.");
+  fields.required("hyper_steps", settings.hyper_steps, Cited{Number{1.0, control::kMany}},
+                  "Additive steps of such an increase.");
+  fields.required("segment", settings.segment, control::kSomeBytes, "Bytes of one measurement.");
+  fields.required("additive_increase", profile.additive, control::PerRate{}, "An additive step.");
+  fields.required("least_rate", profile.least, control::PerRate{}, "No decrease goes below.");
 }
 
 TimelySettings TimelyControl::settings(const TimelyProfile& profile, const PortTerms& port) {

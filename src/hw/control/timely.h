@@ -105,7 +105,7 @@ struct TimelyControl : ControlDefaults {
   using Sender = Timely;
   static constexpr std::string_view kName = "timely";
 
-  static TimelyProfile read(const ControlReader& reader);
+  static void fields(Fields& fields, TimelyProfile& profile);
   static TimelySettings settings(const TimelyProfile& profile, const PortTerms& port);
   static ControlTraits traits(const TimelyProfile& profile) {
     return {.bytes_per_ack = profile.settings.segment};

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "hw/parts/catalogue_schemas.h"
-#include "hw/parts/sourced_reader.h"
 #include "sim/check.h"
 #include "sim/fields.h"
 
@@ -250,7 +249,7 @@ void gpu_fields(Fields& fields, GpuModel& gpu, const References& of) {
   fields.optional("pci_ids", gpu.pci_ids, of.quoted(Via{List{Text{}}, pci_ids}), "PCI devices.");
   fields.optional("multiprocessors", gpu.multiprocessors, of.quoted(Whole{1, 4096}), "Number.");
   fields.required("peak", gpu.peak, Group{peak_fields}, "Rates by type.");
-  fields.required("memory", gpu.memory, of.quoted(Via{Amount{}, some_bytes}), "Memory.");
+  fields.required("memory", gpu.memory, of.quoted(SomeAmount{}), "Memory.");
   fields.required("memory_bandwidth", gpu.memory_bandwidth, of.quoted(Rate{}), "Its rate.");
   fields.optional("memory_efficiency", gpu.memory_efficiency, of.quoted(kEfficiency), "Share.");
   gpu_link_fields(fields, gpu, of);
@@ -299,7 +298,7 @@ void switch_fields(Fields& fields, SwitchModel& model, const References& of) {
   fields.required("ports", model.ports, of.quoted(Whole{2, 4096}), "Ports.");
   fields.required("speed", model.speed, of.quoted(Rate{}), "Rate of a port.");
   fields.required("latency", model.latency, of.quoted(Duration{}), "Port to port.");
-  fields.optional("buffer", model.buffer, of.quoted(Via{Amount{}, some_bytes}), "Memory.");
+  fields.optional("buffer", model.buffer, of.quoted(SomeAmount{}), "Memory.");
   fields.optional("in_network_reduction", model.in_network_reduction, of.quoted(Flag{}), "SHARP.");
 }
 

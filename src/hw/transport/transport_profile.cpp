@@ -6,11 +6,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <utility>
+#include <iterator>
+#include <tuple>
 
 #include "hw/packet/rdma_packet.h"
-#include "hw/parts/sourced_reader.h"
 #include "sim/check.h"
+#include "sim/fields.h"
 #include "sim/yaml_names.h"
 
 namespace trainyard {
@@ -30,10 +31,6 @@ int alpha_exponent(const ConfigNode& value) {
   return exponent - 1;
 }
 
-int priority(const ConfigNode& value) {
-  return static_cast<int>(value.as_integer(0, kPriorityMost));
-}
-
 // A name in `folder`, or a file beside the one that names it.
 ControlProfile load_control(const std::filesystem::path& folder,
                             const std::filesystem::path& beside, const ConfigNode& name) {
@@ -47,162 +44,215 @@ ControlProfile load_control(const std::filesystem::path& folder,
   return ControlProfile::load(folder / (names[name.as_choice(choices)] + ".yaml"));
 }
 
-RedProfile read_red(const ConfigNode& row) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  RedProfile red{.kmin = row.required("kmin").as_bytes(),
-                 .kmax = row.required("kmax").as_bytes(),
-                 .pmax = row.required("pmax").as_number(0.0, 1.0)};
-  const ConfigNode kmax = row.required("kmax");
-  if (red.kmax < red.kmin || red.kmax > Bytes(kMost)) {
-    kmax.fail("a size from kmin to 2 GiB", kmax.found());
-  }
-  return red;
-}
+constexpr Whole kPriority{0, kPriorityMost};
+constexpr std::array<std::string_view, 3> kHeadrooms{"standard", "sonic", "ns3"};
+constexpr std::array<std::string_view, 2> kStormActions{"drop", "forward"};
+constexpr std::array<std::string_view, 2> kWatchdogs{"off", "on"};
+constexpr std::array<std::string_view, 2> kAdmissions{"guaranteed", "ns3"};
+constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
+constexpr std::array<std::string_view, 3> kScalings{"linear", "fixed", "table"};
+constexpr std::array<std::string_view, 2> kPlaces{"dequeue", "enqueue"};
+constexpr Cited kAlpha{Via{Number{1.0 / 128, 64.0}, alpha_exponent}};
+constexpr Cited kSomeTime{SomeTime{}};
+constexpr Cited kSomeBytes{SomeAmount{}};
 
-PfcProfile read_pfc(const SourcedReader& reader, const ConfigNode& node) {
-  PfcProfile pfc;
-  for (const ConfigNode& item : reader.value(node, "priorities").items()) {
-    if (pfc.is_lossless(priority(item))) {
+std::vector<int> distinct_priorities(const ConfigNode& node) {
+  std::vector<int> priorities;
+  for (const ConfigNode& item : node.items()) {
+    const int priority = static_cast<int>(kPriority.value(item));
+    if (std::find(priorities.begin(), priorities.end(), priority) != priorities.end()) {
       item.fail("each priority once", item.found());
     }
-    pfc.priorities.push_back(priority(item));
+    priorities.push_back(priority);
   }
-  pfc.quanta = static_cast<std::uint16_t>(reader.value(node, "quanta").as_integer(2, kMaxQuanta));
-  static constexpr std::array<std::string_view, 3> kRules{"standard", "sonic", "ns3"};
-  pfc.headroom = static_cast<HeadroomRule>(reader.value(node, "headroom").as_choice(kRules));
-  pfc.pipeline = reader.value(node, "pipeline").as_time();
-  WatchdogSettings watchdog{.detection = some_time(reader.value(node, "detection")),
-                            .restoration = some_time(reader.value(node, "restoration")),
-                            .poll = some_time(reader.value(node, "poll"))};
-  if (node.optional("action")) {
-    static constexpr std::array<std::string_view, 2> kActions{"drop", "forward"};
-    watchdog.action = static_cast<StormAction>(reader.value(node, "action").as_choice(kActions));
-  }
-  static constexpr std::array<std::string_view, 2> kSwitches{"off", "on"};
-  if (reader.value(node, "watchdog").as_choice(kSwitches) == 1) {
+  return priorities;
+}
+
+void pfc_fields(Fields& fields, PfcProfile& pfc) {
+  WatchdogSettings watchdog;
+  bool is_watched = false;
+  fields.required("priorities", pfc.priorities, Cited{Via{List{kPriority}, distinct_priorities}},
+                  "Priorities without loss; `[]` is no PFC.");
+  fields.required("quanta", pfc.quanta, Cited{Whole{2, kMaxQuanta}}, "Quanta of an XOFF.");
+  fields.required("headroom", pfc.headroom, Cited{Choice{kHeadrooms}}, "Rule of the headroom.");
+  fields.required("pipeline", pfc.pipeline, Cited{Duration{}},
+                  "Delay of an XOFF in switches, one way, beside the cable.");
+  fields.required("detection", watchdog.detection, kSomeTime,
+                  "The watchdog finds a storm after this.");
+  fields.required("restoration", watchdog.restoration, kSomeTime, "A storm is over after this.");
+  fields.required("poll", watchdog.poll, kSomeTime, "Time between two looks.");
+  fields.optional("action", watchdog.action, Cited{Choice{kStormActions}},
+                  "What happens to packets of a storm.");
+  fields.required("watchdog", is_watched, Cited{Choice{kWatchdogs}}, "Whether it runs.");
+  if (is_watched) {
     pfc.watchdog = watchdog;
   }
-  return pfc;
 }
 
-QueueProfile read_queues(const SourcedReader& reader, const ConfigNode& node) {
-  constexpr int kMostWeight = 1000;
-  QueueProfile queues;
-  for (const ConfigNode& item : reader.value(node, "strict").items()) {
-    queues.strict.push_back(priority(item));
-  }
-  const ConfigNode weights = reader.value(node, "weights");
-  for (const ConfigNode& item : weights.items()) {
-    queues.weights.push_back(static_cast<int>(item.as_integer(1, kMostWeight)));
-  }
-  if (queues.weights.size() != kPriorities) {
-    weights.fail("a weight for each of eight priorities", std::to_string(queues.weights.size()));
-  }
-  return queues;
+void queue_fields(Fields& fields, QueueProfile& queues) {
+  constexpr Whole kWeight{1, 1000};
+  fields.required("strict", queues.strict, Cited{List{kPriority}},
+                  "Priorities that go before all others, the highest first.");
+  fields.required("weights", queues.weights, Cited{List{kWeight}},
+                  "For each of the eight, full packets that it sends in a turn.");
+  fields.check([&](const ConfigNode& node) {
+    if (queues.weights.size() != kPriorities) {
+      node.required("weights").required("value").fail("a weight for each of eight priorities",
+                                                      std::to_string(queues.weights.size()));
+    }
+  });
 }
 
-AdaptiveOptions read_adaptive(const SourcedReader& reader, const ConfigNode& node) {
-  constexpr int kMostGrades = 1'000'000;
+std::uint32_t table_entries(const ConfigNode& node) {
   constexpr int kMostEntries = 1 << 24;
-  AdaptiveOptions adaptive;
-  static constexpr std::array<std::string_view, 3> kUnits{"connection", "flowlet", "packet"};
-  adaptive.unit = static_cast<AdaptiveOptions::Unit>(reader.value(node, "unit").as_choice(kUnits));
-  adaptive.grades = {.step = some_bytes(reader.value(node, "step")),
-                     .grades = reader.value(node, "grades").as_integer(1, kMostGrades),
-                     .slack = reader.value(node, "slack").as_integer(0, kMostGrades)};
-  adaptive.gap = some_time(reader.value(node, "gap"));
-  const ConfigNode entries = reader.value(node, "entries");
-  adaptive.entries = static_cast<std::uint32_t>(entries.as_integer(1, kMostEntries));
-  if (!std::has_single_bit(adaptive.entries)) {
-    entries.fail("a power of two", entries.found());
+  const auto entries = static_cast<std::uint32_t>(node.as_integer(1, kMostEntries));
+  if (!std::has_single_bit(entries)) {
+    node.fail("a power of two", node.found());
   }
-  return adaptive;
+  return entries;
 }
 
-BufferProfile read_buffer(const SourcedReader& reader, const ConfigNode& node) {
-  static constexpr std::array<std::string_view, 2> kRules{"guaranteed", "ns3"};
-  return {
-      .size = some_bytes(reader.value(node, "size")),
-      .cell = some_bytes(reader.value(node, "cell")),
-      .admission = static_cast<AdmissionRule>(reader.value(node, "admission").as_choice(kRules)),
-      .reserve = reader.value(node, "reserve").as_bytes(),
-      .resume_offset = reader.value(node, "resume_offset").as_bytes(),
-      .lossless_alpha = alpha_exponent(reader.value(node, "lossless_alpha")),
-      .lossy_alpha = alpha_exponent(reader.value(node, "lossy_alpha"))};
+void adaptive_fields(Fields& fields, AdaptiveOptions& adaptive) {
+  constexpr int kMostGrades = 1'000'000;
+  fields.required("unit", adaptive.unit, Cited{Choice{kUnits}},
+                  "What a switch chooses a port for.");
+  fields.required("step", adaptive.grades.step, kSomeBytes, "Bytes of a grade of a queue.");
+  fields.required("grades", adaptive.grades.grades, Cited{Whole{1, kMostGrades}},
+                  "How many grades there are.");
+  fields.required("slack", adaptive.grades.slack, Cited{Whole{0, kMostGrades}},
+                  "Grades by which a flowlet may be worse off and stay.");
+  fields.required("gap", adaptive.gap, kSomeTime, "A flowlet begins after such a pause.");
+  fields.required("entries", adaptive.entries, Cited{Via{Whole{1, 1 << 24}, table_entries}},
+                  "Flowlets that a switch remembers, a power of two.");
+}
+
+void buffer_fields(Fields& fields, BufferProfile& buffer) {
+  fields.required("size", buffer.size, kSomeBytes,
+                  "Memory of a switch where the catalogue knows none.");
+  fields.required("cell", buffer.cell, kSomeBytes, "Packets take whole cells.");
+  fields.required("admission", buffer.admission, Cited{Choice{kAdmissions}},
+                  "Whether full headroom loses what the reserve could hold: `ns3`.");
+  fields.required("reserve", buffer.reserve, Cited{Amount{}}, "Reserve of a lossless group.");
+  fields.required("resume_offset", buffer.resume_offset, Cited{Amount{}},
+                  "How far below its threshold a lossless group resumes.");
+  fields.required("lossless_alpha", buffer.lossless_alpha, kAlpha,
+                  "Share of free memory of a lossless group, a power of two.");
+  fields.required("lossy_alpha", buffer.lossy_alpha, kAlpha, "The same of egress queues.");
 }
 
 // Legal, or marked as a what-if by `what_if: true` beside it.
-void read_mtu(const SourcedReader& reader, const ConfigNode& node, RdmaProfile& rdma) {
-  constexpr Bytes kLargestFrame{16'384};
-  const ConfigNode value = reader.value(node, "path_mtu");
-  rdma.path_mtu = some_bytes(value);
-  if (const auto what_if = node.required("path_mtu").optional("what_if")) {
-    rdma.is_what_if = what_if->as_bool();
+struct PathMtu {
+  static constexpr std::string_view kWhatIf = "Whether RDMA may lack such an MTU.";
+  static void read(const Fields& parent, const ConfigNode& node, RdmaProfile& rdma) {
+    constexpr Bytes kLargestFrame{16'384};
+    kSomeBytes.read(parent, node, rdma.path_mtu);
+    Fields(parent, node).optional("what_if", rdma.is_what_if, Flag{}, kWhatIf);
+    const ConfigNode value = node.required("value");
+    const bool is_legal = is_path_mtu(rdma.path_mtu);
+    if (!is_legal && !rdma.is_what_if) {
+      value.fail("a path MTU of RDMA: 256, 512, 1024, 2048 or 4096 B (others with `what_if: true`)",
+                 value.found());
+    }
+    if (rdma.path_mtu > kLargestFrame) {
+      value.fail("at most 16 KiB", value.found());
+    }
+    rdma.is_what_if = !is_legal;
   }
-  const bool is_legal = is_path_mtu(rdma.path_mtu);
-  if (!is_legal && !rdma.is_what_if) {
-    value.fail("a path MTU of RDMA: 256, 512, 1024, 2048 or 4096 B (others with `what_if: true`)",
-               value.found());
+  static void describe(Schema& schema, RdmaProfile& rdma) {
+    kSomeBytes.describe(schema, rdma.path_mtu);
+    Fields(schema).optional("what_if", rdma.is_what_if, Flag{}, kWhatIf);
   }
-  if (rdma.path_mtu > kLargestFrame) {
-    value.fail("at most 16 KiB", value.found());
-  }
-  rdma.is_what_if = !is_legal;
-}
+};
 
-RdmaProfile read_rdma(const SourcedReader& reader, const ConfigNode& node) {
+void rdma_fields(Fields& fields, RdmaProfile& rdma) {
   constexpr int kMostTimeout = 31;
   constexpr int kMostRetries = 7;
-  RdmaProfile rdma;
-  read_mtu(reader, node, rdma);
-  rdma.data_priority = priority(reader.value(node, "data_priority"));
-  rdma.control_priority = priority(reader.value(node, "control_priority"));
-  rdma.ack_every = reader.value(node, "ack_every").as_integer(0, kMostOutstanding / 2);
-  rdma.recovery =
-      static_cast<Retransmission>(reader.value(node, "recovery").as_choice(retransmission_names()));
-  const auto exponent = reader.value(node, "timeout").as_integer(0, kMostTimeout);
-  rdma.retry.timeout = retransmission_timeout(static_cast<int>(exponent));
-  rdma.retry.retries = static_cast<int>(reader.value(node, "retries").as_integer(0, kMostRetries));
+  const auto timeout = [](const ConfigNode& node) {
+    return retransmission_timeout(static_cast<int>(node.as_integer(0, kMostTimeout)));
+  };
+  fields.required("path_mtu", rdma, PathMtu{}, "Payload of a packet.");
+  fields.required("data_priority", rdma.data_priority, Cited{kPriority}, "Priority of data.");
+  fields.required("control_priority", rdma.control_priority, Cited{kPriority},
+                  "Priority of ACKs, NAKs and CNPs.");
+  fields.required("ack_every", rdma.ack_every, Cited{Whole{0, kMostOutstanding / 2}},
+                  "Packets between ACKs, beside those at the ends of messages.");
+  fields.required("recovery", rdma.recovery, Cited{Choice{retransmission_names()}},
+                  "What is sent again after a loss.");
+  fields.required("timeout", rdma.retry.timeout, Cited{Via{Whole{0, kMostTimeout}, timeout}},
+                  "Retransmission timeout: 4.096 us times 2 to this power.");
+  fields.required("retries", rdma.retry.retries, Cited{Whole{0, kMostRetries}},
+                  "Timeouts in a row before a connection fails.");
   rdma.selective.retries = rdma.retry.retries;
-  rdma.selective.short_timeout = some_time(reader.value(node, "short_timeout"));
-  rdma.selective.long_timeout = some_time(reader.value(node, "long_timeout"));
-  return rdma;
+  fields.required("short_timeout", rdma.selective.short_timeout, kSomeTime,
+                  "Selective repeat: timeout with few packets in flight.");
+  fields.required("long_timeout", rdma.selective.long_timeout, kSomeTime,
+                  "Selective repeat: timeout with more.");
 }
+
+void preset_fields(Fields& fields, MarkingPreset& preset) {
+  constexpr Bytes kMostThreshold{std::int64_t{1} << 31};
+  const auto row_fields = [&](Fields& inner, MarkingPreset::Row& row) {
+    inner.where(preset.scaling != EcnScaling::Fixed,
+                [&] { inner.required("rate", row.rate, Rate{}, "The port that the row is for."); });
+    inner.required("kmin", row.red.kmin, Amount{}, "Marking begins at this queue.");
+    inner.required("kmax", row.red.kmax, Amount{}, "All packets are marked above this queue.");
+    inner.required("pmax", row.red.pmax, Number{0.0, 1.0}, "Share of marked packets at `kmax`.");
+    inner.check([&](const ConfigNode& node) {
+      if (row.red.kmax < row.red.kmin || row.red.kmax > kMostThreshold) {
+        const ConfigNode kmax = node.required("kmax");
+        kmax.fail("a size from kmin to 2 GiB", kmax.found());
+      }
+    });
+  };
+  fields.evidence();
+  fields.required("mark_at", preset.mark_at, Choice{kPlaces},
+                  "Whether packets are marked when they leave or when they come.");
+  fields.required(
+      "scaling", preset.scaling, Choice{kScalings},
+      "Whether thresholds grow with the rate, are the same for all, or those of a row.");
+  fields.required("rows", preset.rows, List{Group{row_fields}}, "Thresholds.");
+  fields.check([&](const ConfigNode& node) {
+    const std::size_t count = preset.rows.size();
+    if (count == 0 || (preset.scaling != EcnScaling::Table && count > 1)) {
+      node.required("rows").fail("one row", std::to_string(count));
+    }
+  });
+}
+
+// A name in the file of presets, or `off`.
+struct PresetName {
+  const std::filesystem::path& folder;
+  void read(const Fields& /*parent*/, const ConfigNode& node,
+            std::optional<MarkingPreset>& preset) const {
+    if (!is_off(node)) {
+      preset = MarkingPreset::load(folder / "ecn.yaml", node);
+    }
+  }
+  static void describe(Schema& schema) { Text::describe(schema); }
+};
 
 }  // namespace
 
+void marking_fields(Fields& fields, MarkingPresets& presets) {
+  fields.cite_sources();
+  fields.required("presets", presets, Named{Group{preset_fields}}, "Profiles by name.");
+}
+
 MarkingPreset MarkingPreset::load(const std::filesystem::path& file, const ConfigNode& name) {
-  static constexpr std::array<std::string_view, 3> kScalings{"linear", "fixed", "table"};
-  static constexpr std::array<std::string_view, 2> kPlaces{"dequeue", "enqueue"};
   ConfigDocument document = ConfigDocument::load(file);
-  const SourcedReader reader(document.root());
-  std::vector<MarkingPreset> presets;
-  for (const auto& [preset_name, node] : document.root().required("presets").entries()) {
-    reader.check(node);
-    MarkingPreset preset;
-    preset.name = preset_name;
-    preset.mark_at = static_cast<MarkAt>(node.required("mark_at").as_choice(kPlaces));
-    preset.scaling = static_cast<EcnScaling>(node.required("scaling").as_choice(kScalings));
-    const ConfigNode rows = node.required("rows");
-    for (const ConfigNode& row : rows.items()) {
-      const bool has_rate = preset.scaling != EcnScaling::Fixed;
-      preset.rows.push_back({.rate = has_rate ? row.required("rate").as_bandwidth() : Bandwidth(0),
-                             .red = read_red(row)});
-    }
-    if (preset.rows.empty() || (preset.scaling != EcnScaling::Table && preset.rows.size() > 1)) {
-      rows.fail("one row", std::to_string(preset.rows.size()));
-    }
-    presets.push_back(std::move(preset));
-  }
+  MarkingPresets presets;
+  read_fields(document.root(), presets, marking_fields);
   document.finish();
   std::vector<std::string_view> names;
-  for (const MarkingPreset& preset : presets) {
-    names.push_back(preset.name);
+  for (const auto& [preset_name, preset] : presets) {
+    names.push_back(preset_name);
   }
   names.emplace_back("off");
   const std::size_t choice = name.as_choice(names);
   CHECK(choice < presets.size(), "thresholds of marking that is off");
-  return presets[choice];
+  const auto chosen = std::next(presets.begin(), static_cast<std::ptrdiff_t>(choice));
+  chosen->second.name = chosen->first;
+  return chosen->second;
 }
 
 std::optional<RedProfile> MarkingPreset::at(Bandwidth rate) const {
@@ -222,6 +272,31 @@ bool PfcProfile::is_lossless(int priority) const {
   return std::find(priorities.begin(), priorities.end(), priority) != priorities.end();
 }
 
+void transport_fields(Fields& fields, TransportProfile& profile,
+                      const std::filesystem::path& folder, const std::filesystem::path& beside) {
+  const auto control = [&](const ConfigNode& node) {
+    return load_control(folder / "control", beside, node);
+  };
+  fields.optional("base", std::ignore, Unread{},
+                  "File whose values hold where none is given here.");
+  fields.optional("source", std::ignore, Unread{}, "Where the facts are from.");
+  fields.where(true, [&] {  // Where keys are missing, those of the base hold.
+    fields.cite_sources();
+    fields.required("control", profile.control, Via{Text{}, control},
+                    "Congestion control: a name in `control/`, or a file beside this one.");
+    fields.required("ecn", profile.ecn, PresetName{folder},
+                    "Marking: a preset of `ecn.yaml`, or `off`.");
+    fields.required("pfc", profile.pfc, Group{pfc_fields}, "Flow control.");
+    fields.required("buffer", profile.buffer, Group{buffer_fields}, "Memory of switches.");
+    fields.required("rdma", profile.rdma, Group{rdma_fields}, "Packets, ACKs and losses.");
+  });
+  fields.optional("queues", profile.queues, Group{queue_fields},
+                  "A queue for each priority, instead of one class of data.");
+  fields.optional(
+      "adaptive", profile.adaptive, Group{adaptive_fields},
+      "How switches choose ports in a fabric with `routing: adaptive`: for each packet.");
+}
+
 TransportProfile TransportProfile::load(const std::filesystem::path& file,
                                         const std::filesystem::path& folder,
                                         const ConfigSets& sets) {
@@ -237,26 +312,9 @@ TransportProfile TransportProfile::read(ConfigDocument& document,
   for (const auto& [path, value] : sets) {
     document.set(path, value);
   }
-  const ConfigNode root = document.root();
-  if (const std::optional<ConfigNode> source = root.optional("source")) {
-    static_cast<void>(source->as_string());
-  }
-  const SourcedReader reader(root);
   TransportProfile profile;
-  profile.control = load_control(folder / "control", beside, root.required("control"));
-  const ConfigNode ecn = root.required("ecn");
-  if (!is_off(ecn)) {
-    profile.ecn = MarkingPreset::load(folder / "ecn.yaml", ecn);
-  }
-  profile.pfc = read_pfc(reader, root.required("pfc"));
-  profile.buffer = read_buffer(reader, root.required("buffer"));
-  profile.rdma = read_rdma(reader, root.required("rdma"));
-  if (const std::optional<ConfigNode> queues = root.optional("queues")) {
-    profile.queues = read_queues(reader, *queues);
-  }
-  if (const std::optional<ConfigNode> adaptive = root.optional("adaptive")) {
-    profile.adaptive = read_adaptive(reader, *adaptive);
-  }
+  Fields fields(document.root());
+  transport_fields(fields, profile, folder, beside);
   document.finish();
   return profile;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@
 #include "sim/units.h"
 
 namespace trainyard {
+
+class Fields;
 
 enum class EcnScaling : std::uint8_t { Linear, Fixed, Table };
 
@@ -43,6 +46,8 @@ struct MarkingPreset {
   // it, which is what rates without and with headers lose by rounding.
   [[nodiscard]] std::optional<RedProfile> at(Bandwidth rate) const;
 };
+
+using MarkingPresets = std::map<std::string, MarkingPreset>;
 
 struct PfcProfile {
   std::vector<int> priorities;  // Lossless ones; none: no PFC.
@@ -119,5 +124,11 @@ struct TransportProfile {
   [[nodiscard]] BufferThreshold egress_threshold(int priority) const;
   [[nodiscard]] SharedBufferSettings buffer_settings(std::optional<Bytes> size) const;
 };
+
+// The keys of such a file, and of configs/transport/ecn.yaml. `folder` and `beside` are those of
+// TransportProfile::read.
+void transport_fields(Fields& fields, TransportProfile& profile,
+                      const std::filesystem::path& folder, const std::filesystem::path& beside);
+void marking_fields(Fields& fields, MarkingPresets& presets);
 
 }  // namespace trainyard

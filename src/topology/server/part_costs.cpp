@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "hw/parts/sourced_reader.h"
+#include "sim/fields.h"
 #include "sim/printable.h"
 
 namespace trainyard {
@@ -23,13 +23,41 @@ constexpr double kMostYears = 100.0;
 constexpr std::array kPaidFor{NodeKind::Gpu, NodeKind::Cpu, NodeKind::Nic, NodeKind::NvSwitch,
                               NodeKind::Switch};
 
-void read_number(const ConfigNode& parent, std::string_view key,
-                 const std::optional<SourcedReader>& sources, double most,
-                 std::optional<double>& number) {
-  if (parent.optional(key)) {
-    const ConfigNode value = sources ? sources->value(parent, key) : parent.required(key);
-    number = value.as_number(kLeast, most);
+// A number, with its source in a file that cites some.
+struct CostKind {
+  double most = kMostPrice;
+  bool is_cited = false;
+  void read(const Fields& parent, const ConfigNode& node, std::optional<double>& number) const {
+    if (is_cited) {
+      Cited{Number{kLeast, most}}.read(parent, node, number);
+    } else {
+      number = node.as_number(kLeast, most);
+    }
   }
+  void describe(Schema& schema, std::optional<double>& number) const {
+    Number{kLeast, most}.describe(schema.alternatives.emplace_back());
+    Cited{Number{kLeast, most}}.describe(schema.alternatives.emplace_back(), number);
+    schema.is_cited = true;
+    schema.words = schema.alternatives.front().words;
+    for (Schema& one : schema.alternatives) {
+      one.is_cited = true;
+    }
+  }
+};
+
+void part_fields(Fields& fields, PartCost& part, bool is_cited, const std::string& currency) {
+  fields.optional("watts", part.watts, CostKind{kMostWatts, is_cited}, "Power at its limit.");
+  fields.optional("idle_watts", part.idle_watts, CostKind{kMostWatts, is_cited},
+                  "Power while it waits: that of its limit.");
+  fields.optional("price", part.price, CostKind{kMostPrice, is_cited}, "Price of one.");
+  fields.check([&](const ConfigNode& node) {
+    if (part.idle_watts && part.watts && *part.idle_watts > *part.watts) {
+      node.fail("idle_watts: expected at most the watts of the part, found more");
+    }
+    if (part.price && currency.empty()) {
+      node.fail("price: expected a currency in the file, found none");
+    }
+  });
 }
 
 void check_known(const ConfigNode& part, const std::string& name,
@@ -44,35 +72,32 @@ void check_known(const ConfigNode& part, const std::string& name,
 
 }  // namespace
 
+void cost_fields(Fields& fields, PartCosts& costs) {
+  bool is_cited = false;
+  fields.check([&](const ConfigNode& node) { is_cited = node.optional("sources").has_value(); });
+  const auto part = [&](Fields& inner, PartCost& own) {
+    part_fields(inner, own, is_cited, costs.currency);
+  };
+  fields.where(is_cited, [&] { fields.cite_sources(); });
+  fields.optional("currency", costs.currency, Text{}, "Currency of all prices.");
+  fields.optional("kwh", costs.kwh, Number{kLeast, kMostPrice}, "Price of a kilowatt-hour.");
+  fields.optional("years", costs.years, Number{kLeast, kMostYears}, "Time of use.");
+  fields.optional("parts", costs.parts, Named{Group{part}}, "Costs of parts by name.");
+  fields.check([&](const ConfigNode& node) {
+    if (costs.kwh && costs.currency.empty()) {
+      node.fail("kwh: expected a currency in the file, found none");
+    }
+  });
+}
+
 void PartCosts::read(ConfigDocument& document, std::span<const std::string> known) {
   const ConfigNode root = document.root();
-  std::optional<SourcedReader> sources;
-  if (root.optional("sources")) {
-    sources.emplace(root);
-  }
-  if (const auto node = root.optional("currency")) {
-    currency = node->as_string();
-  }
-  read_number(root, "kwh", std::nullopt, kMostPrice, kwh);
-  read_number(root, "years", std::nullopt, kMostYears, years);
   if (const auto list = root.optional("parts")) {
     for (const auto& [name, node] : list->entries()) {
       check_known(node, name, known);
-      PartCost& part = parts[name];
-      read_number(node, "watts", sources, kMostWatts, part.watts);
-      read_number(node, "idle_watts", sources, kMostWatts, part.idle_watts);
-      read_number(node, "price", sources, kMostPrice, part.price);
-      if (part.idle_watts && part.watts && *part.idle_watts > *part.watts) {
-        node.fail("idle_watts: expected at most the watts of the part, found more");
-      }
-      if (part.price && currency.empty()) {
-        node.fail("price: expected a currency in the file, found none");
-      }
     }
   }
-  if (kwh && currency.empty()) {
-    root.fail("kwh: expected a currency in the file, found none");
-  }
+  read_fields(root, *this, cost_fields);
   document.finish();
 }
 

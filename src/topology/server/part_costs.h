@@ -15,6 +15,8 @@
 
 namespace trainyard {
 
+class Fields;
+
 struct PartCost {
   std::optional<double> watts = {};  // Its limit.
   std::optional<double> idle_watts = {};
@@ -32,6 +34,9 @@ struct PartCosts {
   // part names one. Throws ConfigError with the place of the mistake.
   void read(ConfigDocument& document, std::span<const std::string> known = {});
 };
+
+// The keys of such a file.
+void cost_fields(Fields& fields, PartCosts& costs);
 
 // GPUs, CPUs, NICs, NVSwitches and switches of one part. The NVSwitch chips of a server are one,
 // as in the topology.

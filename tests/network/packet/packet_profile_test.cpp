@@ -138,11 +138,11 @@ TEST_CASE("transports for adaptive fabrics say for what switches choose", "[tran
     return std::string("no error");
   };
   REQUIRE(error_with("32768", "32769") ==
-          "mine.yaml:12:20: adaptive.entries.value: expected a power of two, found \"32769\"");
+          "mine.yaml:13:20: adaptive.entries.value: expected a power of two, found \"32769\"");
   REQUIRE(error_with("value: flowlet", "value: packet").find("expected no go-back-N") !=
           std::string::npos);
   REQUIRE(error_with("value: flowlet", "value: rock") ==
-          "mine.yaml:7:17: adaptive.unit.value: expected one of connection, flowlet, packet, found "
+          "mine.yaml:8:17: adaptive.unit.value: expected one of connection, flowlet, packet, found "
           "\"rock\"");
 }
 
@@ -164,17 +164,17 @@ TEST_CASE("a transport with queues has lanes, and says which may lose packets", 
                    "queues:\n  strict: {value: [], evidence: estimate, source: "
                    "trainyard}\n  weights: {value: [1, 2], evidence: estimate, source: "
                    "trainyard}\nbuffer:") ==
-          "mine.yaml:34:20: queues.weights.value: expected a weight for each of eight priorities, "
+          "mine.yaml:35:20: queues.weights.value: expected a weight for each of eight priorities, "
           "found 2");
 }
 
 TEST_CASE("what the packet engine does not have is refused at its place", "[transport]") {
   REQUIRE(error_of("value: [3]", "value: [3, 4]") ==
-          "mine.yaml:22:23: pfc.priorities.value: expected [], or rdma.data_priority alone: "
+          "mine.yaml:23:23: pfc.priorities.value: expected [], or rdma.data_priority alone: "
           "without queues there is one class of data, found a sequence");
   REQUIRE(
       error_of("value: 65535", "value: 1000") ==
-      "mine.yaml:23:19: pfc.quanta.value: expected 65535: in the packet engine no pause ends by "
+      "mine.yaml:24:19: pfc.quanta.value: expected 65535: in the packet engine no pause ends by "
       "its timer, found \"1000\"");
   REQUIRE(load_changed("value: off", "value: on").watchdog->detection == 200_ms);
   REQUIRE(load_changed("value: off", "value: on").watchdog->action == StormAction::Drop);
