@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/algorithms/algorithms.h"
 #include "sim/config_error.h"
 
 namespace trainyard {
@@ -23,6 +24,16 @@ void check_operation(const OptionReader& reader, Operation operation) {
           "--{}: expected an operation for which NCCL chooses an algorithm, found {}, which is "
           "made of sends and receives",
           option, to_string(operation)));
+    }
+  }
+}
+
+void check_algorithms(const OptionReader& reader, std::span<const std::string> names) {
+  for (const std::string& name : split_list(reader.text("algo").value_or("auto"))) {
+    if (!nccl::parse_algorithm(name) && parse_algorithm(name)) {
+      fail_option("algo",
+                  fmt::format("--runtime plain beside it, or some of {}", fmt::join(names, ", ")),
+                  name);
     }
   }
 }
@@ -85,6 +96,7 @@ NcclRequest read_nccl_request(const OptionReader& reader, Operation operation,
   const std::vector<std::string> channels = channel_settings(reader);
   const std::vector<std::string> algorithm_names{"ring", "tree",          "nvls",        "nvlstree",
                                                  "pat",  "collnetdirect", "collnetchain"};
+  check_algorithms(reader, algorithm_names);
   const std::vector<std::string> protocol_names{"ll", "ll128", "simple"};
   const auto algorithms = read_names(reader, "algo", algorithm_names, nccl::parse_algorithm);
   const auto protocols = read_names(reader, "proto", protocol_names, nccl::parse_protocol);

@@ -80,7 +80,7 @@ struct AlgorithmRow {
   // How many messages follow the first one on the longest path of a piece; 0 if pieces do not make
   // the operation faster. No function: the schedule does not cut its data into pieces.
   std::int64_t (*stages)(Operation operation, const RankLayout& layout) = nullptr;
-  // The number of connections of a rank on a channel, at most.
+  // The number of connections for each rank and channel, at most, with those that no step uses.
   std::int64_t (*partners)(Operation operation, const RankLayout& layout) = partner_each_round;
   // The number of chunks, or of entries of the listing, for each rank and channel, at most; without
   // pieces.

@@ -46,6 +46,9 @@ TEST_CASE("NCCL chooses by itself unless algorithms or protocols are named", "[n
   require_refused({"all_reduce", "--algo", "rnig"},
                   "--algo: expected auto alone, or some of ring, tree, nvls, nvlstree, pat, "
                   "collnetdirect, collnetchain, found \"rnig\"; did you mean \"ring\"?");
+  require_refused({"all_reduce", "--algo", "ring,swing"},
+                  "--algo: expected --runtime plain beside it, or some of ring, tree, nvls, "
+                  "nvlstree, pat, collnetdirect, collnetchain, found \"swing\"");
   REQUIRE(read_request({"all_reduce", "--algo", "CollNetChain"}).choices[0].algorithm ==
           nccl::Algorithm::CollNetChain);
   require_refused({"all_reduce", "--proto", "ll,ll"},
